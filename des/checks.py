@@ -1,0 +1,33 @@
+"""Checks of single fields; errors name the object, the field, what is allowed and what came."""
+
+import math
+
+
+def require_positive(owner: str, field: str, value: float) -> None:
+    """Refuse zero, negative, infinite and not-a-number values."""
+    if not 0 < value < math.inf:  # NaN fails too
+        raise ValueError(f"{owner}: {field} must be positive and finite, got {value!r}")
+
+
+def require_non_negative(owner: str, field: str, value: float) -> None:
+    """Refuse negative, infinite and not-a-number values."""
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{owner}: {field} must be finite and not negative, got {value!r}")
+
+
+def require_fraction(owner: str, field: str, value: float) -> None:
+    """Refuse values outside (0, 1]."""
+    if not 0 < value <= 1:
+        raise ValueError(f"{owner}: {field} must be above 0 and at most 1, got {value!r}")
+
+
+def require_swing(owner: str, field: str, value: float) -> None:
+    """Refuse relative swings outside [0, 1): at 1 a bandwidth could reach zero."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{owner}: {field} must be at least 0 and below 1, got {value!r}")
+
+
+def require_count(owner: str, field: str, value: int) -> None:
+    """Refuse anything but a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{owner}: {field} must be a whole number of at least 1, got {value!r}")

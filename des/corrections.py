@@ -1,0 +1,27 @@
+"""Correction factors: what calibration found the simulator to be off by."""
+
+from dataclasses import dataclass
+
+from des.checks import require_non_negative, require_positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrections:
+    """Dimensionless factors on durations and link figures; the defaults correct nothing.
+
+    They are applied in `des.costs` and nowhere else.
+    """
+
+    compute_time_factor: float = 1.0
+    wan_bandwidth_factor: float = 1.0
+    wan_latency_factor: float = 1.0
+    message_overhead_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in ("compute_time_factor", "wan_bandwidth_factor", "wan_latency_factor"):
+            require_positive("corrections", field, getattr(self, field))
+        require_non_negative("corrections", "message_overhead_s", self.message_overhead_s)
+
+
+NO_CORRECTIONS = Corrections()
+"""Leaves every figure as it is."""

@@ -1,0 +1,103 @@
+"""Arithmetic of the simulator: how long work and messages take. Waiting lives in `des.engine`."""
+
+import math
+from collections.abc import Sequence
+
+from des.corrections import Corrections
+from des.dynamics import Movement
+from des.placement import Stage
+from des.topology import Link, Topology
+from des.workload import Workload
+
+
+def stage_times_s(
+    topology: Topology, workload: Workload, stages: Sequence[Stage], corrections: Corrections
+) -> list[tuple[float, float]]:
+    """Forward and backward time of each stage for one microbatch. [s]
+
+    A domain computes as one device of ``num_gpus * peak * attainable fraction`` FLOP/s.
+    """
+    times = []
+    for stage in stages:
+        rate = topology.domains[stage.domain].attainable_flops_per_s
+        rate /= corrections.compute_time_factor
+        forward_s = sum(workload.forward_flops[stage.layers]) / rate
+        backward_s = sum(workload.backward_flops[stage.layers]) / rate
+        times.append((forward_s, backward_s))
+    return times
+
+
+def corrected(link: Link, corrections: Corrections) -> Link:
+    """Return the link with calibrated figures."""
+    return Link(
+        source=link.source,
+        target=link.target,
+        bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * corrections.wan_bandwidth_factor,
+        latency_s=link.latency_s * corrections.wan_latency_factor,
+    )
+
+
+class Weather:
+    """Factors of all links in each segment of a moving network, drawn when first asked for."""
+
+    def __init__(self, movement: Movement, num_links: int) -> None:
+        self._movement = movement
+        self._num_links = num_links
+        self._segments: dict[int, tuple[list[float], list[float]]] = {}
+
+    @property
+    def interval_s(self) -> float:
+        """Length of a segment. [s]"""
+        return self._movement.interval_s
+
+    def segment_at(self, time_s: float) -> int:
+        """Segment that rules at a time; a border belongs to the segment it opens."""
+        segment = math.floor(time_s / self.interval_s)
+        if (segment + 1) * self.interval_s <= time_s:  # the division was rounded down
+            return segment + 1
+        return segment - 1 if segment * self.interval_s > time_s else segment
+
+    def bandwidth_factor(self, segment: int, link: int) -> float:
+        """Factor on a link's bandwidth."""
+        return self._factors(segment)[0][link]
+
+    def latency_factor(self, segment: int, link: int) -> float:
+        """Factor on a link's latency."""
+        return self._factors(segment)[1][link]
+
+    def _factors(self, segment: int) -> tuple[list[float], list[float]]:
+        factors = self._segments.get(segment)
+        if factors is None:
+            bandwidth, latency = self._movement.factors(segment, self._num_links)
+            factors = self._segments[segment] = (bandwidth.tolist(), latency.tolist())
+        return factors
+
+
+def serialisation_end_s(
+    start_s: float,
+    num_bytes: float,
+    bandwidth_bytes_per_s: float,
+    *,
+    link: int = 0,
+    weather: Weather | None = None,
+) -> float:
+    """Time when the last of ``num_bytes`` leaves, at a bandwidth that may change on the way. [s]
+
+    The bandwidth is constant within a segment of the weather, so the sum over segments is exact.
+
+    Examples
+    --------
+    >>> serialisation_end_s(2.0, 5e8, 1e9)
+    2.5
+    """
+    if weather is None:
+        return start_s + num_bytes / bandwidth_bytes_per_s
+    segment = weather.segment_at(start_s)
+    while True:
+        rate = bandwidth_bytes_per_s * weather.bandwidth_factor(segment, link)
+        border_s = (segment + 1) * weather.interval_s
+        room_bytes = (border_s - start_s) * rate
+        if num_bytes <= room_bytes:
+            return start_s + num_bytes / rate
+        num_bytes -= room_bytes
+        start_s, segment = border_s, segment + 1

@@ -1,0 +1,85 @@
+"""Whether a plan fits into the memory of its domains."""
+
+from dataclasses import dataclass
+
+from des.placement import Plan
+from des.schedules import peak_in_flight
+from des.topology import Topology
+from des.transformer import BYTES_PER_PARAMETER
+from des.workload import Workload
+
+
+class InfeasiblePlacementError(ValueError):
+    """The plan needs more memory than a domain has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainMemory:
+    """Peak memory that a plan needs in one domain, all GPUs together, and what there is."""
+
+    domain: str
+    model_state_bytes: float
+    activation_bytes: float
+    capacity_bytes: float
+
+    @property
+    def required_bytes(self) -> float:
+        """Model state and activations together. [bytes]"""
+        return self.model_state_bytes + self.activation_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the domain has that much memory."""
+        return self.required_bytes <= self.capacity_bytes
+
+    @property
+    def overflow_fraction(self) -> float:
+        """Missing memory as a share of the capacity; 0 where the plan fits."""
+        return max(0.0, self.required_bytes / self.capacity_bytes - 1.0)
+
+
+def domain_memory(topology: Topology, workload: Workload, plan: Plan) -> tuple[DomainMemory, ...]:
+    """Peak memory of every domain under a plan, in the order of the topology.
+
+    Model state is `BYTES_PER_PARAMETER` per parameter, spread over the domain's GPUs. Each stage
+    holds activations of as many microbatches as its schedule has in flight; the peaks of several
+    stages in one domain are added, although they need not fall on the same moment.
+    """
+    stages = plan.placement.stages
+    in_flight = peak_in_flight(plan.schedule, len(stages), workload.num_microbatches)
+    state_bytes = [0.0] * topology.num_domains
+    activation_bytes = [0.0] * topology.num_domains
+    for stage, num_held in zip(stages, in_flight, strict=True):
+        parameters = sum(workload.num_parameters[stage.layers])
+        state_bytes[stage.domain] += BYTES_PER_PARAMETER * parameters
+        per_microbatch = sum(workload.activation_bytes[stage.layers])
+        activation_bytes[stage.domain] += num_held * per_microbatch
+    return tuple(
+        DomainMemory(
+            domain=domain.name,
+            model_state_bytes=state,
+            activation_bytes=activations,
+            capacity_bytes=domain.memory_bytes,
+        )
+        for domain, state, activations in zip(
+            topology.domains, state_bytes, activation_bytes, strict=True
+        )
+    )
+
+
+def check_memory(topology: Topology, workload: Workload, plan: Plan) -> None:
+    """Refuse a plan that does not fit.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        Naming the domain that lacks most, what it needs and what it has.
+    """
+    tightest = max(domain_memory(topology, workload, plan), key=lambda m: m.overflow_fraction)
+    if not tightest.fits:
+        raise InfeasiblePlacementError(
+            f"plan: domain {tightest.domain} must hold at most "
+            f"{tightest.capacity_bytes / 1e9:.1f} GB, got {tightest.required_bytes / 1e9:.1f} GB "
+            f"({tightest.model_state_bytes / 1e9:.1f} GB model state and "
+            f"{tightest.activation_bytes / 1e9:.1f} GB activations)"
+        )

@@ -1,0 +1,141 @@
+"""Which layer runs where: placements, the stages they form, and plans."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from des.schedules import DEFAULT_SCHEDULE, schedule_named
+from des.topology import Topology
+from des.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A maximal run of consecutive layers in one domain; ``index`` counts from the input."""
+
+    index: int
+    domain: int
+    first_layer: int
+    num_layers: int
+
+    @property
+    def layers(self) -> slice:
+        """The stage's layers, as a slice of the workload's."""
+        return slice(self.first_layer, self.first_layer + self.num_layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Domain of every layer, by position of the domain in the topology; any pattern is allowed."""
+
+    domain_of_layer: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.domain_of_layer:
+            raise ValueError("placement: domain_of_layer must hold at least one layer, got none")
+        for layer, domain in enumerate(self.domain_of_layer):
+            if isinstance(domain, bool) or not isinstance(domain, int) or domain < 0:
+                raise ValueError(
+                    f"placement: layer {layer} must name a domain by a whole number of at least 0, "
+                    f"got {domain!r}"
+                )
+
+    @classmethod
+    def contiguous(cls, domains: Sequence[int], num_layers: Sequence[int]) -> "Placement":
+        """Give ``num_layers[i]`` layers in a row to ``domains[i]``; a count of 0 skips it."""
+        runs = zip(domains, num_layers, strict=True)
+        return cls(domain_of_layer=tuple(domain for domain, count in runs for _ in range(count)))
+
+    @classmethod
+    def parse(cls, text: str, domain_names: Sequence[str] = ()) -> "Placement":
+        """Read ``"0*28,1*26,2*26"``, ``"0,0,1,2"`` or, with names, ``"East*28,West*52"``.
+
+        Raises
+        ------
+        ValueError
+            If an item is not a domain, or a domain times a count of at least 1.
+        """
+        domain_of_layer: list[int] = []
+        for item in text.strip().strip("[]").split(","):
+            match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]+)\s*)?", item)
+            domain = None if match is None else _parse_domain(match[1], domain_names)
+            count = int(match[2] or 1) if match is not None else 0
+            if domain is None or count < 1:
+                known = f" or a name of {', '.join(domain_names)}" if domain_names else ""
+                raise ValueError(
+                    f"placement: each item must be DOMAIN or DOMAIN*COUNT, such as 0*28, with a "
+                    f"domain's number{known} and a count of at least 1; got {item!r}"
+                )
+            domain_of_layer += [domain] * count
+        return cls(domain_of_layer=tuple(domain_of_layer))
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The pipeline's stages, from the input to the output."""
+        stages: list[Stage] = []
+        first_layer = 0
+        for domain, run in groupby(self.domain_of_layer):
+            num_layers = len(list(run))
+            stages.append(
+                Stage(
+                    index=len(stages),
+                    domain=domain,
+                    first_layer=first_layer,
+                    num_layers=num_layers,
+                )
+            )
+            first_layer += num_layers
+        return tuple(stages)
+
+    @property
+    def num_borders(self) -> int:
+        """Places where consecutive layers lie in different domains."""
+        return len(self.stages) - 1
+
+    def check_against(self, topology: Topology, workload: Workload) -> None:
+        """Refuse a placement of another number of layers or on domains that do not exist.
+
+        Raises
+        ------
+        ValueError
+            Naming what is allowed and what came.
+        """
+        if len(self.domain_of_layer) != workload.num_layers:
+            raise ValueError(
+                f"placement: domain_of_layer must hold one domain for each of the "
+                f"{workload.num_layers} layers of {workload.name}, got {len(self.domain_of_layer)}"
+            )
+        unknown = max(self.domain_of_layer)
+        if unknown >= topology.num_domains:
+            layer = self.domain_of_layer.index(unknown)
+            known = ", ".join(f"{name} {index}" for name, index in topology.index_of.items())
+            raise ValueError(
+                f"placement: layer {layer} must be on one of the domains {known}; got {unknown}"
+            )
+
+
+def _parse_domain(text: str, domain_names: Sequence[str]) -> int | None:
+    if text in domain_names:
+        return list(domain_names).index(text)
+    return int(text) if re.fullmatch("[0-9]+", text) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that a scheduler decides: where the layers run and in which order work is done."""
+
+    placement: Placement
+    schedule: str = DEFAULT_SCHEDULE
+
+    def __post_init__(self) -> None:
+        schedule_named(self.schedule)
+
+
+def cross_domain_bytes(workload: Workload, placement: Placement) -> float:
+    """Bytes of one iteration that leave a domain: activations forward, gradients back.
+
+    Each counts once, however many links its route has.
+    """
+    return 2 * placement.num_borders * workload.num_microbatches * workload.message_bytes

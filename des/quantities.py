@@ -1,0 +1,93 @@
+"""Reading quantities with units, such as ``"400Gbps"`` or ``"30ms"``, into SI floats.
+
+Decimal arithmetic keeps ``"500ns"`` and ``0.0005`` ms the same float.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+_NUMBER_AND_UNIT = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(\S+)\s*")
+
+_PREFIXES = {"": 0, "K": 3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """Units of one kind of quantity: what each is worth in the base unit."""
+
+    description: str
+    worth: Mapping[str, Decimal]
+
+
+def _prefixed(worth: dict[str, Decimal]) -> dict[str, Decimal]:
+    return {
+        prefix + unit: Decimal(10) ** exponent * value
+        for prefix, exponent in _PREFIXES.items()
+        for unit, value in worth.items()
+    }
+
+
+_BIT = Decimal(1) / 8
+_BYTE = Decimal(1)
+
+BANDWIDTH_BYTES_PER_S = Units(
+    description="a bandwidth such as '5Gbps', '5Gbit/s' or '1.5GB/s' (K, M, G, T or P)",
+    worth=_prefixed({"bps": _BIT, "bit/s": _BIT, "b/s": _BIT, "Bps": _BYTE, "B/s": _BYTE}),
+)
+"""Small b is bits, capital B bytes, K is 1000."""
+
+TIME_S = Units(
+    description="a time such as '30ms' (ns, us, µs, ms or s)",
+    worth={
+        "ns": Decimal("1e-9"),
+        "us": Decimal("1e-6"),
+        "µs": Decimal("1e-6"),
+        "ms": Decimal("1e-3"),
+        "s": Decimal(1),
+    },
+)
+
+SIZE_BYTES = Units(
+    description="a size such as '80GB' or '80GiB' (K, M, G, T or P)",
+    worth=_prefixed({"B": _BYTE})
+    | {f"{prefix}iB": Decimal(2) ** (10 * power) for power, prefix in enumerate("KMGT", start=1)},
+)
+
+FLOPS_PER_S = Units(
+    description="a compute speed such as '120TFLOP/s' or '120TFLOPS' (K, M, G, T or P)",
+    worth=_prefixed({"FLOP/s": Decimal(1), "FLOPS": Decimal(1), "FLOPs": Decimal(1)}),
+)
+
+
+def parse_quantity(text: object, units: Units) -> float:
+    """Convert a number with a unit into a float of the base unit.
+
+    Examples
+    --------
+    >>> parse_quantity("5Gbps", BANDWIDTH_BYTES_PER_S)
+    625000000.0
+    >>> parse_quantity("500ns", TIME_S) == scale_number(0.0005, "ms", TIME_S)
+    True
+
+    Raises
+    ------
+    ValueError
+        If there is no number, or no unit, or an unknown one.
+    """
+    match = _NUMBER_AND_UNIT.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(f"must be {units.description}; got {text!r}")
+    number, unit = match.groups()
+    if unit not in units.worth:
+        raise ValueError(f"unknown unit {unit!r}, must be {units.description}; got {text!r}")
+    try:
+        return float(Decimal(number) * units.worth[unit])
+    except InvalidOperation as error:
+        raise ValueError(f"must be {units.description}; got {text!r}") from error
+
+
+def scale_number(number: float, unit: str, units: Units) -> float:
+    """Convert a bare number of a known unit into a float of the base unit."""
+    return float(Decimal(repr(number)) * units.worth[unit])

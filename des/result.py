@@ -1,0 +1,118 @@
+"""What one simulated iteration was like."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from des.memory import DomainMemory
+
+Table = Literal["stages", "links", "memory", "spans", "transfers"]
+"""Tables that a result can be turned into."""
+
+
+class Span(NamedTuple):
+    """One pass of one stage over one microbatch, from ``start_s`` to ``end_s``."""
+
+    stage: int
+    kind: str
+    microbatch: int
+    start_s: float
+    end_s: float
+
+
+class Transfer(NamedTuple):
+    """One message on one link: on the wire from ``start_s`` to ``end_s``, there at ``arrival_s``.
+
+    ``link`` is the position in the topology's links, ``stage`` the sender, ``kind`` the pass that
+    made the message: ``F`` an activation, ``B`` a gradient.
+    """
+
+    link: int
+    stage: int
+    kind: str
+    microbatch: int
+    start_s: float
+    end_s: float
+    arrival_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageUse:
+    """How one stage spent the iteration; busy and idle add up to the makespan."""
+
+    domain: str
+    first_layer: int
+    num_layers: int
+    busy_s: float
+    idle_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkUse:
+    """What one link direction carried, and how long it was putting bytes on the wire."""
+
+    source: str
+    target: str
+    num_messages: int
+    num_bytes: float
+    busy_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterationResult:
+    """Outcome of one simulated iteration.
+
+    ``utilisation`` is useful FLOPs over the peak of *all* GPUs of all domains times the makespan.
+    """
+
+    makespan_s: float
+    utilisation: float
+    stages: tuple[StageUse, ...]
+    links: tuple[LinkUse, ...]
+    memory: tuple[DomainMemory, ...]
+    spans: tuple[Span, ...]
+    transfers: tuple[Transfer, ...]
+
+    @cached_property
+    def bubble_fraction(self) -> float:
+        """Share of the time that the domains in use stand idle."""
+        num_used = len({stage.domain for stage in self.stages})
+        busy_s = sum(stage.busy_s for stage in self.stages)
+        return 1.0 - busy_s / (num_used * self.makespan_s)
+
+    @cached_property
+    def communication_cost_bytes(self) -> float:
+        """Communication cost: bytes over all links at a price of 1 per byte and hop."""
+        return sum(link.num_bytes for link in self.links)
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether every domain has the memory that the plan needs."""
+        return all(memory.fits for memory in self.memory)
+
+    def to_frame(self, table: Table = "spans") -> pd.DataFrame:
+        """Return one of the tables as a data frame, one row an item.
+
+        Raises
+        ------
+        ValueError
+            If there is no such table.
+        """
+        if table == "spans":
+            frame = pd.DataFrame(self.spans, columns=list(Span._fields))
+            domains = [self.stages[stage].domain for stage in frame["stage"]]
+            frame.insert(1, "domain", domains)
+            return frame
+        if table == "transfers":
+            frame = pd.DataFrame(self.transfers, columns=list(Transfer._fields))
+            links = [self.links[link] for link in frame.pop("link")]
+            frame.insert(0, "source", [link.source for link in links])
+            frame.insert(1, "target", [link.target for link in links])
+            return frame
+        if table not in ("stages", "links", "memory"):
+            raise ValueError(
+                f"to_frame: table must be stages, links, memory, spans or transfers; got {table!r}"
+            )
+        return pd.DataFrame([asdict(row) for row in getattr(self, table)])

@@ -1,0 +1,226 @@
+"""The world: domains of GPUs and the directed WAN links that join them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+
+from des.checks import (
+    require_count,
+    require_fraction,
+    require_non_negative,
+    require_positive,
+)
+from des.dynamics import STEADY, Dynamics, Movement
+
+
+class UnreachableError(ValueError):
+    """A plan needs to send between two domains that no path of links joins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """One data centre: equal GPUs on one fast inner network.
+
+    ``attainable_fraction`` is the part of the peak FLOP/s that dense transformer layers reach.
+    """
+
+    name: str
+    num_gpus: int
+    gpu_peak_flops_per_s: float
+    gpu_memory_bytes: float
+    gpu_memory_bandwidth_bytes_per_s: float
+    attainable_fraction: float
+    intra_bandwidth_bytes_per_s: float
+    intra_latency_s: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ValueError(f"domain: name must be a non-empty text, got {self.name!r}")
+        owner = f"domain {self.name}"
+        require_count(owner, "num_gpus", self.num_gpus)
+        for field in (
+            "gpu_peak_flops_per_s",
+            "gpu_memory_bytes",
+            "gpu_memory_bandwidth_bytes_per_s",
+            "intra_bandwidth_bytes_per_s",
+        ):
+            require_positive(owner, field, getattr(self, field))
+        require_fraction(owner, "attainable_fraction", self.attainable_fraction)
+        require_non_negative(owner, "intra_latency_s", self.intra_latency_s)
+
+    @property
+    def peak_flops_per_s(self) -> float:
+        """Peak of all GPUs of the domain together. [FLOP/s]"""
+        return self.num_gpus * self.gpu_peak_flops_per_s
+
+    @property
+    def attainable_flops_per_s(self) -> float:
+        """What transformer layers get out of all GPUs of the domain together. [FLOP/s]"""
+        return self.peak_flops_per_s * self.attainable_fraction
+
+    @property
+    def memory_bytes(self) -> float:
+        """Memory of all GPUs of the domain together. [bytes]"""
+        return self.num_gpus * self.gpu_memory_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One direction of a WAN link between two domains."""
+
+    source: str
+    target: str
+    bandwidth_bytes_per_s: float
+    latency_s: float
+
+    def __post_init__(self) -> None:
+        if self.source == self.target:
+            raise ValueError(f"{self}: source and target must differ, got {self.source!r} twice")
+        require_positive(str(self), "bandwidth_bytes_per_s", self.bandwidth_bytes_per_s)
+        require_non_negative(str(self), "latency_s", self.latency_s)
+
+    def __str__(self) -> str:
+        return f"link {self.source}->{self.target}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """Domains in a fixed order, the links between them and the law by which the links move.
+
+    ``links`` are ordered by (source, target) position of their domains, so equal worlds are equal
+    values. ``dynamics`` says how far links may move from epoch to epoch; ``movement`` is set on a
+    topology whose links keep moving while an iteration runs (see `des.dynamics`).
+    """
+
+    domains: tuple[Domain, ...]
+    links: tuple[Link, ...]
+    dynamics: Dynamics = STEADY
+    movement: Movement | None = None
+
+    def __post_init__(self) -> None:
+        if not self.domains:
+            raise ValueError("topology: domains must hold at least one domain, got none")
+        for name, count in Counter(domain.name for domain in self.domains).items():
+            if count > 1:
+                raise ValueError(f"topology: domain names must be unique, got {name!r} {count}x")
+        for link in self.links:
+            for end in (link.source, link.target):
+                if end not in self.index_of:
+                    known = ", ".join(self.index_of)
+                    raise ValueError(f"{link}: domain must be one of {known}; got {end!r}")
+        keys = [self._position(link) for link in self.links]
+        for earlier, later in pairwise(keys):
+            if earlier == later:
+                raise ValueError(
+                    f"{self.link_between(*later)}: must be given once, got a duplicate"
+                )
+        if keys != sorted(keys):
+            raise ValueError("topology: links must be ordered; use Topology.of to order them")
+
+    @classmethod
+    def of(
+        cls, domains: Sequence[Domain], links: Sequence[Link], dynamics: Dynamics = STEADY
+    ) -> "Topology":
+        """Make a topology from links in any order."""
+        index_of = {domain.name: index for index, domain in enumerate(domains)}
+        last = len(domains)  # links of unknown domains go last and are refused there
+        ordered = sorted(
+            links,
+            key=lambda link: (index_of.get(link.source, last), index_of.get(link.target, last)),
+        )
+        return cls(domains=tuple(domains), links=tuple(ordered), dynamics=dynamics)
+
+    @cached_property
+    def index_of(self) -> dict[str, int]:
+        """Position of each domain by name."""
+        return {domain.name: index for index, domain in enumerate(self.domains)}
+
+    @cached_property
+    def link_index(self) -> dict[tuple[int, int], int]:
+        """Position in ``links`` by (source, target) position of the domains."""
+        return {self._position(link): index for index, link in enumerate(self.links)}
+
+    @property
+    def num_domains(self) -> int:
+        """Number of domains, K."""
+        return len(self.domains)
+
+    @property
+    def peak_flops_per_s(self) -> float:
+        """Peak of all GPUs of all domains. [FLOP/s]"""
+        return sum(domain.peak_flops_per_s for domain in self.domains)
+
+    def link_between(self, source: int, target: int) -> Link:
+        """Return the direct link between two domains, given by position."""
+        return self.links[self.link_index[source, target]]
+
+    def route(self, source: int, target: int) -> tuple[int, ...]:
+        """Positions in ``links`` of the hops from one domain to another.
+
+        The direct link where there is one, else the path of lowest total latency (fewest hops,
+        then domain order, among equals).
+
+        Raises
+        ------
+        UnreachableError
+            If no path joins the two domains.
+        """
+        direct = self.link_index.get((source, target))
+        if direct is not None:
+            return (direct,)
+        path = self._paths.get(source, {}).get(target)
+        if path is None:
+            pair = f"{self.domains[source].name} -> {self.domains[target].name}"
+            raise UnreachableError(f"topology: no path of links joins {pair}, which the plan needs")
+        return tuple(self.link_index[hop] for hop in pairwise(path))
+
+    def scaled(self, bandwidth_factors: np.ndarray, latency_factors: np.ndarray) -> "Topology":
+        """Return the same world with each link's figures times its factors, and no movement."""
+        links = tuple(
+            Link(
+                source=link.source,
+                target=link.target,
+                bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * bandwidth_factor,
+                latency_s=link.latency_s * latency_factor,
+            )
+            for link, bandwidth_factor, latency_factor in zip(
+                self.links, bandwidth_factors.tolist(), latency_factors.tolist(), strict=True
+            )
+        )
+        return replace(self, links=links, movement=None)
+
+    def draw_epoch(self, rng: np.random.Generator) -> "Topology":
+        """Return the world as one epoch finds it, drawn around the figures of this one.
+
+        Links that move per epoch come back with their new figures; links that move every so many
+        seconds come back with a `Movement` on top of their base figures.
+        """
+        law = self.dynamics
+        if law.update_interval_s is None:
+            return self.scaled(*law.draw_factors(len(self.links), rng))
+        return replace(self, movement=Movement(law=law, seed=int(rng.integers(2**63))))
+
+    def at_start(self) -> "Topology":
+        """Return the world as an observer sees it at time 0, with the links standing still."""
+        if self.movement is None:
+            return self
+        return self.scaled(*self.movement.factors(0, len(self.links)))
+
+    @cached_property
+    def _paths(self) -> dict[int, dict[int, list[int]]]:
+        """Lowest-latency path between every two domains, as domain positions."""
+        graph: nx.DiGraph[int] = nx.DiGraph()
+        graph.add_nodes_from(range(self.num_domains))
+        for (source, target), index in self.link_index.items():
+            latency = self.links[index].latency_s
+            # A hop counts a little, so that among equal latencies the fewest hops win.
+            graph.add_edge(source, target, weight=latency + 1e-12)
+        return dict(nx.all_pairs_dijkstra_path(graph))
+
+    def _position(self, link: Link) -> tuple[int, int]:
+        return self.index_of[link.source], self.index_of[link.target]

@@ -1,0 +1,7 @@
+"""Topology files that come with EastWest."""
+
+from importlib.resources import files
+from pathlib import Path
+
+EAST_CENTRAL_WEST = Path(str(files(__package__) / "east_central_west.yaml"))
+"""Three domains of 8 GPUs, 2-5 Gbit/s and 30-80 ms between them: the default world."""
