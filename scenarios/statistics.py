@@ -1,0 +1,181 @@
+"""Means with 95 % intervals, over draws of an evaluation or seeds of a training."""
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A mean and the half width of its 95 % interval, both in the unit of the values.
+
+    ``half_width`` is NaN for a single value: one value says nothing about its spread.
+    """
+
+    mean: float
+    half_width: float
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self.mean + self.half_width
+
+
+def mean_and_interval(values: Sequence[float] | np.ndarray) -> Interval:
+    """Return the mean of independent values with its 95 % Student-t interval.
+
+    Parameters
+    ----------
+    values
+        One number per draw or seed. With only one, ``half_width`` is NaN.
+
+    Raises
+    ------
+    ValueError
+        If there are no values or one is not finite.
+
+    Notes
+    -----
+    ``mean +- t(0.975, n - 1) s / sqrt(n)`` with the unbiased sample deviation ``s``. It is exact
+    for normal values and approximate otherwise.
+
+    Examples
+    --------
+    >>> interval = mean_and_interval([1.0, 2.0, 3.0])
+    >>> interval.mean, round(interval.half_width, 4)
+    (2.0, 2.4841)
+    """
+    array = np.asarray(values, dtype=float)
+    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+        raise ValueError(f"values must be a non-empty row of finite numbers, got {values!r}")
+    mean = float(array.mean())
+    if array.size == 1:
+        return Interval(mean=mean, half_width=math.nan)
+    standard_error = float(array.std(ddof=1)) / math.sqrt(array.size)
+    return Interval(mean=mean, half_width=student_t(array.size - 1) * standard_error)
+
+
+def paired_difference(
+    values: Sequence[float] | np.ndarray, references: Sequence[float] | np.ndarray
+) -> Interval:
+    """Return the interval of ``(value - reference) / reference`` over paired draws.
+
+    Pairing removes the spread between draws, which two separate intervals would count twice. The
+    result is a fraction: 0.1 means 10 % above the reference.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a reference is not positive.
+
+    Examples
+    --------
+    >>> round(paired_difference([11.0, 22.0], [10.0, 20.0]).mean, 12)
+    0.1
+    """
+    array, base = np.asarray(values, dtype=float), np.asarray(references, dtype=float)
+    if array.shape != base.shape:
+        raise ValueError(
+            f"values and references must be paired, got {array.size} and {base.size} of them"
+        )
+    if not (base > 0).all():
+        raise ValueError(f"references must be positive, got {references!r}")
+    return mean_and_interval((array - base) / base)
+
+
+@functools.lru_cache(maxsize=1024)
+def student_t(degrees_of_freedom: int) -> float:
+    """Return the 0.975 quantile of Student's t: the half width of 95 % in standard errors.
+
+    Raises
+    ------
+    ValueError
+        If ``degrees_of_freedom < 1``.
+
+    Notes
+    -----
+    With ``t = sqrt(n) tan(theta)`` the probability of ``|T| <= t`` is a finite sum of powers of
+    ``cos(theta)`` [1]_, solved for ``theta`` by halving.
+
+    References
+    ----------
+    .. [1] M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 1964,
+       formulas 26.7.3 (odd n) and 26.7.4 (even n).
+
+    Examples
+    --------
+    >>> round(student_t(1), 3), round(student_t(10), 3)
+    (12.706, 2.228)
+    """
+    if degrees_of_freedom < 1:
+        raise ValueError(f"degrees_of_freedom must be at least 1, got {degrees_of_freedom!r}")
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _central_probability(middle, degrees_of_freedom) < CONFIDENCE:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(degrees_of_freedom) * math.tan((low + high) / 2)
+
+
+def _central_probability(theta: float, degrees_of_freedom: int) -> float:
+    """Probability that ``|T| <= sqrt(n) tan(theta)`` (Abramowitz and Stegun 26.7.3, 26.7.4)."""
+    odd = degrees_of_freedom % 2
+    index = np.arange(1, (degrees_of_freedom - odd) // 2)
+    ratios = 2 * index / (2 * index + 1) if odd else (2 * index - 1) / (2 * index)
+    powers = np.cumprod(np.concatenate([[1.0], ratios * math.cos(theta) ** 2]))
+    series = math.sin(theta) * float(powers.sum())
+    if not odd:
+        return series
+    return 2 / math.pi * (theta + (series * math.cos(theta) if degrees_of_freedom > 1 else 0.0))
+
+
+def summarise(evaluation: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each planner, the mean and the 95 % half width of each numeric column.
+
+    Parameters
+    ----------
+    evaluation
+        One row per draw and planner: the columns ``draw``, ``planner``, ``iteration_time_s`` and
+        any others. A truth value counts as 0 or 1, so that its mean is a fraction.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``planner``, fastest mean iteration first: ``num_draws``, then for each column
+        its mean under the same name and ``<column>_half_width``.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a value is not finite or there are no rows.
+    """
+    for column in ("draw", "planner", "iteration_time_s"):
+        if column not in evaluation:
+            raise ValueError(f"the evaluation must have the column {column}")
+    numeric = evaluation.drop(columns=["draw"]).select_dtypes(include=["number", "bool"])
+    rows = []
+    for planner, group in evaluation.groupby("planner", sort=True):
+        row: dict[str, object] = {"planner": planner, "num_draws": len(group)}
+        for column in numeric.columns:
+            try:
+                interval = mean_and_interval(group[column].to_numpy(dtype=float))
+            except ValueError as error:
+                raise ValueError(f"{column} of planner {planner}: {error}") from error
+            row |= {column: interval.mean, f"{column}_half_width": interval.half_width}
+        rows.append(row)
+    if not rows:
+        raise ValueError("the evaluation must have rows, got none")
+    return pd.DataFrame(rows).set_index("planner").sort_values("iteration_time_s", kind="stable")
