@@ -1,0 +1,289 @@
+"""PPO: the clipped objective, what is learnt, and exact continuation."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from agents.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from agents.ppo import PPOConfig, Trainer, clipped_policy_loss
+from agents.rollout import BatchStep
+
+
+class Bandit:
+    """One-step episodes: the best action is written in the observation.
+
+    Entry 0 names the best of the choices of component 0, entry 1 (all within 0.01 and 0.011) that
+    of component 1, entry 2 never changes. The optimum earns 1, and half of it for each component;
+    a miss in component 1 costs in proportion to the distance.
+    """
+
+    def __init__(self, action_sizes: tuple[int, int], ordinal: bool, seed: int = 0) -> None:
+        self.num_envs = 32
+        self.observation_size = 3
+        self.action_sizes = action_sizes
+        self.ordinal_actions = (False, ordinal)
+        self._rng = np.random.default_rng(seed)
+        self._shares = self._rng.random((self.num_envs, 2))
+
+    def reset(self) -> npt.NDArray[np.float32]:
+        self._shares = self._rng.random((self.num_envs, 2))
+        return self._observed()
+
+    def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
+        rewards = self.rewards(actions)
+        observations = self.reset()
+        return BatchStep(
+            observations=observations,
+            final_observations=observations,
+            rewards=rewards.astype(np.float32),
+            terminated=np.ones(self.num_envs, dtype=np.bool_),
+            truncated=np.zeros(self.num_envs, dtype=np.bool_),
+            metrics={"regret": 1 - rewards},
+        )
+
+    def rewards(self, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        first, second = self.action_sizes
+        hit = actions[:, 0] == np.floor(self._shares[:, 0] * first)
+        distance = np.abs(actions[:, 1] - np.round(self._shares[:, 1] * (second - 1)))
+        return (hit + np.maximum(0, 1 - 4 * distance / second)) / 2
+
+    def state(self) -> dict[str, object]:
+        return {
+            "random": self._rng.bit_generator.state,
+            "shares": torch.from_numpy(self._shares.copy()),
+        }
+
+    def load_state(self, state: dict[str, object]) -> None:
+        shares = state["shares"]
+        assert isinstance(shares, torch.Tensor)
+        self._rng.bit_generator.state = state["random"]
+        self._shares = shares.numpy()
+
+    def _observed(self) -> npt.NDArray[np.float32]:
+        constant = np.full(self.num_envs, 0.5)
+        columns = (self._shares[:, 0], 0.01 + 0.001 * self._shares[:, 1], constant)
+        return np.stack(columns, axis=1).astype(np.float32)
+
+
+class Clock:
+    """Every step pays 1; an episode is cut every four steps. Observations say nothing."""
+
+    num_envs = 8
+    observation_size = 1
+    action_sizes = (2,)
+    ordinal_actions = (False,)
+
+    def __init__(self, *, terminates: bool) -> None:
+        self._terminates = terminates
+        self._num_steps = 0
+
+    def reset(self) -> npt.NDArray[np.float32]:
+        return np.ones((self.num_envs, 1), dtype=np.float32)
+
+    def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
+        self._num_steps += 1
+        ended = np.full(self.num_envs, self._num_steps % 4 == 0)
+        return BatchStep(
+            observations=self.reset(),
+            final_observations=self.reset(),
+            rewards=np.ones(self.num_envs, dtype=np.float32),
+            terminated=ended & self._terminates,
+            truncated=ended & (not self._terminates),
+            metrics={},
+        )
+
+    def state(self) -> dict[str, object]:
+        return {"num_steps": self._num_steps}
+
+    def load_state(self, state: dict[str, object]) -> None:
+        num_steps = state["num_steps"]
+        assert isinstance(num_steps, int)
+        self._num_steps = num_steps
+
+
+def config(**changes: object) -> PPOConfig:
+    learning_fast = PPOConfig(num_steps=16, num_minibatches=4, num_epochs=8, learning_rate=3e-3)
+    return dataclasses.replace(learning_fast, **changes)
+
+
+@pytest.mark.parametrize(
+    ("advantage", "ratio", "gradient"),
+    [
+        (1.0, 1.5, 0.0),  # already gained what may be gained
+        (-1.0, 0.5, 0.0),
+        (1.0, 1.1, -1.1),  # d(-ratio * advantage) / d(log ratio)
+        (1.0, 0.5, -0.5),  # a good action made rarer by chance is always pulled back
+        (-1.0, 1.5, 1.5),
+    ],
+)
+def test_clipped_objective_has_no_gradient_where_the_gain_is_clipped(advantage, ratio, gradient):
+    log_ratio = torch.tensor([math.log(ratio)], requires_grad=True)
+
+    clipped_policy_loss(log_ratio, torch.tensor([advantage]), 0.2).backward()
+
+    assert log_ratio.grad.item() == pytest.approx(gradient)
+
+
+@pytest.mark.parametrize(
+    ("action_sizes", "ordinal"), [((3, 5), False), ((3, 81), True)], ids=["nominal", "ordinal"]
+)
+def test_ppo_earns_95_percent_of_the_optimum_of_a_bandit(action_sizes, ordinal):
+    environment = Bandit(action_sizes, ordinal)
+    trainer = Trainer(environment, config(), seed=1, total_steps=30 * 512)
+    while not trainer.finished:
+        trainer.update()
+
+    earned = []
+    for _ in range(30):
+        observations = torch.from_numpy(environment.reset())
+        earned.append(environment.rewards(trainer.network.greedy(observations).numpy()).mean())
+
+    assert np.mean(earned) >= 0.95
+
+
+@pytest.mark.parametrize(("terminates", "value"), [(False, 2.0), (True, 1.6)])
+def test_critic_learns_that_a_time_limit_does_not_end_the_task(terminates, value):
+    """All states look alike: v = 1 + v / 2, or v = 1 + 3/4 v / 2 if every fourth step is last."""
+    settings = config(discount=0.5, trace_decay=0.0, learning_rate=0.05, num_epochs=4)
+    trainer = Trainer(Clock(terminates=terminates), settings, seed=0, total_steps=20 * 128)
+    while not trainer.finished:
+        trainer.update()
+
+    assert trainer.network.value(torch.ones(1, 1)).item() == pytest.approx(value, rel=0.01)
+
+
+def test_first_gradient_step_sees_the_policy_that_acted():
+    """With one minibatch nothing has moved yet: no divergence, nothing clipped, no loss."""
+    settings = config(num_epochs=1, num_minibatches=1)
+    trainer = Trainer(Bandit((3, 81), True), settings, seed=0, total_steps=2 * 512)
+
+    for report in (trainer.update(), trainer.update()):
+        assert report.approximate_kl == pytest.approx(0, abs=1e-6)
+        assert report.clip_fraction == 0
+        assert report.policy_loss == pytest.approx(0, abs=1e-5)  # advantages have mean 0
+
+
+def test_report_averages_the_rollout_and_counts_its_steps():
+    trainer = Trainer(Bandit((3, 5), False), config(), seed=0, total_steps=2048)
+
+    reports = [trainer.update() for _ in range(4)]
+
+    assert [report.step_count for report in reports] == [512, 1024, 1536, 2048]
+    assert [report.update_index for report in reports] == [0, 1, 2, 3]
+    shares = [report.learning_rate / 3e-3 for report in reports]
+    assert shares == pytest.approx([1, 0.75, 0.5, 0.25])
+    for report in reports:
+        assert report.metrics["regret"] == pytest.approx(1 - report.mean_reward)
+    with pytest.raises(RuntimeError, match="all 2048 steps are done"):
+        trainer.update()
+
+
+def test_exceeded_target_kl_ends_the_update_after_one_epoch():
+    """The weights are then those of a single epoch."""
+    weights = []
+    for settings in (config(target_kl=1e-12), config(num_epochs=1)):
+        trainer = Trainer(Bandit((3, 5), False), settings, seed=0, total_steps=512)
+        trainer.update()
+        weights.append(torch.nn.utils.parameters_to_vector(trainer.network.parameters()))
+
+    assert torch.equal(*weights)
+
+
+def trained(num_updates: int) -> Trainer:
+    trainer = Trainer(Bandit((3, 81), True), config(), seed=7, total_steps=4 * 512)
+    for _ in range(num_updates):
+        trainer.update()
+    return trainer
+
+
+def test_interrupted_training_continues_to_the_same_bytes(tmp_path: Path):
+    for num_updates_before in (0, 1, 3):
+        save_checkpoint(tmp_path / "middle.pt", trained(num_updates_before).state())
+        resumed = Trainer(Bandit((3, 81), True, seed=99), config(), seed=7, total_steps=4 * 512)
+        resumed.load_state(load_checkpoint(tmp_path / "middle.pt"))
+        while not resumed.finished:
+            resumed.update()
+        save_checkpoint(tmp_path / f"resumed_{num_updates_before}.pt", resumed.state())
+    save_checkpoint(tmp_path / "straight.pt", trained(4).state())
+
+    straight = (tmp_path / "straight.pt").read_bytes()
+    for num_updates_before in (0, 1, 3):
+        assert (tmp_path / f"resumed_{num_updates_before}.pt").read_bytes() == straight
+
+
+def test_training_neither_uses_nor_moves_the_global_generators():
+    torch_before, numpy_before = torch.get_rng_state(), repr(np.random.get_state())  # noqa: NPY002
+    first = trained(1)
+    assert torch.equal(torch.get_rng_state(), torch_before)
+    assert repr(np.random.get_state()) == numpy_before  # noqa: NPY002
+
+    with torch.random.fork_rng():
+        torch.manual_seed(123)
+        second = trained(1)
+    parameters = zip(first.network.parameters(), second.network.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in parameters)
+
+
+def test_state_is_a_snapshot_that_training_does_not_change():
+    trainer = trained(1)
+    state = trainer.state()
+    other = trained(0)
+    other.load_state(state)
+    trainer.update()
+    other.update()
+
+    again = trained(0)
+    again.load_state(state)
+    again.update()
+    assert torch.equal(*(t.network.actor[0].weight for t in (trainer, again)))
+
+
+def test_foreign_state_is_refused_by_the_name_of_what_differs():
+    state = trained(0).state()
+    fresh = trained(0)
+
+    with pytest.raises(CheckpointError, match=r"architecture must be .*5.*got .*81"):
+        Trainer(Bandit((3, 5), True), config(), 7, 2048).load_state(state)
+    with pytest.raises(CheckpointError, match=r"config must be .*got"):
+        Trainer(Bandit((3, 81), True), config(num_epochs=1), 7, 2048).load_state(state)
+    with pytest.raises(CheckpointError, match="seed must be 8, got 7"):
+        Trainer(Bandit((3, 81), True), config(), 8, 2048).load_state(state)
+    with pytest.raises(CheckpointError, match=r"got no \['optimiser'\]"):
+        fresh.load_state({name: part for name, part in state.items() if name != "optimiser"})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("num_steps", 0),
+        ("num_minibatches", 0),
+        ("num_epochs", 0),
+        ("learning_rate", math.nan),
+        ("final_learning_rate", -1.0),
+        ("discount", 1.01),
+        ("trace_decay", -0.01),
+        ("clip_range", 0.0),
+        ("entropy_coefficient", math.inf),
+        ("final_entropy_coefficient", -0.1),
+        ("value_coefficient", -0.1),
+        ("max_gradient_norm", 0.0),
+        ("target_kl", 0.0),
+        ("hidden_sizes", (64, 0)),
+        ("initial_share", 1.5),
+    ],
+)
+def test_config_names_the_field_that_is_out_of_range(field, value):
+    with pytest.raises(ValueError, match=f"PPO: {field} must be .*, got "):
+        config(**{field: value})
+
+
+def test_trainer_refuses_what_it_cannot_split_or_count():
+    with pytest.raises(ValueError, match=r"num_minibatches must be at most .* = 512, got 513"):
+        Trainer(Bandit((3, 5), True), config(num_minibatches=513), seed=0, total_steps=1)
+    with pytest.raises(ValueError, match="total_steps must be at least 1, got 0"):
+        Trainer(Bandit((3, 5), True), config(), seed=0, total_steps=0)
