@@ -1,0 +1,5 @@
+"""Agents that decide where layers run; importing this makes ``EastWest/Placement-v0`` known."""
+
+import gymnasium
+
+gymnasium.register(id="EastWest/Placement-v0", entry_point="agents.env:PlacementEnv")

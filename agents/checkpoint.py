@@ -1,7 +1,6 @@
 """Checkpoint files: written whole or not at all, the same bytes for the same content."""
 
 import io
-import os
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from agents.networks import ActorCritic, Architecture
+from des.atomic_write import write_atomically
 
 _FORMAT = "eastwest-checkpoint"
 _VERSION = 1
@@ -43,15 +43,7 @@ def save_checkpoint(path: Path, payload: Mapping[str, object]) -> None:
     content = {"format": _FORMAT, "version": _VERSION, "payload": _canonical(payload, "payload")}
     buffer = io.BytesIO()  # torch.save would put the name of a file into its content
     torch.save(content, buffer)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(path, buffer.getvalue())
 
 
 def load_checkpoint(path: Path) -> dict[str, object]:

@@ -18,13 +18,14 @@ _SMALLEST_SCALE = 0.3
 class Architecture:
     """Everything that decides the shapes of the weights.
 
-    ``action_sizes[i]`` is the number of choices of action component i, and ``ordinal[i]`` says
-    that these choices are ordered, so that neighbours have similar value.
+    ``action_sizes[i]`` is the number of choices of action component i. ``ordinal_starts[i]`` is
+    None for plain categories; for ordered choices, of which neighbours have similar value, it is
+    where the first policy looks, as a share of the range: 0 is the first choice, 1 the last.
     """
 
     observation_size: int
     action_sizes: tuple[int, ...]
-    ordinal: tuple[bool, ...]
+    ordinal_starts: tuple[float | None, ...]
     hidden_sizes: tuple[int, ...] = (64, 64)
 
     def __post_init__(self) -> None:
@@ -36,9 +37,10 @@ class Architecture:
                 "one or more sizes of at least 1",
             ),
             (
-                "ordinal",
-                len(self.ordinal) == len(self.action_sizes),
-                f"one flag per action component, here {len(self.action_sizes)}",
+                "ordinal_starts",
+                len(self.ordinal_starts) == len(self.action_sizes)
+                and all(start is None or 0 <= start <= 1 for start in self.ordinal_starts),
+                f"None or within [0, 1] for each of {len(self.action_sizes)} action components",
             ),
             ("hidden_sizes", all(size >= 1 for size in self.hidden_sizes), "all at least 1"),
         )
@@ -151,8 +153,8 @@ def ordinal_logits(z: Tensor, w: Tensor, num_choices: int) -> Tensor:
 
     - ``location = (n - 1) * (1.2 * sigmoid(z) - 0.1)``: z = 0 is the middle, and the first and
       last choice are reached at z = -+2.4 already, not only at infinity;
-    - ``scale = 0.3 + n / 8 * softplus(w) / ln(2)``: 0.3 + n / 8 at w = 0, and never below 0.3,
-      where 99 % of the probability is on the nearest choice if the location is on it.
+    - ``scale = 0.3 + n / 8 * exp(w)``: 0.3 + n / 8 at w = 0, and never below 0.3, where 99 % of
+      the probability is on the nearest choice if the location is on it.
 
     Examples
     --------
@@ -162,7 +164,7 @@ def ordinal_logits(z: Tensor, w: Tensor, num_choices: int) -> Tensor:
     location = (num_choices - 1) * (
         (1 + 2 * _LOCATION_MARGIN_FRACTION) * z.sigmoid() - _LOCATION_MARGIN_FRACTION
     )
-    scale = _SMALLEST_SCALE + num_choices / 8 * functional.softplus(w) / math.log(2)
+    scale = _SMALLEST_SCALE + num_choices / 8 * w.exp()
     choices = torch.arange(num_choices, dtype=z.dtype)
     return -((choices - location.unsqueeze(-1)) / scale.unsqueeze(-1)).square() / 2
 
@@ -182,8 +184,12 @@ class ActionHead:
     logits, or every z and then every w.
     """
 
-    def __init__(self, action_sizes: Sequence[int], ordinal: Sequence[bool]) -> None:
-        kinds = list(zip(action_sizes, ordinal, strict=True))
+    def __init__(self, action_sizes: Sequence[int], ordinal_starts: Sequence[float | None]) -> None:
+        self._starts = tuple(ordinal_starts)
+        kinds = [
+            (size, start is not None)
+            for size, start in zip(action_sizes, ordinal_starts, strict=True)
+        ]
         self._kinds = sorted(set(kinds))
         self._components = tuple(
             torch.tensor([i for i, other in enumerate(kinds) if other == kind])
@@ -207,12 +213,14 @@ class ActionHead:
             log_probs.append(functional.log_softmax(logits, dim=-1))
         return MultiCategorical(components=self._components, log_probs=tuple(log_probs))
 
-    def first_outputs(self, initial_share: float) -> Tensor:
-        """Outputs (``num_outputs``,) that put ordinal locations at ``initial_share``."""
+    def first_outputs(self) -> Tensor:
+        """Outputs (``num_outputs``,) that put ordinal locations where they start."""
         outputs = torch.zeros(self.num_outputs)
-        for block, (_, ordered) in zip(self._blocks(outputs), self._kinds, strict=True):
-            if ordered:
-                block[: len(block) // 2] = ordinal_z(initial_share)
+        for block, components in zip(self._blocks(outputs), self._components, strict=True):
+            for place, component in enumerate(components.tolist()):
+                start = self._starts[component]
+                if start is not None:
+                    block[place] = ordinal_z(start)
         return outputs
 
     def _blocks(self, outputs: Tensor) -> tuple[Tensor, ...]:
@@ -224,30 +232,21 @@ class ActorCritic(nn.Module):
 
     All methods take raw observations (B, D). Weights are orthogonal, drawn from ``generator``
     only; the policy's last layer is so small that the first policy is nearly the same everywhere:
-    uniform over nominal components, around ``initial_share`` of the range (0 is the first choice,
-    1 the last) over ordinal ones.
+    uniform over nominal components, around their start over ordinal ones.
     """
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        generator: torch.Generator,
-        *,
-        initial_share: float = 0.5,
-    ) -> None:
+    def __init__(self, architecture: Architecture, generator: torch.Generator) -> None:
         super().__init__()
-        if not 0 <= initial_share <= 1:
-            raise ValueError(f"actor: initial_share must be in [0, 1], got {initial_share!r}")
         self.architecture = architecture
         self.normaliser = RunningNormaliser(architecture.observation_size)
-        self.head = ActionHead(architecture.action_sizes, architecture.ordinal)
+        self.head = ActionHead(architecture.action_sizes, architecture.ordinal_starts)
         body = (architecture.observation_size, *architecture.hidden_sizes)
         self.actor = _tanh_network((*body, self.head.num_outputs), 0.01, generator)
         self.critic = _tanh_network((*body, 1), 1.0, generator)
         last = self.actor[-1]
         assert isinstance(last, nn.Linear)
         with torch.no_grad():
-            last.bias.copy_(self.head.first_outputs(initial_share))
+            last.bias.copy_(self.head.first_outputs())
 
     def act(self, observations: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Sample actions (B, A); return them with their log-probabilities (B,)."""

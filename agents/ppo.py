@@ -38,7 +38,6 @@ class PPOConfig:
     target_kl: float | None = None
     hidden_sizes: tuple[int, ...] = (64, 64)
     normalise_advantages: bool = True
-    initial_share: float = 0.5
 
     def __post_init__(self) -> None:
         above = "at least 0 and finite"
@@ -57,7 +56,6 @@ class PPOConfig:
             ("max_gradient_norm", 0 < self.max_gradient_norm < math.inf, "positive and finite"),
             ("target_kl", self.target_kl is None or self.target_kl > 0, "None or positive"),
             ("hidden_sizes", min(self.hidden_sizes, default=1) >= 1, "all at least 1"),
-            ("initial_share", 0 <= self.initial_share <= 1, "in [0, 1]"),
         )
         for field, holds, allowed in checks:
             if not holds:
@@ -85,6 +83,11 @@ class UpdateReport:
     clip_fraction: float
     explained_variance: float
     learning_rate: float
+
+
+def use_torch_threads(num_threads: int) -> None:
+    """Let torch compute on that many threads: one is fastest for networks of this size."""
+    torch.set_num_threads(num_threads)
 
 
 def clipped_policy_loss(log_ratio: Tensor, advantages: Tensor, clip_range: float) -> Tensor:
@@ -128,11 +131,10 @@ class Trainer:
             Architecture(
                 observation_size=environment.observation_size,
                 action_sizes=environment.action_sizes,
-                ordinal=environment.ordinal_actions,
+                ordinal_starts=environment.ordinal_starts,
                 hidden_sizes=config.hidden_sizes,
             ),
             initialisation,
-            initial_share=config.initial_share,
         )
         self._optimiser = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, eps=1e-5

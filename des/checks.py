@@ -2,6 +2,9 @@
 
 import math
 
+LARGEST_COUNT = 10**9
+"""Counts beyond this are slips of the keyboard, and would overflow or exhaust the memory."""
+
 
 def require_positive(owner: str, field: str, value: float) -> None:
     """Refuse zero, negative, infinite and not-a-number values."""
@@ -28,6 +31,8 @@ def require_swing(owner: str, field: str, value: float) -> None:
 
 
 def require_count(owner: str, field: str, value: int) -> None:
-    """Refuse anything but a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{owner}: {field} must be a whole number of at least 1, got {value!r}")
+    """Refuse anything but a whole number from 1 to `LARGEST_COUNT`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_COUNT:
+        raise ValueError(
+            f"{owner}: {field} must be a whole number from 1 to {LARGEST_COUNT}, got {value!r}"
+        )

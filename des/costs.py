@@ -6,25 +6,48 @@ from collections.abc import Sequence
 from des.corrections import Corrections
 from des.dynamics import Movement
 from des.placement import Stage
-from des.topology import Link, Topology
+from des.topology import Domain, Link, Topology
 from des.workload import Workload
+
+
+def compute_rate_flops_per_s(domain: Domain, corrections: Corrections) -> float:
+    """Speed at which a domain works through layers: all its GPUs taken as one device. [FLOP/s]"""
+    return domain.attainable_flops_per_s / corrections.compute_time_factor
 
 
 def stage_times_s(
     topology: Topology, workload: Workload, stages: Sequence[Stage], corrections: Corrections
 ) -> list[tuple[float, float]]:
-    """Forward and backward time of each stage for one microbatch. [s]
-
-    A domain computes as one device of ``num_gpus * peak * attainable fraction`` FLOP/s.
-    """
+    """Forward and backward time of each stage for one microbatch. [s]"""
     times = []
     for stage in stages:
-        rate = topology.domains[stage.domain].attainable_flops_per_s
-        rate /= corrections.compute_time_factor
+        rate = compute_rate_flops_per_s(topology.domains[stage.domain], corrections)
         forward_s = sum(workload.forward_flops[stage.layers]) / rate
         backward_s = sum(workload.backward_flops[stage.layers]) / rate
         times.append((forward_s, backward_s))
     return times
+
+
+def quickest_message_s(
+    topology: Topology, source: int, target: int, num_bytes: float, corrections: Corrections
+) -> tuple[float, float]:
+    """Least time of a message that meets no queue, and of its slowest wire alone. [s]
+
+    Where links move during the iteration every hop is taken at its best. No message is faster, and
+    no two messages of the route leave its slowest wire closer together.
+    """
+    law = None if topology.movement is None else topology.movement.law
+    total_s = slowest_wire_s = 0.0
+    for hop in topology.route(source, target):
+        link = corrected(topology.links[hop], corrections)
+        bandwidth, latency_s = link.bandwidth_bytes_per_s, link.latency_s
+        if law is not None:
+            bandwidth *= 1.0 + law.bandwidth_fluctuation
+            latency_s *= 1.0 - law.latency_jitter
+        wire_s = corrections.message_overhead_s + num_bytes / bandwidth
+        total_s += wire_s + latency_s
+        slowest_wire_s = max(slowest_wire_s, wire_s)
+    return total_s, slowest_wire_s
 
 
 def corrected(link: Link, corrections: Corrections) -> Link:

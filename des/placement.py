@@ -10,6 +10,9 @@ from des.schedules import DEFAULT_SCHEDULE, schedule_named
 from des.topology import Topology
 from des.workload import Workload
 
+MOST_LAYERS = 100_000
+"""Far more than any model has."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
@@ -49,6 +52,19 @@ class Placement:
         return cls(domain_of_layer=tuple(domain for domain, count in runs for _ in range(count)))
 
     @classmethod
+    def even(cls, num_domains: int, num_layers: int) -> "Placement":
+        """Split layers evenly over all domains in order; the first ones take the remainder.
+
+        Examples
+        --------
+        >>> [stage.num_layers for stage in Placement.even(3, 80).stages]
+        [27, 27, 26]
+        """
+        share, rest = divmod(num_layers, num_domains)
+        counts = [share + (domain < rest) for domain in range(num_domains)]
+        return cls.contiguous(range(num_domains), counts)
+
+    @classmethod
     def parse(cls, text: str, domain_names: Sequence[str] = ()) -> "Placement":
         """Read ``"0*28,1*26,2*26"``, ``"0,0,1,2"`` or, with names, ``"East*28,West*52"``.
 
@@ -62,11 +78,11 @@ class Placement:
             match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]+)\s*)?", item)
             domain = None if match is None else _parse_domain(match[1], domain_names)
             count = int(match[2] or 1) if match is not None else 0
-            if domain is None or count < 1:
+            if domain is None or not 1 <= count <= MOST_LAYERS:
                 known = f" or a name of {', '.join(domain_names)}" if domain_names else ""
                 raise ValueError(
                     f"placement: each item must be DOMAIN or DOMAIN*COUNT, such as 0*28, with a "
-                    f"domain's number{known} and a count of at least 1; got {item!r}"
+                    f"domain's number{known} and a count from 1 to {MOST_LAYERS}; got {item!r}"
                 )
             domain_of_layer += [domain] * count
         return cls(domain_of_layer=tuple(domain_of_layer))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from scenarios.run_folder import read_json, read_yaml
+from scenarios.files import read_json, read_yaml
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -90,6 +90,13 @@ def parse(
     >>> parse(Config, ["--steps", "1_000"], prog="demo", description="A demo.")
     Config(steps=1000)
     """
+    return parse_given(config_class, argv, prog=prog, description=description)[0]
+
+
+def parse_given(
+    config_class: type[ConfigT], argv: Sequence[str] | None, *, prog: str, description: str
+) -> tuple[ConfigT, frozenset[str]]:
+    """Do what `parse` does, and also return the names of the fields that the user gave."""
     kinds = _kinds(config_class)
     parser = _Parser(prog=prog, description=description, allow_abbrev=False)
     file_help = "YAML or JSON file of field names and values; flags win over it"
@@ -104,7 +111,7 @@ def parse(
     path: Path | None = values.pop("config")
     if path is not None:
         values = _checked_fields(kinds, _read_mapping(path), source=str(path)) | values
-    return _construct(config_class, values, source=prog)
+    return _construct(config_class, values, source=prog), frozenset(values)
 
 
 def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, source: str) -> ConfigT:

@@ -16,7 +16,7 @@ from tensorboard.summary.writer.event_file_writer import (  # type: ignore[impor
     EventFileWriter,
 )
 
-from scenarios.run_folder import read_text, write_text
+from scenarios.files import read_text, write_text
 
 COUNTERS = ("step", "update")
 LEARNING_COLUMNS = (

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.run_folder import write_text
+from scenarios.files import write_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,12 @@
 """Means with 95 % intervals, over draws of an evaluation or seeds of a training."""
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
@@ -63,7 +63,8 @@ def mean_and_interval(values: Sequence[float] | np.ndarray) -> Interval:
     if array.size == 1:
         return Interval(mean=mean, half_width=math.nan)
     standard_error = float(array.std(ddof=1)) / math.sqrt(array.size)
-    return Interval(mean=mean, half_width=student_t(array.size - 1) * standard_error)
+    quantile = float(stdtrit(array.size - 1, (1 + CONFIDENCE) / 2))
+    return Interval(mean=mean, half_width=quantile * standard_error)
 
 
 def paired_difference(
@@ -92,54 +93,6 @@ def paired_difference(
     if not (base > 0).all():
         raise ValueError(f"references must be positive, got {references!r}")
     return mean_and_interval((array - base) / base)
-
-
-@functools.lru_cache(maxsize=1024)
-def student_t(degrees_of_freedom: int) -> float:
-    """Return the 0.975 quantile of Student's t: the half width of 95 % in standard errors.
-
-    Raises
-    ------
-    ValueError
-        If ``degrees_of_freedom < 1``.
-
-    Notes
-    -----
-    With ``t = sqrt(n) tan(theta)`` the probability of ``|T| <= t`` is a finite sum of powers of
-    ``cos(theta)`` [1]_, solved for ``theta`` by halving.
-
-    References
-    ----------
-    .. [1] M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 1964,
-       formulas 26.7.3 (odd n) and 26.7.4 (even n).
-
-    Examples
-    --------
-    >>> round(student_t(1), 3), round(student_t(10), 3)
-    (12.706, 2.228)
-    """
-    if degrees_of_freedom < 1:
-        raise ValueError(f"degrees_of_freedom must be at least 1, got {degrees_of_freedom!r}")
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _central_probability(middle, degrees_of_freedom) < CONFIDENCE:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(degrees_of_freedom) * math.tan((low + high) / 2)
-
-
-def _central_probability(theta: float, degrees_of_freedom: int) -> float:
-    """Probability that ``|T| <= sqrt(n) tan(theta)`` (Abramowitz and Stegun 26.7.3, 26.7.4)."""
-    odd = degrees_of_freedom % 2
-    index = np.arange(1, (degrees_of_freedom - odd) // 2)
-    ratios = 2 * index / (2 * index + 1) if odd else (2 * index - 1) / (2 * index)
-    powers = np.cumprod(np.concatenate([[1.0], ratios * math.cos(theta) ** 2]))
-    series = math.sin(theta) * float(powers.sum())
-    if not odd:
-        return series
-    return 2 / math.pi * (theta + (series * math.cos(theta) if degrees_of_freedom > 1 else 0.0))
 
 
 def summarise(evaluation: pd.DataFrame) -> pd.DataFrame:

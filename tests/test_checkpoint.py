@@ -33,7 +33,7 @@ PAYLOAD = {
 
 def network(seed: int = 0) -> ActorCritic:
     architecture = Architecture(
-        observation_size=4, action_sizes=(3, 2, 81), ordinal=(False, False, True)
+        observation_size=4, action_sizes=(3, 2, 81), ordinal_starts=(None, None, 0.5)
     )
     return ActorCritic(architecture, torch.Generator().manual_seed(seed))
 
@@ -237,11 +237,11 @@ def test_incomplete_policy_is_refused_naming_the_file(policy):
 
 
 @given(share=st.floats(0, 1), num_choices=st.integers(2, 100))
-def test_first_policy_is_around_the_initial_share_whatever_it_sees(share, num_choices):
+def test_first_policy_is_around_its_start_whatever_it_sees(share, num_choices):
     architecture = Architecture(
-        observation_size=2, action_sizes=(4, num_choices), ordinal=(False, True)
+        observation_size=2, action_sizes=(4, num_choices), ordinal_starts=(None, share)
     )
-    network = ActorCritic(architecture, torch.Generator().manual_seed(0), initial_share=share)
+    network = ActorCritic(architecture, torch.Generator().manual_seed(0))
     network.normaliser.update(torch.tensor([[0.0, 0.1], [1.0, 0.3]]))
 
     choices = network.greedy(torch.rand(20, 2, generator=torch.Generator().manual_seed(1)))[:, 1]
@@ -256,12 +256,12 @@ def test_first_policy_is_around_the_initial_share_whatever_it_sees(share, num_ch
         ("observation_size", 0),
         ("action_sizes", ()),
         ("action_sizes", (0, 3)),
-        ("ordinal", (True,)),
+        ("ordinal_starts", (0.5,)),
         ("hidden_sizes", (0,)),
     ],
 )
 def test_architecture_names_the_field_that_is_out_of_range(field, value):
-    sound = Architecture(observation_size=1, action_sizes=(2, 3), ordinal=(False, True))
+    sound = Architecture(observation_size=1, action_sizes=(2, 3), ordinal_starts=(None, 0.5))
 
     with pytest.raises(ValueError, match=f"architecture: {field} must be .*, got "):
         dataclasses.replace(sound, **{field: value})

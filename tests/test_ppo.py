@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from agents.batch_step import BatchStep
 from agents.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo import PPOConfig, Trainer, clipped_policy_loss
-from agents.rollout import BatchStep
 
 
 class Bandit:
@@ -26,7 +26,7 @@ class Bandit:
         self.num_envs = 32
         self.observation_size = 3
         self.action_sizes = action_sizes
-        self.ordinal_actions = (False, ordinal)
+        self.ordinal_starts = (None, 0.5 if ordinal else None)
         self._rng = np.random.default_rng(seed)
         self._shares = self._rng.random((self.num_envs, 2))
 
@@ -76,7 +76,7 @@ class Clock:
     num_envs = 8
     observation_size = 1
     action_sizes = (2,)
-    ordinal_actions = (False,)
+    ordinal_starts = (None,)
 
     def __init__(self, *, terminates: bool) -> None:
         self._terminates = terminates
@@ -274,7 +274,6 @@ def test_foreign_state_is_refused_by_the_name_of_what_differs():
         ("max_gradient_norm", 0.0),
         ("target_kl", 0.0),
         ("hidden_sizes", (64, 0)),
-        ("initial_share", 1.5),
     ],
 )
 def test_config_names_the_field_that_is_out_of_range(field, value):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from torch.distributions import Categorical
 
+from agents.batch_step import BatchStep
 from agents.networks import (
     ActionHead,
     ActorCritic,
@@ -18,7 +19,7 @@ from agents.networks import (
     RunningNormaliser,
     ordinal_logits,
 )
-from agents.rollout import BatchStep, Rollout, collect, gae, judge
+from agents.rollout import Rollout, collect, gae, judge
 
 
 def column(*entries: float) -> torch.Tensor:
@@ -149,7 +150,7 @@ def test_samples_come_as_often_as_their_probabilities_say():
 
 
 def test_choices_of_probability_zero_are_never_sampled():
-    head = ActionHead((3,), (False,))
+    head = ActionHead((3,), (None,))
     policy = head.distribution(torch.tensor([[-1e30, 0.0, -1e30]]).expand(1000, 3))
 
     assert policy.sample(torch.Generator().manual_seed(0)).unique().tolist() == [1]
@@ -215,7 +216,7 @@ class Counter:
     num_envs = 2
     observation_size = 1
     action_sizes = (2,)
-    ordinal_actions = (False,)
+    ordinal_starts = (None,)
     _count = 0
 
     def reset(self) -> npt.NDArray[np.float32]:
@@ -243,7 +244,7 @@ class Counter:
 
 
 def counted(num_steps: int) -> tuple[ActorCritic, Rollout]:
-    architecture = Architecture(observation_size=1, action_sizes=(2,), ordinal=(False,))
+    architecture = Architecture(observation_size=1, action_sizes=(2,), ordinal_starts=(None,))
     generator = torch.Generator().manual_seed(0)
     network = ActorCritic(architecture, generator)
     network.normaliser.update(torch.tensor([[0.0], [3.0]]))

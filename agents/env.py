@@ -1,0 +1,172 @@
+"""The placement task as a Gymnasium environment, ``EastWest/Placement-v0``."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from agents.episode import Episode
+from agents.simulator import Simulator
+from agents.task import PlacementTask, RewardWeights
+from agents.worlds import DrawnWorld, GivenWorld, WorldSource
+from des import (
+    DEFAULT_SCHEDULE,
+    NO_CORRECTIONS,
+    Corrections,
+    Dynamics,
+    Topology,
+    Workload,
+    build_workload,
+    simulate,
+)
+from des.gantt import gantt_rgb
+
+DEFAULT_NUM_DOMAINS = 3
+DEFAULT_NUM_LAYERS = 96
+DEFAULT_TASK_PROFILE = "llama_70b"
+DEFAULT_BANDWIDTH_FLUCTUATION = 0.3
+DEFAULT_LATENCY_JITTER = 0.2
+
+
+def make_task(
+    *,
+    num_domains: int | None = None,
+    num_layers: int | None = None,
+    task_profile: str | None = None,
+    bandwidth_fluctuation: float | None = None,
+    topology: Topology | None = None,
+    workload: Workload | None = None,
+    schedule: str = DEFAULT_SCHEDULE,
+    actions: str = "per_layer",
+    weights: RewardWeights | None = None,
+    epochs_per_episode: int = 32,
+    simulator: Simulator = simulate,
+    corrections: Corrections = NO_CORRECTIONS,
+) -> PlacementTask:
+    """Put a placement task together from the arguments of the environment.
+
+    Parameters
+    ----------
+    num_domains, bandwidth_fluctuation
+        A world of that many domains (3) whose links are drawn anew in each episode and whose
+        bandwidths move by up to that share (0.3) per epoch. Not together with ``topology``.
+    num_layers, task_profile
+        A model preset ("llama_70b") divided into that many layers (96). Not together with
+        ``workload``.
+    topology, workload
+        A world and a job of one's own instead.
+    schedule
+        Name of the pipeline schedule, see `des.SCHEDULES`.
+    actions
+        ``"per_layer"``: a domain for each layer; ``"order_split"``: order and split points.
+    weights
+        Weights of the reward; 0.4, 0.3 and 0.3 by default.
+    epochs_per_episode
+        Decisions before an episode is truncated.
+    simulator, corrections
+        What judges the plans, and calibrated factors for it.
+
+    Raises
+    ------
+    ValueError
+        If arguments contradict each other or are out of range.
+    """
+    return PlacementTask(
+        world=_world(topology, num_domains, bandwidth_fluctuation),
+        workload=_workload(workload, task_profile, num_layers),
+        schedule=schedule,
+        actions=actions,
+        weights=RewardWeights() if weights is None else weights,
+        epochs_per_episode=epochs_per_episode,
+        simulator=simulator,
+        corrections=corrections,
+    )
+
+
+def _world(
+    topology: Topology | None, num_domains: int | None, fluctuation: float | None
+) -> WorldSource:
+    if topology is not None:
+        _require_absent("topology", num_domains=num_domains, bandwidth_fluctuation=fluctuation)
+        return GivenWorld(topology=topology)
+    return DrawnWorld(
+        num_domains=DEFAULT_NUM_DOMAINS if num_domains is None else num_domains,
+        dynamics=Dynamics(
+            bandwidth_fluctuation=(
+                DEFAULT_BANDWIDTH_FLUCTUATION if fluctuation is None else fluctuation
+            ),
+            latency_jitter=DEFAULT_LATENCY_JITTER,
+        ),
+    )
+
+
+def _workload(
+    workload: Workload | None, task_profile: str | None, num_layers: int | None
+) -> Workload:
+    if workload is not None:
+        _require_absent("workload", task_profile=task_profile, num_layers=num_layers)
+        return workload
+    return build_workload(
+        DEFAULT_TASK_PROFILE if task_profile is None else task_profile,
+        num_layers=DEFAULT_NUM_LAYERS if num_layers is None else num_layers,
+    )
+
+
+def _require_absent(given: str, **others: object) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"environment: {name} must be left out where {given} is given, got {value!r}"
+            )
+
+
+class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """Place all layers of a model on the domains, once per epoch of a moving network.
+
+    See `make_task` for the arguments, `PlacementTask` for observation and reward and
+    `agents.actions` for the meaning of an action. ``info`` holds every figure of the epoch, its
+    unit in its name; ``render()`` returns the Gantt picture of the last iteration.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012
+
+    def __init__(self, render_mode: str | None = None, **arguments: Any) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(
+                f"environment: render_mode must be rgb_array or None, got {render_mode!r}"
+            )
+        self.render_mode = render_mode
+        self.task = make_task(**arguments)
+        self._episode = Episode(self.task)
+        self.observation_space = gymnasium.spaces.Box(
+            0.0, 1.0, shape=(self.task.observation_size,), dtype=np.float32
+        )
+        self.action_space = gymnasium.spaces.MultiDiscrete(list(self.task.codec.sizes))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode; the same seed gives the same episodes from there on."""
+        super().reset(seed=seed)
+        observation = self._episode.begin((int(self.np_random.integers(2**63)),))
+        baseline = self._episode.baseline
+        return observation, {
+            "baseline_iteration_time_s": baseline.iteration_time_s,
+            "baseline_communication_cost_bytes": baseline.communication_cost_bytes,
+        }
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Run one iteration with the placement that the action stands for."""
+        if not self.action_space.contains(np.asarray(action, dtype=np.int64)):
+            raise ValueError(f"environment: action must lie in {self.action_space}, got {action!r}")
+        placement = self.task.codec.decode(np.asarray(action).tolist())
+        outcome = self._episode.step(placement)
+        info: dict[str, Any] = dict(outcome.metrics)
+        info["domain_of_layer"] = placement.domain_of_layer
+        return outcome.observation, outcome.reward, False, outcome.truncated, info
+
+    def render(self) -> np.ndarray | None:
+        """Draw the last iteration; before the first step, that of the uniform plan."""
+        if self.render_mode is None:
+            return None
+        return gantt_rgb(self._episode.last_result())

@@ -1,0 +1,73 @@
+"""One environment's course: the world of the episode, its epochs, the last placement."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.task import Baseline, PlacementTask
+from des import IterationResult, Placement, Topology
+
+
+class EpisodeStep(NamedTuple):
+    """What one decision led to."""
+
+    observation: np.ndarray
+    reward: float
+    truncated: bool
+    metrics: dict[str, float]
+
+
+class Episode:
+    """Steps through epochs; everything random follows from the seed given to `begin`.
+
+    The seed is a tuple of whole numbers. Epoch ``k`` of an episode is drawn from the seed and ``k``
+    alone, so an episode can be resumed at any epoch without replaying it.
+    """
+
+    def __init__(self, task: PlacementTask) -> None:
+        self.task = task
+
+    def begin(self, seed: Sequence[int]) -> np.ndarray:
+        """Draw the episode's world and first epoch; return the first observation."""
+        return self.resume(seed, epoch=0, last_placement=self.task.uniform_placement)
+
+    def resume(self, seed: Sequence[int], epoch: int, last_placement: Placement) -> np.ndarray:
+        """Stand where an episode stood before the decision of ``epoch``."""
+        self._seed = tuple(seed)
+        self.epoch = epoch
+        self.last_placement = last_placement
+        self._base_world = self.task.world.draw(np.random.default_rng([*self._seed, 0]))
+        self._baseline = self.task.baseline(self._base_world)
+        self._result: IterationResult | None = None
+        return self._observe()
+
+    def step(self, placement: Placement) -> EpisodeStep:
+        """Run the epoch's iteration with a placement and move on to the next epoch."""
+        result = self.task.simulate(self.topology, placement)
+        self._result = result
+        metrics = self.task.metrics(result, self._baseline)
+        self.last_placement = placement
+        self.epoch += 1
+        return EpisodeStep(
+            observation=self._observe(),
+            reward=self.task.reward(metrics),
+            truncated=self.epoch >= self.task.epochs_per_episode,
+            metrics=metrics,
+        )
+
+    def last_result(self) -> IterationResult:
+        """Outcome of the last step; before the first, of the uniform plan on the first epoch."""
+        if self._result is None:
+            self._result = self.task.simulate(self.topology, self.last_placement)
+        return self._result
+
+    @property
+    def baseline(self) -> Baseline:
+        """What this episode's rewards compare with."""
+        return self._baseline
+
+    def _observe(self) -> np.ndarray:
+        rng = np.random.default_rng([*self._seed, 1 + self.epoch])
+        self.topology: Topology = self._base_world.draw_epoch(rng)
+        return self.task.observe(self.topology, self.last_placement)

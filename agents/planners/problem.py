@@ -1,0 +1,42 @@
+"""What a planner gets, and what it returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.simulator import Simulator
+from des import (
+    DEFAULT_SCHEDULE,
+    NO_CORRECTIONS,
+    Corrections,
+    IterationResult,
+    Placement,
+    Plan,
+    Topology,
+    Workload,
+    simulate,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanningProblem:
+    """One decision: the links as they are now, the job, the schedule, and who judges plans."""
+
+    topology: Topology
+    workload: Workload
+    schedule: str = DEFAULT_SCHEDULE
+    simulator: Simulator = simulate
+    corrections: Corrections = NO_CORRECTIONS
+
+    def plan(self, placement: Placement) -> Plan:
+        """Complete a placement to a plan."""
+        return Plan(placement=placement, schedule=self.schedule)
+
+    def simulate(self, placement: Placement) -> IterationResult:
+        """Judge a placement."""
+        return self.simulator(self.topology, self.workload, self.plan(placement), self.corrections)
+
+
+Planner = Callable[[PlanningProblem, np.random.Generator], Placement]
+"""Chooses a placement; the generator is for planners that draw."""

@@ -1,0 +1,162 @@
+"""The placement task: what is decided, observed and rewarded, without the stepping."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from agents.actions import ActionCodec, action_codec
+from agents.simulator import Simulator
+from agents.worlds import WorldSource, path_matrices
+from des import (
+    DEFAULT_SCHEDULE,
+    NO_CORRECTIONS,
+    Corrections,
+    IterationResult,
+    Placement,
+    Plan,
+    Topology,
+    Workload,
+    simulate,
+)
+from des.checks import require_count, require_non_negative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardWeights:
+    """Weights of time, utilisation and communication cost in the reward."""
+
+    time: float = 0.4
+    utilisation: float = 0.3
+    communication: float = 0.3
+
+    def __post_init__(self) -> None:
+        for field in ("time", "utilisation", "communication"):
+            require_non_negative("reward weights", field, getattr(self, field))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What the reward compares with: the uniform plan on the episode's links at base figures."""
+
+    iteration_time_s: float
+    communication_cost_bytes: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementTask:
+    """Place the layers of a workload on the domains of a world, epoch after epoch.
+
+    Each epoch the links move, the policy sees them and the last placement, and places all layers
+    anew; one iteration is simulated. A placement costs nothing to change, so it does not influence
+    later epochs. An episode is cut after ``epochs_per_episode``: training goes on, it does not end.
+    """
+
+    world: WorldSource
+    workload: Workload
+    schedule: str = DEFAULT_SCHEDULE
+    actions: str = "order_split"
+    weights: RewardWeights = RewardWeights()
+    epochs_per_episode: int = 32
+    simulator: Simulator = simulate
+    corrections: Corrections = NO_CORRECTIONS
+
+    def __post_init__(self) -> None:
+        require_count("environment", "epochs_per_episode", self.epochs_per_episode)
+        self.plan(self.uniform_placement)
+        action_codec(self.actions, self.world.num_domains, self.workload.num_layers)
+
+    @cached_property
+    def codec(self) -> ActionCodec:
+        """Meaning of an action."""
+        return action_codec(self.actions, self.world.num_domains, self.workload.num_layers)
+
+    @property
+    def observation_size(self) -> int:
+        """Length of an observation: two K x K matrices and one share a domain."""
+        return 2 * self.world.num_domains**2 + self.world.num_domains
+
+    @cached_property
+    def uniform_placement(self) -> Placement:
+        """Even split over all domains in order: the baseline, and where an episode starts."""
+        return Placement.even(self.world.num_domains, self.workload.num_layers)
+
+    def plan(self, placement: Placement) -> Plan:
+        """Complete a placement to a plan."""
+        return Plan(placement=placement, schedule=self.schedule)
+
+    def simulate(self, topology: Topology, placement: Placement) -> IterationResult:
+        """Judge a placement on the links as they are."""
+        return self.simulator(topology, self.workload, self.plan(placement), self.corrections)
+
+    def baseline(self, base_world: Topology) -> Baseline:
+        """Figures of the uniform plan on the base links."""
+        return _baseline(self, base_world)
+
+    @cached_property
+    def _scales(self) -> tuple[float, float]:
+        """Largest bandwidth and latency that an observation can meet."""
+        world = self.world
+        return (
+            world.largest_bandwidth_bytes_per_s * (1.0 + world.dynamics.bandwidth_fluctuation),
+            world.largest_latency_s * (1.0 + world.dynamics.latency_jitter),
+        )
+
+    def observe(self, topology: Topology, last_placement: Placement) -> np.ndarray:
+        """Observation of the links at the start of an epoch, float32 in [0, 1], (2 K^2 + K,).
+
+        Bandwidth matrix over (intra bandwidth x (1 + fluctuation)), latency matrix over
+        (largest base latency x (1 + jitter)), share of layers per domain in the last placement.
+        """
+        bandwidth, latency = path_matrices(topology.at_start())
+        bandwidth_scale, latency_scale = self._scales
+        counts = np.bincount(last_placement.domain_of_layer, minlength=self.world.num_domains)
+        parts = (
+            bandwidth.ravel() / bandwidth_scale,
+            latency.ravel() / (latency_scale or 1.0),
+            counts / self.workload.num_layers,
+        )
+        return np.concatenate(parts).astype(np.float32)
+
+    def metrics(self, result: IterationResult, baseline: Baseline) -> dict[str, float]:
+        """All figures of one epoch, by name with unit."""
+        overflow = max(memory.overflow_fraction for memory in result.memory)
+        return {
+            "iteration_time_s": result.makespan_s,
+            "utilisation": result.utilisation,
+            "communication_cost_bytes": result.communication_cost_bytes,
+            "bubble_fraction": result.bubble_fraction,
+            "tokens_per_s": self.workload.tokens_per_iteration / result.makespan_s,
+            "num_stages": float(len(result.stages)),
+            "fits_memory": float(result.fits_memory),
+            "memory_overflow_fraction": overflow,
+            "baseline_iteration_time_s": baseline.iteration_time_s,
+            "baseline_communication_cost_bytes": baseline.communication_cost_bytes,
+        }
+
+    def reward(self, metrics: dict[str, float]) -> float:
+        """``w1 (T_base - T) / T_base + w2 U - w3 C / C_base``; 1 + overflow less if over memory.
+
+        T is the iteration time, U the utilisation of all GPUs, C the communication cost; the base
+        is the uniform plan on the links at their base figures. Where it communicates nothing
+        (one domain) the last term is 0. A plan over memory is judged as if it fitted, then fined.
+        """
+        base_s = metrics["baseline_iteration_time_s"]
+        base_bytes = metrics["baseline_communication_cost_bytes"]
+        relative_cost = metrics["communication_cost_bytes"] / base_bytes if base_bytes else 0.0
+        fine = 0.0 if metrics["fits_memory"] else 1.0 + metrics["memory_overflow_fraction"]
+        return (
+            self.weights.time * (base_s - metrics["iteration_time_s"]) / base_s
+            + self.weights.utilisation * metrics["utilisation"]
+            - self.weights.communication * relative_cost
+            - fine
+        )
+
+
+@lru_cache(maxsize=64)
+def _baseline(task: PlacementTask, base_world: Topology) -> Baseline:
+    result = task.simulate(base_world, task.uniform_placement)
+    return Baseline(
+        iteration_time_s=result.makespan_s,
+        communication_cost_bytes=result.communication_cost_bytes,
+    )

@@ -1,0 +1,153 @@
+"""Where an episode's world comes from: one given topology, or links drawn anew each time."""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+
+from des import Domain, Dynamics, Link, Topology, read_topology
+from des.checks import require_count
+from des.worlds import EAST_CENTRAL_WEST
+
+LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S = 2e9 / 8, 5e9 / 8
+LOWEST_LATENCY_S, HIGHEST_LATENCY_S = 0.020, 0.100
+"""Drawn links have 2-5 Gbit/s and 20-100 ms."""
+
+
+class WorldSource(Protocol):
+    """Gives the base world of each episode; links move around its figures."""
+
+    @property
+    def num_domains(self) -> int:
+        """Number of domains, K."""
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """Law of the moving links."""
+
+    @property
+    def largest_bandwidth_bytes_per_s(self) -> float:
+        """Highest base bandwidth that an episode can have."""
+
+    @property
+    def largest_latency_s(self) -> float:
+        """Highest base latency that an episode can have."""
+
+    def draw(self, rng: np.random.Generator) -> Topology:
+        """Return the base world of the next episode."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenWorld:
+    """The same topology in every episode; every pair of its domains must be joined.
+
+    Raises
+    ------
+    UnreachableError
+        If some pair of domains is joined by no path: a policy may ask for any.
+    """
+
+    topology: Topology
+
+    def __post_init__(self) -> None:
+        for source in range(self.num_domains):
+            for target in range(self.num_domains):
+                if source != target:
+                    self.topology.route(source, target)
+
+    @property
+    def num_domains(self) -> int:
+        """Number of domains, K."""
+        return self.topology.num_domains
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """Law of the moving links."""
+        return self.topology.dynamics
+
+    @property
+    def largest_bandwidth_bytes_per_s(self) -> float:
+        """Highest base bandwidth, inside a domain or between two."""
+        inside = (domain.intra_bandwidth_bytes_per_s for domain in self.topology.domains)
+        return max([*inside, *(link.bandwidth_bytes_per_s for link in self.topology.links)])
+
+    @property
+    def largest_latency_s(self) -> float:
+        """Highest base latency between two domains, over all hops, or inside one."""
+        return float(path_matrices(self.topology)[1].max())
+
+    def draw(self, rng: np.random.Generator) -> Topology:
+        """Return the topology; nothing is random."""
+        return self.topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnWorld:
+    """Equal domains, every two joined by a link drawn anew for each episode.
+
+    Bandwidth and latency are uniform between the bounds of this module and the same both ways; the
+    domains are those of the shipped East-Central-West world.
+    """
+
+    num_domains: int
+    dynamics: Dynamics
+
+    def __post_init__(self) -> None:
+        require_count("environment", "num_domains", self.num_domains)
+
+    @property
+    def largest_bandwidth_bytes_per_s(self) -> float:
+        """Bandwidth inside a domain."""
+        return self._domain().intra_bandwidth_bytes_per_s
+
+    @property
+    def largest_latency_s(self) -> float:
+        """Highest latency that can be drawn."""
+        return HIGHEST_LATENCY_S
+
+    def draw(self, rng: np.random.Generator) -> Topology:
+        """Draw the links of one episode."""
+        model = self._domain()
+        domains = [replace(model, name=f"domain{index}") for index in range(self.num_domains)]
+        links = []
+        for one, other in combinations([domain.name for domain in domains], 2):
+            bandwidth = rng.uniform(LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S)
+            latency = rng.uniform(LOWEST_LATENCY_S, HIGHEST_LATENCY_S)
+            for source, target in ((one, other), (other, one)):
+                links.append(
+                    Link(
+                        source=source,
+                        target=target,
+                        bandwidth_bytes_per_s=float(bandwidth),
+                        latency_s=float(latency),
+                    )
+                )
+        return Topology.of(domains, links, self.dynamics)
+
+    def _domain(self) -> Domain:
+        return _EAST
+
+
+_EAST = read_topology(EAST_CENTRAL_WEST).domains[0]
+
+
+def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
+    """Bandwidth [bytes/s] and latency [s] between every two domains, each shaped (K, K).
+
+    The diagonal holds the figures inside the domain. A path of several hops has the sum of their
+    latencies and, as each hop stores the whole message, the inverse of the summed inverse
+    bandwidths.
+    """
+    size = topology.num_domains
+    bandwidth, latency = np.empty((size, size)), np.empty((size, size))
+    for source, domain in enumerate(topology.domains):
+        for target in range(size):
+            if source == target:
+                bandwidth[source, target] = domain.intra_bandwidth_bytes_per_s
+                latency[source, target] = domain.intra_latency_s
+                continue
+            hops = [topology.links[index] for index in topology.route(source, target)]
+            bandwidth[source, target] = 1.0 / sum(1.0 / hop.bandwidth_bytes_per_s for hop in hops)
+            latency[source, target] = sum(hop.latency_s for hop in hops)
+    return bandwidth, latency

@@ -1,0 +1,109 @@
+"""What both topology file forms share: units, GPU keys, dynamics, and errors in one line."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from des.dynamics import Dynamics
+from des.quantities import (
+    BANDWIDTH_BYTES_PER_S,
+    FLOPS_PER_S,
+    SIZE_BYTES,
+    TIME_S,
+    Units,
+    parse_quantity,
+)
+from des.topology import Domain
+
+
+def _quantity(units: Units, *, zero: bool = False) -> BeforeValidator:
+    """Make a validator that turns ``"5Gbps"`` into a float of the base unit."""
+
+    def parse(value: object) -> float:
+        number = parse_quantity(value, units)
+        if number < 0 or (number == 0 and not zero):
+            raise ValueError(f"must be {'at least 0' if zero else 'positive'}; got {value!r}")
+        return number
+
+    return BeforeValidator(parse)
+
+
+Bandwidth = Annotated[float, _quantity(BANDWIDTH_BYTES_PER_S)]
+Latency = Annotated[float, _quantity(TIME_S, zero=True)]
+Speed = Annotated[float, _quantity(FLOPS_PER_S)]
+Size = Annotated[float, _quantity(SIZE_BYTES)]
+
+
+def _parse_interval(value: object) -> float | None:
+    if value == "per_epoch":
+        return None
+    try:
+        return parse_quantity(value, TIME_S)
+    except ValueError as error:
+        raise ValueError(f"must be per_epoch or a time such as '5s'; got {value!r}") from error
+
+
+class StrictForm(BaseModel):
+    """A part of a file: unknown keys, other types, NaN and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class DynamicsForm(StrictForm):
+    """The section ``dynamics``; the defaults are those of East-Central-West."""
+
+    bandwidth_fluctuation: float = 0.3
+    latency_jitter: float = 0.2
+    update_interval: Annotated[float | None, BeforeValidator(_parse_interval)] = None
+
+    def to_dynamics(self) -> Dynamics:
+        """Make the value."""
+        return Dynamics(
+            bandwidth_fluctuation=self.bandwidth_fluctuation,
+            latency_jitter=self.latency_jitter,
+            update_interval_s=self.update_interval,
+        )
+
+
+class GpuForm(StrictForm):
+    """GPU keys, shared by both forms; the defaults are those of East-Central-West."""
+
+    num_gpus: int = 8
+    gpu_peak: Speed = 120e12
+    gpu_memory: Size = 80e9
+    gpu_memory_bandwidth: Bandwidth = 1600e9
+    attainable_fraction: float = 0.5
+
+    def to_domain(self, name: str, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
+        """Make a domain with these GPUs and that inner network."""
+        return Domain(
+            name=name,
+            num_gpus=self.num_gpus,
+            gpu_peak_flops_per_s=self.gpu_peak,
+            gpu_memory_bytes=self.gpu_memory,
+            gpu_memory_bandwidth_bytes_per_s=self.gpu_memory_bandwidth,
+            attainable_fraction=self.attainable_fraction,
+            intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
+            intra_latency_s=latency_s,
+        )
+
+
+def first_error(error: ValidationError) -> str:
+    """Put the first of pydantic's errors into one line: field, what is allowed, what came."""
+    first, *others = error.errors(include_url=False)
+    field = ""
+    for part in first["loc"]:
+        if isinstance(part, int):
+            field += f"[{part}]"
+        elif part.isidentifier():  # anything else is the name of a validator
+            field += f".{part}" if field else part
+    if first["type"] == "value_error":
+        message = str(first["ctx"]["error"])
+    elif first["type"] == "missing":
+        message = "must be given"
+    elif first["type"] == "extra_forbidden":
+        message = "unknown key, it must be left out or spelled as documented"
+    else:
+        message = f"{first['msg']}, got {first['input']!r}"
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{field or 'file'}: {message}{more}"

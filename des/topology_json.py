@@ -1,0 +1,112 @@
+"""The JSON form of a topology: matrices of bandwidth and latency."""
+
+import json
+from itertools import permutations
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from des.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, scale_number
+from des.topology import Domain, Link, Topology
+from des.topology_forms import DynamicsForm, GpuForm, StrictForm
+
+_PositiveNumber = Annotated[float, Field(gt=0)]
+_Number = Annotated[float, Field(ge=0)]
+
+
+class _JsonForm(StrictForm):
+    """Matrices in Gbit/s and ms: row = source, column = target, diagonal = inside the domain.
+
+    ``null`` in both matrices means that there is no direct link. GPU keys hold one value for all
+    domains, or a list of one a domain.
+    """
+
+    topology: Literal["hierarchical"]
+    num_domains: Annotated[int, Field(ge=1)]
+    bandwidth_matrix: list[list[_PositiveNumber | None]]
+    latency_matrix: list[list[_Number | None]]
+    names: list[str] | None = None
+    num_gpus: int | list[int] = 8
+    gpu_peak: str | list[str] = "120TFLOP/s"
+    gpu_memory: str | list[str] = "80GB"
+    gpu_memory_bandwidth: str | list[str] = "1600GB/s"
+    attainable_fraction: float | list[float] = 0.5
+    dynamics: DynamicsForm = DynamicsForm()
+
+    def check_shape(self) -> None:
+        """Refuse matrices that are not square, lists of another length and names given twice."""
+        size = self.num_domains
+        for field in ("bandwidth_matrix", "latency_matrix"):
+            matrix = getattr(self, field)
+            lengths = sorted({len(row) for row in matrix})
+            if len(matrix) != size or lengths != [size]:
+                raise ValueError(
+                    f"{field}: must be square, {size} x {size} as num_domains says; got "
+                    f"{len(matrix)} rows of length {', '.join(map(str, lengths)) or 'none'}"
+                )
+        for field in ("names", *GpuForm.model_fields):
+            value = getattr(self, field)
+            if isinstance(value, list) and len(value) != size:
+                raise ValueError(f"{field}: must hold {size} entries, got {len(value)}")
+        if self.names is not None and len(set(self.names)) < size:
+            raise ValueError(f"names: must be unique, got {', '.join(self.names)}")
+
+    def domains(self) -> list[Domain]:
+        """Make the domains from the diagonals and the GPU keys."""
+        names = self.names or [f"domain{index}" for index in range(self.num_domains)]
+        domains = []
+        for index, name in enumerate(names):
+            values = {field: getattr(self, field) for field in GpuForm.model_fields}
+            gpus = GpuForm.model_validate(
+                {
+                    field: value[index] if isinstance(value, list) else value
+                    for field, value in values.items()
+                }
+            )
+            figures = self.figures(index, index)
+            if figures is None:
+                raise ValueError(
+                    f"bandwidth_matrix[{index}][{index}]: must be the bandwidth inside "
+                    f"{name}, got null"
+                )
+            domains.append(gpus.to_domain(name, *figures))
+        return domains
+
+    def figures(self, row: int, column: int) -> tuple[float, float] | None:
+        """Bytes per second and seconds of one entry of the matrices, None where there is none."""
+        bandwidth, latency = self.bandwidth_matrix[row][column], self.latency_matrix[row][column]
+        if (bandwidth is None) != (latency is None):
+            raise ValueError(
+                f"[{row}][{column}]: bandwidth_matrix and latency_matrix must both hold a number "
+                f"or both null, got {bandwidth!r} and {latency!r}"
+            )
+        if bandwidth is None or latency is None:
+            return None
+        return (
+            scale_number(bandwidth, "Gbps", BANDWIDTH_BYTES_PER_S),
+            scale_number(latency, "ms", TIME_S),
+        )
+
+
+def from_json(text: str) -> Topology:
+    """Read the content of a JSON file; ``ValueError`` where it does not describe a world."""
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not readable as JSON in line {error.lineno}: {error.msg}") from error
+    form = _JsonForm.model_validate(content)
+    form.check_shape()
+    domains = form.domains()
+    links = []
+    for row, column in permutations(range(form.num_domains), 2):
+        figures = form.figures(row, column)
+        if figures is not None:
+            links.append(
+                Link(
+                    source=domains[row].name,
+                    target=domains[column].name,
+                    bandwidth_bytes_per_s=figures[0],
+                    latency_s=figures[1],
+                )
+            )
+    return Topology.of(domains, links, form.dynamics.to_dynamics())

@@ -1,0 +1,107 @@
+"""Judging planners side by side: every one decides on the same held-out draws of the network."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from agents.episode import Episode
+from agents.planners import Planner, PlanningProblem
+from agents.task import PlacementTask
+from des import IterationResult, Placement, Topology
+
+_STREAM = 0xE7A1
+"""Keeps evaluation draws apart from training draws of an equal seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutDraw:
+    """One decision that no training run has seen."""
+
+    index: int
+    topology: Topology
+    episode: Episode
+
+    def planner_rng(self) -> np.random.Generator:
+        """Generator for planners that draw; the same for each of them."""
+        return np.random.default_rng([self.index, _STREAM])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What one planner's decision on one draw was worth."""
+
+    draw: int
+    planner: str
+    placement: Placement
+    result: IterationResult
+    reward: float
+    decision_time_s: float
+
+    def row(self) -> dict[str, object]:
+        """Figures for the table of evaluations, the wall clock last."""
+        return {
+            "draw": self.draw,
+            "planner": self.planner,
+            "iteration_time_s": self.result.makespan_s,
+            "utilisation": self.result.utilisation,
+            "communication_cost_bytes": self.result.communication_cost_bytes,
+            "reward": self.reward,
+            "fits_memory": self.result.fits_memory,
+            "decision_time_s": self.decision_time_s,
+        }
+
+
+def held_out_draws(task: PlacementTask, *, num_draws: int, seed: int) -> list[HeldOutDraw]:
+    """Draw the networks to evaluate on; the same seed gives the same draws."""
+    draws = []
+    for index in range(num_draws):
+        episode = Episode(task)
+        episode.begin((seed, _STREAM, index))
+        draws.append(HeldOutDraw(index=index, topology=episode.topology, episode=episode))
+    return draws
+
+
+def judge(
+    task: PlacementTask, planners: Mapping[str, Planner], draws: list[HeldOutDraw]
+) -> Iterator[Judgement]:
+    """Let every planner decide on every draw; planner after planner, draw after draw.
+
+    The decision time is the wall time from the links to the placement, on one core, after one
+    decision to warm up.
+    """
+    for name, planner in planners.items():
+        planner(_problem(task, draws[0]), draws[0].planner_rng())
+        for draw in draws:
+            rng = draw.planner_rng()
+            problem = _problem(task, draw)
+            started_s = time.perf_counter()
+            placement = planner(problem, rng)
+            decision_time_s = time.perf_counter() - started_s
+            result = problem.simulate(placement)
+            metrics = task.metrics(result, draw.episode.baseline)
+            yield Judgement(
+                draw=draw.index,
+                planner=name,
+                placement=placement,
+                result=result,
+                reward=task.reward(metrics),
+                decision_time_s=decision_time_s,
+            )
+
+
+def evaluation_frame(judgements: list[Judgement]) -> pd.DataFrame:
+    """One row per draw and planner."""
+    return pd.DataFrame([judgement.row() for judgement in judgements])
+
+
+def _problem(task: PlacementTask, draw: HeldOutDraw) -> PlanningProblem:
+    return PlanningProblem(
+        topology=draw.topology,
+        workload=task.workload,
+        schedule=task.schedule,
+        simulator=task.simulator,
+        corrections=task.corrections,
+    )

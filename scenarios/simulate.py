@@ -1,0 +1,290 @@
+"""Simulate one training iteration of a model, placed by hand on a world of domains and links."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from calibration.corrections_file import read_corrections
+from des import (
+    ALIASES,
+    ARCHITECTURES,
+    DEFAULT_SCHEDULE,
+    NO_CORRECTIONS,
+    SCHEDULES,
+    Corrections,
+    IterationResult,
+    Placement,
+    Plan,
+    Topology,
+    Workload,
+    build_workload,
+    check_memory,
+    read_topology,
+    simulate,
+)
+from des.atomic_write import write_atomically
+from des.chrome_trace import chrome_trace_json
+from des.gantt import gantt_png
+from des.worlds import EAST_CENTRAL_WEST
+from scenarios.iteration_tables import link_table, plain_console, stage_table
+
+_EXAMPLES = """\
+examples:
+  python -m scenarios.simulate
+      Llama 2 70B in even parts on the default world: East, Central and West
+  python -m scenarios.simulate --placement "0*28,1*26,2*26" --seed 7
+      on links drawn once with seed 7, instead of links at their base figures
+  python -m scenarios.simulate --model llama2_7b --placement "East*16,West*16" --schedule gpipe
+
+files written to --out:
+  trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
+  gantt.png    the same as a figure
+  spans.csv, stages.csv, links.csv, result.json
+
+exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What the user asks for; the fields are the flags."""
+
+    network: Path
+    model: str
+    num_layers: int | None
+    placement: str | None
+    schedule: str
+    microbatches: int
+    microbatch_size: int
+    sequence_length: int
+    corrections: Path | None
+    seed: int | None
+    out: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What the files and names of a `Config` stand for."""
+
+    topology: Topology
+    workload: Workload
+    plan: Plan
+    corrections: Corrections
+    seed: int | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    config = Config(**vars(_parser().parse_args(argv)))
+    try:
+        scenario = load_scenario(config)
+        result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
+        paths = write_files(config.out, output_files(scenario, result))
+        show(scenario, result, paths)
+    except (ValueError, OSError) as error:  # OSError: the terminal may be a full disk
+        plain_console(sys.stderr).print(f"error: {error}", soft_wrap=True)
+        return 2
+    return 0
+
+
+def even_placement(num_domains: int, num_layers: int) -> Placement:
+    """Split the layers over all domains in order; the first ones take what does not divide.
+
+    Examples
+    --------
+    >>> [stage.num_layers for stage in even_placement(3, 80).stages]
+    [27, 27, 26]
+    """
+    share, rest = divmod(num_layers, num_domains)
+    counts = [share + (domain < rest) for domain in range(num_domains)]
+    return Placement.contiguous(range(num_domains), counts)
+
+
+def load_scenario(config: Config) -> Scenario:
+    """Read the files, draw the links and check the plan.
+
+    Raises
+    ------
+    ValueError
+        If a file, a name or a number is wrong, or the plan does not fit into the memory.
+    """
+    topology = read_topology(config.network)
+    if config.seed is not None:
+        topology = topology.draw_epoch(np.random.default_rng(config.seed))
+    workload = build_workload(
+        config.model,
+        num_layers=config.num_layers,
+        num_microbatches=config.microbatches,
+        microbatch_size=config.microbatch_size,
+        sequence_length=config.sequence_length,
+    )
+    if config.placement is None:
+        placement = even_placement(topology.num_domains, workload.num_layers)
+    else:
+        placement = Placement.parse(config.placement, list(topology.index_of))
+    placement.check_against(topology, workload)
+    plan = Plan(placement=placement, schedule=config.schedule)
+    check_memory(topology, workload, plan)
+    path = config.corrections
+    return Scenario(
+        topology=topology,
+        workload=workload,
+        plan=plan,
+        corrections=NO_CORRECTIONS if path is None else read_corrections(path),
+        seed=config.seed,
+    )
+
+
+def transfer_compute_ratio(result: IterationResult) -> float | None:
+    """How long a border keeps the wires busy per activation, against a stage's forward pass.
+
+    Mean over stage borders and microbatches of an activation's time on the wire, all hops added,
+    over the mean forward time of a stage: ``R = h / B * F_eff / N_stage`` for a message of ``h``
+    bytes on equal links of bandwidth ``B`` and equal stages of ``N_stage`` FLOPs at ``F_eff``.
+    Latencies and queues are left out. None if there is no border.
+    """
+    forward_s = [span.end_s - span.start_s for span in result.spans if span.kind == "F"]
+    wire_s = [move.end_s - move.start_s for move in result.transfers if move.kind == "F"]
+    num_stages = len(result.stages)
+    if num_stages == 1:
+        return None
+    num_activations = len(forward_s) // num_stages * (num_stages - 1)
+    return (sum(wire_s) / num_activations) / (sum(forward_s) / len(forward_s))
+
+
+def summary(scenario: Scenario, result: IterationResult) -> dict[str, object]:
+    """Return the content of result.json: what was simulated and its figures."""
+    return {
+        "model": scenario.workload.name,
+        "num_layers": scenario.workload.num_layers,
+        "num_microbatches": scenario.workload.num_microbatches,
+        "tokens_per_microbatch": scenario.workload.tokens_per_microbatch,
+        "schedule": scenario.plan.schedule,
+        "placement": list(scenario.plan.placement.domain_of_layer),
+        "domains": list(scenario.topology.index_of),
+        "seed": scenario.seed,
+        "corrections": asdict(scenario.corrections),
+        "makespan_s": result.makespan_s,
+        "tokens_per_s": scenario.workload.tokens_per_iteration / result.makespan_s,
+        "utilisation": result.utilisation,
+        "bubble_fraction": result.bubble_fraction,
+        "communication_cost_bytes": result.communication_cost_bytes,
+        "transfer_compute_ratio": transfer_compute_ratio(result),
+        "memory": [asdict(memory) for memory in result.memory],
+    }
+
+
+def output_files(scenario: Scenario, result: IterationResult) -> dict[str, bytes]:
+    """Make the content of all files; it depends on the scenario alone, not on where it was."""
+    stages = result.to_frame("stages")
+    stages.insert(0, "stage", range(len(stages)))
+    text = {
+        "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
+        "stages.csv": stages.to_csv(index=False, lineterminator="\n"),
+        "links.csv": result.to_frame("links").to_csv(index=False, lineterminator="\n"),
+        "result.json": json.dumps(summary(scenario, result), indent=2, allow_nan=False) + "\n",
+    }
+    return {
+        "trace.json": chrome_trace_json(result),
+        "gantt.png": gantt_png(result, title=_title(scenario)),
+        **{name: content.encode() for name, content in text.items()},
+    }
+
+
+def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
+    """Write each file whole or not at all and return where they are.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            write_atomically(folder / name, content)
+    except OSError as error:
+        raise ValueError(f"--out {folder}: cannot be written: {error.strerror}") from error
+    return [folder / name for name in files]
+
+
+def show(scenario: Scenario, result: IterationResult, paths: Sequence[Path]) -> None:
+    """Print the figures and where the files are."""
+    console = plain_console(sys.stdout)
+    console.print(_title(scenario), style="bold", soft_wrap=True)
+    tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
+    ratio = transfer_compute_ratio(result)
+    headline = Table.grid(padding=(0, 2))
+    for name, value in (
+        ("iteration time", f"{result.makespan_s:.3f} s"),
+        ("tokens per second", f"{tokens_per_s:.1f}"),
+        ("utilisation of all GPUs", f"{result.utilisation:.3f}"),
+        ("bubble fraction", f"{result.bubble_fraction:.3f}"),
+        ("communication cost", f"{result.communication_cost_bytes / 1e9:.3f} GB"),
+        ("transfer/compute ratio", "no borders" if ratio is None else f"{ratio:.3f} *"),
+    ):
+        headline.add_row(name, value)
+    console.print(headline)
+    console.print("* mean wire time of an activation over a border / mean forward time of a stage")
+    console.print(stage_table(result))
+    if result.transfers:
+        console.print(link_table(result))
+    for path in paths:
+        console.print(f"written: {path}", soft_wrap=True)
+
+
+def _title(scenario: Scenario) -> str:
+    workload = scenario.workload
+    return (
+        f"{workload.name}, {workload.num_layers} layers, {workload.num_microbatches} microbatches, "
+        f"{scenario.plan.schedule}"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m scenarios.simulate",
+        description=__doc__,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for flag, (kind, default, what) in _FLAGS.items():
+        help_text = what if default is None else f"{what} (default: {default})"
+        metavar = "PATH" if kind is Path else "TEXT" if kind is str else "N"
+        parser.add_argument(flag, type=kind, default=default, metavar=metavar, help=help_text)
+    return parser
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
+    return int(text)
+
+
+_MODELS = ", ".join([*ARCHITECTURES, *ALIASES])
+_FLAGS: dict[str, tuple[Callable[[str], object], object, str]] = {
+    "--network": (Path, EAST_CENTRAL_WEST, "world of domains and links, .yaml or .json"),
+    "--model": (str, "llama2_70b", f"one of {_MODELS}"),
+    "--num-layers": (int, None, "divide the model into so many equal layers, not into its own"),
+    "--placement": (str, None, "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
+                    "without it even parts over all domains in order"),
+    "--schedule": (str, DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}"),
+    "--microbatches": (int, 32, "microbatches of an iteration"),
+    "--microbatch-size": (int, 1, "sequences of a microbatch"),
+    "--sequence-length": (int, 4096, "tokens of a sequence"),
+    "--corrections": (Path, None, "correction factors found by calibration; without it none"),
+    "--seed": (_seed, None, "draw one epoch of the moving links; without it the links stand at "
+               "their base figures"),
+    "--out": (Path, Path("runs/simulate"), "folder for the files"),
+}  # fmt: skip
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,93 @@
+"""Orders of passes, and how many microbatches they hold."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from des import SCHEDULES, Operation
+from des.schedules import check_orders, peak_in_flight, schedule_named, stage_orders
+
+NAMES = sorted(SCHEDULES)
+STAGES, MICROBATCHES = st.integers(1, 8), st.integers(1, 16)
+
+
+def written(order: tuple[Operation, ...]) -> str:
+    """An order as text, such as ``"F0 B0"``."""
+    return " ".join(f"{kind}{microbatch}" for kind, microbatch in order)
+
+
+def order(text: str) -> tuple[Operation, ...]:
+    """The order that a text such as ``"F0 B0"`` says."""
+    return tuple(Operation(item[0], int(item[1:])) for item in text.split())
+
+
+def test_gpipe_by_hand():
+    assert [written(one) for one in stage_orders("gpipe", 2, 3)] == ["F0 F1 F2 B0 B1 B2"] * 2
+
+
+def test_1f1b_by_hand():
+    """Narayanan et al., SC'21, figure 4 with 4 stages; 5 microbatches here."""
+    assert [written(one) for one in stage_orders("1f1b", 4, 5)] == [
+        "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4",
+        "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4",
+        "F0 F1 B0 F2 B1 F3 B2 F4 B3 B4",
+        "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4",
+    ]
+
+
+def test_1f1b_of_few_microbatches_is_gpipe_but_for_the_last_stages():
+    assert [written(one) for one in stage_orders("1f1b", 4, 2)] == [
+        "F0 F1 B0 B1",
+        "F0 F1 B0 B1",
+        "F0 F1 B0 B1",
+        "F0 B0 F1 B1",
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(num_stages=STAGES, num_microbatches=MICROBATCHES)
+def test_every_schedule_does_each_pass_once_and_in_order(name, num_stages, num_microbatches):
+    orders = stage_orders(name, num_stages, num_microbatches)
+
+    check_orders(orders, num_stages, num_microbatches)
+    for one in orders:
+        for kind in ("F", "B"):
+            passes = [operation.microbatch for operation in one if operation.kind == kind]
+            assert passes == list(range(num_microbatches))
+
+
+@given(num_stages=STAGES, num_microbatches=MICROBATCHES)
+def test_1f1b_holds_as_many_microbatches_as_stages_are_left(num_stages, num_microbatches):
+    """min(p - s, m), Narayanan et al., SC'21, section 2.2.1."""
+    assert peak_in_flight("1f1b", num_stages, num_microbatches) == tuple(
+        min(num_stages - stage, num_microbatches) for stage in range(num_stages)
+    )
+
+
+@given(num_stages=STAGES, num_microbatches=MICROBATCHES)
+def test_gpipe_holds_all_microbatches(num_stages, num_microbatches):
+    expected = (num_microbatches,) * num_stages
+    assert peak_in_flight("gpipe", num_stages, num_microbatches) == expected
+
+
+def test_an_unknown_schedule_is_refused():
+    with pytest.raises(ValueError, match="schedule: must be one of gpipe, 1f1b; got 'GPipe'"):
+        schedule_named("GPipe")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["F0 F1 B0 B1"], "must give one order a stage, 2; got 1"),
+        (["F0 F1 B0 B1"] * 3, "must give one order a stage, 2; got 3"),
+        (["F0 F1 B0 B1", "F0 F1 B0"], "stage 1 must do F and B of each of 2 .* got 3 operations"),
+        (["F0 F1 B0 B1 B1", "F0 F1 B0 B1"], "stage 0 must do F and B of each of 2 .* got 5 oper"),
+        (["F0 F1 B0 B0", "F0 F1 B0 B1"], "stage 0 must do .* got 4 operations, 3 distinct"),
+        (["F0 F1 B0 B2", "F0 F1 B0 B1"], "stage 0 must do F and B of each of 2 microbatches"),
+        (["", "F0 F1 B0 B1"], "stage 0 must do .* got 0 operations"),
+        (["F0 F1 B0 B1", "F0 B1 F1 B0"], "stage 1 must do F1 before B1, got the reverse"),
+    ],
+)
+def test_invalid_orders_are_refused(texts, message):
+    with pytest.raises(ValueError, match=f"schedule: {message}"):
+        check_orders([order(text) for text in texts], 2, 2)

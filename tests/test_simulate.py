@@ -1,0 +1,234 @@
+"""The command simulates what its flags say, writes the same bytes twice and refuses the rest."""
+
+import dataclasses
+import json
+import re
+import shlex
+
+import pandas as pd
+import pytest
+
+from calibration import write_corrections
+from des import Corrections, Placement, Plan, build_workload, read_topology, simulate
+from des.worlds import EAST_CENTRAL_WEST
+from scenarios.simulate import Config, main
+
+FILES = ["gantt.png", "links.csv", "result.json", "spans.csv", "stages.csv", "trace.json"]
+QUICK = ["--microbatches", "4"]
+SMALL = ["--model", "llama2_7b"]  # fits into any of the domains
+
+
+def run(folder, *flags):
+    """Run the command on a few microbatches and return its files."""
+    assert main([*QUICK, *flags, "--out", str(folder)]) == 0
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def figures(folder, *flags):
+    return json.loads(run(folder, *flags)["result.json"])
+
+
+def moving_world(folder):
+    """The shipped world with links that are redrawn every tenth of a second."""
+    path = folder / "moving.yaml"
+    text = EAST_CENTRAL_WEST.read_text(encoding="utf-8")
+    assert "update_interval: per_epoch" in text
+    path.write_text(text.replace("update_interval: per_epoch", 'update_interval: "0.1s"'))
+    return path
+
+
+def test_the_files_say_what_the_simulator_says(tmp_path):
+    files = run(tmp_path / "out", "--placement", "0*26,1*27,2*27", "--schedule", "gpipe")
+
+    result = simulate(
+        read_topology(EAST_CENTRAL_WEST),
+        build_workload("llama2_70b", num_microbatches=4),
+        Plan(placement=Placement.parse("0*26,1*27,2*27"), schedule="gpipe"),
+    )
+    assert list(files) == FILES
+    said = json.loads(files["result.json"])
+    assert said["makespan_s"] == result.makespan_s
+    assert said["utilisation"] == result.utilisation
+    assert said["bubble_fraction"] == result.bubble_fraction
+    assert said["communication_cost_bytes"] == result.communication_cost_bytes
+    assert said["tokens_per_s"] == 4 * 4096 / result.makespan_s
+    assert len(json.loads(files["trace.json"])["traceEvents"]) > len(result.spans)
+    spans = pd.read_csv(tmp_path / "out" / "spans.csv")
+    pd.testing.assert_frame_equal(spans, result.to_frame("spans"), check_exact=True)
+    stages = pd.read_csv(tmp_path / "out" / "stages.csv")
+    assert list(stages["busy_s"] + stages["idle_s"]) == pytest.approx([result.makespan_s] * 3)
+    links = pd.read_csv(tmp_path / "out" / "links.csv")
+    assert links["num_bytes"].sum() == result.communication_cost_bytes
+
+
+@pytest.mark.parametrize("seed", [[], ["--seed", "3"]], ids=["base", "drawn"])
+def test_both_forms_of_a_world_give_the_same_bytes(seed, tmp_path):
+    from_yaml = run(tmp_path / "yaml", *seed, "--network", str(EAST_CENTRAL_WEST))
+    from_json = run(
+        tmp_path / "json", *seed, "--network", str(EAST_CENTRAL_WEST.with_suffix(".json"))
+    )
+
+    assert from_yaml == from_json
+
+
+def test_a_run_repeated_gives_the_same_bytes_over_its_old_files(tmp_path):
+    network = str(moving_world(tmp_path))
+    folder = tmp_path / "out"
+
+    first = run(folder, "--network", network, "--seed", "5")
+    other = run(folder, "--network", network, "--seed", "6")
+    again = run(folder, "--network", network, "--seed", "5")
+
+    assert first == again
+    assert all(first[name] != other[name] for name in ("spans.csv", "trace.json", "result.json"))
+
+
+def test_without_a_seed_links_stand_at_their_base_figures(tmp_path):
+    still = figures(tmp_path / "still", "--network", str(EAST_CENTRAL_WEST))
+
+    assert figures(tmp_path / "moving", "--network", str(moving_world(tmp_path))) == still
+
+
+def test_with_a_seed_a_moving_world_moves_within_the_iteration(tmp_path):
+    def wire_times_us(*flags):
+        trace = json.loads(run(tmp_path / "out", *flags)["trace.json"])
+        events = [event for event in trace["traceEvents"] if event.get("cat") == "activation"]
+        return {round(event["dur"]) for event in events if event["args"]["sender"] == 0}
+
+    assert len(wire_times_us("--seed", "1")) == 1
+    assert len(wire_times_us("--seed", "1", "--network", str(moving_world(tmp_path)))) == 4
+
+
+def test_domains_can_be_named(tmp_path):
+    by_name = run(tmp_path / "name", *SMALL, "--placement", "East*16,West*16")
+
+    assert by_name == run(tmp_path / "number", *SMALL, "--placement", "0*16,2*16")
+
+
+@pytest.mark.parametrize(
+    ("num_layers", "counts"), [("80", [27, 27, 26]), ("7", [3, 2, 2]), ("2", [1, 1])]
+)
+def test_without_a_placement_layers_are_split_evenly_in_order(num_layers, counts, tmp_path):
+    placed = figures(tmp_path, "--model", "llama2_7b", "--num-layers", num_layers)["placement"]
+
+    assert placed == [domain for domain, count in enumerate(counts) for _ in range(count)]
+
+
+def test_corrections_from_a_file_are_applied(tmp_path):
+    path = tmp_path / "corrections.json"
+    write_corrections(Corrections(compute_time_factor=2.0), path)
+    alone = [*SMALL, "--placement", "East*32"]  # computes only
+
+    corrected = figures(tmp_path / "corrected", *alone, "--corrections", str(path))
+
+    plain = figures(tmp_path / "plain", *alone)
+    assert corrected["makespan_s"] == pytest.approx(2 * plain["makespan_s"])
+    assert corrected["corrections"]["compute_time_factor"] == 2.0
+
+
+def test_transfer_compute_ratio_is_the_closed_form_for_equal_stages(tmp_path):
+    """``R = h / B * F_eff / N_stage``; re-divided layers are equal, and each stage has four."""
+    flags = [*SMALL, "--num-layers", "8", "--placement", "East*4,Central*4"]
+    ratio = figures(tmp_path, *flags)["transfer_compute_ratio"]
+
+    message_bytes = 2 * 4096 * 4096
+    stage_flops = sum(build_workload("llama2_7b", num_layers=8).forward_flops[:4])
+    effective_flops_per_s = 8 * 120e12 * 0.5
+    wire_s = message_bytes / (5e9 / 8)
+    assert ratio == pytest.approx(wire_s * effective_flops_per_s / stage_flops)
+
+
+def test_a_placement_without_borders_has_no_transfer_compute_ratio(tmp_path, capsys):
+    assert figures(tmp_path, *SMALL, "--placement", "West*32")["transfer_compute_ratio"] is None
+    assert "no borders" in capsys.readouterr().out
+
+
+def test_the_terminal_shows_figures_tables_and_files(tmp_path, capsys):
+    said = figures(tmp_path, *SMALL, "--placement", "East*16,Central*16")
+
+    shown = capsys.readouterr().out
+    assert f"{said['makespan_s']:.3f} s" in shown
+    for text in ("East->Central", "Central->East", "16-31", "640.0", "bubble fraction"):
+        assert text in shown
+    assert "West" not in shown
+    for name in FILES:
+        assert f"written: {tmp_path / name}\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--model", "gpt3_175b"], "plan: domain East must hold at most 640.0 GB, got 1102"),
+        (["--model", "gpt5"], "model: must be one of llama2_7b, .*; got 'gpt5'"),
+        (["--placement", "0*28"], "placement: .* each of the 80 layers .* got 28"),
+        (["--placement", "3*80"], "placement: layer 0 .* East 0, Central 1, West 2; got 3"),
+        (["--placement", "Mars*80"], r"placement: .* East, Central, West .*; got 'Mars\*80'"),
+        (["--schedule", "zero"], "schedule: must be one of gpipe, 1f1b; got 'zero'"),
+        (["--microbatches", "0"], "num_microbatches must be a whole number .*, got 0"),
+        (["--microbatch-size", "0"], "microbatch_size must be a whole number .*, got 0"),
+        (["--sequence-length", "-1"], "sequence_length must be a whole number .*, got -1"),
+        (["--num-layers", "0"], "num_layers must be a whole number .*, got 0"),
+        (["--network", "none.yaml"], "none.yaml: topology file cannot be read"),
+        (["--corrections", "none.json"], "none.json: corrections file cannot be read"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused_in_one_line_and_nothing_is_written(
+    flags, message, tmp_path, capsys
+):
+    assert main([*flags, "--out", str(tmp_path / "out")]) == 2
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert re.match(f"error: .*{message}", shown.err)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--seed", "-1"], "argument --seed: must be a whole number of at least 0, got '-1'"),
+        (["--seed", "x"], "argument --seed: must be a whole number of at least 0, got 'x'"),
+        (["--microbatches", "x"], "argument --microbatches: invalid int value: 'x'"),
+        (["--micro", "3"], "unrecognized arguments: --micro 3"),
+    ],
+)
+def test_wrong_flags_end_with_exit_code_2(flags, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(flags)
+
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, capsys):
+    (tmp_path / "file").touch()
+
+    assert main([*QUICK, "--out", str(tmp_path / "file")]) == 2
+
+    shown = capsys.readouterr()
+    assert shown.err == f"error: --out {tmp_path / 'file'}: cannot be written: File exists\n"
+    assert shown.out == ""
+
+
+def test_help_explains_every_flag_with_examples(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+
+    shown = capsys.readouterr().out
+    assert end.value.code == 0
+    for field in dataclasses.fields(Config):
+        assert f"  --{field.name.replace('_', '-')} " in shown
+    assert "examples:" in shown
+
+
+def test_the_examples_of_the_help_run(capsys, tmp_path, monkeypatch):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    examples = re.findall(r"^  python -m scenarios.simulate(.*)$", capsys.readouterr().out, re.M)
+    monkeypatch.chdir(tmp_path)
+
+    assert len(examples) == 3
+    for example in examples:
+        assert main(shlex.split(example)) == 0
+        assert sorted(path.name for path in tmp_path.glob("runs/simulate/*")) == FILES

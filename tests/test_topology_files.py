@@ -1,0 +1,303 @@
+"""Topology files: both forms say the same, and bad files get a message that helps."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from des import Dynamics, Topology, read_topology
+from des.worlds import EAST_CENTRAL_WEST
+
+YAML = EAST_CENTRAL_WEST.read_text(encoding="utf-8")
+JSON = json.loads(EAST_CENTRAL_WEST.with_suffix(".json").read_text(encoding="utf-8"))
+PER_EPOCH = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+
+SMALLEST_YAML = """
+topology:
+  domains:
+    - {name: A, intra_bandwidth: 400Gbps, intra_latency: 500ns}
+"""
+SMALLEST_JSON = {
+    "topology": "hierarchical",
+    "num_domains": 1,
+    "bandwidth_matrix": [[400]],
+    "latency_matrix": [[0.0005]],
+}
+
+
+def read(folder: Path, content: object, suffix: str) -> Topology:
+    """Write a file and read the world in it."""
+    path = folder / f"world{suffix}"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        text = content if isinstance(content, str) else json.dumps(content)
+        path.write_text(text, encoding="utf-8")
+    return read_topology(path)
+
+
+def edited_yaml(old: str, new: str) -> str:
+    """The shipped YAML with the first ``old`` replaced."""
+    assert old in YAML
+    return YAML.replace(old, new, 1)
+
+
+def edited_json(*keys: object, value: object) -> dict:
+    """The shipped JSON with one entry, given by its path, replaced."""
+    content = json.loads(json.dumps(JSON))
+    holder = content
+    for key in keys[:-1]:
+        holder = holder[key]
+    holder[keys[-1]] = value
+    return content
+
+
+def assert_refused(folder: Path, content: object, suffix: str, message: str) -> None:
+    """The error names the file and starts with the message, taken literally."""
+    expected = f"world{suffix}: {message}"
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        read(folder, content, suffix)
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json"])
+def test_the_shipped_world_is_read_in_si(suffix):
+    """By hand: 400 Gbit/s = 50e9 B/s, 5 Gbit/s = 625e6 B/s, 30 ms = 0.03 s, 500 ns = 5e-7 s."""
+    topology = read_topology(EAST_CENTRAL_WEST.with_suffix(suffix))
+
+    assert [domain.name for domain in topology.domains] == ["East", "Central", "West"]
+    for domain in topology.domains:
+        assert domain.num_gpus == 8
+        assert domain.gpu_peak_flops_per_s == 120e12
+        assert domain.gpu_memory_bytes == 80e9
+        assert domain.gpu_memory_bandwidth_bytes_per_s == 1.6e12
+        assert domain.attainable_fraction == 0.5
+        assert domain.intra_bandwidth_bytes_per_s == 50e9
+        assert domain.intra_latency_s == 5e-7
+    figures = {
+        (link.source, link.target): (link.bandwidth_bytes_per_s, link.latency_s)
+        for link in topology.links
+    }
+    assert figures == {
+        ("East", "Central"): (625e6, 0.03),
+        ("Central", "East"): (625e6, 0.03),
+        ("Central", "West"): (375e6, 0.05),
+        ("West", "Central"): (375e6, 0.05),
+        ("East", "West"): (250e6, 0.08),
+        ("West", "East"): (250e6, 0.08),
+    }
+    assert topology.dynamics == PER_EPOCH
+    assert topology.movement is None
+
+
+def test_the_shipped_forms_are_equal():
+    from_yaml = read_topology(EAST_CENTRAL_WEST)
+    from_json = read_topology(str(EAST_CENTRAL_WEST.with_suffix(".json")))
+
+    assert from_yaml == from_json
+    assert hash(from_yaml) == hash(from_json)
+
+
+@pytest.mark.parametrize("suffix", [".yml", ".YAML"])
+def test_other_yaml_suffixes_are_known(tmp_path, suffix):
+    assert read(tmp_path, YAML, suffix) == read_topology(EAST_CENTRAL_WEST)
+
+
+def test_a_diagonal_of_half_a_millisecond_is_read_as_written(tmp_path):
+    topology = read(tmp_path, edited_json("latency_matrix", 0, 0, value=0.5), ".json")
+
+    assert [domain.intra_latency_s for domain in topology.domains] == [0.0005, 5e-7, 5e-7]
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix", "name"),
+    [(SMALLEST_YAML, ".yaml", "A"), (SMALLEST_JSON, ".json", "domain0")],
+)
+def test_defaults_are_those_of_the_shipped_world(tmp_path, content, suffix, name):
+    """A domain needs no GPU keys and a world no dynamics; JSON domains get numbered names."""
+    topology = read(tmp_path, content, suffix)
+
+    shipped = read_topology(EAST_CENTRAL_WEST)
+    (domain,) = topology.domains
+    assert domain.name == name
+    for field in ("num_gpus", "gpu_peak_flops_per_s", "gpu_memory_bytes", "attainable_fraction"):
+        assert getattr(domain, field) == getattr(shipped.domains[0], field)
+    assert domain.gpu_memory_bandwidth_bytes_per_s == 1.6e12
+    assert topology.dynamics == PER_EPOCH
+    assert topology.links == ()
+
+
+def test_matrices_may_be_asymmetric_and_have_holes(tmp_path):
+    """Row = source, column = target; null in both matrices = no direct link."""
+    content = SMALLEST_JSON | {
+        "num_domains": 2,
+        "bandwidth_matrix": [[100, 8], [None, 200]],
+        "latency_matrix": [[0, 25], [None, 1]],
+    }
+
+    topology = read(tmp_path, content, ".json")
+    (link,) = topology.links
+    assert (link.source, link.target) == ("domain0", "domain1")
+    assert (link.bandwidth_bytes_per_s, link.latency_s) == (1e9, 0.025)
+    assert [d.intra_bandwidth_bytes_per_s for d in topology.domains] == [12.5e9, 25e9]
+    assert [d.intra_latency_s for d in topology.domains] == [0.0, 0.001]
+
+
+def test_gpu_keys_hold_one_value_or_one_a_domain(tmp_path):
+    content = JSON | {
+        "num_gpus": [8, 16, 4],
+        "gpu_peak": ["120TFLOP/s", "312TFLOP/s", "989TFLOP/s"],
+        "gpu_memory": "40GB",
+        "attainable_fraction": [0.5, 0.4, 1],
+    }
+
+    topology = read(tmp_path, content, ".json")
+    assert [d.num_gpus for d in topology.domains] == [8, 16, 4]
+    assert [d.gpu_peak_flops_per_s for d in topology.domains] == [120e12, 312e12, 989e12]
+    assert [d.gpu_memory_bytes for d in topology.domains] == [40e9] * 3
+    assert [d.attainable_fraction for d in topology.domains] == [0.5, 0.4, 1.0]
+
+
+def test_links_may_move_every_so_many_seconds(tmp_path):
+    from_yaml = read(tmp_path, edited_yaml("per_epoch", '"500ms"'), ".yaml")
+    moving = {"update_interval": "500ms", "bandwidth_fluctuation": 0, "latency_jitter": 0.9}
+    from_json = read(tmp_path, JSON | {"dynamics": moving}, ".json")
+
+    assert from_yaml.dynamics.update_interval_s == 0.5
+    assert from_json.dynamics == Dynamics(
+        bandwidth_fluctuation=0.0, latency_jitter=0.9, update_interval_s=0.5
+    )
+
+
+LINK = "topology.cross_domain_links[0]"
+DUPLICATE = "link East->Central: must be given once, got a duplicate"
+BAD_YAML = {
+    "unknown unit": ("5Gbps", "5Gbs", f"{LINK}.bandwidth: unknown unit 'Gbs', must be a bandwidth"),
+    "no unit": ('"5Gbps"', "5", f"{LINK}.bandwidth: must be a bandwidth such as"),
+    "unit of time": ("30ms", "30mbps", f"{LINK}.latency: unknown unit 'mbps', must be a time"),
+    "unit of size": ("80GB", "80GW", "topology.domains[0].gpu_memory: unknown unit 'GW'"),
+    "negative bandwidth": ("5Gbps", "-5Gbps", f"{LINK}.bandwidth: must be positive; got '-5Gbps'"),
+    "zero bandwidth": ("5Gbps", "0Gbps", f"{LINK}.bandwidth: must be positive; got '0Gbps'"),
+    "NaN bandwidth": ("5Gbps", "nanGbps", f"{LINK}.bandwidth: must be a bandwidth"),
+    "infinite bandwidth": ("5Gbps", "1e400Gbps", f"{LINK}.bandwidth: Input should be a finite"),
+    "negative latency": ("30ms", "-30ms", f"{LINK}.latency: must be at least 0; got '-30ms'"),
+    "intra bandwidth": ("400Gbps", "0Gbps", "topology.domains[0].intra_bandwidth: must be pos"),
+    "peak": ("120TFLOP/s", "0TFLOP/s", "topology.domains[0].gpu_peak: must be positive"),
+    "no domain": ("dest: Central", "dest: Mars", "link East->Mars: domain must be one of East, "),
+    "to itself": ("dest: Central", "dest: East", "link East->East: source and target must differ"),
+    "same link": ("Central, dest: West", "East, dest: Central", DUPLICATE),
+    "reverse link": ("Central, dest: West", "Central, dest: East", DUPLICATE),
+    "no target": (", dest: Central", "", f"{LINK}.dest: must be given"),
+    "same name": ("name: West", "name: East", "topology: domain names must be unique, got 'East'"),
+    "no text": ("name: East", "name: 5", "topology.domains[0].name: Input should be a valid str"),
+    "GPUs": ("num_gpus: 8", "num_gpus: 0", "domain East: num_gpus must be a whole number of at "),
+    "GPUs as text": ("num_gpus: 8", "num_gpus: '8'", "topology.domains[0].num_gpus: Input should"),
+    "GPUs as float": ("num_gpus: 8", "num_gpus: 8.0", "topology.domains[0].num_gpus: Input should"),
+    "fraction": ("fraction: 0.5", "fraction: 1.5", "domain East: attainable_fraction must be abo"),
+    "NaN": ("fraction: 0.5", "fraction: .nan", "topology.domains[0].attainable_fraction: Input "),
+    "unknown key": ("num_gpus", "num_gpu", "topology.domains[0].num_gpu: unknown key"),
+    "unknown dashed key": ("num_gpus", "num-gpus", "topology.domains[0].num-gpus: unknown key"),
+    "key twice": ("gpu_peak:", "num_gpus:", "not readable as YAML in line 8: key 'num_gpus' must"),
+    "unreadable": ("domains:", "domains: [", "not readable as YAML in line 6: "),
+    "list as a key": ("dynamics:", "? [a, b]\n: c\ndynamics:", "not readable as YAML in line "),
+    "number as a key": ("dynamics:", "1: c\ndynamics:", "[1]: Keys should be strings, got 1"),
+    "swing": ("fluctuation: 0.3", "fluctuation: 1.0", "dynamics: bandwidth_fluctuation must be at"),
+    "interval": ("per_epoch", "weekly", "dynamics.update_interval: must be per_epoch or a time"),
+    "interval 0": ("per_epoch", "0s", "dynamics: update_interval_s must be at least 0.001"),
+    "negative interval": ("per_epoch", "-5s", "dynamics: update_interval_s must be at least 0.00"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "message"), BAD_YAML.values(), ids=BAD_YAML)
+def test_bad_yaml_is_refused_with_file_field_and_value(tmp_path, old, new, message):
+    assert_refused(tmp_path, edited_yaml(old, new), ".yaml", message)
+
+
+ENTRY = "bandwidth_matrix[0][1]"
+BAD_JSON = {
+    "zero bandwidth": (("bandwidth_matrix", 0, 1), 0, f"{ENTRY}: Input should be greater than 0"),
+    "negative bandwidth": (("bandwidth_matrix", 0, 1), -5, f"{ENTRY}: Input should be greater "),
+    "NaN bandwidth": (("bandwidth_matrix", 0, 1), float("nan"), f"{ENTRY}: Input should be a fin"),
+    "infinite": (("bandwidth_matrix", 0, 1), float("inf"), f"{ENTRY}: Input should be a finite"),
+    "text": (("bandwidth_matrix", 0, 1), "5Gbps", f"{ENTRY}: Input should be a valid number, got"),
+    "negative latency": (("latency_matrix", 2, 1), -1, "latency_matrix[2][1]: Input should be gr"),
+    "NaN latency": (("latency_matrix", 0, 0), float("nan"), "latency_matrix[0][0]: Input should "),
+    "half a hole": (("latency_matrix", 0, 1), None, "[0][1]: bandwidth_matrix and latency_matrix"),
+    "not square": (
+        ("bandwidth_matrix", 1),
+        [5, 400],
+        "bandwidth_matrix: must be square, 3 x 3 as num_domains says; got 3 rows of length 2, 3",
+    ),
+    "too few rows": (
+        ("latency_matrix",),
+        [[1, 2, 3]],
+        "latency_matrix: must be square, 3 x 3 as num_domains says; got 1 rows of length 3",
+    ),
+    "no rows": (("latency_matrix",), [], "latency_matrix: must be square, 3 x 3"),
+    "num_domains": (("num_domains",), 4, "bandwidth_matrix: must be square, 4 x 4"),
+    "no domains": (("num_domains",), 0, "num_domains: Input should be greater than or equal to 1"),
+    "two names": (("names",), ["East", "West"], "names: must hold 3 entries, got 2"),
+    "no names": (("names",), [], "names: must hold 3 entries, got 0"),
+    "same names": (("names",), ["A", "B", "A"], "names: must be unique, got A, B, A"),
+    "empty name": (("names", 1), "", "domain: name must be a non-empty text, got ''"),
+    "two counts": (("num_gpus",), [8, 8], "num_gpus: must hold 3 entries, got 2"),
+    "zero GPUs": (("num_gpus",), [8, 0, 8], "domain Central: num_gpus must be a whole number"),
+    "GPUs as text": (("num_gpus",), "8", "num_gpus: Input should be a valid integer, got '8'"),
+    "peak": (("gpu_peak",), "120GW", "gpu_peak: unknown unit 'GW', must be a compute speed"),
+    "unknown key": (("bandwith_matrix",), [], "bandwith_matrix: unknown key"),
+    "dashed key": (("num-gpus",), 8, "num-gpus: unknown key"),
+    "another kind": (("topology",), "flat", "topology: Input should be 'hierarchical', got 'flat'"),
+    "dynamics": (("dynamics",), {"jitter": 0.1}, "dynamics.jitter: unknown key"),
+}
+
+
+@pytest.mark.parametrize(("keys", "value", "message"), BAD_JSON.values(), ids=BAD_JSON)
+def test_bad_json_is_refused_with_file_field_and_value(tmp_path, keys, value, message):
+    assert_refused(tmp_path, edited_json(*keys, value=value), ".json", message)
+
+
+def test_a_domain_needs_figures_on_the_diagonal(tmp_path):
+    content = edited_json("bandwidth_matrix", 1, 1, value=None)
+    content["latency_matrix"][1][1] = None
+
+    message = "bandwidth_matrix[1][1]: must be the bandwidth inside Central, got null"
+    assert_refused(tmp_path, content, ".json", message)
+
+
+def test_a_json_key_given_twice_is_refused_as_in_yaml(tmp_path):
+    text = json.dumps(JSON).replace("{", '{"num_gpus": 4, ', 1)
+
+    with pytest.raises(ValueError, match=r"world.json: .*num_gpus"):
+        read(tmp_path, text, ".json")
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix", "message"),
+    [
+        ("- a\n- b\n", ".yaml", "file: Input should be a valid dictionary"),
+        ("", ".yaml", "file: Input should be a valid dictionary"),
+        ("- a", ".yml", "file: Input should be a valid dictionary"),
+        ([1, 2], ".json", "file: Input should be a valid dictionary"),
+        ("{\n  'a': 1}", ".json", "not readable as JSON in line 2: "),
+        ("", ".json", "not readable as JSON in line 1: "),
+        ("{}", ".json", "topology: must be given (and 3 more)"),
+        ("a: 1\n---\nb: 2\n", ".yaml", "not readable as YAML in line 2: "),
+        ("!!python/object:os.system x", ".yaml", "not readable as YAML in line 1: "),
+        (b"\xff\xfe", ".yaml", "topology file cannot be read: it is not UTF-8 text"),
+        (b"\xff\xfe", ".json", "topology file cannot be read: it is not UTF-8 text"),
+        (YAML, ".txt", "topology file must end in .yaml, .yml, .json"),
+        (YAML, "", "topology file must end in .yaml, .yml, .json"),
+    ],
+)
+def test_a_file_that_is_no_world_is_refused(tmp_path, content, suffix, message):
+    assert_refused(tmp_path, content, suffix, message)
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json"])
+def test_a_missing_file_and_a_folder_are_refused(tmp_path, suffix):
+    missing = tmp_path / f"missing{suffix}"
+    with pytest.raises(ValueError, match=rf"missing{suffix}: .* cannot be read: No such file"):
+        read_topology(missing)
+    missing.mkdir()
+    with pytest.raises(ValueError, match=rf"missing{suffix}: .* cannot be read: Is a directory"):
+        read_topology(missing)
