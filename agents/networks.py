@@ -231,8 +231,8 @@ class ActorCritic(nn.Module):
     """Separate tanh networks for policy and value over normalised observations.
 
     All methods take raw observations (B, D). Weights are orthogonal, drawn from ``generator``
-    only; the policy's last layer is so small that the first policy is nearly the same everywhere:
-    uniform over nominal components, around their start over ordinal ones.
+    only; the last layers are so small that the first policy is nearly the same everywhere (uniform
+    over nominal components, around their start over ordinal ones) and the first values nearly 0.
     """
 
     def __init__(self, architecture: Architecture, generator: torch.Generator) -> None:
@@ -242,7 +242,7 @@ class ActorCritic(nn.Module):
         self.head = ActionHead(architecture.action_sizes, architecture.ordinal_starts)
         body = (architecture.observation_size, *architecture.hidden_sizes)
         self.actor = _tanh_network((*body, self.head.num_outputs), 0.01, generator)
-        self.critic = _tanh_network((*body, 1), 1.0, generator)
+        self.critic = _tanh_network((*body, 1), 0.01, generator)
         last = self.actor[-1]
         assert isinstance(last, nn.Linear)
         with torch.no_grad():

@@ -23,6 +23,7 @@ from scenarios.files import read_json, read_yaml
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+DefaultT = TypeVar("DefaultT")
 ConfigT = TypeVar("ConfigT", bound="DataclassInstance")
 
 _ALLOWED = {
@@ -65,8 +66,19 @@ class _Kind:
 _SWITCH = _Kind(scalar=bool, is_tuple=False, is_optional=False)
 
 
+def option(default: DefaultT, help_text: str) -> DefaultT:
+    """Make a dataclass field with a default and a help text for its flag."""
+    field: DefaultT = dataclasses.field(default=default, metadata={"help": help_text})
+    return field
+
+
 def parse(
-    config_class: type[ConfigT], argv: Sequence[str] | None, *, prog: str, description: str
+    config_class: type[ConfigT],
+    argv: Sequence[str] | None,
+    *,
+    prog: str,
+    description: str,
+    epilog: str = "",
 ) -> ConfigT:
     """Build a configuration from the command line and the file named by its ``--config``.
 
@@ -90,15 +102,26 @@ def parse(
     >>> parse(Config, ["--steps", "1_000"], prog="demo", description="A demo.")
     Config(steps=1000)
     """
-    return parse_given(config_class, argv, prog=prog, description=description)[0]
+    return parse_given(config_class, argv, prog=prog, description=description, epilog=epilog)[0]
 
 
 def parse_given(
-    config_class: type[ConfigT], argv: Sequence[str] | None, *, prog: str, description: str
+    config_class: type[ConfigT],
+    argv: Sequence[str] | None,
+    *,
+    prog: str,
+    description: str,
+    epilog: str = "",
 ) -> tuple[ConfigT, frozenset[str]]:
     """Do what `parse` does, and also return the names of the fields that the user gave."""
     kinds = _kinds(config_class)
-    parser = _Parser(prog=prog, description=description, allow_abbrev=False)
+    parser = _Parser(
+        prog=prog,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     file_help = "YAML or JSON file of field names and values; flags win over it"
     parser.add_argument("--config", type=Path, metavar="FILE", help=file_help)
     for field in dataclasses.fields(config_class):

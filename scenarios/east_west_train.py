@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from agents.task import PlacementTask
 from calibration import read_corrections
 from des import NO_CORRECTIONS, build_workload, read_topology
 from des.checks import require_count
-from scenarios.config import UsageError, exit_code_of, from_dict, parse_given, to_dict
+from scenarios.config import UsageError, exit_code_of, from_dict, option, parse_given, to_dict
 from scenarios.outcome import Evaluation, evaluate_and_report
 from scenarios.run_folder import RunFolder
 from scenarios.training import restore, train
@@ -30,41 +30,25 @@ INTERRUPTED = 130
 class Config:
     """What is trained and how; the fields are the flags."""
 
-    network: str = field(
-        default="east_central_west", metadata={"help": "topology file, or a shipped world"}
-    )
-    model: str = field(default="llama2_70b", metadata={"help": "model preset"})
-    num_layers: int | None = field(
-        default=None, metadata={"help": "divide the model into that many equal layers"}
-    )
-    microbatches: int = field(default=32, metadata={"help": "microbatches per iteration"})
-    schedule: str = field(default="1f1b", metadata={"help": "pipeline schedule"})
-    actions: str = field(
-        default="order_split", metadata={"help": "action encoding: order_split or per_layer"}
-    )
-    corrections: Path | None = field(
-        default=None, metadata={"help": "calibrated factors for the simulator, a JSON file"}
-    )
-    seed: int = field(default=0, metadata={"help": "of everything random in training"})
-    steps: int = field(default=60_000, metadata={"help": "decisions to train on"})
-    num_envs: int = field(default=32, metadata={"help": "environments stepped together"})
-    steps_per_rollout: int = field(default=16, metadata={"help": "of each environment"})
-    learning_rate: float = field(default=1e-3, metadata={"help": "at the start; falls to 0"})
-    entropy_coefficient: float = field(default=0.01, metadata={"help": "at the start; falls to 0"})
-    evaluation_draws: int = field(default=64, metadata={"help": "held-out networks to judge on"})
-    evaluation_seed: int = field(default=1_000_000, metadata={"help": "of the held-out networks"})
-    workers: int = field(
-        default=2, metadata={"help": "processes that simulate; results are the same for any"}
-    )
-    out: Path | None = field(
-        default=None, metadata={"help": "run folder; none: the next free runs/east_west-NNN"}
-    )
-    resume: bool = field(
-        default=False, metadata={"help": "continue the run in --out, or the newest one"}
-    )
-    quick: bool = field(
-        default=False, metadata={"help": "a run of seconds that shows all steps and learns little"}
-    )
+    network: str = option("east_central_west", "topology file, or a shipped world")
+    model: str = option("llama2_70b", "model preset")
+    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    microbatches: int = option(32, "microbatches per iteration")
+    schedule: str = option("1f1b", "pipeline schedule")
+    actions: str = option("order_split", "action encoding: order_split or per_layer")
+    corrections: Path | None = option(None, "calibrated factors for the simulator, a JSON file")
+    seed: int = option(0, "of everything random in training")
+    steps: int = option(60_000, "decisions to train on")
+    num_envs: int = option(32, "environments stepped together")
+    steps_per_rollout: int = option(16, "of each environment")
+    learning_rate: float = option(1e-3, "at the start; falls to 0")
+    entropy_coefficient: float = option(0.01, "at the start; falls to 0")
+    evaluation_draws: int = option(64, "held-out networks to judge on")
+    evaluation_seed: int = option(1_000_000, "of the held-out networks")
+    workers: int = option(2, "processes that simulate; results are the same for any")
+    out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
+    resume: bool = option(False, "continue the run in --out, or the newest one")
+    quick: bool = option(False, "a run of seconds that shows all steps and learns little")
 
     def __post_init__(self) -> None:
         for name in (

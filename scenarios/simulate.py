@@ -1,9 +1,8 @@
 """Simulate one training iteration of a model, placed by hand on a world of domains and links."""
 
-import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,9 +30,10 @@ from des import (
 from des.atomic_write import write_atomically
 from des.chrome_trace import chrome_trace_json
 from des.gantt import gantt_png
-from des.worlds import EAST_CENTRAL_WEST
+from scenarios.config import UsageError, exit_code_of, option, parse
 from scenarios.iteration_tables import link_table, plain_console, stage_table
 
+PROG = "python -m scenarios.simulate"
 _EXAMPLES = """\
 examples:
   python -m scenarios.simulate
@@ -53,19 +53,25 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the user asks for; the fields are the flags."""
+    """What is simulated; the fields are the flags."""
 
-    network: Path
-    model: str
-    num_layers: int | None
-    placement: str | None
-    schedule: str
-    microbatches: int
-    microbatch_size: int
-    sequence_length: int
-    corrections: Path | None
-    seed: int | None
-    out: Path
+    network: str = option("east_central_west", "topology file, or a shipped world")
+    model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
+    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    placement: str | None = option(
+        None,
+        "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
+        "none: even parts over all domains in order",
+    )
+    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
+    microbatches: int = option(32, "microbatches of an iteration")
+    microbatch_size: int = option(1, "sequences of a microbatch")
+    sequence_length: int = option(4096, "tokens of a sequence")
+    corrections: Path | None = option(None, "factors found by calibration, a JSON file")
+    seed: int | None = option(
+        None, "draw one epoch of the moving links; none: they stand at their base figures"
+    )
+    out: Path = option(Path("runs/simulate"), "folder for the files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,29 +87,15 @@ class Scenario:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    config = Config(**vars(_parser().parse_args(argv)))
-    try:
-        scenario = load_scenario(config)
-        result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
-        paths = write_files(config.out, output_files(scenario, result))
-        show(scenario, result, paths)
-    except (ValueError, OSError) as error:  # OSError: the terminal may be a full disk
-        plain_console(sys.stderr).print(f"error: {error}", soft_wrap=True)
-        return 2
-    return 0
+    return exit_code_of(lambda: _command(argv))
 
 
-def even_placement(num_domains: int, num_layers: int) -> Placement:
-    """Split the layers over all domains in order; the first ones take what does not divide.
-
-    Examples
-    --------
-    >>> [stage.num_layers for stage in even_placement(3, 80).stages]
-    [27, 27, 26]
-    """
-    share, rest = divmod(num_layers, num_domains)
-    counts = [share + (domain < rest) for domain in range(num_domains)]
-    return Placement.contiguous(range(num_domains), counts)
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    scenario = load_scenario(config)
+    result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
+    paths = write_files(config.out, output_files(scenario, result))
+    show(scenario, result, paths)
 
 
 def load_scenario(config: Config) -> Scenario:
@@ -115,6 +107,8 @@ def load_scenario(config: Config) -> Scenario:
         If a file, a name or a number is wrong, or the plan does not fit into the memory.
     """
     topology = read_topology(config.network)
+    if config.seed is not None and config.seed < 0:
+        raise UsageError(f"{PROG}: seed must be at least 0, got {config.seed}")
     if config.seed is not None:
         topology = topology.draw_epoch(np.random.default_rng(config.seed))
     workload = build_workload(
@@ -125,7 +119,7 @@ def load_scenario(config: Config) -> Scenario:
         sequence_length=config.sequence_length,
     )
     if config.placement is None:
-        placement = even_placement(topology.num_domains, workload.num_layers)
+        placement = Placement.even(topology.num_domains, workload.num_layers)
     else:
         placement = Placement.parse(config.placement, list(topology.index_of))
     placement.check_against(topology, workload)
@@ -245,45 +239,6 @@ def _title(scenario: Scenario) -> str:
         f"{workload.name}, {workload.num_layers} layers, {workload.num_microbatches} microbatches, "
         f"{scenario.plan.schedule}"
     )
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m scenarios.simulate",
-        description=__doc__,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    for flag, (kind, default, what) in _FLAGS.items():
-        help_text = what if default is None else f"{what} (default: {default})"
-        metavar = "PATH" if kind is Path else "TEXT" if kind is str else "N"
-        parser.add_argument(flag, type=kind, default=default, metavar=metavar, help=help_text)
-    return parser
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
-    return int(text)
-
-
-_MODELS = ", ".join([*ARCHITECTURES, *ALIASES])
-_FLAGS: dict[str, tuple[Callable[[str], object], object, str]] = {
-    "--network": (Path, EAST_CENTRAL_WEST, "world of domains and links, .yaml or .json"),
-    "--model": (str, "llama2_70b", f"one of {_MODELS}"),
-    "--num-layers": (int, None, "divide the model into so many equal layers, not into its own"),
-    "--placement": (str, None, "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
-                    "without it even parts over all domains in order"),
-    "--schedule": (str, DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}"),
-    "--microbatches": (int, 32, "microbatches of an iteration"),
-    "--microbatch-size": (int, 1, "sequences of a microbatch"),
-    "--sequence-length": (int, 4096, "tokens of a sequence"),
-    "--corrections": (Path, None, "correction factors found by calibration; without it none"),
-    "--seed": (_seed, None, "draw one epoch of the moving links; without it the links stand at "
-               "their base figures"),
-    "--out": (Path, Path("runs/simulate"), "folder for the files"),
-}  # fmt: skip
 
 
 if __name__ == "__main__":
