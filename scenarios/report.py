@@ -48,7 +48,7 @@ class _Quantity:
 _QUANTITIES = {
     "iteration_time_s": _Quantity(heading="iteration time [s]", best="low"),
     "utilisation": _Quantity(heading="utilisation [%]", factor=1e2, best="high"),
-    "communication_cost_bytes": _Quantity(heading="communication [GB]", factor=1e-9, best="low"),
+    "communication_cost_bytes": _Quantity(heading="comm. cost [GB]", factor=1e-9, best="low"),
     "decision_time_s": _Quantity(heading="decision time [ms]", factor=1e3, best="low"),
     "reward": _Quantity(heading="reward", best="high"),
     "fits_memory": _Quantity(heading="fits memory [%]", factor=1e2, best="high"),

@@ -1,0 +1,57 @@
+"""The simulator as a textbook would write it: Resources, Stores, a process for every transfer.
+
+Kept to measure the engine of `des` against, and as an independent check of its makespans on links
+that stand still.
+"""
+
+from collections.abc import Generator
+
+import simpy
+
+from des import Link, Plan, Topology, Workload
+from des.corrections import NO_CORRECTIONS
+from des.costs import stage_times_s
+from des.schedules import StageOrder, stage_orders
+
+Process = Generator[simpy.Event, object, None]
+
+
+def plain_makespan_s(topology: Topology, workload: Workload, plan: Plan) -> float:
+    """Simulate one iteration; returns when the last stage is done. [s]"""
+    env = simpy.Environment()
+    stages = plan.placement.stages
+    orders = stage_orders(plan.schedule, len(stages), workload.num_microbatches)
+    times_s = stage_times_s(topology, workload, stages, NO_CORRECTIONS)
+    devices = [simpy.Resource(env) for _ in topology.domains]
+    wires = [simpy.Resource(env) for _ in topology.links]
+    inboxes = [
+        {kind: [simpy.Store(env) for _ in range(workload.num_microbatches)] for kind in "FB"}
+        for _ in stages
+    ]
+
+    def transmit(route: tuple[int, ...], inbox: simpy.Store) -> Process:
+        for hop in route:
+            link: Link = topology.links[hop]
+            with wires[hop].request() as turn:
+                yield turn
+                yield env.timeout(workload.message_bytes / link.bandwidth_bytes_per_s)
+            yield env.timeout(link.latency_s)
+        yield inbox.put("message")
+
+    def work(index: int, order: StageOrder) -> Process:
+        here = stages[index].domain
+        for kind, microbatch in order:
+            neighbour = index - 1 if kind == "F" else index + 1
+            if 0 <= neighbour < len(stages):
+                yield inboxes[index][kind][microbatch].get()
+            with devices[here].request() as turn:
+                yield turn
+                yield env.timeout(times_s[index]["FB".index(kind)])
+            receiver = index + 1 if kind == "F" else index - 1
+            if 0 <= receiver < len(stages):
+                route = topology.route(here, stages[receiver].domain)
+                env.process(transmit(route, inboxes[receiver][kind][microbatch]))
+
+    done = env.all_of([env.process(work(index, order)) for index, order in enumerate(orders)])
+    env.run(until=done)
+    return float(env.now)

@@ -1,0 +1,116 @@
+"""Train the default scenario with several seeds and show how far the seeds spread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from scenarios import east_west_train
+from scenarios.config import UsageError, exit_code_of, option, parse
+from scenarios.files import read_csv, write_csv
+from scenarios.outcome import POLICY
+from scenarios.run_folder import RunFolder
+from scenarios.statistics import mean_and_interval
+
+PROG = "python -m scenarios.compare_seeds"
+REFERENCES = ("exact", "uniform", "single_domain")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Which trainings are compared; the fields are the flags."""
+
+    seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
+    steps: int = option(60_000, "decisions to train each seed on")
+    largest_gap: float = option(0.02, "to exact, a fraction; above it the exit code is 1")
+    out: Path = option(Path("runs/seeds"), "folder for one run a seed; what is there is continued")
+    quick: bool = option(False, "runs of seconds that show all steps and learn little")
+
+    def __post_init__(self) -> None:
+        if len(set(self.seeds)) != len(self.seeds) or not self.seeds:
+            raise UsageError(f"{PROG}: seeds must be one or more different ones, got {self.seeds}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "")
+    for seed in config.seeds:
+        code = _train(config, seed)
+        if code:
+            return code
+    evaluations = {seed: read_csv(_folder(config, seed).evaluation_csv) for seed in config.seeds}
+    table = seed_table(evaluations)
+    write_csv(config.out / "seeds.csv", table)
+    return _show(config, table)
+
+
+def seed_table(evaluations: dict[int, pd.DataFrame]) -> pd.DataFrame:
+    """One row a seed: mean iteration time of the policy, and its excess over each reference.
+
+    The excess is of means over the same draws: 0.01 says that the policy takes 1 % longer.
+    """
+    rows = []
+    for seed, evaluation in evaluations.items():
+        times_s = evaluation.groupby("planner")["iteration_time_s"].mean()
+        row = {"seed": seed, "iteration_time_s": times_s[POLICY]}
+        for reference in REFERENCES:
+            if reference in times_s:
+                row[f"excess_over_{reference}"] = times_s[POLICY] / times_s[reference] - 1
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _train(config: Config, seed: int) -> int:
+    """Train one seed, from where it stands; a finished one is taken as it is."""
+    folder = _folder(config, seed)
+    if folder.report_html.exists():
+        return 0
+    arguments = ["--seed", str(seed), "--out", str(folder.path)]
+    arguments += ["--quick"] if config.quick else ["--steps", str(config.steps)]
+    if folder.config_json.exists():
+        arguments.append("--resume")
+    return east_west_train.main(arguments)
+
+
+def _folder(config: Config, seed: int) -> RunFolder:
+    return RunFolder(path=config.out / f"seed{seed}")
+
+
+def _show(config: Config, table: pd.DataFrame) -> int:
+    console = Console(highlight=False)
+    shown = Table()
+    shown.add_column("seed")
+    columns = [column for column in table.columns if column != "seed"]
+    for column in columns:
+        shown.add_column(column.replace("_", " "), justify="right")
+    for row in table.to_dict("records"):
+        shown.add_row(str(int(row["seed"])), *(_cell(column, row[column]) for column in columns))
+    spread = {column: mean_and_interval(table[column].to_numpy()) for column in columns}
+    shown.add_section()
+    shown.add_row("mean", *(_cell(column, spread[column].mean) for column in columns))
+    shown.add_row("± 95 %", *(_cell(column, spread[column].half_width) for column in columns))
+    console.print(shown)
+    gap = table["excess_over_exact"]
+    met = bool((gap <= config.largest_gap).all())
+    console.print(
+        f"{'Met' if met else 'MISSED'}: the policy takes {100 * gap.min():+.2f} to "
+        f"{100 * gap.max():+.2f} % longer than exact over {len(gap)} seeds; "
+        f"allowed {100 * config.largest_gap:+.2f} % for every seed.",
+        soft_wrap=True,
+    )
+    return 0 if met else 1
+
+
+def _cell(column: str, value: float) -> str:
+    return f"{100 * value:+.3f} %" if column.startswith("excess") else f"{value:.4f}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
