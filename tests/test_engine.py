@@ -29,11 +29,14 @@ from des import (
     Transfer,
     UnreachableError,
     Workload,
+    build_workload,
+    read_topology,
     simulate,
     simulate_orders,
 )
 from des.costs import stage_times_s
 from des.schedules import stage_orders
+from des.worlds import EAST_CENTRAL_WEST
 
 
 def times(result: IterationResult, stage: int) -> dict[str, tuple[float, float]]:
@@ -220,6 +223,22 @@ def test_the_overhead_of_a_message_by_hand():
 
     result = simulate(topology, workload, plan(0, 1), Corrections(message_overhead_s=0.5))
     assert result.makespan_s == 1 + 1.5 + 1 + 1 + 1.5 + 1
+
+
+def test_pass_times_of_70b_in_one_domain_by_hand():
+    """8 GPUs x 120 TFLOP/s x 0.5 = 480 TFLOP/s.
+
+    Forward of a layer: 2 s (2 h^2 + 2 h 1024 + 3 h 28672) + 4 s^2 h; of the head: 2 s h V.
+    """
+    s, h = 4096, 8192
+    layer = 2 * s * (2 * h * h + 2 * h * 1024 + 3 * h * 28672) + 4 * s * s * h
+    forward_s = (80 * layer + 2 * s * h * 32000) / 480e12
+    workload = build_workload("llama_70b", num_microbatches=1)
+
+    result = simulate(read_topology(EAST_CENTRAL_WEST), workload, plan(*[1] * 80))
+    assert times(result, 0)["F0"] == (0, pytest.approx(forward_s))
+    assert result.makespan_s == pytest.approx(3 * forward_s)
+    assert result.utilisation == pytest.approx(0.5 / 3)  # half the peak of one domain of three
 
 
 # Closed forms.

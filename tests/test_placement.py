@@ -25,7 +25,9 @@ def test_placements_are_read_from_text(text, domain_of_layer):
     assert Placement.parse(text, NAMES).domain_of_layer == domain_of_layer
 
 
-@pytest.mark.parametrize("text", ["", "0*0", "0,,1", "0*-1", "-1", "0*1.5", "Mars", "0*2*3", "*3"])
+@pytest.mark.parametrize(
+    "text", ["", "0*0", "0,,1", "0*-1", "-1", "0*1.5", "Mars", "0*2*3", "*3", "0*100001"]
+)
 def test_a_text_that_is_no_placement_is_refused(text):
     with pytest.raises(ValueError, match=r"placement: each item .* or a name of East, .*; got '"):
         Placement.parse(text, NAMES)
@@ -59,6 +61,17 @@ def test_stages_cover_all_layers_and_neighbours_differ(placement):
         assert upper.domain != lower.domain
         assert upper.layers.stop == lower.first_layer
     assert placement.num_borders == len(placement.stages) - 1
+
+
+@given(num_domains=st.integers(1, 6), num_layers=st.integers(6, 100))
+def test_an_even_split_differs_by_one_layer_at_most(num_domains, num_layers):
+    stages = Placement.even(num_domains, num_layers).stages
+    counts = [stage.num_layers for stage in stages]
+
+    assert [stage.domain for stage in stages] == list(range(num_domains))
+    assert sum(counts) == num_layers
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] - counts[-1] <= 1
 
 
 def test_contiguous_runs_skip_empty_ones():

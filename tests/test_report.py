@@ -204,7 +204,7 @@ def test_the_table_has_a_row_per_planner_and_the_best_in_bold():
     page = Page(render(report()))
 
     assert page.inside("th")[:7] == [
-        *("planner", "iteration time [s]", "utilisation [%]", "communication [GB]"),
+        *("planner", "iteration time [s]", "utilisation [%]", "comm. cost [GB]"),
         *("decision time [ms]", "reward", "fits memory [%]"),
     ]
     assert page.inside("th")[7:10] == ["exact", "ppo", "uniform"]

@@ -190,7 +190,7 @@ BAD_YAML = {
     "no target": (", dest: Central", "", f"{LINK}.dest: must be given"),
     "same name": ("name: West", "name: East", "topology: domain names must be unique, got 'East'"),
     "no text": ("name: East", "name: 5", "topology.domains[0].name: Input should be a valid str"),
-    "GPUs": ("num_gpus: 8", "num_gpus: 0", "domain East: num_gpus must be a whole number of at "),
+    "GPUs": ("num_gpus: 8", "num_gpus: 0", "domain East: num_gpus must be a whole number from"),
     "GPUs as text": ("num_gpus: 8", "num_gpus: '8'", "topology.domains[0].num_gpus: Input should"),
     "GPUs as float": ("num_gpus: 8", "num_gpus: 8.0", "topology.domains[0].num_gpus: Input should"),
     "fraction": ("fraction: 0.5", "fraction: 1.5", "domain East: attainable_fraction must be abo"),
@@ -285,8 +285,8 @@ def test_a_json_key_given_twice_is_refused_as_in_yaml(tmp_path):
         ("!!python/object:os.system x", ".yaml", "not readable as YAML in line 1: "),
         (b"\xff\xfe", ".yaml", "topology file cannot be read: it is not UTF-8 text"),
         (b"\xff\xfe", ".json", "topology file cannot be read: it is not UTF-8 text"),
-        (YAML, ".txt", "topology file must end in .yaml, .yml, .json"),
-        (YAML, "", "topology file must end in .yaml, .yml, .json"),
+        (YAML, ".txt", "a topology must be a file that ends in .yaml, .yml, .json"),
+        (YAML, "", "a topology must be a file that ends in .yaml, .yml, .json"),
     ],
 )
 def test_a_file_that_is_no_world_is_refused(tmp_path, content, suffix, message):
