@@ -116,11 +116,14 @@ def serialisation_end_s(
     if weather is None:
         return start_s + num_bytes / bandwidth_bytes_per_s
     segment = weather.segment_at(start_s)
+    rate = bandwidth_bytes_per_s * weather.bandwidth_factor(segment, link)
     while True:
-        rate = bandwidth_bytes_per_s * weather.bandwidth_factor(segment, link)
         border_s = (segment + 1) * weather.interval_s
-        room_bytes = (border_s - start_s) * rate
-        if num_bytes <= room_bytes:
-            return start_s + num_bytes / rate
-        num_bytes -= room_bytes
-        start_s, segment = border_s, segment + 1
+        end_s = start_s + num_bytes / rate
+        if end_s <= border_s:
+            return end_s
+        segment += 1
+        next_rate = bandwidth_bytes_per_s * weather.bandwidth_factor(segment, link)
+        if next_rate != rate:  # an equal rate goes on as if there were no border, to the last bit
+            num_bytes -= (border_s - start_s) * rate
+            start_s, rate = border_s, next_rate

@@ -7,12 +7,14 @@ comes first where stages share a device or a link.
 
 import math
 from collections.abc import Generator, Sequence
+from heapq import heappush
 
 import simpy
+from simpy.events import NORMAL
 
 from des.corrections import NO_CORRECTIONS, Corrections
 from des.costs import Weather, stage_times_s
-from des.memory import domain_memory
+from des.memory import memory_of_orders
 from des.placement import Plan, Stage
 from des.result import IterationResult, LinkUse, Span, StageUse, Transfer
 from des.schedules import Operation, StageOrder, check_orders, stage_orders
@@ -82,17 +84,35 @@ def _run(
     return pipeline.result(topology, workload, plan)
 
 
+class _Clock(simpy.Environment):
+    """Lets events happen at a time, where SimPy adds a delay to the present and rounds.
+
+    So ``now`` is exactly the time that was computed, and what was computed to happen at the same
+    time, or in an order, does.
+    """
+
+    def at(self, time_s: float, event: simpy.Event | None = None) -> simpy.Event:
+        """Schedule an event, by default a new one, for a time that is not yet past."""
+        event = simpy.Event(self) if event is None else event
+        assert time_s >= self._now, f"{time_s!r} is past, it is {self._now!r}"
+        event._ok, event._value = True, None
+        heappush(self._queue, (time_s, NORMAL, next(self._eid), event))
+        return event
+
+
 class _Message(simpy.Event):
     """An activation or gradient on its way to a stage; the event is its arrival."""
 
     arrival_s: float
 
+    def __init__(self, clock: "_Clock") -> None:
+        super().__init__(clock)
+        self._clock = clock
+
     def arrive_at(self, time_s: float) -> None:
         """Let the event happen at a time; called once."""
         self.arrival_s = time_s
-        self._ok = True
-        self._value = None
-        self.env.schedule(self, delay=_delay_s(self.env, time_s))
+        self._clock.at(time_s, self)
 
 
 class _Device:
@@ -142,8 +162,9 @@ class _Pipeline:
         orders: Sequence[StageOrder],
         corrections: Corrections,
     ) -> None:
-        self._env = simpy.Environment()
+        self._env = _Clock()
         self._message_bytes = workload.message_bytes
+        self._orders = tuple(orders)
         self._spans: list[Span] = []
         self._transfers: list[Transfer] = []
         moving = topology.movement
@@ -203,7 +224,7 @@ class _Pipeline:
             end_s = device.free_at_s = start_s + run.duration_s[kind]
             run.busy_s += run.duration_s[kind]
             self._spans.append(Span(run.stage.index, kind, microbatch, start_s, end_s))
-            yield env.timeout(_delay_s(env, end_s))
+            yield env.at(end_s)
             if run.routes[kind]:
                 self._send(run, operation, end_s)
 
@@ -224,7 +245,7 @@ class _Pipeline:
     ) -> Generator[simpy.Event, None, None]:
         """Store and forward: each further hop queues the message once it has wholly arrived."""
         for hop in run.routes[operation.kind][1:]:
-            yield self._env.timeout(_delay_s(self._env, arrival_s))
+            yield self._env.at(arrival_s)
             arrival_s = self._carry(run, operation, hop, arrival_s)
         message.arrive_at(arrival_s)
 
@@ -264,12 +285,7 @@ class _Pipeline:
             utilisation=workload.flops_per_iteration / (topology.peak_flops_per_s * makespan_s),
             stages=stages,
             links=links,
-            memory=domain_memory(topology, workload, plan),
+            memory=memory_of_orders(topology, workload, plan.placement, self._orders),
             spans=tuple(self._spans),
             transfers=tuple(self._transfers),
         )
-
-
-def _delay_s(env: simpy.Environment, time_s: float) -> float:
-    """Delay until a time; never negative, as the clock may be ahead by a rounding error."""
-    return max(0.0, time_s - env.now)

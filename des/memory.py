@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from des.placement import Plan
-from des.schedules import peak_in_flight
+from des.placement import Placement, Plan
+from des.schedules import StageOrder, most_held, stage_orders
 from des.topology import Topology
 from des.transformer import BYTES_PER_PARAMETER
 from des.workload import Workload
@@ -39,14 +39,23 @@ class DomainMemory:
 
 
 def domain_memory(topology: Topology, workload: Workload, plan: Plan) -> tuple[DomainMemory, ...]:
-    """Peak memory of every domain under a plan, in the order of the topology.
+    """Peak memory of every domain under a plan; see `memory_of_orders`."""
+    num_stages = len(plan.placement.stages)
+    orders = stage_orders(plan.schedule, num_stages, workload.num_microbatches)
+    return memory_of_orders(topology, workload, plan.placement, orders)
+
+
+def memory_of_orders(
+    topology: Topology, workload: Workload, placement: Placement, orders: tuple[StageOrder, ...]
+) -> tuple[DomainMemory, ...]:
+    """Peak memory of every domain, in the order of the topology.
 
     Model state is `BYTES_PER_PARAMETER` per parameter, spread over the domain's GPUs. Each stage
-    holds activations of as many microbatches as its schedule has in flight; the peaks of several
-    stages in one domain are added, although they need not fall on the same moment.
+    holds activations of as many microbatches as its order of passes has in flight; the peaks of
+    several stages in one domain are added, although they need not fall on the same moment.
     """
-    stages = plan.placement.stages
-    in_flight = peak_in_flight(plan.schedule, len(stages), workload.num_microbatches)
+    stages = placement.stages
+    in_flight = most_held(orders)
     state_bytes = [0.0] * topology.num_domains
     activation_bytes = [0.0] * topology.num_domains
     for stage, num_held in zip(stages, in_flight, strict=True):

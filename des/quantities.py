@@ -6,7 +6,7 @@ Decimal arithmetic keeps ``"500ns"`` and ``0.0005`` ms the same float.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 _NUMBER_AND_UNIT = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(\S+)\s*")
 
@@ -43,7 +43,8 @@ TIME_S = Units(
     worth={
         "ns": Decimal("1e-9"),
         "us": Decimal("1e-6"),
-        "µs": Decimal("1e-6"),
+        "\u00b5s": Decimal("1e-6"),  # micro sign
+        "\u03bcs": Decimal("1e-6"),  # Greek mu
         "ms": Decimal("1e-3"),
         "s": Decimal(1),
     },
@@ -52,7 +53,7 @@ TIME_S = Units(
 SIZE_BYTES = Units(
     description="a size such as '80GB' or '80GiB' (K, M, G, T or P)",
     worth=_prefixed({"B": _BYTE})
-    | {f"{prefix}iB": Decimal(2) ** (10 * power) for power, prefix in enumerate("KMGT", start=1)},
+    | {f"{prefix}iB": Decimal(2) ** (10 * power) for power, prefix in enumerate("KMGTP", start=1)},
 )
 
 FLOPS_PER_S = Units(
@@ -84,7 +85,7 @@ def parse_quantity(text: object, units: Units) -> float:
         raise ValueError(f"unknown unit {unit!r}, must be {units.description}; got {text!r}")
     try:
         return float(Decimal(number) * units.worth[unit])
-    except InvalidOperation as error:
+    except ArithmeticError as error:
         raise ValueError(f"must be {units.description}; got {text!r}") from error
 
 

@@ -1,6 +1,6 @@
 """What one simulated iteration was like."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -23,9 +23,9 @@ class Span(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """One message on one link: on the wire from ``start_s`` to ``end_s``, there at ``arrival_s``.
+    """One message on one link: it holds the wire from start to end, then it flies.
 
-    ``link`` is the position in the topology's links, ``stage`` the sender, ``kind`` the pass that
+    The time on the wire includes the overhead of a message, if calibration found one. ``link`` is the position in the topology's links, ``stage`` the sender, ``kind`` the pass that
     made the message: ``F`` an activation, ``B`` a gradient.
     """
 
@@ -51,7 +51,7 @@ class StageUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkUse:
-    """What one link direction carried, and how long it was putting bytes on the wire."""
+    """What one link direction carried, and how long messages (and overheads) kept it busy."""
 
     source: str
     target: str
@@ -115,4 +115,6 @@ class IterationResult:
             raise ValueError(
                 f"to_frame: table must be stages, links, memory, spans or transfers; got {table!r}"
             )
-        return pd.DataFrame([asdict(row) for row in getattr(self, table)])
+        row_types = {"stages": StageUse, "links": LinkUse, "memory": DomainMemory}
+        columns = [field.name for field in fields(row_types[table])]
+        return pd.DataFrame([asdict(row) for row in getattr(self, table)], columns=columns)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Literal, NamedTuple, get_args
 
 Pass = Literal["F", "B"]
@@ -79,25 +80,20 @@ def stage_orders(name: str, num_stages: int, num_microbatches: int) -> tuple[Sta
 
 
 @lru_cache(maxsize=1024)
-def peak_in_flight(name: str, num_stages: int, num_microbatches: int) -> tuple[int, ...]:
-    """Most microbatches whose activations each stage holds at once, under a named schedule.
+def most_held(orders: tuple[StageOrder, ...]) -> tuple[int, ...]:
+    """Most microbatches whose activations each stage holds at once.
 
     A microbatch is held from the start of its forward to the end of its backward pass.
 
     Examples
     --------
-    >>> peak_in_flight("1f1b", 4, 8), peak_in_flight("gpipe", 2, 8)
+    >>> most_held(stage_orders("1f1b", 4, 8)), most_held(stage_orders("gpipe", 2, 8))
     ((4, 3, 2, 1), (8, 8))
     """
-    return tuple(_most_held(order) for order in stage_orders(name, num_stages, num_microbatches))
-
-
-def _most_held(order: StageOrder) -> int:
-    held = most = 0
-    for operation in order:
-        held += 1 if operation.kind == "F" else -1
-        most = max(most, held)
-    return most
+    return tuple(
+        max(accumulate(1 if operation.kind == "F" else -1 for operation in order))
+        for order in orders
+    )
 
 
 def check_orders(orders: Sequence[StageOrder], num_stages: int, num_microbatches: int) -> None:

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import networkx as nx
@@ -95,12 +96,15 @@ class Topology:
     ``links`` are ordered by (source, target) position of their domains, so equal worlds are equal
     values. ``dynamics`` says how far links may move from epoch to epoch; ``movement`` is set on a
     topology whose links keep moving while an iteration runs (see `des.dynamics`).
+    ``routing_latencies_s``, one a link, are what routes are chosen by; None means those of the
+    links. A drawn epoch keeps those of its world, as routing tables do not follow jitter.
     """
 
     domains: tuple[Domain, ...]
     links: tuple[Link, ...]
     dynamics: Dynamics = STEADY
     movement: Movement | None = None
+    routing_latencies_s: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.domains:
@@ -162,8 +166,8 @@ class Topology:
     def route(self, source: int, target: int) -> tuple[int, ...]:
         """Positions in ``links`` of the hops from one domain to another.
 
-        The direct link where there is one, else the path of lowest total latency (fewest hops,
-        then domain order, among equals).
+        The direct link where there is one, else the path of lowest total latency; among equals
+        that of fewest hops, then the one through the earlier domains.
 
         Raises
         ------
@@ -173,7 +177,8 @@ class Topology:
         direct = self.link_index.get((source, target))
         if direct is not None:
             return (direct,)
-        path = self._paths.get(source, {}).get(target)
+        latencies_s = self.routing_latencies_s or tuple(link.latency_s for link in self.links)
+        path = _lowest_latency_path(tuple(self.link_index), latencies_s, source, target)
         if path is None:
             pair = f"{self.domains[source].name} -> {self.domains[target].name}"
             raise UnreachableError(f"topology: no path of links joins {pair}, which the plan needs")
@@ -192,7 +197,8 @@ class Topology:
                 self.links, bandwidth_factors.tolist(), latency_factors.tolist(), strict=True
             )
         )
-        return replace(self, links=links, movement=None)
+        routing = self.routing_latencies_s or tuple(link.latency_s for link in self.links)
+        return replace(self, links=links, movement=None, routing_latencies_s=routing)
 
     def draw_epoch(self, rng: np.random.Generator) -> "Topology":
         """Return the world as one epoch finds it, drawn around the figures of this one.
@@ -211,16 +217,20 @@ class Topology:
             return self
         return self.scaled(*self.movement.factors(0, len(self.links)))
 
-    @cached_property
-    def _paths(self) -> dict[int, dict[int, list[int]]]:
-        """Lowest-latency path between every two domains, as domain positions."""
-        graph: nx.DiGraph[int] = nx.DiGraph()
-        graph.add_nodes_from(range(self.num_domains))
-        for (source, target), index in self.link_index.items():
-            latency = self.links[index].latency_s
-            # A hop counts a little, so that among equal latencies the fewest hops win.
-            graph.add_edge(source, target, weight=latency + 1e-12)
-        return dict(nx.all_pairs_dijkstra_path(graph))
-
     def _position(self, link: Link) -> tuple[int, int]:
         return self.index_of[link.source], self.index_of[link.target]
+
+
+@lru_cache(maxsize=4096)
+def _lowest_latency_path(
+    hops: tuple[tuple[int, int], ...], latencies_s: tuple[float, ...], source: int, target: int
+) -> tuple[int, ...] | None:
+    """Domains on the way from one to another, or None; exact arithmetic makes ties real ties."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    for (start, end), latency_s in zip(hops, latencies_s, strict=True):
+        # Whole numbers: a double times 2**1074 is one, and a hop counts less than any latency.
+        units = int(Fraction(latency_s) * 2**1074)
+        graph.add_edge(start, end, weight=units * 2**32 + 1)
+    if not (source in graph and target in graph and nx.has_path(graph, source, target)):
+        return None
+    return tuple(min(nx.all_shortest_paths(graph, source, target, weight="weight")))

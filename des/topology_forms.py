@@ -1,5 +1,6 @@
 """What both topology file forms share: units, GPU keys, dynamics, and errors in one line."""
 
+import re
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -90,20 +91,29 @@ class GpuForm(StrictForm):
 
 def first_error(error: ValidationError) -> str:
     """Put the first of pydantic's errors into one line: field, what is allowed, what came."""
-    first, *others = error.errors(include_url=False)
+    errors = error.errors(include_url=False)
+    root = errors[0]["loc"][:1]
+    # Of the alternatives of one field, the one that got furthest.
+    chosen = max((e for e in errors if e["loc"][:1] == root), key=lambda e: len(e["loc"]))
+    unknown_key = chosen["type"] == "extra_forbidden"
     field = ""
-    for part in first["loc"]:
+    for place, part in enumerate(chosen["loc"]):
         if isinstance(part, int):
             field += f"[{part}]"
-        elif part.isidentifier():  # anything else is the name of a validator
+        elif not _ALTERNATIVE.fullmatch(part) or (unknown_key and place == len(chosen["loc"]) - 1):
             field += f".{part}" if field else part
-    if first["type"] == "value_error":
-        message = str(first["ctx"]["error"])
-    elif first["type"] == "missing":
+    if chosen["type"] == "value_error":
+        message = str(chosen["ctx"]["error"])
+    elif chosen["type"] == "missing":
         message = "must be given"
-    elif first["type"] == "extra_forbidden":
+    elif unknown_key:
         message = "unknown key, it must be left out or spelled as documented"
+    elif chosen["type"] == "model_type":
+        message = f"must be a mapping, got {chosen['input']!r}"
     else:
-        message = f"{first['msg']}, got {first['input']!r}"
-    more = f" (and {len(others)} more)" if others else ""
-    return f"{field or 'file'}: {message}{more}"
+        message = f"{chosen['msg']}, got {chosen['input']!r}"
+    return f"{field or 'file'}: {message}"
+
+
+_ALTERNATIVE = re.compile(r"int|float|str|list\[.*\]|function-.*|nullable.*|constrained-.*")
+"""Parts of pydantic's locations that name one alternative of a type, not a key."""

@@ -4,11 +4,11 @@ import json
 from itertools import permutations
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from des.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, scale_number
 from des.topology import Domain, Link, Topology
-from des.topology_forms import DynamicsForm, GpuForm, StrictForm
+from des.topology_forms import DynamicsForm, GpuForm, StrictForm, first_error
 
 _PositiveNumber = Annotated[float, Field(gt=0)]
 _Number = Annotated[float, Field(ge=0)]
@@ -57,12 +57,14 @@ class _JsonForm(StrictForm):
         domains = []
         for index, name in enumerate(names):
             values = {field: getattr(self, field) for field in GpuForm.model_fields}
-            gpus = GpuForm.model_validate(
-                {
-                    field: value[index] if isinstance(value, list) else value
-                    for field, value in values.items()
-                }
-            )
+            one = {
+                field: value[index] if isinstance(value, list) else value
+                for field, value in values.items()
+            }
+            try:
+                gpus = GpuForm.model_validate(one)
+            except ValidationError as error:
+                raise ValueError(f"domain {name}: {first_error(error)}") from error
             figures = self.figures(index, index)
             if figures is None:
                 raise ValueError(
@@ -91,9 +93,11 @@ class _JsonForm(StrictForm):
 def from_json(text: str) -> Topology:
     """Read the content of a JSON file; ``ValueError`` where it does not describe a world."""
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
         raise ValueError(f"not readable as JSON in line {error.lineno}: {error.msg}") from error
+    except RecursionError as error:
+        raise ValueError("not readable as JSON: nested too deeply") from error
     form = _JsonForm.model_validate(content)
     form.check_shape()
     domains = form.domains()
@@ -110,3 +114,13 @@ def from_json(text: str) -> Topology:
                 )
             )
     return Topology.of(domains, links, form.dynamics.to_dynamics())
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuse a key that is given twice, where JSON would let the last one win."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} must be given once")
+    return content

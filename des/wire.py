@@ -43,7 +43,7 @@ class Wire:
         Returns
         -------
         tuple
-            When its first byte leaves, when its last byte has left, when it has arrived. [s]
+            When it takes the wire, when its last byte has left, when it has arrived. [s]
         """
         start_s = max(ready_s, self._free_at_s)
         end_s = serialisation_end_s(

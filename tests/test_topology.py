@@ -226,7 +226,8 @@ def test_factors_do_not_depend_on_the_order_of_asking(movement, segments):
 
 
 def test_segments_and_seeds_have_factors_of_their_own():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=1.0)
+    """No number comes twice; with equal swings, a stream that is reused would show."""
+    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.3, update_interval_s=1.0)
     draws = [
         tuple(np.concatenate(Movement(law=law, seed=seed).factors(segment, 3)).tolist())
         for seed in (0, 1, 2**63)
@@ -286,7 +287,28 @@ def test_a_scaled_world_has_each_figure_times_its_factor(topology):
     for index, (link, base) in enumerate(zip(scaled.links, topology.links, strict=True)):
         assert link.bandwidth_bytes_per_s == base.bandwidth_bytes_per_s * (index + 1)
         assert link.latency_s == base.latency_s * (1 / (index + 1))
-    assert topology.scaled(np.ones(count), np.ones(count)) == topology
+    assert topology.scaled(np.ones(count), np.ones(count)).links == topology.links
+
+
+def test_routes_do_not_follow_jitter():
+    """A-B-D is nominally quicker than A-C-D; an epoch in which it is slower does not re-route."""
+    names = ("A", "B", "C", "D")
+    ways = {("A", "B"): 0.01, ("B", "D"): 0.01, ("A", "C"): 0.011, ("C", "D"): 0.011}
+    world = Topology.of(
+        [dataclasses.replace(unit_domain("A"), name=name) for name in names],
+        [
+            Link(source=source, target=target, bandwidth_bytes_per_s=1e9, latency_s=latency_s)
+            for (source, target), latency_s in ways.items()
+        ],
+    )
+    nominal = world.route(0, 3)
+    factors = np.array([1.5, 1.0, 1.0, 1.0])  # of A-B, A-C, B-D, C-D
+
+    slower = world.scaled(np.ones(4), factors)
+
+    assert [str(world.links[hop]) for hop in nominal] == ["link A->B", "link B->D"]
+    assert slower.route(0, 3) == nominal
+    assert slower.scaled(np.ones(4), factors).route(0, 3) == nominal
 
 
 @settings(max_examples=20)

@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.planners.problem import PlanningProblem
 from des.costs import compute_rate_flops_per_s, quickest_message_s
-from des.schedules import peak_in_flight
+from des.schedules import most_held, stage_orders
 
 _ROUNDING = 1e-9
 """Relative slack against the rounding of sums."""
@@ -53,7 +53,7 @@ def lower_bounds_s(
     num_microbatches = problem.workload.num_microbatches
 
     work = head + num_microbatches * (forward_s + backward_s) + tail
-    window = np.array(peak_in_flight(problem.schedule, len(order), num_microbatches))
+    window = np.array(most_held(stage_orders(problem.schedule, len(order), num_microbatches)))
     rounds, rest = np.divmod(num_microbatches - 1, window)
     held = head + rounds * trip + rest * forward_s + trip + tail
     waiting = (num_microbatches - 1) * np.maximum(down_wire, up_wire)

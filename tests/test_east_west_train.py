@@ -1,0 +1,259 @@
+"""The main command end to end, in its quick form; what it learns is shown in the documentation."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from agents.checkpoint import save_checkpoint
+from agents.planners import PLANNERS
+from des.worlds import EAST_CENTRAL_WEST
+from scenarios.east_west_train import main
+from scenarios.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
+
+QUICK = ["--quick", "--steps", "256", "--evaluation-draws", "2", "--workers", "1"]
+REPEATED_FILES = (
+    "config.json",
+    "network.yaml",
+    "checkpoint.pt",
+    "trace.json",
+    "learning_curve.png",
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that went through; read-only."""
+    folder = tmp_path_factory.mktemp("runs") / "finished"
+    assert main([*QUICK, "--out", str(folder)]) == 0
+    return folder
+
+
+def assert_same_results(one: Path, other: Path) -> None:
+    """All files are equal byte for byte, wall-clock columns aside."""
+    for name in REPEATED_FILES:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    columns = list(WALL_CLOCK_COLUMNS)
+    metrics = [read_metrics(run / "metrics.csv").drop(columns=columns) for run in (one, other)]
+    pd.testing.assert_frame_equal(*metrics, check_exact=True)
+    judged = [
+        pd.read_csv(run / "evaluation.csv", dtype=str).drop(columns="decision_time_s")
+        for run in (one, other)
+    ]
+    pd.testing.assert_frame_equal(*judged)
+
+
+def test_a_run_leaves_everything_that_it_promises(finished):
+    names = {path.name for path in finished.iterdir()}
+    assert names == {*REPEATED_FILES, "metrics.csv", "evaluation.csv", "report.html", "tensorboard"}
+    judged = pd.read_csv(finished / "evaluation.csv")
+    assert set(judged["planner"]) == {"policy", *PLANNERS}
+    assert judged.groupby("planner").size().eq(2).all()
+    assert len(read_metrics(finished / "metrics.csv")) == 2
+    assert json.loads((finished / "trace.json").read_text())["traceEvents"]
+    assert list((finished / "tensorboard").iterdir())
+    assert '<img src="data:image/png;base64,' in (finished / "report.html").read_text()
+
+
+def test_no_planner_beats_exact_and_exact_fits_memory(finished):
+    """Whoever is faster than exact does not fit into memory."""
+    judged = pd.read_csv(finished / "evaluation.csv")
+    times_s = judged.pivot(index="draw", columns="planner", values="iteration_time_s")
+    fits = judged.pivot(index="draw", columns="planner", values="fits_memory")
+
+    assert fits["exact"].all()
+    for planner in ("policy", "uniform", "proportional", "random"):
+        beaten = times_s[planner] < times_s["exact"]
+        assert not (beaten & fits[planner]).any()
+
+
+def test_the_table_and_verdict_are_printed(tmp_path, capsys):
+    assert main([*QUICK, "--out", str(tmp_path / "run")]) == 0
+
+    shown = capsys.readouterr().out
+    for planner in ("policy", *PLANNERS):
+        assert planner in shown
+    assert "against exact" in shown
+    assert "training 256/256 steps" in shown
+    assert f"Report: {tmp_path / 'run' / 'report.html'}" in shown
+
+
+def test_runs_repeat_byte_for_byte_whatever_the_number_of_workers(finished, tmp_path):
+    again = tmp_path / "again"
+
+    assert main([*QUICK[:-1], "2", "--out", str(again)]) == 0
+
+    assert_same_results(finished, again)
+
+
+def test_another_seed_is_another_run(finished, tmp_path):
+    other = tmp_path / "other"
+
+    assert main([*QUICK, "--seed", "1", "--out", str(other)]) == 0
+
+    assert (finished / "checkpoint.pt").read_bytes() != (other / "checkpoint.pt").read_bytes()
+
+
+def test_a_run_can_be_repeated_from_its_record(finished, tmp_path):
+    again = tmp_path / "again"
+    record = str(finished / "config.json")
+
+    assert main(["--config", record, "--workers", "1", "--out", str(again)]) == 0
+
+    assert_same_results(finished, again)
+
+
+def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bytes(tmp_path):
+    """One run goes through; another is interrupted like a user would, then resumed."""
+    flags = ["--quick", "--steps", "2048", "--evaluation-draws", "2", "--workers", "1"]
+    through, stopped = tmp_path / "through", tmp_path / "stopped"
+    command = [sys.executable, "-m", "scenarios.east_west_train"]
+    process = subprocess.Popen(
+        [*command, *flags, "--out", str(stopped)], stdout=subprocess.PIPE, text=True
+    )
+    metrics = stopped / "metrics.csv"
+    while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 3):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert f"--resume --out {stopped}" in shown
+    assert not (stopped / "evaluation.csv").exists()
+    assert main([*flags, "--out", str(through)]) == 0
+    assert main(["--resume", "--out", str(stopped)]) == 0
+    assert_same_results(through, stopped)
+
+
+def test_a_finished_run_can_be_judged_again(finished, tmp_path):
+    """Resuming it trains nothing and writes the same evaluation."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in finished.iterdir():
+        if path.is_file() and path.name not in ("evaluation.csv", "report.html", "trace.json"):
+            (copy / path.name).write_bytes(path.read_bytes())
+
+    assert main(["--resume", "--out", str(copy)]) == 0
+
+    assert_same_results(finished, copy)
+
+
+def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
+    """Seven domains and 32 layers have far more placements than exact takes."""
+    content = yaml.safe_load(EAST_CENTRAL_WEST.read_text())
+    content["topology"]["domains"] = [
+        content["topology"]["domains"][0] | {"name": f"d{index}"} for index in range(7)
+    ]
+    content["topology"]["cross_domain_links"] = [
+        {"source": "d0", "dest": f"d{index}", "bandwidth": "5Gbps", "latency": "30ms"}
+        for index in range(1, 7)
+    ]
+    network = tmp_path / "star.yaml"
+    network.write_text(yaml.safe_dump(content))
+    flags = ["--network", str(network), "--model", "llama2_7b", "--microbatches", "4"]
+
+    assert main([*QUICK, *flags, "--out", str(tmp_path / "run")]) == 0
+
+    assert "exact was left out" in capsys.readouterr().out
+    assert "exact" not in set(pd.read_csv(tmp_path / "run" / "evaluation.csv")["planner"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--model", "llama9"], "model: must be one of .*; got 'llama9'"),
+        (["--network", "absent.yaml"], r"absent\.yaml: topology file cannot be read"),
+        (["--schedule", "zigzag"], "schedule: must be one of gpipe, 1f1b; got 'zigzag'"),
+        (["--actions", "any"], "actions: must be one of per_layer, order_split; got 'any'"),
+        (["--corrections", "absent.json"], r"absent\.json: corrections file cannot be read"),
+        (["--steps", "0"], "steps must be a whole number from 1"),
+        (["--workers", "0"], "workers must be a whole number from 1"),
+        (["--learning-rate", "0"], r"learning_rate must be positive and finite, got 0\.0"),
+        (["--num-envs", "1", "--steps-per-rollout", "2"], "must be at least 4, got 1 x 2"),
+        (["--seed", "-1"], "seed must be at least 0, got -1"),
+        (["--step", "5"], "unknown argument '--step'; did you mean '--steps'?"),
+        (["--steps", "many"], "argument --steps: must be an integer, got 'many'"),
+        (["--config", "absent.yaml"], r"absent\.yaml: cannot be read"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(flags, message, tmp_path, capsys):
+    assert main([*flags, "--out", str(tmp_path / "run")]) == 2
+
+    shown = capsys.readouterr()
+    assert shown.err.startswith("error: ")
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+    assert not (tmp_path / "run").exists()
+    assert re.search(message, shown.err), shown.err
+
+
+def test_a_run_folder_in_use_is_left_alone(finished, capsys):
+    before = (finished / "checkpoint.pt").read_bytes()
+
+    assert main([*QUICK, "--out", str(finished)]) == 2
+
+    assert "already holds files; continue that run with --resume" in capsys.readouterr().err
+    assert (finished / "checkpoint.pt").read_bytes() == before
+
+
+def test_a_run_folder_that_cannot_be_made_is_refused(tmp_path, capsys):
+    (tmp_path / "file").touch()
+
+    assert main([*QUICK, "--out", str(tmp_path / "file" / "run")]) == 2
+
+    assert "cannot be made: Not a directory" in capsys.readouterr().err
+
+
+def copy_of_run(finished: Path, folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("config.json", "network.yaml", "metrics.csv", "checkpoint.pt"):
+        (folder / name).write_bytes((finished / name).read_bytes())
+    return folder
+
+
+def test_a_flag_that_contradicts_the_resumed_run_is_refused(finished, tmp_path, capsys):
+    copy = copy_of_run(finished, tmp_path / "copy")
+
+    assert main(["--resume", "--out", str(copy), "--seed", "7"]) == 2
+
+    assert "with --resume, seed must be 0 as in" in capsys.readouterr().err
+
+
+def test_there_must_be_a_run_to_resume(tmp_path, capsys, monkeypatch):
+    assert main(["--resume", "--out", str(tmp_path / "absent")]) == 2
+    assert "does not exist, so there is no run to resume" in capsys.readouterr().err
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["--resume"]) == 2
+    assert "--resume must find a run in runs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["corrupt", "foreign", "other task", "other run"])
+def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys):
+    copy = copy_of_run(finished, tmp_path / "copy")
+    checkpoint = copy / "checkpoint.pt"
+    if kind == "corrupt":
+        checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
+    elif kind == "foreign":
+        checkpoint.write_bytes(b"PK not a checkpoint")
+    elif kind == "other task":
+        save_checkpoint(checkpoint, {"policy": {}})
+    else:
+        record = json.loads((copy / "config.json").read_text())
+        record["config"]["seed"] = 5
+        (copy / "config.json").write_text(json.dumps(record))
+    before = checkpoint.read_bytes()
+
+    assert main(["--resume", "--out", str(copy)]) == 2
+
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert re.search("checkpoint|trainer state", shown)
+    assert checkpoint.read_bytes() == before
