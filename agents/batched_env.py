@@ -1,8 +1,11 @@
 """N placement episodes stepped together: arrays in, arrays out, on one or more processes."""
 
 import multiprocessing
+import pickle
 import signal
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, cast
@@ -37,17 +40,17 @@ class _Seat:
     def __init__(self, task: PlacementTask, seed: int, position: int) -> None:
         self._task = task
         self._key = (seed, position)
-        self._number = 0
+        self._number = -1
         self._episode = Episode(task)
 
     def begin(self) -> np.ndarray:
+        self._number += 1
         return self._episode.begin((*self._key, self._number))
 
     def step(self, action: list[int]) -> _Outcome:
         after = self._episode.step(self._task.codec.decode(action))
         observation = after.observation
         if after.truncated:
-            self._number += 1
             observation = self.begin()
         return _Outcome(
             observation, after.observation, after.reward, after.truncated, after.metrics
@@ -92,14 +95,24 @@ def _serve(connection: Connection, shard: _Shard) -> None:
     while True:
         try:
             name, arguments = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             return
         try:
-            answer = getattr(shard, name)(*arguments)
+            answer = (True, getattr(shard, name)(*arguments))
         except Exception as error:  # noqa: BLE001 - raised again in the parent
-            connection.send((False, error))
-        else:
-            connection.send((True, answer))
+            answer = (False, _portable(error))
+        connection.send(answer)
+
+
+def _portable(error: Exception) -> Exception:
+    """Return the error with the worker's traceback, as one that can be sent."""
+    where = traceback.format_exc()
+    try:
+        pickle.dumps(error)
+    except Exception:  # noqa: BLE001 - an error may hold anything, and fail in any way
+        return RuntimeError(f"simulation worker: {where}")
+    error.add_note(f"In a simulation worker: {where}")
+    return error
 
 
 class _Worker:
@@ -115,21 +128,19 @@ class _Worker:
         theirs.close()
 
     def ask(self, name: str, *arguments: object) -> None:
-        """Send a call without waiting for its answer."""
-        self._connection.send((name, arguments))
+        """Send a call without waiting for its answer; a dead worker shows when it is awaited."""
+        with suppress(BrokenPipeError):
+            self._connection.send((name, arguments))
 
-    def answer(self) -> Any:
-        """Wait for the answer; an error of the shard is raised here."""
+    def answer(self) -> tuple[bool, Any]:
+        """Wait for the answer: whether all went well, and the answer or the error."""
         try:
             fine, content = self._connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             self._process.join()
-            raise RuntimeError(
-                f"simulation worker ended with exit code {self._process.exitcode}"
-            ) from None
-        if not fine:
-            raise content
-        return content
+            code = self._process.exitcode
+            return False, RuntimeError(f"simulation worker ended with exit code {code}")
+        return fine, content
 
     def close(self) -> None:
         """End the process."""
@@ -159,6 +170,8 @@ class BatchedPlacementEnv:
     ) -> None:
         require_count("batched environment", "num_envs", num_envs)
         require_count("batched environment", "num_workers", num_workers)
+        if seed < 0:
+            raise ValueError(f"batched environment: seed must be at least 0, got {seed!r}")
         self.task = task
         self.num_envs = num_envs
         num_shards = min(num_workers, num_envs)
@@ -184,15 +197,23 @@ class BatchedPlacementEnv:
         return self.task.codec.ordinal_starts
 
     def reset(self) -> npt.NDArray[np.float32]:
-        """Begin an episode in every environment; first observations (N, D)."""
+        """Begin the next episode in every environment; first observations (N, D)."""
         return np.stack(self._call("begin"))
 
     def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
         """Apply actions (N, A)."""
-        if actions.shape != (self.num_envs, len(self.action_sizes)):
+        shape = (self.num_envs, len(self.action_sizes))
+        if actions.shape != shape or actions.dtype.kind not in "iu":
             raise ValueError(
-                f"batched environment: actions must be shaped "
-                f"{(self.num_envs, len(self.action_sizes))}, got {actions.shape}"
+                f"batched environment: actions must be whole numbers shaped {shape}, got "
+                f"{actions.dtype} shaped {actions.shape}"
+            )
+        within = (actions >= 0) & (actions < np.array(self.action_sizes))
+        if not within.all():
+            row, component = np.argwhere(~within)[0].tolist()
+            raise ValueError(
+                f"batched environment: actions[{row}, {component}] must be within "
+                f"[0, {self.action_sizes[component]}), got {actions[row, component]}"
             )
         outcomes = cast(list[_Outcome], self._call("step", actions.tolist()))
         return BatchStep(
@@ -213,7 +234,13 @@ class BatchedPlacementEnv:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned, in a batch of the same task, seed and size."""
-        self._call("load_state", state["seats"])
+        seats = state["seats"]
+        if len(seats) != self.num_envs:
+            raise ValueError(
+                f"batched environment: state must be of {self.num_envs} environments, "
+                f"got {len(seats)}"
+            )
+        self._call("load_state", seats)
 
     def close(self) -> None:
         """End the worker processes, if any."""
@@ -237,4 +264,7 @@ class BatchedPlacementEnv:
             worker.ask(name, *([] if items is None else [items[start:end]]))
         # All answers are read before any error is raised, so the workers stay in step.
         answers = [worker.answer() for worker in self._workers]
-        return [item for answer in answers for item in answer or []]
+        for fine, content in answers:
+            if not fine:
+                raise content
+        return [item for _, content in answers for item in content or []]

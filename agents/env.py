@@ -157,9 +157,10 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Run one iteration with the placement that the action stands for."""
-        if not self.action_space.contains(np.asarray(action, dtype=np.int64)):
+        array = np.asarray(action)
+        if array.dtype.kind not in "iu" or not self.action_space.contains(array.astype(np.int64)):
             raise ValueError(f"environment: action must lie in {self.action_space}, got {action!r}")
-        placement = self.task.codec.decode(np.asarray(action).tolist())
+        placement = self.task.codec.decode(array.tolist())
         outcome = self._episode.step(placement)
         info: dict[str, Any] = dict(outcome.metrics)
         info["domain_of_layer"] = placement.domain_of_layer

@@ -27,6 +27,7 @@ class Episode:
 
     def __init__(self, task: PlacementTask) -> None:
         self.task = task
+        self._base_world: Topology | None = None
 
     def begin(self, seed: Sequence[int]) -> np.ndarray:
         """Draw the episode's world and first epoch; return the first observation."""
@@ -37,20 +38,23 @@ class Episode:
         self._seed = tuple(seed)
         self.epoch = epoch
         self.last_placement = last_placement
-        self._base_world = self.task.world.draw(np.random.default_rng([*self._seed, 0]))
-        self._baseline = self.task.baseline(self._base_world)
+        base_world = self.task.world.draw(np.random.default_rng([*self._seed, 0]))
+        if base_world is not self._base_world:
+            self._base_world = base_world
+            self._baseline = self.task.baseline(base_world)
         self._result: IterationResult | None = None
-        return self._observe()
+        return self._observe(base_world)
 
     def step(self, placement: Placement) -> EpisodeStep:
         """Run the epoch's iteration with a placement and move on to the next epoch."""
+        base_world = self._require_begun()
         result = self.task.simulate(self.topology, placement)
         self._result = result
         metrics = self.task.metrics(result, self._baseline)
         self.last_placement = placement
         self.epoch += 1
         return EpisodeStep(
-            observation=self._observe(),
+            observation=self._observe(base_world),
             reward=self.task.reward(metrics),
             truncated=self.epoch >= self.task.epochs_per_episode,
             metrics=metrics,
@@ -58,6 +62,7 @@ class Episode:
 
     def last_result(self) -> IterationResult:
         """Outcome of the last step; before the first, of the uniform plan on the first epoch."""
+        self._require_begun()
         if self._result is None:
             self._result = self.task.simulate(self.topology, self.last_placement)
         return self._result
@@ -67,7 +72,13 @@ class Episode:
         """What this episode's rewards compare with."""
         return self._baseline
 
-    def _observe(self) -> np.ndarray:
+    def _require_begun(self) -> Topology:
+        """Return the episode's world; refuse to go on before `begin`."""
+        if self._base_world is None:
+            raise RuntimeError("environment: reset must be called first")
+        return self._base_world
+
+    def _observe(self, base_world: Topology) -> np.ndarray:
         rng = np.random.default_rng([*self._seed, 1 + self.epoch])
-        self.topology: Topology = self._base_world.draw_epoch(rng)
+        self.topology = base_world.draw_epoch(rng)
         return self.task.observe(self.topology, self.last_placement)

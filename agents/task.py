@@ -1,7 +1,7 @@
 """The placement task: what is decided, observed and rewarded, without the stepping."""
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class PlacementTask:
     world: WorldSource
     workload: Workload
     schedule: str = DEFAULT_SCHEDULE
-    actions: str = "order_split"
+    actions: str = "per_layer"
     weights: RewardWeights = RewardWeights()
     epochs_per_episode: int = 32
     simulator: Simulator = simulate
@@ -91,7 +91,11 @@ class PlacementTask:
 
     def baseline(self, base_world: Topology) -> Baseline:
         """Figures of the uniform plan on the base links."""
-        return _baseline(self, base_world)
+        result = self.simulate(base_world, self.uniform_placement)
+        return Baseline(
+            iteration_time_s=result.makespan_s,
+            communication_cost_bytes=result.communication_cost_bytes,
+        )
 
     @cached_property
     def _scales(self) -> tuple[float, float]:
@@ -151,12 +155,3 @@ class PlacementTask:
             - self.weights.communication * relative_cost
             - fine
         )
-
-
-@lru_cache(maxsize=64)
-def _baseline(task: PlacementTask, base_world: Topology) -> Baseline:
-    result = task.simulate(base_world, task.uniform_placement)
-    return Baseline(
-        iteration_time_s=result.makespan_s,
-        communication_cost_bytes=result.communication_cost_bytes,
-    )

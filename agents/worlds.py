@@ -51,6 +51,11 @@ class GivenWorld:
     topology: Topology
 
     def __post_init__(self) -> None:
+        if self.topology.movement is not None:
+            raise ValueError(
+                "environment: topology must not be moving already, as each epoch draws its own "
+                f"movement; got {self.topology.movement!r}"
+            )
         for source in range(self.num_domains):
             for target in range(self.num_domains):
                 if source != target:

@@ -1,5 +1,6 @@
 """Whether a plan fits into the memory of its domains."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from des.placement import Placement, Plan
@@ -21,6 +22,13 @@ class DomainMemory:
     model_state_bytes: float
     activation_bytes: float
     capacity_bytes: float
+
+    def __str__(self) -> str:
+        return (
+            f"domain {self.domain} must hold at most {self.capacity_bytes / 1e9:.1f} GB, "
+            f"got {self.required_bytes / 1e9:.1f} GB ({self.model_state_bytes / 1e9:.1f} GB "
+            f"model state and {self.activation_bytes / 1e9:.1f} GB activations)"
+        )
 
     @property
     def required_bytes(self) -> float:
@@ -84,11 +92,11 @@ def check_memory(topology: Topology, workload: Workload, plan: Plan) -> None:
     InfeasiblePlacementError
         Naming the domain that lacks most, what it needs and what it has.
     """
-    tightest = max(domain_memory(topology, workload, plan), key=lambda m: m.overflow_fraction)
+    tightest = tightest_domain(domain_memory(topology, workload, plan))
     if not tightest.fits:
-        raise InfeasiblePlacementError(
-            f"plan: domain {tightest.domain} must hold at most "
-            f"{tightest.capacity_bytes / 1e9:.1f} GB, got {tightest.required_bytes / 1e9:.1f} GB "
-            f"({tightest.model_state_bytes / 1e9:.1f} GB model state and "
-            f"{tightest.activation_bytes / 1e9:.1f} GB activations)"
-        )
+        raise InfeasiblePlacementError(f"plan: {tightest}")
+
+
+def tightest_domain(memories: Sequence[DomainMemory]) -> DomainMemory:
+    """Return the domain that lacks most of its memory; the first one where none lacks any."""
+    return max(memories, key=lambda memory: memory.overflow_fraction)

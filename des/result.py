@@ -1,5 +1,6 @@
 """What one simulated iteration was like."""
 
+import math
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -25,8 +26,9 @@ class Span(NamedTuple):
 class Transfer(NamedTuple):
     """One message on one link: it holds the wire from start to end, then it flies.
 
-    The time on the wire includes the overhead of a message, if calibration found one. ``link`` is the position in the topology's links, ``stage`` the sender, ``kind`` the pass that
-    made the message: ``F`` an activation, ``B`` a gradient.
+    The time on the wire includes the overhead of a message, if calibration found one. ``link`` is
+    the position in the topology's links, ``stage`` the sender, ``kind`` the pass that made the
+    message: ``F`` an activation, ``B`` a gradient.
     """
 
     link: int
@@ -85,7 +87,7 @@ class IterationResult:
     @cached_property
     def communication_cost_bytes(self) -> float:
         """Communication cost: bytes over all links at a price of 1 per byte and hop."""
-        return sum(link.num_bytes for link in self.links)
+        return math.fsum(link.num_bytes for link in self.links)
 
     @property
     def fits_memory(self) -> bool:

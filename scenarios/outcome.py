@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import track
 
 from agents.planners import PLANNERS, Planner
-from agents.planners.exact import MAX_CANDIDATES, num_contiguous_placements
+from agents.planners.exact import most_placements, num_contiguous_placements
 from agents.policy_planner import PolicyPlanner
 from agents.task import PlacementTask
 from des.chrome_trace import write_chrome_trace
@@ -22,7 +22,7 @@ from scenarios.run_folder import RunFolder
 from scenarios.statistics import paired_difference, summarise
 
 POLICY = "policy"
-_CURVE_REFERENCES = ("exact", "uniform", "single_domain")
+_CURVE_REFERENCES = ("exact", "uniform")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +120,11 @@ def _planners(task: PlacementTask, folder: RunFolder) -> tuple[dict[str, Planner
     policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
     planners: dict[str, Planner] = {POLICY: policy, **PLANNERS}
     size = num_contiguous_placements(task.world.num_domains, task.workload.num_layers)
-    if size <= MAX_CANDIDATES:
+    most = most_placements(task.simulator)
+    if size <= most:
         return planners, ()
     del planners["exact"]
-    return planners, (f"exact was left out: {size} placements are more than {MAX_CANDIDATES}.",)
+    return planners, (f"exact was left out: {size} placements are more than {most}.",)
 
 
 def _caveats(evaluation: Evaluation, frame: pd.DataFrame) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117;
   --faint: #3d444d; --soft: #9198a1; --panel: #161b22; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 60rem; color: var(--ink);
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 76rem; color: var(--ink);
   background: var(--paper); font: 1rem/1.55 system-ui, sans-serif; }
 h1 { font-size: 1.7rem; line-height: 1.25; margin: 0.5rem 0; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 0.6rem; }

@@ -62,6 +62,8 @@ def mean_and_interval(values: Sequence[float] | np.ndarray) -> Interval:
     mean = float(array.mean())
     if array.size == 1:
         return Interval(mean=mean, half_width=math.nan)
+    if array.min() == array.max():  # of equal values the deviation is a rounding error
+        return Interval(mean=float(array[0]), half_width=0.0)
     standard_error = float(array.std(ddof=1)) / math.sqrt(array.size)
     quantile = float(stdtrit(array.size - 1, (1 + CONFIDENCE) / 2))
     return Interval(mean=mean, half_width=quantile * standard_error)

@@ -69,7 +69,7 @@ def test_order_and_split_place_all_layers_and_visit_no_domain_twice(num_domains,
     assert set(visited) <= set(range(num_domains))
 
 
-@given(num_domains=st.integers(1, 8), share=st.integers(1, 20))
+@given(num_domains=st.integers(2, 8), share=st.integers(1, 20))
 def test_ordered_components_start_at_the_even_split(num_domains, share):
     num_layers = num_domains * share
     codec = action_codec("order_split", num_domains, num_layers)
@@ -80,6 +80,11 @@ def test_ordered_components_start_at_the_even_split(num_domains, share):
         for start, size in zip(codec.ordinal_starts, codec.sizes, strict=True)
     ]
     assert codec.decode(action) == Placement.even(num_domains, num_layers)
+
+
+def test_one_domain_has_no_order():
+    with pytest.raises(ValueError, match="order_split needs at least 2 domains to order, got 1"):
+        action_codec("order_split", 1, 8)
 
 
 def test_unknown_encoding_is_refused_with_those_there_are():

@@ -1,0 +1,289 @@
+"""The batch against single episodes, in one process and in several."""
+
+import dataclasses
+import json
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+from strategies import unit_domain, unit_workload, world
+
+from agents.batch_step import BatchStep
+from agents.batched_env import BatchedPlacementEnv
+from agents.episode import Episode
+from agents.simulator import Simulator
+from agents.task import PlacementTask
+from agents.worlds import DrawnWorld, GivenWorld
+from des import Dynamics, IterationResult, Plan, Topology, simulate
+
+SEED, NUM_ENVS, NUM_LAYERS, EPOCHS = 17, 3, 4, 3
+FATAL = (1, 1, 1, 1)
+"""The placement on which the simulators of this module fail."""
+
+
+def failing_simulator(topology: Topology, workload, plan: Plan, corrections) -> IterationResult:
+    if plan.placement.domain_of_layer == FATAL:
+        raise ArithmeticError("simulator: lost count")
+    return simulate(topology, workload, plan, corrections)
+
+
+def dying_simulator(topology: Topology, workload, plan: Plan, corrections) -> IterationResult:
+    if plan.placement.domain_of_layer == FATAL:
+        os._exit(7)
+    return simulate(topology, workload, plan, corrections)
+
+
+def task(simulator: Simulator = simulate, actions: str = "per_layer") -> PlacementTask:
+    """Four layers on two domains whose links are drawn anew in each episode, and move."""
+    return PlacementTask(
+        world=DrawnWorld(
+            num_domains=2, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+        ),
+        workload=unit_workload([(1e14, 2e14)] * NUM_LAYERS, num_microbatches=2, message_bytes=1e8),
+        actions=actions,
+        epochs_per_episode=EPOCHS,
+        simulator=simulator,
+    )
+
+
+def batch(given: PlacementTask | None = None, num_workers: int = 1) -> BatchedPlacementEnv:
+    return BatchedPlacementEnv(
+        given or task(), num_envs=NUM_ENVS, seed=SEED, num_workers=num_workers
+    )
+
+
+def some_actions(num_steps: int) -> np.ndarray:
+    """Actions shaped (num_steps, N, A), without the fatal one."""
+    actions = np.random.default_rng(0).integers(2, size=(num_steps, NUM_ENVS, NUM_LAYERS))
+    actions[..., 0] = 0
+    return actions
+
+
+def play(env: BatchedPlacementEnv, actions: np.ndarray) -> list[BatchStep]:
+    return [env.step(action) for action in actions]
+
+
+def assert_equal_steps(some: list[BatchStep], others: list[BatchStep]) -> None:
+    for one, other in zip(some, others, strict=True):
+        for field in dataclasses.fields(BatchStep):
+            np.testing.assert_equal(getattr(one, field.name), getattr(other, field.name))
+
+
+# One process.
+
+
+def test_batch_is_single_episodes_side_by_side():
+    """Episode n of the environment at position i begins with (seed, i, n)."""
+    env, given, actions = batch(), task(), some_actions(2 * EPOCHS + 1)
+    first = env.reset()
+    steps = play(env, actions)
+
+    assert first.shape == (NUM_ENVS, given.observation_size)
+    for position in range(NUM_ENVS):
+        episode = Episode(given)
+        np.testing.assert_array_equal(first[position], episode.begin((SEED, position, 0)))
+        for number, (action, step) in enumerate(zip(actions, steps, strict=True), start=1):
+            placement = given.codec.decode(action[position].tolist())
+            alone = episode.step(placement)
+            np.testing.assert_array_equal(step.final_observations[position], alone.observation)
+            assert step.rewards[position] == np.float32(alone.reward)
+            assert step.truncated[position] == alone.truncated == (number % EPOCHS == 0)
+            assert {name: values[position] for name, values in step.metrics.items()} == (
+                alone.metrics
+            )
+            then = alone.observation
+            if alone.truncated:
+                then = episode.begin((SEED, position, number // EPOCHS))
+            np.testing.assert_array_equal(step.observations[position], then)
+
+
+def test_final_observations_differ_from_observations_exactly_at_truncation():
+    env = batch()
+    env.reset()
+    for step in play(env, some_actions(3 * EPOCHS)):
+        differ = (step.final_observations != step.observations).any(axis=1)
+        np.testing.assert_array_equal(differ, step.truncated)
+        assert not step.terminated.any()
+
+
+def test_arrays_are_shaped_and_typed_as_declared():
+    env = batch()
+    observations = env.reset()
+    (step,) = play(env, some_actions(1))
+
+    assert observations.dtype == np.float32
+    assert step.observations.shape == step.final_observations.shape == (NUM_ENVS, 10)
+    assert step.rewards.dtype == np.float32
+    assert (env.observation_size, env.action_sizes, env.ordinal_starts) == (
+        10,
+        (2,) * NUM_LAYERS,
+        (None,) * NUM_LAYERS,
+    )
+    compact = batch(task(actions="order_split"))
+    assert (compact.action_sizes, compact.ordinal_starts) == ((2, 5), (None, 0.5))
+
+
+def test_environments_and_seeds_differ_and_equal_seeds_do_not():
+    others = BatchedPlacementEnv(task(), num_envs=NUM_ENVS, seed=SEED + 1).reset()
+    ours = batch().reset()
+
+    assert len({row.tobytes() for row in [*ours, *others]}) == 2 * NUM_ENVS
+    np.testing.assert_array_equal(batch().reset(), ours)
+
+
+def test_first_environments_do_not_depend_on_the_size_of_the_batch():
+    larger = BatchedPlacementEnv(task(), num_envs=NUM_ENVS + 2, seed=SEED).reset()
+
+    np.testing.assert_array_equal(larger[:NUM_ENVS], batch().reset())
+
+
+@pytest.mark.parametrize("num_before", [0, 1, EPOCHS, EPOCHS + 2])
+def test_state_is_plain_and_continues_exactly(num_before):
+    """From the start, in the middle of an episode, just after its end, in the second one."""
+    actions = some_actions(num_before + 2 * EPOCHS)
+    env = batch()
+    env.reset()
+    play(env, actions[:num_before])
+    saved = json.dumps(env.state())
+    onwards = play(env, actions[num_before:])
+
+    other = batch()
+    other.load_state(json.loads(saved))
+    assert_equal_steps(play(other, actions[num_before:]), onwards)
+    assert other.state() == env.state()
+
+
+def test_state_can_be_loaded_into_a_batch_that_has_played():
+    actions = some_actions(2 * EPOCHS)
+    env = batch()
+    env.reset()
+    state = env.state()
+    first = play(env, actions)
+
+    env.load_state(state)
+    assert_equal_steps(play(env, actions), first)
+
+
+def test_single_domain_can_be_stepped():
+    """Nothing is communicated, and that is still a figure."""
+    alone = dataclasses.replace(
+        task(), world=GivenWorld(topology=Topology.of([unit_domain("A")], []))
+    )
+    env = batch(alone)
+    env.reset()
+    step = env.step(np.zeros((NUM_ENVS, NUM_LAYERS), dtype=np.int64))
+
+    assert step.metrics["communication_cost_bytes"].tolist() == [0.0] * NUM_ENVS
+
+
+@pytest.mark.parametrize("shape", [(NUM_ENVS - 1, 4), (NUM_ENVS, 3), (NUM_ENVS, 4, 1), (12,)])
+def test_actions_of_another_shape_are_refused(shape):
+    env = batch()
+    env.reset()
+
+    with pytest.raises(
+        ValueError, match=r"batched environment: actions must be whole numbers shaped \(3, 4\)"
+    ):
+        env.step(np.zeros(shape, dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    ("actions", "action"),
+    [
+        ("per_layer", (0, 0, 0, 2)),
+        ("per_layer", (0, 0, 0, -1)),
+        ("per_layer", (0, 0, 0, 0.7)),
+        ("order_split", (2, 2)),
+        ("order_split", (-1, 2)),
+        ("order_split", (0, 5)),
+        ("order_split", (0, -1)),
+    ],
+)
+def test_actions_out_of_range_are_refused(actions, action):
+    env = batch(task(actions=actions))
+    env.reset()
+
+    with pytest.raises(ValueError, match="must"):
+        env.step(np.array([action] * NUM_ENVS))
+
+
+@pytest.mark.parametrize("field", ["num_envs", "num_workers"])
+def test_counts_out_of_range_are_refused(field):
+    counts = {"num_envs": 2, "num_workers": 1, field: 0}
+
+    with pytest.raises(ValueError, match=f"batched environment: {field} must be a whole number"):
+        BatchedPlacementEnv(task(), seed=0, **counts)
+
+
+def test_error_of_the_simulator_surfaces():
+    env = batch(task(failing_simulator))
+    env.reset()
+
+    with pytest.raises(ArithmeticError, match="simulator: lost count"):
+        env.step(np.array([FATAL] * NUM_ENVS))
+
+
+# Several processes. They import this module, so nothing here may import torch: it takes seconds.
+
+
+@pytest.mark.parametrize("num_workers", [2, 3])
+def test_results_do_not_depend_on_the_number_of_processes(num_workers):
+    """Nor does the state, which may come from a batch with another number of them."""
+    actions = some_actions(2 * EPOCHS)
+    local = batch()
+    first = local.reset()
+    steps = play(local, actions[:2])
+    state = local.state()
+    steps += play(local, actions[2:])
+
+    with batch(num_workers=num_workers) as env:
+        np.testing.assert_array_equal(env.reset(), first)
+        assert_equal_steps(play(env, actions), steps)
+        assert env.state() == local.state()
+        env.load_state(state)
+        assert_equal_steps(play(env, actions[2:]), steps[2:])
+    assert multiprocessing.active_children() == []
+
+
+def test_error_in_a_worker_surfaces_and_leaves_the_others_in_step():
+    """Only the first environment fails; the answer of the second worker is not mistaken later."""
+    actions = some_actions(1)[0]
+    actions[0] = FATAL
+    with batch(task(failing_simulator), num_workers=2) as env:
+        env.reset()
+        with pytest.raises(ArithmeticError, match="simulator: lost count"):
+            env.step(actions)
+        after = env.reset()
+
+    with batch() as healthy:
+        first, second = healthy.reset(), healthy.reset()
+    np.testing.assert_array_equal(after, second)
+    assert not np.array_equal(first, second)
+    assert multiprocessing.active_children() == []
+
+
+def test_death_of_a_worker_is_an_error_and_the_others_end():
+    actions = some_actions(1)[0]
+    actions[0] = FATAL
+    with batch(task(dying_simulator), num_workers=2) as env:
+        env.reset()
+        for _ in range(2):  # when it happens, and when asked again
+            with pytest.raises(RuntimeError, match="simulation worker ended with exit code 7"):
+                env.step(actions)
+    assert multiprocessing.active_children() == []
+
+
+def test_no_more_processes_than_environments():
+    with BatchedPlacementEnv(task(), num_envs=1, seed=SEED, num_workers=8) as env:
+        assert multiprocessing.active_children() == []
+        np.testing.assert_array_equal(env.reset()[0], batch().reset()[0])
+
+
+def test_given_worlds_move_apart_in_each_environment():
+    """Environments share the base figures, but not the draws around them."""
+    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    pair = world("AB", {"AB": (1e9, 0.05), "BA": (1e9, 0.05)}, dynamics=law)
+    observations = batch(dataclasses.replace(task(), world=GivenWorld(topology=pair))).reset()
+
+    assert len({row.tobytes() for row in observations}) == NUM_ENVS
