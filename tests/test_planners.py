@@ -363,8 +363,8 @@ def test_exact_refuses_a_job_that_fits_nowhere_with_the_shortfall():
 
     with pytest.raises(
         InfeasiblePlacementError,
-        match=r"exact: no contiguous placement fits; at best, domain [AB] must hold at most 5\.0 GB, "
-        r"got 32\.0 GB",
+        match=r"exact: no contiguous placement fits; at best, domain [AB] must hold at most "
+        r"5\.0 GB, got 32\.0 GB",
     ):
         exact(given, rng())
 
