@@ -1,7 +1,7 @@
 """How fast the simulator and the decisions are: ``make bench``.
 
-Every figure is the median of seven runs on CPU time, so a busy machine disturbs it little; compare
-the ratios, which come from one run, rather than the absolute figures.
+Every figure is the median of seven runs on CPU time. Ratios are medians over pairs of runs that
+follow each other, and are what to compare.
 """
 
 import itertools
@@ -46,16 +46,18 @@ def chain(num_domains: int) -> Topology:
     return Topology.of(domains, links, dynamics)
 
 
-def seconds_per_call(call: Callable[[], object], num_calls: int) -> float:
-    """Median CPU time of a call, over `NUM_RUNS` runs after one to warm up. [s]"""
+def cpu_s(call: Callable[[], object], num_calls: int) -> float:
+    """CPU time of one call, averaged over some. [s]"""
+    started_s = time.process_time()
+    for _ in range(num_calls):
+        call()
+    return (time.process_time() - started_s) / num_calls
+
+
+def median_cpu_s(call: Callable[[], object], num_calls: int = 1) -> float:
+    """Median CPU time of a call over `NUM_RUNS` runs, after one to warm up. [s]"""
     call()
-    runs = []
-    for _ in range(NUM_RUNS):
-        started_s = time.process_time()
-        for _ in range(num_calls):
-            call()
-        runs.append((time.process_time() - started_s) / num_calls)
-    return statistics.median(runs)
+    return statistics.median(cpu_s(call, num_calls) for _ in range(NUM_RUNS))
 
 
 def engine_row(num_domains: int, num_microbatches: int) -> str:
@@ -64,11 +66,18 @@ def engine_row(num_domains: int, num_microbatches: int) -> str:
     workload = build_workload("llama2_70b", num_microbatches=num_microbatches)
     plan = Plan(placement=Placement.even(num_domains, workload.num_layers))
     num_calls = max(3, 2000 // (num_domains * num_microbatches))
-    engine_s = seconds_per_call(lambda: simulate(topology, workload, plan), num_calls)
-    plain_s = seconds_per_call(lambda: plain_makespan_s(topology, workload, plan), num_calls)
+    pairs = [
+        (
+            cpu_s(lambda: simulate(topology, workload, plan), num_calls),
+            cpu_s(lambda: plain_makespan_s(topology, workload, plan), num_calls),
+        )
+        for _ in range(NUM_RUNS + 1)
+    ][1:]  # the first warms up
+    engine_s, plain_s = (statistics.median(times) for times in zip(*pairs, strict=True))
+    ratio = statistics.median(plain / engine for engine, plain in pairs)
     return (
-        f"P={num_domains:<3} M={num_microbatches:<3} engine {1 / engine_s:8.0f} iterations/s   "
-        f"plain SimPy {1 / plain_s:8.0f} iterations/s   ratio {plain_s / engine_s:.2f}"
+        f"P={num_domains:<3} M={num_microbatches:<3} engine {1 / engine_s:6.0f} iterations/s   "
+        f"plain SimPy {1 / plain_s:6.0f} iterations/s   ratio {ratio:.1f}"
     )
 
 
@@ -79,7 +88,7 @@ def environment_row(num_envs: int) -> str:
     environment.reset()
     action = np.array(task.uniform_placement.domain_of_layer)
     actions = np.tile(action, (num_envs, 1))
-    step_s = seconds_per_call(lambda: environment.step(actions), 3) / num_envs
+    step_s = median_cpu_s(lambda: environment.step(actions), 3) / num_envs
     return f"batched environment, {num_envs} at a time: {1 / step_s:.0f} steps/s"
 
 
@@ -87,7 +96,7 @@ def planner_row(name: str) -> str:
     """Decision time of one planner on the chain of three domains."""
     problem = PlanningProblem(topology=chain(3), workload=build_workload("llama2_70b"))
     rng = np.random.default_rng(0)
-    decision_s = seconds_per_call(lambda: PLANNERS[name](problem, rng), 1)
+    decision_s = median_cpu_s(lambda: PLANNERS[name](problem, rng))
     return f"{name:<14} decides in {1e3 * decision_s:10.3f} ms"
 
 

@@ -140,7 +140,7 @@ def _caveats(evaluation: Evaluation, frame: pd.DataFrame) -> tuple[str, ...]:
     if over_memory:
         caveats.append(
             f"{', '.join(over_memory)}: on some draws the plan does not fit into memory and was "
-            "simulated as if it did, in its favour (column fits memory)."
+            "simulated as if it did, in its favour (column fits mem.)."
         )
     return tuple(caveats)
 

@@ -51,7 +51,7 @@ _QUANTITIES = {
     "communication_cost_bytes": _Quantity(heading="comm. cost [GB]", factor=1e-9, best="low"),
     "decision_time_s": _Quantity(heading="decision time [ms]", factor=1e3, best="low"),
     "reward": _Quantity(heading="reward", best="high"),
-    "fits_memory": _Quantity(heading="fits memory [%]", factor=1e2, best="high"),
+    "fits_memory": _Quantity(heading="fits mem. [%]", factor=1e2, best="high"),
 }
 _HALF_WIDTH = "_half_width"
 

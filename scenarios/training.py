@@ -157,5 +157,6 @@ class _Display:
             if math.floor(completed / tenth) > math.floor(max(0, before) / tenth):
                 eta_s = (total - completed) / rate
                 self._console.print(
-                    f"training {completed:,}/{total:,} steps  {figures}  ETA {eta_s:.0f} s"
+                    f"training {completed:,}/{total:,} steps  {figures}  ETA {eta_s:.0f} s",
+                    soft_wrap=True,
                 )

@@ -205,7 +205,7 @@ def test_the_table_has_a_row_per_planner_and_the_best_in_bold():
 
     assert page.inside("th")[:7] == [
         *("planner", "iteration time [s]", "utilisation [%]", "comm. cost [GB]"),
-        *("decision time [ms]", "reward", "fits memory [%]"),
+        *("decision time [ms]", "reward", "fits mem. [%]"),
     ]
     assert page.inside("th")[7:10] == ["exact", "ppo", "uniform"]
     assert page.inside("strong") == [
