@@ -104,7 +104,9 @@ def action_codec(encoding: str, num_domains: int, num_layers: int) -> ActionCode
         return PerLayerCodec(num_domains=num_domains, num_layers=num_layers)
     if encoding == "order_split":
         if num_domains == 1:
-            raise ValueError("actions: order_split needs at least 2 domains to order, got 1")
+            raise ValueError(
+                "actions: order_split needs at least 2 domains to order, got 1; per_layer does not"
+            )
         return OrderSplitCodec(num_domains=num_domains, num_layers=num_layers)
     known = ", ".join(get_args(ActionEncoding))
     raise ValueError(f"actions: must be one of {known}; got {encoding!r}")

@@ -1,4 +1,4 @@
-"""What a batch of environments returns; apart from the rest so that workers need no torch."""
+"""What a batch of environments returns; apart from the rest so that simulating needs no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

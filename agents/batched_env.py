@@ -17,7 +17,7 @@ from agents.batch_step import BatchStep
 from agents.episode import Episode
 from agents.task import PlacementTask
 from des import Placement
-from des.checks import require_count
+from des.checks import MOST_ITEMS, require_count
 
 
 class _Outcome(NamedTuple):
@@ -124,7 +124,11 @@ class _Worker:
         self._process: BaseProcess = context.Process(
             target=_serve, args=(theirs, shard), daemon=True
         )
-        self._process.start()
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited; _serve keeps it
+        try:
+            self._process.start()
+        finally:
+            signal.signal(signal.SIGINT, before)
         theirs.close()
 
     def ask(self, name: str, *arguments: object) -> None:
@@ -168,8 +172,8 @@ class BatchedPlacementEnv:
     def __init__(
         self, task: PlacementTask, *, num_envs: int, seed: int, num_workers: int = 1
     ) -> None:
-        require_count("batched environment", "num_envs", num_envs)
-        require_count("batched environment", "num_workers", num_workers)
+        require_count("batched environment", "num_envs", num_envs, MOST_ITEMS)
+        require_count("batched environment", "num_workers", num_workers, MOST_ITEMS)
         if seed < 0:
             raise ValueError(f"batched environment: seed must be at least 0, got {seed!r}")
         self.task = task
@@ -178,6 +182,7 @@ class BatchedPlacementEnv:
         positions = [part.tolist() for part in np.array_split(np.arange(num_envs), num_shards)]
         self._borders = np.cumsum([len(part) for part in positions])[:-1].tolist()
         shards = [_Shard(task, seed, part) for part in positions]
+        self._is_closed = False
         self._local = shards[0] if num_shards == 1 else None
         self._workers = [] if num_shards == 1 else [_Worker(shard) for shard in shards]
 
@@ -246,7 +251,7 @@ class BatchedPlacementEnv:
         """End the worker processes, if any."""
         for worker in self._workers:
             worker.close()
-        self._workers = []
+        self._workers, self._local, self._is_closed = [], None, True
 
     def __enter__(self) -> "BatchedPlacementEnv":
         return self
@@ -256,6 +261,8 @@ class BatchedPlacementEnv:
 
     def _call(self, name: str, items: list[Any] | None = None) -> list[Any]:
         """Call all shards, each with its part of ``items``, and join their answers."""
+        if self._is_closed:
+            raise RuntimeError("batched environment: is closed")
         if self._local is not None:
             arguments = [] if items is None else [items]
             return getattr(self._local, name)(*arguments) or []

@@ -1,5 +1,6 @@
 """The placement task as a Gymnasium environment, ``EastWest/Placement-v0``."""
 
+import reprlib
 from typing import Any
 
 import gymnasium
@@ -21,19 +22,20 @@ from des import (
 )
 from des.gantt import gantt_rgb
 
-DEFAULT_NUM_DOMAINS = 3
-DEFAULT_NUM_LAYERS = 96
-DEFAULT_TASK_PROFILE = "llama_70b"
-DEFAULT_BANDWIDTH_FLUCTUATION = 0.3
-DEFAULT_LATENCY_JITTER = 0.2
+NUM_DOMAINS = 3
+NUM_LAYERS = 96
+TASK_PROFILE = "llama_70b"
+BANDWIDTH_FLUCTUATION = 0.3
+LATENCY_JITTER = 0.2
+"""Defaults of the environment."""
 
 
 def make_task(
+    num_domains: int = NUM_DOMAINS,
+    num_layers: int = NUM_LAYERS,
+    task_profile: str = TASK_PROFILE,
+    bandwidth_fluctuation: float = BANDWIDTH_FLUCTUATION,
     *,
-    num_domains: int | None = None,
-    num_layers: int | None = None,
-    task_profile: str | None = None,
-    bandwidth_fluctuation: float | None = None,
     topology: Topology | None = None,
     workload: Workload | None = None,
     schedule: str = DEFAULT_SCHEDULE,
@@ -48,11 +50,10 @@ def make_task(
     Parameters
     ----------
     num_domains, bandwidth_fluctuation
-        A world of that many domains (3) whose links are drawn anew in each episode and whose
-        bandwidths move by up to that share (0.3) per epoch. Not together with ``topology``.
+        A world of that many domains whose links are drawn anew in each episode and whose
+        bandwidths move by up to that share per epoch. Left alone where ``topology`` is given.
     num_layers, task_profile
-        A model preset ("llama_70b") divided into that many layers (96). Not together with
-        ``workload``.
+        A model preset divided into that many layers. Left alone where ``workload`` is given.
     topology, workload
         A world and a job of one's own instead.
     schedule
@@ -71,9 +72,22 @@ def make_task(
     ValueError
         If arguments contradict each other or are out of range.
     """
+    if topology is not None:
+        _require_default("topology", "num_domains", num_domains, NUM_DOMAINS)
+        fluctuation = bandwidth_fluctuation
+        _require_default("topology", "bandwidth_fluctuation", fluctuation, BANDWIDTH_FLUCTUATION)
+    if workload is None:
+        workload = build_workload(task_profile, num_layers=num_layers)
+    else:
+        _require_default("workload", "num_layers", num_layers, NUM_LAYERS)
+        _require_default("workload", "task_profile", task_profile, TASK_PROFILE)
     return PlacementTask(
-        world=_world(topology, num_domains, bandwidth_fluctuation),
-        workload=_workload(workload, task_profile, num_layers),
+        world=(
+            _drawn_world(num_domains, bandwidth_fluctuation)
+            if topology is None
+            else GivenWorld(topology=topology)
+        ),
+        workload=workload,
         schedule=schedule,
         actions=actions,
         weights=RewardWeights() if weights is None else weights,
@@ -83,41 +97,16 @@ def make_task(
     )
 
 
-def _world(
-    topology: Topology | None, num_domains: int | None, fluctuation: float | None
-) -> WorldSource:
-    if topology is not None:
-        _require_absent("topology", num_domains=num_domains, bandwidth_fluctuation=fluctuation)
-        return GivenWorld(topology=topology)
-    return DrawnWorld(
-        num_domains=DEFAULT_NUM_DOMAINS if num_domains is None else num_domains,
-        dynamics=Dynamics(
-            bandwidth_fluctuation=(
-                DEFAULT_BANDWIDTH_FLUCTUATION if fluctuation is None else fluctuation
-            ),
-            latency_jitter=DEFAULT_LATENCY_JITTER,
-        ),
-    )
+def _drawn_world(num_domains: int, bandwidth_fluctuation: float) -> WorldSource:
+    law = Dynamics(bandwidth_fluctuation=bandwidth_fluctuation, latency_jitter=LATENCY_JITTER)
+    return DrawnWorld(num_domains=num_domains, dynamics=law)
 
 
-def _workload(
-    workload: Workload | None, task_profile: str | None, num_layers: int | None
-) -> Workload:
-    if workload is not None:
-        _require_absent("workload", task_profile=task_profile, num_layers=num_layers)
-        return workload
-    return build_workload(
-        DEFAULT_TASK_PROFILE if task_profile is None else task_profile,
-        num_layers=DEFAULT_NUM_LAYERS if num_layers is None else num_layers,
-    )
-
-
-def _require_absent(given: str, **others: object) -> None:
-    for name, value in others.items():
-        if value is not None:
-            raise ValueError(
-                f"environment: {name} must be left out where {given} is given, got {value!r}"
-            )
+def _require_default(given: str, name: str, value: object, default: object) -> None:
+    if value != default:
+        raise ValueError(
+            f"environment: {name} must be left out where {given} is given, got {value!r}"
+        )
 
 
 class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
@@ -130,13 +119,42 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012
 
-    def __init__(self, render_mode: str | None = None, **arguments: Any) -> None:
+    def __init__(
+        self,
+        num_domains: int = NUM_DOMAINS,
+        num_layers: int = NUM_LAYERS,
+        task_profile: str = TASK_PROFILE,
+        bandwidth_fluctuation: float = BANDWIDTH_FLUCTUATION,
+        *,
+        topology: Topology | None = None,
+        workload: Workload | None = None,
+        schedule: str = DEFAULT_SCHEDULE,
+        actions: str = "per_layer",
+        weights: RewardWeights | None = None,
+        epochs_per_episode: int = 32,
+        simulator: Simulator = simulate,
+        corrections: Corrections = NO_CORRECTIONS,
+        render_mode: str | None = None,
+    ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(
                 f"environment: render_mode must be rgb_array or None, got {render_mode!r}"
             )
         self.render_mode = render_mode
-        self.task = make_task(**arguments)
+        self.task = make_task(
+            num_domains,
+            num_layers,
+            task_profile,
+            bandwidth_fluctuation,
+            topology=topology,
+            workload=workload,
+            schedule=schedule,
+            actions=actions,
+            weights=weights,
+            epochs_per_episode=epochs_per_episode,
+            simulator=simulator,
+            corrections=corrections,
+        )
         self._episode = Episode(self.task)
         self.observation_space = gymnasium.spaces.Box(
             0.0, 1.0, shape=(self.task.observation_size,), dtype=np.float32
@@ -159,7 +177,10 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """Run one iteration with the placement that the action stands for."""
         array = np.asarray(action)
         if array.dtype.kind not in "iu" or not self.action_space.contains(array.astype(np.int64)):
-            raise ValueError(f"environment: action must lie in {self.action_space}, got {action!r}")
+            raise ValueError(
+                f"environment: action must lie in {reprlib.repr(self.action_space)}, "
+                f"got {reprlib.repr(array.tolist())}"
+            )
         placement = self.task.codec.decode(array.tolist())
         outcome = self._episode.step(placement)
         info: dict[str, Any] = dict(outcome.metrics)

@@ -35,6 +35,11 @@ class Episode:
 
     def resume(self, seed: Sequence[int], epoch: int, last_placement: Placement) -> np.ndarray:
         """Stand where an episode stood before the decision of ``epoch``."""
+        if len(last_placement.domain_of_layer) != self.task.workload.num_layers:
+            raise ValueError(
+                f"episode: last_placement must have {self.task.workload.num_layers} layers, got "
+                f"{len(last_placement.domain_of_layer)}"
+            )
         self._seed = tuple(seed)
         self.epoch = epoch
         self.last_placement = last_placement
@@ -66,6 +71,11 @@ class Episode:
         if self._result is None:
             self._result = self.task.simulate(self.topology, self.last_placement)
         return self._result
+
+    @property
+    def base_world(self) -> Topology:
+        """The episode's world, with its links at base figures."""
+        return self._require_begun()
 
     @property
     def baseline(self) -> Baseline:

@@ -11,15 +11,11 @@ from des import Placement
 
 
 class PolicyPlanner:
-    """Decides greedily; what it sees besides the links is its own last placement.
-
-    Before the first decision that is the uniform one, as at the start of an episode.
-    """
+    """Decides greedily, as in the first epoch of an episode, where the last placement is even."""
 
     def __init__(self, policy: TrainedPolicy, task: PlacementTask) -> None:
         self._policy = policy
         self._task = task
-        self._last_placement = task.uniform_placement
 
     @classmethod
     def from_checkpoint(cls, path: Path, task: PlacementTask) -> "PolicyPlanner":
@@ -40,7 +36,5 @@ class PolicyPlanner:
 
     def __call__(self, problem: PlanningProblem, rng: np.random.Generator) -> Placement:
         """Place the layers for the links as they are now."""
-        observation = self._task.observe(problem.topology, self._last_placement)
-        action = self._policy.decide(observation)
-        self._last_placement = self._task.codec.decode(action.tolist())
-        return self._last_placement
+        observation = self._task.observe(problem.topology, self._task.uniform_placement)
+        return self._task.codec.decode(self._policy.decide(observation).tolist())

@@ -45,7 +45,7 @@ class PPOConfig:
             ("num_steps", self.num_steps >= 1, "at least 1"),
             ("num_minibatches", self.num_minibatches >= 1, "at least 1"),
             ("num_epochs", self.num_epochs >= 1, "at least 1"),
-            ("learning_rate", 0 < self.learning_rate < math.inf, "positive and finite"),
+            ("learning_rate", 0 < self.learning_rate <= 1, "positive and at most 1"),
             ("final_learning_rate", 0 <= self.final_learning_rate < math.inf, above),
             ("discount", 0 <= self.discount <= 1, "in [0, 1]"),
             ("trace_decay", 0 <= self.trace_decay <= 1, "in [0, 1]"),
@@ -218,12 +218,27 @@ class Trainer:
                 raise CheckpointError(
                     f"trainer state: {field} must be {expected!r}, got {state[field]!r}"
                 )
-        state = copy.deepcopy(dict(state))
-        self.network.load_state_dict(state["policy"]["parameters"])
+        try:
+            self._restore(copy.deepcopy(dict(state)))
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise CheckpointError(
+                "trainer state: content must be that of this trainer, "
+                f"got {type(error).__name__}: {reason[:200]}"
+            ) from error
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        observations = state["observations"]
+        if observations.shape != self._observations.shape or not observations.isfinite().all():
+            raise ValueError(f"observations must be finite, {tuple(self._observations.shape)}")
+        parameters = state["policy"]["parameters"]
+        if not all(parameter.isfinite().all() for parameter in parameters.values()):
+            raise ValueError("the policy's parameters must be finite")
+        self.network.load_state_dict(parameters)
         self._optimiser.load_state_dict(state["optimiser"])
         self._sampling.set_state(state["sampling"])
         self._shuffling.set_state(state["shuffling"])
-        self._observations = state["observations"]
+        self._observations = observations
         self.environment.load_state(state["environment"])
         self.step_count, self.update_count = state["step_count"], state["update_count"]
 

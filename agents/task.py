@@ -1,5 +1,6 @@
 """The placement task: what is decided, observed and rewarded, without the stepping."""
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,6 +81,21 @@ class PlacementTask:
     def uniform_placement(self) -> Placement:
         """Even split over all domains in order: the baseline, and where an episode starts."""
         return Placement.even(self.world.num_domains, self.workload.num_layers)
+
+    def fingerprint(self) -> str:
+        """Return a digest of all that the task is made of; equal tasks have equal ones."""
+        simulator = f"{self.simulator.__module__}.{getattr(self.simulator, '__qualname__', '')}"
+        parts = (
+            self.world,
+            self.workload,
+            self.schedule,
+            self.actions,
+            self.weights,
+            self.epochs_per_episode,
+            self.corrections,
+            simulator,
+        )
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def plan(self, placement: Placement) -> Plan:
         """Complete a placement to a plan."""

@@ -1,6 +1,7 @@
 """Where an episode's world comes from: one given topology, or links drawn anew each time."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Protocol
 
@@ -104,7 +105,7 @@ class DrawnWorld:
     @property
     def largest_bandwidth_bytes_per_s(self) -> float:
         """Bandwidth inside a domain."""
-        return self._domain().intra_bandwidth_bytes_per_s
+        return _model_domain().intra_bandwidth_bytes_per_s
 
     @property
     def largest_latency_s(self) -> float:
@@ -113,7 +114,7 @@ class DrawnWorld:
 
     def draw(self, rng: np.random.Generator) -> Topology:
         """Draw the links of one episode."""
-        model = self._domain()
+        model = _model_domain()
         domains = [replace(model, name=f"domain{index}") for index in range(self.num_domains)]
         links = []
         for one, other in combinations([domain.name for domain in domains], 2):
@@ -130,11 +131,10 @@ class DrawnWorld:
                 )
         return Topology.of(domains, links, self.dynamics)
 
-    def _domain(self) -> Domain:
-        return _EAST
 
-
-_EAST = read_topology(EAST_CENTRAL_WEST).domains[0]
+@lru_cache(maxsize=1)
+def _model_domain() -> Domain:
+    return read_topology(EAST_CENTRAL_WEST).domains[0]
 
 
 def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:

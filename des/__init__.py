@@ -3,7 +3,13 @@
 from des.corrections import NO_CORRECTIONS, Corrections
 from des.dynamics import STEADY, Dynamics, Movement
 from des.engine import DeadlockError, simulate, simulate_orders
-from des.memory import DomainMemory, InfeasiblePlacementError, check_memory, domain_memory
+from des.memory import (
+    DomainMemory,
+    InfeasiblePlacementError,
+    check_job_fits,
+    check_memory,
+    domain_memory,
+)
 from des.models import ALIASES, ARCHITECTURES, build_workload
 from des.placement import Placement, Plan, Stage, cross_domain_bytes
 from des.result import IterationResult, LinkUse, Span, StageUse, Transfer
@@ -41,6 +47,7 @@ __all__ = [
     "UnreachableError",
     "Workload",
     "build_workload",
+    "check_job_fits",
     "check_memory",
     "cross_domain_bytes",
     "domain_memory",

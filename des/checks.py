@@ -1,9 +1,14 @@
 """Checks of single fields; errors name the object, the field, what is allowed and what came."""
 
 import math
+import reprlib
+from numbers import Integral
 
 LARGEST_COUNT = 10**9
-"""Counts beyond this are slips of the keyboard, and would overflow or exhaust the memory."""
+"""Counts beyond this are slips of the keyboard."""
+
+MOST_ITEMS = 100_000
+"""The same for counts of things that are held one by one: layers, microbatches, environments."""
 
 
 def require_positive(owner: str, field: str, value: float) -> None:
@@ -30,9 +35,9 @@ def require_swing(owner: str, field: str, value: float) -> None:
         raise ValueError(f"{owner}: {field} must be at least 0 and below 1, got {value!r}")
 
 
-def require_count(owner: str, field: str, value: int) -> None:
-    """Refuse anything but a whole number from 1 to `LARGEST_COUNT`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_COUNT:
+def require_count(owner: str, field: str, value: int, most: int = LARGEST_COUNT) -> None:
+    """Refuse anything but a whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
         raise ValueError(
-            f"{owner}: {field} must be a whole number from 1 to {LARGEST_COUNT}, got {value!r}"
+            f"{owner}: {field} must be a whole number from 1 to {most}, got {reprlib.repr(value)}"
         )

@@ -100,3 +100,22 @@ def check_memory(topology: Topology, workload: Workload, plan: Plan) -> None:
 def tightest_domain(memories: Sequence[DomainMemory]) -> DomainMemory:
     """Return the domain that lacks most of its memory; the first one where none lacks any."""
     return max(memories, key=lambda memory: memory.overflow_fraction)
+
+
+def check_job_fits(topology: Topology, workload: Workload) -> None:
+    """Refuse a job whose model state is larger than the memory of all domains together.
+
+    A job that passes need not have a plan that fits: activations come on top.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        Naming what is needed and what there is.
+    """
+    state_bytes = BYTES_PER_PARAMETER * sum(workload.num_parameters)
+    memory_bytes = sum(domain.memory_bytes for domain in topology.domains)
+    if state_bytes > memory_bytes:
+        raise InfeasiblePlacementError(
+            f"workload {workload.name}: model state must be at most the "
+            f"{memory_bytes / 1e9:.1f} GB of all domains together, got {state_bytes / 1e9:.1f} GB"
+        )

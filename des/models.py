@@ -1,6 +1,6 @@
 """Shapes of the models people train, and the workloads made of them."""
 
-from des.checks import require_count
+from des.checks import MOST_ITEMS, require_count
 from des.transformer import (
     BACKWARD_FLOPS_PER_FORWARD_FLOP,
     Architecture,
@@ -99,7 +99,7 @@ def build_workload(
     require_count("workload", "sequence_length", sequence_length)
     layers = _own_layers(architecture, microbatch_size, sequence_length)
     if num_layers is not None and num_layers != architecture.num_layers:
-        require_count("workload", "num_layers", num_layers)
+        require_count("workload", "num_layers", num_layers, MOST_ITEMS)
         layers = _equal_layers(layers, num_layers)
     return Workload(
         name=architecture.name,

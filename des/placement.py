@@ -1,17 +1,16 @@
 """Which layer runs where: placements, the stages they form, and plans."""
 
 import re
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from des.checks import MOST_ITEMS
 from des.schedules import DEFAULT_SCHEDULE, schedule_named
 from des.topology import Topology
 from des.workload import Workload
-
-MOST_LAYERS = 100_000
-"""Far more than any model has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +73,24 @@ class Placement:
             If an item is not a domain, or a domain times a count of at least 1.
         """
         domain_of_layer: list[int] = []
-        for item in text.strip().strip("[]").split(","):
-            match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]+)\s*)?", item)
+        bracketed = re.fullmatch(r"\s*\[(.*)\]\s*", text)
+        for item in (bracketed[1] if bracketed else text).split(","):
+            match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]{1,9})\s*)?", item)
             domain = None if match is None else _parse_domain(match[1], domain_names)
             count = int(match[2] or 1) if match is not None else 0
-            if domain is None or not 1 <= count <= MOST_LAYERS:
+            if domain is None or not 1 <= count <= MOST_ITEMS:
                 known = f" or a name of {', '.join(domain_names)}" if domain_names else ""
                 raise ValueError(
                     f"placement: each item must be DOMAIN or DOMAIN*COUNT, such as 0*28, with a "
-                    f"domain's number{known} and a count from 1 to {MOST_LAYERS}; got {item!r}"
+                    f"domain's number{known} and a count from 1 to {MOST_ITEMS}; "
+                    f"got {reprlib.repr(item)}"
                 )
             domain_of_layer += [domain] * count
         return cls(domain_of_layer=tuple(domain_of_layer))
+
+    def __str__(self) -> str:
+        """Write it as `parse` reads it, such as ``0*28,1*26,2*26``."""
+        return ",".join(f"{stage.domain}*{stage.num_layers}" for stage in self.stages)
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -135,7 +140,7 @@ class Placement:
 def _parse_domain(text: str, domain_names: Sequence[str]) -> int | None:
     if text in domain_names:
         return list(domain_names).index(text)
-    return int(text) if re.fullmatch("[0-9]+", text) else None
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

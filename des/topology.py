@@ -231,6 +231,22 @@ def _lowest_latency_path(
         # Whole numbers: a double times 2**1074 is one, and a hop counts less than any latency.
         units = int(Fraction(latency_s) * 2**1074)
         graph.add_edge(start, end, weight=units * 2**32 + 1)
-    if not (source in graph and target in graph and nx.has_path(graph, source, target)):
+    if source not in graph or target not in graph:
         return None
-    return tuple(min(nx.all_shortest_paths(graph, source, target, weight="weight")))
+    to_target = nx.single_source_dijkstra_path_length(graph.reverse(copy=False), target)
+    path = [source]
+    while path[-1] != target:
+        here = path[-1]
+        onward = (
+            [
+                there
+                for there, edge in graph[here].items()
+                if there in to_target and to_target[here] == edge["weight"] + to_target[there]
+            ]
+            if here in to_target
+            else []
+        )
+        if not onward:
+            return None
+        path.append(min(onward))
+    return tuple(path)

@@ -1,6 +1,7 @@
 """What both topology file forms share: units, GPU keys, dynamics, and errors in one line."""
 
 import re
+import reprlib
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -109,9 +110,9 @@ def first_error(error: ValidationError) -> str:
     elif unknown_key:
         message = "unknown key, it must be left out or spelled as documented"
     elif chosen["type"] == "model_type":
-        message = f"must be a mapping, got {chosen['input']!r}"
+        message = f"must be a mapping, got {reprlib.repr(chosen['input'])}"
     else:
-        message = f"{chosen['msg']}, got {chosen['input']!r}"
+        message = f"{chosen['msg']}, got {reprlib.repr(chosen['input'])}"
     return f"{field or 'file'}: {message}"
 
 

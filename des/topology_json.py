@@ -1,12 +1,12 @@
 """The JSON form of a topology: matrices of bandwidth and latency."""
 
-import json
 from itertools import permutations
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from des.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, scale_number
+from des.strict_json import parse_json
 from des.topology import Domain, Link, Topology
 from des.topology_forms import DynamicsForm, GpuForm, StrictForm, first_error
 
@@ -26,11 +26,11 @@ class _JsonForm(StrictForm):
     bandwidth_matrix: list[list[_PositiveNumber | None]]
     latency_matrix: list[list[_Number | None]]
     names: list[str] | None = None
-    num_gpus: int | list[int] = 8
-    gpu_peak: str | list[str] = "120TFLOP/s"
-    gpu_memory: str | list[str] = "80GB"
-    gpu_memory_bandwidth: str | list[str] = "1600GB/s"
-    attainable_fraction: float | list[float] = 0.5
+    num_gpus: int | list[int] | None = None
+    gpu_peak: str | list[str] | None = None
+    gpu_memory: str | list[str] | None = None
+    gpu_memory_bandwidth: str | list[str] | None = None
+    attainable_fraction: float | list[float] | None = None
     dynamics: DynamicsForm = DynamicsForm()
 
     def check_shape(self) -> None:
@@ -60,6 +60,7 @@ class _JsonForm(StrictForm):
             one = {
                 field: value[index] if isinstance(value, list) else value
                 for field, value in values.items()
+                if value is not None
             }
             try:
                 gpus = GpuForm.model_validate(one)
@@ -92,12 +93,7 @@ class _JsonForm(StrictForm):
 
 def from_json(text: str) -> Topology:
     """Read the content of a JSON file; ``ValueError`` where it does not describe a world."""
-    try:
-        content = json.loads(text, object_pairs_hook=_unique_keys)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not readable as JSON in line {error.lineno}: {error.msg}") from error
-    except RecursionError as error:
-        raise ValueError("not readable as JSON: nested too deeply") from error
+    content = parse_json(text)
     form = _JsonForm.model_validate(content)
     form.check_shape()
     domains = form.domains()
@@ -114,13 +110,3 @@ def from_json(text: str) -> Topology:
                 )
             )
     return Topology.of(domains, links, form.dynamics.to_dynamics())
-
-
-def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse a key that is given twice, where JSON would let the last one win."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} must be given once")
-    return content

@@ -75,6 +75,8 @@ def from_yaml(text: str) -> Topology:
         where = "" if mark is None else f" in line {mark.line + 1}"
         problem = getattr(error, "problem", None) or str(error)
         raise ValueError(f"not readable as YAML{where}: {problem}") from error
+    except RecursionError as error:
+        raise ValueError("not readable as YAML: nested too deeply") from error
     form = _YamlForm.model_validate(content)
     domains = [
         domain.to_domain(domain.name, domain.intra_bandwidth, domain.intra_latency)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from des.checks import require_count, require_non_negative, require_positive
+from des.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Workload:
         owner = f"workload {self.name}"
         if not self.layers:
             raise ValueError(f"{owner}: layers must hold at least one layer, got none")
-        require_count(owner, "num_microbatches", self.num_microbatches)
+        require_count(owner, "num_microbatches", self.num_microbatches, MOST_ITEMS)
         require_count(owner, "tokens_per_microbatch", self.tokens_per_microbatch)
         require_non_negative(owner, "message_bytes", self.message_bytes)
 

@@ -11,13 +11,13 @@ import dataclasses
 import difflib
 import functools
 import reprlib
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from scenarios.command import UsageError
 from scenarios.files import read_json, read_yaml
 
 if TYPE_CHECKING:
@@ -44,10 +44,6 @@ _short = reprlib.Repr()  # one line, however much a file holds
 _short.maxstring = 80
 
 
-class UsageError(ValueError):
-    """The command line or the scenario file is wrong; its message is for the user."""
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
     """What a field may hold: one scalar, or a tuple of them, or (optionally) None."""
@@ -66,9 +62,13 @@ class _Kind:
 _SWITCH = _Kind(scalar=bool, is_tuple=False, is_optional=False)
 
 
-def option(default: DefaultT, help_text: str) -> DefaultT:
-    """Make a dataclass field with a default and a help text for its flag."""
-    field: DefaultT = dataclasses.field(default=default, metadata={"help": help_text})
+def option(default: DefaultT, help_text: str, *, is_file: bool = False) -> DefaultT:
+    """Make a dataclass field with a default and a help text for its flag.
+
+    A value that names a file is looked for beside the scenario file that gives it, then as it is.
+    """
+    metadata = {"help": help_text, "is_file": is_file}
+    field: DefaultT = dataclasses.field(default=default, metadata=metadata)
     return field
 
 
@@ -133,7 +133,8 @@ def parse_given(
     values = vars(explicit)
     path: Path | None = values.pop("config")
     if path is not None:
-        values = _checked_fields(kinds, _read_mapping(path), source=str(path)) | values
+        given = _beside(path, config_class, _read_mapping(path))
+        values = _checked_fields(kinds, given, source=str(path)) | values
     return _construct(config_class, values, source=prog), frozenset(values)
 
 
@@ -154,24 +155,6 @@ def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, sour
 def to_dict(config: "DataclassInstance") -> dict[str, object]:
     """Return the fields as plain values for JSON or YAML: paths as text, tuples as lists."""
     return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
-
-
-def exit_code_of(body: Callable[[], int | None]) -> int:
-    """Run the body of a command; bad input becomes one line on stderr and exit code 2.
-
-    Only ValueError, which carries our messages about bad input, and OSError are input errors.
-    Anything else is a bug of ours and keeps its traceback.
-    """
-    try:
-        return body() or 0
-    except OSError as error:
-        named = error.filename is not None and error.strerror is not None
-        message = f"{error.filename}: {error.strerror}" if named else str(error)
-    except ValueError as error:
-        message = str(error)
-    one_line = " ".join(message.split()) or "bad input"
-    sys.stderr.write(f"error: {one_line}\n")
-    return 2
 
 
 class _Parser(argparse.ArgumentParser):
@@ -302,6 +285,19 @@ def _construct(
         if defaults == (dataclasses.MISSING,) * 2 and field.name not in values:
             raise UsageError(f"{source}: {field.name} is required ({_flag(field.name)})")
     return config_class(**values)
+
+
+def _beside(
+    path: Path, config_class: type["DataclassInstance"], values: dict[str, object]
+) -> dict[str, object]:
+    """Let names of files mean those beside the scenario file, where there are such files."""
+    for field in dataclasses.fields(config_class):
+        value = values.get(field.name)
+        if field.metadata.get("is_file") and isinstance(value, str):
+            neighbour = path.parent / value
+            if value and neighbour.is_file():
+                values = values | {field.name: str(neighbour)}
+    return values
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

@@ -1,9 +1,9 @@
 """Learn to place a model's layers on domains joined by moving links; compare with planners."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 from rich.console import Console
@@ -13,9 +13,11 @@ from agents.env import make_task
 from agents.ppo import PPOConfig, Trainer, use_torch_threads
 from agents.task import PlacementTask
 from calibration import read_corrections
-from des import NO_CORRECTIONS, build_workload, read_topology
-from des.checks import require_count
-from scenarios.config import UsageError, exit_code_of, from_dict, option, parse_given, to_dict
+from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
+from des.checks import MOST_ITEMS, require_count
+from des.topology_files import topology_path
+from scenarios.command import UsageError, exit_code_of
+from scenarios.config import from_dict, option, parse_given, to_dict
 from scenarios.outcome import Evaluation, evaluate_and_report
 from scenarios.run_folder import RunFolder
 from scenarios.training import restore, train
@@ -30,13 +32,15 @@ INTERRUPTED = 130
 class Config:
     """What is trained and how; the fields are the flags."""
 
-    network: str = option("east_central_west", "topology file, or a shipped world")
+    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", "model preset")
     num_layers: int | None = option(None, "divide the model into that many equal layers")
     microbatches: int = option(32, "microbatches per iteration")
     schedule: str = option("1f1b", "pipeline schedule")
     actions: str = option("order_split", "action encoding: order_split or per_layer")
-    corrections: Path | None = option(None, "calibrated factors for the simulator, a JSON file")
+    corrections: Path | None = option(
+        None, "calibrated factors for the simulator, a JSON file", is_file=True
+    )
     seed: int = option(0, "of everything random in training")
     steps: int = option(60_000, "decisions to train on")
     num_envs: int = option(32, "environments stepped together")
@@ -53,13 +57,13 @@ class Config:
     def __post_init__(self) -> None:
         for name in (
             "microbatches",
-            "steps",
             "num_envs",
             "steps_per_rollout",
             "evaluation_draws",
             "workers",
         ):
-            require_count(PROG, name, getattr(self, name))
+            require_count(PROG, name, getattr(self, name), MOST_ITEMS)
+        require_count(PROG, "steps", self.steps)
         for name in ("seed", "evaluation_seed"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{PROG}: {name} must be at least 0, got {getattr(self, name)}")
@@ -77,8 +81,16 @@ RUNTIME_FIELDS = frozenset({"out", "resume", "workers"})
 
 def quick(config: Config, given: frozenset[str]) -> Config:
     """Return a configuration of seconds; what was given stays."""
-    short = replace(config, steps=1024, evaluation_draws=4, num_envs=16, steps_per_rollout=8)
+    short = replace(
+        config, steps=1024, evaluation_draws=4, num_envs=16, steps_per_rollout=8, workers=1
+    )
     return replace(short, **{name: getattr(config, name) for name in given})
+
+
+def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
+    """Read the command line, ``--quick`` worked in; also return the names of the given fields."""
+    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "")
+    return (quick(config, given) if config.quick else config), given
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,54 +99,66 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "")
-    console = Console(highlight=False)
+    config, given = resolve(argv)
     use_torch_threads(1)
     if config.resume:
         config, folder = _open_run(config, given)
-        task = make_scenario_task(config, network=str(folder.network))
+        task = make_scenario_task(config)
     else:
-        config = quick(config, given) if config.quick else config
-        task = make_scenario_task(config, network=config.network)
+        task = make_scenario_task(config)
         folder = _create_run(config)
-    return _run(config, task, folder, console)
+    return _run(config, task, folder, _console())
+
+
+def _console() -> Console:
+    """A terminal as wide as it is; files and pipes wide enough for the table."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=100)
 
 
 def _run(config: Config, task: PlacementTask, folder: RunFolder, console: Console) -> int:
     """Train, evaluate, report."""
-    how_to_resume = f"{PROG} --resume --out {shlex.quote(str(folder.path))}"
+    path = shlex.quote(str(folder.path))
     try:
         with BatchedPlacementEnv(
             task, num_envs=config.num_envs, seed=config.seed, num_workers=config.workers
         ) as environment:
             trainer = Trainer(environment, ppo_config(config), config.seed, config.steps)
-            restore(trainer, folder)
-            complete = train(trainer, folder, console)
+            fingerprint = task.fingerprint()
+            restore(trainer, folder, fingerprint)
+            complete = train(trainer, folder, fingerprint, console)
         if complete:
-            evaluate_and_report(
-                Evaluation(
-                    task=task, num_draws=config.evaluation_draws, seed=config.evaluation_seed
-                ),
-                folder,
-                configuration=recorded(config),
-                command=f"{PROG} --config {folder.config_json}",
-                console=console,
+            evaluation = Evaluation(
+                task=task, num_draws=config.evaluation_draws, seed=config.evaluation_seed
             )
+            command = f"{PROG} --config {shlex.quote(str(folder.config_json))}"
+            evaluate_and_report(evaluation, folder, folder.read_config(), command, console)
             return 0
     except KeyboardInterrupt:
         pass  # before, between or after the steps: the last checkpoint is whole
-    console.print(f"Interrupted. Continue with: {how_to_resume}", soft_wrap=True, markup=False)
+    console.print(
+        f"Interrupted. Continue with: {PROG} --resume --out {path}", soft_wrap=True, markup=False
+    )
     return INTERRUPTED
 
 
-def make_scenario_task(config: Config, *, network: str) -> PlacementTask:
-    """Read the files that the configuration names and put the task together."""
+def make_scenario_task(config: Config) -> PlacementTask:
+    """Read the files that the configuration names and put the task together.
+
+    Raises
+    ------
+    ValueError
+        If a file or name is wrong, or the job is larger than all domains together.
+    """
+    topology = read_topology(config.network)
+    workload = build_workload(
+        config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
+    )
+    check_job_fits(topology, workload)
     corrections = config.corrections
     return make_task(
-        topology=read_topology(network),
-        workload=build_workload(
-            config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
-        ),
+        topology=topology,
+        workload=workload,
         schedule=config.schedule,
         actions=config.actions,
         corrections=NO_CORRECTIONS if corrections is None else read_corrections(corrections),
@@ -151,18 +175,25 @@ def ppo_config(config: Config) -> PPOConfig:
 
 
 def recorded(config: Config) -> dict[str, object]:
-    """Return what a run folder keeps of its configuration: all that results depend on."""
-    plain = to_dict(config)
-    return {name: value for name, value in plain.items() if name not in RUNTIME_FIELDS}
+    """Return what a run folder keeps of its configuration: all that results depend on.
+
+    Input files appear by the names of the copies that the folder keeps of them.
+    """
+    kept = replace(
+        config,
+        network=f"network{topology_path(config.network).suffix}",
+        corrections=None if config.corrections is None else Path("corrections.json"),
+    )
+    return {name: value for name, value in to_dict(kept).items() if name not in RUNTIME_FIELDS}
 
 
 def _create_run(config: Config) -> RunFolder:
-    """Make the run folder, with a copy of the network file: a resumed run sees the same world."""
-    path = config.out
-    if path is None:
-        path = next(path for path in map(_numbered, count(1)) if not path.exists())
+    """Make the run folder, with copies of the input files: it can be resumed and repeated alone."""
+    path = _numbered(max(_numbers(), default=0) + 1) if config.out is None else config.out
     folder = RunFolder.create(path)
-    folder.keep_network(config.network)
+    folder.keep(topology_path(config.network), "network")
+    if config.corrections is not None:
+        folder.keep(config.corrections, "corrections")
     folder.write_config(recorded(config))
     return folder
 
@@ -171,23 +202,33 @@ def _numbered(number: int) -> Path:
     return RUNS / f"east_west-{number:03}"
 
 
+def _numbers() -> list[int]:
+    """Numbers of the runs that there are."""
+    matches = (re.fullmatch(r"east_west-(\d{3,9})", path.name) for path in RUNS.glob("*"))
+    return [int(match[1]) for match in matches if match is not None]
+
+
 def _open_run(config: Config, given: frozenset[str]) -> tuple[Config, RunFolder]:
     """Open the run to resume; its own configuration holds, and flags must not contradict it."""
     path = config.out
     if path is None:
-        numbered = sorted(RUNS.glob("east_west-[0-9][0-9][0-9]*"))
-        if not numbered:
+        numbers = _numbers()
+        if not numbers:
             raise UsageError(f"{PROG}: --resume must find a run in {RUNS}, or be told by --out")
-        path = numbered[-1]
+        path = _numbered(max(numbers))
     folder = RunFolder.open_existing(path)
-    old = from_dict(Config, folder.read_config(), source=str(folder.config_json))
+    record = folder.read_config()
+    asked = recorded(config)
     for name in sorted(given - RUNTIME_FIELDS):
-        if getattr(config, name) != getattr(old, name):
+        if asked[name] != record.get(name):
             raise UsageError(
-                f"{PROG}: with --resume, {name} must be {getattr(old, name)!r} as in "
-                f"{folder.config_json}, got {getattr(config, name)!r}"
+                f"{PROG}: with --resume, {name} must be {record.get(name)!r} as in "
+                f"{folder.config_json}, got {asked[name]!r}"
             )
-    return replace(old, workers=config.workers, out=path, resume=True), folder
+    old = from_dict(Config, record, source=str(folder.config_json))
+    corrections = None if old.corrections is None else path / old.corrections
+    kept = replace(old, network=str(path / old.network), corrections=corrections)
+    return replace(kept, workers=config.workers, out=path, resume=True), folder
 
 
 if __name__ == "__main__":

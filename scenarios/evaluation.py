@@ -1,7 +1,7 @@
 """Judging planners side by side: every one decides on the same held-out draws of the network."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 
 from agents.episode import Episode
 from agents.planners import Planner, PlanningProblem
-from agents.task import PlacementTask
+from agents.task import Baseline, PlacementTask
 from des import IterationResult, Placement, Topology
 
 _STREAM = 0xE7A1
@@ -21,8 +21,9 @@ class HeldOutDraw:
     """One decision that no training run has seen."""
 
     index: int
+    base_world: Topology
     topology: Topology
-    episode: Episode
+    baseline: Baseline
 
     def planner_rng(self) -> np.random.Generator:
         """Generator for planners that draw; the same for each of them."""
@@ -45,6 +46,7 @@ class Judgement:
         return {
             "draw": self.draw,
             "planner": self.planner,
+            "placement": str(self.placement),
             "iteration_time_s": self.result.makespan_s,
             "utilisation": self.result.utilisation,
             "communication_cost_bytes": self.result.communication_cost_bytes,
@@ -60,36 +62,41 @@ def held_out_draws(task: PlacementTask, *, num_draws: int, seed: int) -> list[He
     for index in range(num_draws):
         episode = Episode(task)
         episode.begin((seed, _STREAM, index))
-        draws.append(HeldOutDraw(index=index, topology=episode.topology, episode=episode))
+        draws.append(
+            HeldOutDraw(
+                index=index,
+                base_world=episode.base_world,
+                topology=episode.topology,
+                baseline=episode.baseline,
+            )
+        )
     return draws
 
 
 def judge(
-    task: PlacementTask, planners: Mapping[str, Planner], draws: list[HeldOutDraw]
+    task: PlacementTask, name: str, planner: Planner, draws: Sequence[HeldOutDraw]
 ) -> Iterator[Judgement]:
-    """Let every planner decide on every draw; planner after planner, draw after draw.
+    """Let a planner decide on every draw.
 
     The decision time is the wall time from the links to the placement, on one core, after one
     decision to warm up.
     """
-    for name, planner in planners.items():
-        planner(_problem(task, draws[0]), draws[0].planner_rng())
-        for draw in draws:
-            rng = draw.planner_rng()
-            problem = _problem(task, draw)
-            started_s = time.perf_counter()
-            placement = planner(problem, rng)
-            decision_time_s = time.perf_counter() - started_s
-            result = problem.simulate(placement)
-            metrics = task.metrics(result, draw.episode.baseline)
-            yield Judgement(
-                draw=draw.index,
-                planner=name,
-                placement=placement,
-                result=result,
-                reward=task.reward(metrics),
-                decision_time_s=decision_time_s,
-            )
+    planner(planning_problem(task, draws[0].topology), draws[0].planner_rng())
+    for draw in draws:
+        rng = draw.planner_rng()
+        problem = planning_problem(task, draw.topology)
+        started_s = time.perf_counter()
+        placement = planner(problem, rng)
+        decision_time_s = time.perf_counter() - started_s
+        result = problem.simulate(placement)
+        yield Judgement(
+            draw=draw.index,
+            planner=name,
+            placement=placement,
+            result=result,
+            reward=task.reward(task.metrics(result, draw.baseline)),
+            decision_time_s=decision_time_s,
+        )
 
 
 def evaluation_frame(judgements: list[Judgement]) -> pd.DataFrame:
@@ -97,9 +104,10 @@ def evaluation_frame(judgements: list[Judgement]) -> pd.DataFrame:
     return pd.DataFrame([judgement.row() for judgement in judgements])
 
 
-def _problem(task: PlacementTask, draw: HeldOutDraw) -> PlanningProblem:
+def planning_problem(task: PlacementTask, topology: Topology) -> PlanningProblem:
+    """Put the task's job on links as they are before a planner."""
     return PlanningProblem(
-        topology=draw.topology,
+        topology=topology,
         workload=task.workload,
         schedule=task.schedule,
         simulator=task.simulator,

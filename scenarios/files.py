@@ -10,6 +10,7 @@ import pandas as pd
 import yaml
 
 from des.atomic_write import write_atomically
+from des.strict_json import parse_json
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -85,10 +86,11 @@ def read_json(path: Path) -> object:
     ValueError
         If it cannot be read or is not JSON, naming the file and the line.
     """
+    text = read_text(path)
     try:
-        return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from error
+        return parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def read_yaml(path: Path) -> object:
@@ -108,6 +110,8 @@ def read_yaml(path: Path) -> object:
         raise ValueError(f"{path}, line {line}: not YAML: {error.problem}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path}: not YAML: {error}") from error
+    except RecursionError as error:
+        raise ValueError(f"{path}: not YAML: nested too deeply") from error
     keys = [key for key, _ in root.value] if isinstance(root, yaml.MappingNode) else []
     for earlier, later in itertools.combinations(keys, 2):
         if earlier.value == later.value:  # PyYAML lets the last one win silently

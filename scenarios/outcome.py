@@ -3,17 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.progress import track
 
 from agents.planners import PLANNERS, Planner
 from agents.planners.exact import most_placements, num_contiguous_placements
 from agents.policy_planner import PolicyPlanner
 from agents.task import PlacementTask
+from des import InfeasiblePlacementError, IterationResult
 from des.chrome_trace import write_chrome_trace
 from des.gantt import gantt_png
-from scenarios.evaluation import Judgement, evaluation_frame, held_out_draws, judge
+from scenarios.evaluation import (
+    HeldOutDraw,
+    Judgement,
+    evaluation_frame,
+    held_out_draws,
+    judge,
+    planning_problem,
+)
 from scenarios.files import write_bytes, write_csv
 from scenarios.metrics_log import read_metrics
 from scenarios.plots import comparison_bars, learning_curve, png_bytes
@@ -22,16 +30,37 @@ from scenarios.run_folder import RunFolder
 from scenarios.statistics import paired_difference, summarise
 
 POLICY = "policy"
+SINGLE_DOMAIN = "single_domain"
 _CURVE_REFERENCES = ("exact", "uniform")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Who is judged, on how many held-out draws."""
+    """On what the policy and the planners are judged."""
 
     task: PlacementTask
     num_draws: int
     seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came out: one row per draw and planner, and the policy's iteration on base links."""
+
+    evaluation: pd.DataFrame
+    at_base_figures: IterationResult
+    placement: str
+    caveats: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a few sentences."""
+        ratio = self.at_base_figures.transfer_compute_ratio
+        shown = "no border" if ratio is None else f"transfer/compute ratio R = {ratio:.2f}"
+        return (
+            f"{verdict_on(self.evaluation)} On links at base figures it places "
+            f"{self.placement} ({shown})."
+        )
 
 
 def evaluate_and_report(
@@ -42,95 +71,97 @@ def evaluate_and_report(
     console: Console,
 ) -> None:
     """Judge the trained policy beside all planners; print the table, write the run's files."""
-    task = evaluation.task
-    planners, left_out = _planners(task, folder)
-    draws = held_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
-    judgements = list(
-        track(
-            judge(task, planners, draws),
-            total=len(planners) * len(draws),
-            description="evaluating",
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-    )
-    frame = evaluation_frame(judgements)
-    summary = summarise(frame)
-    verdict = verdict_on(frame)
-    caveats = (*left_out, *_caveats(evaluation, frame))
-    write_csv(folder.evaluation_csv, frame)
-    best = _best_of_policy(judgements)
-    write_chrome_trace(best.result, folder.trace_json)
-    figure = png_bytes(learning_curve(read_metrics(folder.metrics_csv), _references(summary)))
-    write_bytes(folder.learning_curve_png, figure)
+    outcome = evaluate(evaluation, folder, console)
+    summary = summarise(outcome.evaluation)
+    console.print(summary_table(summary))
+    for line in (outcome.verdict, *(f"Note: {caveat}" for caveat in outcome.caveats)):
+        console.print(line, soft_wrap=True, markup=False)
+    write_csv(folder.evaluation_csv, outcome.evaluation)
+    write_chrome_trace(outcome.at_base_figures, folder.trace_json)
+    times_s = summary["iteration_time_s"]
+    references = {name: float(times_s[name]) for name in _CURVE_REFERENCES if name in times_s}
+    curve = png_bytes(learning_curve(read_metrics(folder.metrics_csv), references))
+    write_bytes(folder.learning_curve_png, curve)
+    domains = ", ".join(memory.domain for memory in outcome.at_base_figures.memory)
     report = Report(
-        title=f"{task.workload.name} on {', '.join(_domain_names(best))}",
-        verdict=verdict,
+        title=f"{evaluation.task.workload.name} on {domains}",
+        verdict=outcome.verdict,
         command=command,
         summary=summary,
-        pictures=(
-            Picture(caption="Learning curve; planners as judged afterwards.", png=figure),
-            Picture(
-                caption="Iteration time on the held-out draws.",
-                png=png_bytes(comparison_bars(frame)),
-            ),
-            Picture(
-                caption=f"The policy's fastest iteration, on draw {best.draw}.",
-                png=gantt_png(best.result),
-            ),
-        ),
+        pictures=_pictures(outcome, curve),
         configuration=configuration,
-        caveats=caveats,
+        caveats=outcome.caveats,
     )
     write_report(folder.report_html, report)
-    console.print(summary_table(summary))
-    for line in (verdict, *(f"Note: {caveat}" for caveat in caveats)):
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
-    console.print(f"Report: {folder.report_html}", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
+
+
+def evaluate(evaluation: Evaluation, folder: RunFolder, console: Console) -> Outcome:
+    """Judge the trained policy and all planners on the same held-out draws."""
+    task = evaluation.task
+    draws = held_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
+    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
+    planners: dict[str, Planner] = {POLICY: policy, **PLANNERS}
+    why_not = _why_not_exact(task, draws[0])
+    if why_not is not None:
+        del planners["exact"]
+    judgements: list[Judgement] = []
+    for name, planner in planners.items():
+        with console.status(f"evaluating {name} on {len(draws)} draws"):
+            judgements += judge(task, name, planner, draws)
+    frame = evaluation_frame(judgements)
+    problem = planning_problem(task, draws[0].base_world)
+    placement = policy(problem, np.random.default_rng(0))
+    left_out = () if why_not is None else (f"exact was left out: {why_not}.",)
+    return Outcome(
+        evaluation=frame,
+        at_base_figures=problem.simulate(placement),
+        placement=str(placement),
+        caveats=(*left_out, *_caveats(task, frame)),
+    )
 
 
 def verdict_on(evaluation: pd.DataFrame) -> str:
-    """Sum up in a sentence how the policy compares, draw by draw, with 95 % intervals.
+    """Sum up how the policy compares, draw by draw, with 95 % intervals.
 
     Parameters
     ----------
     evaluation
-        Rows of `Judgement.row`, those of the policy among them.
+        Rows of `scenarios.evaluation.Judgement.row`, those of the policy among them.
     """
     times_s = evaluation.pivot(index="draw", columns="planner", values="iteration_time_s")
-    shares = evaluation.pivot(index="draw", columns="planner", values="utilisation")
+    fits = evaluation.pivot(index="draw", columns="planner", values="fits_memory")
     parts = []
-    for planner in ("exact", "uniform", "single_domain"):
+    for planner in ("exact", "uniform", SINGLE_DOMAIN):
         if planner in times_s:
             change = paired_difference(times_s[POLICY].to_numpy(), times_s[planner].to_numpy())
-            parts.append(
-                f"{100 * change.mean:+.2f} ± {100 * change.half_width:.2f} % against {planner}"
-            )
-    gain = paired_difference(shares[POLICY].to_numpy(), shares["single_domain"].to_numpy())
+            mark = "" if fits[planner].all() else " (which does not fit into memory)"
+            percent = f"{100 * change.mean:+.2f} ± {100 * change.half_width:.2f} %"
+            parts.append(f"{percent} against {planner}{mark}")
+    shares = evaluation.groupby("planner")["utilisation"].mean()
     return (
-        f"The policy's iteration time: {'; '.join(parts)}. "
-        f"Its utilisation: {100 * gain.mean:+.1f} ± {100 * gain.half_width:.1f} % against "
-        "single_domain."
+        f"The policy's iteration time: {'; '.join(parts)}. It uses {100 * shares[POLICY]:.1f} % of "
+        f"the peak of all GPUs, single_domain {100 * shares[SINGLE_DOMAIN]:.1f} %."
     )
 
 
-def _planners(task: PlacementTask, folder: RunFolder) -> tuple[dict[str, Planner], tuple[str, ...]]:
-    """All planners, the policy first, without `exact` where the case is too large for it."""
-    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
-    planners: dict[str, Planner] = {POLICY: policy, **PLANNERS}
+def _why_not_exact(task: PlacementTask, draw: HeldOutDraw) -> str | None:
+    """Say why `exact` cannot be asked: too many placements, or none that fits."""
     size = num_contiguous_placements(task.world.num_domains, task.workload.num_layers)
     most = most_placements(task.simulator)
-    if size <= most:
-        return planners, ()
-    del planners["exact"]
-    return planners, (f"exact was left out: {size} placements are more than {most}.",)
+    if size > most:
+        return f"{size} placements are more than {most}"
+    try:
+        PLANNERS["exact"](planning_problem(task, draw.topology), draw.planner_rng())
+    except InfeasiblePlacementError as error:
+        return str(error)
+    return None
 
 
-def _caveats(evaluation: Evaluation, frame: pd.DataFrame) -> tuple[str, ...]:
+def _caveats(task: PlacementTask, frame: pd.DataFrame) -> tuple[str, ...]:
     """What a reader must know before believing the table."""
     over_memory = sorted(frame.loc[~frame["fits_memory"], "planner"].unique())
-    dynamics = evaluation.task.world.dynamics
+    dynamics = task.world.dynamics
     caveats = [
         "Decision times are wall times on this machine; everything else repeats exactly.",
         f"Links were drawn within ±{100 * dynamics.bandwidth_fluctuation:g} % bandwidth and "
@@ -145,17 +176,11 @@ def _caveats(evaluation: Evaluation, frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(caveats)
 
 
-def _best_of_policy(judgements: list[Judgement]) -> Judgement:
-    """The policy's fastest plan, one that fits in memory if there is one."""
-    of_policy = [judgement for judgement in judgements if judgement.planner == POLICY]
-    return min(of_policy, key=lambda j: (not j.result.fits_memory, j.result.makespan_s, j.draw))
-
-
-def _domain_names(judgement: Judgement) -> list[str]:
-    return [memory.domain for memory in judgement.result.memory]
-
-
-def _references(summary: pd.DataFrame) -> dict[str, float]:
-    """Mean iteration times to draw into the learning curve. [s]"""
-    times_s = summary["iteration_time_s"]
-    return {name: float(times_s[name]) for name in _CURVE_REFERENCES if name in times_s}
+def _pictures(outcome: Outcome, curve: bytes) -> tuple[Picture, ...]:
+    bars = png_bytes(comparison_bars(outcome.evaluation))
+    iteration = gantt_png(outcome.at_base_figures)
+    return (
+        Picture(caption="Learning curve; planners as judged afterwards.", png=curve),
+        Picture(caption="Iteration time on the held-out draws.", png=bars),
+        Picture(caption="The policy's plan on links at base figures.", png=iteration),
+    )

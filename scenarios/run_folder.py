@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from des.topology_files import topology_path
 from scenarios.files import read_json, write_bytes, write_json
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -38,7 +37,7 @@ class RunFolder:
         if not is_empty:
             raise ValueError(
                 f"run folder {path}: already holds files; continue that run with --resume "
-                "or choose another --name"
+                "or choose another --out"
             )
         _check_writable(path)
         return cls(path=path)
@@ -64,24 +63,11 @@ class RunFolder:
         """Configuration, package versions and source revision."""
         return self.path / "config.json"
 
-    def keep_network(self, network: str) -> None:
-        """Keep a copy of the topology file, so that a resumed run sees the same world."""
-        original = topology_path(network)
-        write_bytes(self.path / f"network{original.suffix}", original.read_bytes())
-
-    @property
-    def network(self) -> Path:
-        """The copy of the topology file.
-
-        Raises
-        ------
-        ValueError
-            If it is missing.
-        """
-        kept = sorted(self.path.glob("network.*"))
-        if not kept:
-            raise ValueError(f"run folder {self.path}: must hold a file network.*, found none")
-        return kept[0]
+    def keep(self, original: Path, stem: str) -> str:
+        """Keep a copy of an input file, so that the run can be repeated; return its name."""
+        name = f"{stem}{original.suffix}"
+        write_bytes(self.path / name, original.read_bytes())
+        return name
 
     @property
     def metrics_csv(self) -> Path:

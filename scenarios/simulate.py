@@ -24,13 +24,15 @@ from des import (
     Workload,
     build_workload,
     check_memory,
+    cross_domain_bytes,
     read_topology,
     simulate,
 )
-from des.atomic_write import write_atomically
+from des.atomic_write import write_together
 from des.chrome_trace import chrome_trace_json
 from des.gantt import gantt_png
-from scenarios.config import UsageError, exit_code_of, option, parse
+from scenarios.command import UsageError, exit_code_of
+from scenarios.config import option, parse
 from scenarios.iteration_tables import link_table, plain_console, stage_table
 
 PROG = "python -m scenarios.simulate"
@@ -55,7 +57,7 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 class Config:
     """What is simulated; the fields are the flags."""
 
-    network: str = option("east_central_west", "topology file, or a shipped world")
+    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
     num_layers: int | None = option(None, "divide the model into that many equal layers")
     placement: str | None = option(
@@ -67,7 +69,9 @@ class Config:
     microbatches: int = option(32, "microbatches of an iteration")
     microbatch_size: int = option(1, "sequences of a microbatch")
     sequence_length: int = option(4096, "tokens of a sequence")
-    corrections: Path | None = option(None, "factors found by calibration, a JSON file")
+    corrections: Path | None = option(
+        None, "factors found by calibration, a JSON file", is_file=True
+    )
     seed: int | None = option(
         None, "draw one epoch of the moving links; none: they stand at their base figures"
     )
@@ -135,23 +139,6 @@ def load_scenario(config: Config) -> Scenario:
     )
 
 
-def transfer_compute_ratio(result: IterationResult) -> float | None:
-    """How long a border keeps the wires busy per activation, against a stage's forward pass.
-
-    Mean over stage borders and microbatches of an activation's time on the wire, all hops added,
-    over the mean forward time of a stage: ``R = h / B * F_eff / N_stage`` for a message of ``h``
-    bytes on equal links of bandwidth ``B`` and equal stages of ``N_stage`` FLOPs at ``F_eff``.
-    Latencies and queues are left out. None if there is no border.
-    """
-    forward_s = [span.end_s - span.start_s for span in result.spans if span.kind == "F"]
-    wire_s = [move.end_s - move.start_s for move in result.transfers if move.kind == "F"]
-    num_stages = len(result.stages)
-    if num_stages == 1:
-        return None
-    num_activations = len(forward_s) // num_stages * (num_stages - 1)
-    return (sum(wire_s) / num_activations) / (sum(forward_s) / len(forward_s))
-
-
 def summary(scenario: Scenario, result: IterationResult) -> dict[str, object]:
     """Return the content of result.json: what was simulated and its figures."""
     return {
@@ -169,7 +156,8 @@ def summary(scenario: Scenario, result: IterationResult) -> dict[str, object]:
         "utilisation": result.utilisation,
         "bubble_fraction": result.bubble_fraction,
         "communication_cost_bytes": result.communication_cost_bytes,
-        "transfer_compute_ratio": transfer_compute_ratio(result),
+        "transfer_compute_ratio": result.transfer_compute_ratio,
+        "cross_domain_bytes": cross_domain_bytes(scenario.workload, scenario.plan.placement),
         "memory": [asdict(memory) for memory in result.memory],
     }
 
@@ -192,19 +180,20 @@ def output_files(scenario: Scenario, result: IterationResult) -> dict[str, bytes
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
-    """Write each file whole or not at all and return where they are.
+    """Write all files or none and return where they are.
 
     Raises
     ------
     ValueError
         If the folder cannot be made or written.
     """
+    if (folder / "config.json").exists():
+        raise ValueError(f"--out {folder}: must not be the folder of a training run")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            write_atomically(folder / name, content)
+        write_together({folder / name: content for name, content in files.items()})
     except OSError as error:
-        raise ValueError(f"--out {folder}: cannot be written: {error.strerror}") from error
+        raise ValueError(f"{error.filename}: cannot be written: {error.strerror}") from error
     return [folder / name for name in files]
 
 
@@ -213,7 +202,7 @@ def show(scenario: Scenario, result: IterationResult, paths: Sequence[Path]) -> 
     console = plain_console(sys.stdout)
     console.print(_title(scenario), style="bold", soft_wrap=True)
     tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
-    ratio = transfer_compute_ratio(result)
+    ratio = result.transfer_compute_ratio
     headline = Table.grid(padding=(0, 2))
     for name, value in (
         ("iteration time", f"{result.makespan_s:.3f} s"),
@@ -225,7 +214,8 @@ def show(scenario: Scenario, result: IterationResult, paths: Sequence[Path]) -> 
     ):
         headline.add_row(name, value)
     console.print(headline)
-    console.print("* mean wire time of an activation over a border / mean forward time of a stage")
+    if ratio is not None:
+        console.print("* mean wire time of an activation over a border / mean forward of a stage")
     console.print(stage_table(result))
     if result.transfers:
         console.print(link_table(result))

@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agents.checkpoint import load_checkpoint, save_checkpoint
+from agents.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo import Trainer, UpdateReport
 from scenarios.metrics_log import MetricsLog
 from scenarios.run_folder import RunFolder
@@ -27,21 +27,33 @@ LINES_WITHOUT_TERMINAL = 10
 """Where no terminal can show a moving bar, a line is printed for each tenth of the training."""
 
 
-def restore(trainer: Trainer, folder: RunFolder) -> None:
+def restore(trainer: Trainer, folder: RunFolder, fingerprint: str) -> None:
     """Continue a trainer where the last checkpoint of the run left it.
 
-    A run that was stopped before its first checkpoint begins anew.
+    A run that was stopped before its first checkpoint begins anew. ``fingerprint`` is that of the
+    task, see `agents.task.PlacementTask.fingerprint`.
 
     Raises
     ------
     CheckpointError
-        If the checkpoint is damaged or belongs to another run.
+        If the checkpoint is damaged or belongs to another run or task.
     """
-    if folder.checkpoint_pt.exists():
-        trainer.load_state(load_checkpoint(folder.checkpoint_pt))
+    path = folder.checkpoint_pt
+    if not path.exists():
+        return
+    state = load_checkpoint(path)
+    if state.get("task") != fingerprint:
+        raise CheckpointError(
+            f"checkpoint {path}: task must be that of this run ({fingerprint[:12]}), "
+            f"got another one ({str(state.get('task'))[:12]})"
+        )
+    try:
+        trainer.load_state(state)
+    except CheckpointError as error:
+        raise CheckpointError(f"checkpoint {path}: {error}") from error
 
 
-def train(trainer: Trainer, folder: RunFolder, console: Console) -> bool:
+def train(trainer: Trainer, folder: RunFolder, fingerprint: str, console: Console) -> bool:
     """Train until all steps are done or the user presses Ctrl-C.
 
     Whenever this returns, metrics and checkpoint agree and `restore` continues from them.
@@ -49,12 +61,12 @@ def train(trainer: Trainer, folder: RunFolder, console: Console) -> bool:
     Returns
     -------
     bool
-        Whether the training is complete.
+        Whether the training is complete and nobody asked to stop.
     """
     with (
         MetricsLog(csv_path=folder.metrics_csv, tensorboard_dir=folder.tensorboard) as log,
         _Display(trainer, console) as display,
-        _interrupts() as interrupted,
+        _interrupts(console) as interrupted,
     ):
         log.resume_from(trainer.step_count)
         while not (trainer.finished or interrupted.is_set):
@@ -65,8 +77,8 @@ def train(trainer: Trainer, folder: RunFolder, console: Console) -> bool:
             display.show(report)
             due = trainer.update_count % UPDATES_PER_CHECKPOINT == 0
             if due or trainer.finished or interrupted.is_set:
-                save_checkpoint(folder.checkpoint_pt, trainer.state())
-    return trainer.finished
+                save_checkpoint(folder.checkpoint_pt, {**trainer.state(), "task": fingerprint})
+    return trainer.finished and not interrupted.is_set
 
 
 def _row(report: UpdateReport, wall_s: float, steps_per_s: float) -> dict[str, float]:
@@ -97,12 +109,13 @@ class _Interrupted:
 
 
 @contextmanager
-def _interrupts() -> Iterator[_Interrupted]:
+def _interrupts(console: Console) -> Iterator[_Interrupted]:
     """Turn the first Ctrl-C into a wish that the loop respects; a second one interrupts at once."""
     interrupted = _Interrupted()
 
     def note(signal_number: int, frame: FrameType | None) -> None:
         interrupted.is_set = True
+        console.print("Stopping after this update; Ctrl-C again stops at once.", soft_wrap=True)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = signal.signal(signal.SIGINT, note)
@@ -121,11 +134,10 @@ class _Display:
         self._first_step = trainer.step_count
         self._started_s = time.perf_counter()
         self._progress = Progress(
-            TextColumn("training"),
-            BarColumn(),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
-            TextColumn("steps  {task.fields[figures]}  ETA"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[figures]}  ETA"),
+            TimeRemainingColumn(compact=True),
             console=console,
             disable=not console.is_terminal,
         )
@@ -146,7 +158,7 @@ class _Display:
         rate = (report.step_count - self._first_step) / elapsed_s
         figures = (
             f"{rate:,.0f}/s  reward {report.mean_reward:+.3f}  "
-            f"iteration {report.metrics['iteration_time_s']:.2f} s"
+            f"iteration {report.metrics['iteration_time_s']:.1f} s"
         )
         total = self._trainer.total_steps
         completed = min(report.step_count, total)

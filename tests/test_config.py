@@ -9,7 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.config import UsageError, exit_code_of, from_dict, parse, to_dict
+from scenarios.command import UsageError, exit_code_of
+from scenarios.config import from_dict, parse, to_dict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +177,7 @@ def test_a_wrong_command_line_says_what_is_allowed(argv, message):
         ("a.yaml", "steps: \x01", ": not YAML: unacceptable character"),
         ("a.yaml", "- 5", ": must be a mapping of field names to values, got [5]"),
         ("a.yaml", "", ": must be a mapping of field names to values, got None"),
-        ("a.json", '{\n"steps": 5,\n}', ", line 3: not JSON: "),
+        ("a.json", '{\n"steps": 5,\n}', ": not readable as JSON in line 3: "),
     ],
 )
 def test_a_wrong_file_says_which_field_and_what_is_allowed(tmp_path, name, text, message):

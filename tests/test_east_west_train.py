@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from agents.checkpoint import save_checkpoint
+from agents.checkpoint import load_checkpoint, save_checkpoint
 from agents.planners import PLANNERS
+from calibration import write_corrections
+from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.east_west_train import main
 from scenarios.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
@@ -175,9 +177,12 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
         (["--corrections", "absent.json"], r"absent\.json: corrections file cannot be read"),
         (["--steps", "0"], "steps must be a whole number from 1"),
         (["--workers", "0"], "workers must be a whole number from 1"),
-        (["--learning-rate", "0"], r"learning_rate must be positive and finite, got 0\.0"),
+        (["--learning-rate", "0"], r"learning_rate must be positive and at most 1, got 0\.0"),
         (["--num-envs", "1", "--steps-per-rollout", "2"], "must be at least 4, got 1 x 2"),
         (["--seed", "-1"], "seed must be at least 0, got -1"),
+        (["--microbatches", "1000000"], "microbatches must be a whole number from 1 to 100000"),
+        (["--num-layers", "1000000"], "num_layers must be a whole number from 1 to 100000"),
+        (["--model", "llama3_405b"], r"at most the 1920\.0 GB of all domains together, got 6493"),
         (["--step", "5"], "unknown argument '--step'; did you mean '--steps'?"),
         (["--steps", "many"], "argument --steps: must be an integer, got 'many'"),
         (["--config", "absent.yaml"], r"absent\.yaml: cannot be read"),
@@ -226,6 +231,37 @@ def test_a_flag_that_contradicts_the_resumed_run_is_refused(finished, tmp_path, 
     assert "with --resume, seed must be 0 as in" in capsys.readouterr().err
 
 
+def test_a_run_on_files_of_ones_own_can_be_repeated_from_its_folder_alone(tmp_path):
+    """The network and the corrections are gone when the run is repeated, and when it is resumed."""
+    network, factors = tmp_path / "mine.yaml", tmp_path / "factors.json"
+    network.write_text(EAST_CENTRAL_WEST.read_text().replace("5Gbps", "4Gbps"))
+    write_corrections(Corrections(compute_time_factor=2.0), factors)
+    flags = ["--network", str(network), "--corrections", str(factors)]
+    run, again = tmp_path / "run", tmp_path / "again"
+    assert main([*QUICK, *flags, "--out", str(run)]) == 0
+    network.unlink()
+    factors.unlink()
+
+    assert main(["--config", str(run / "config.json"), "--workers", "1", "--out", str(again)]) == 0
+    (run / "report.html").unlink()
+    assert main(["--resume", "--out", str(run)]) == 0
+
+    assert_same_results(run, again)
+    times_s = pd.read_csv(run / "evaluation.csv").groupby("planner")["iteration_time_s"].mean()
+    assert times_s["single_domain"] == pytest.approx(2 * 121.376, rel=1e-3)
+
+
+def test_runs_without_a_name_are_numbered_on_and_the_newest_is_resumed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "east_west-007").mkdir(parents=True)
+
+    assert main(QUICK) == 0
+    assert (tmp_path / "runs" / "east_west-008" / "report.html").exists()
+    (tmp_path / "runs" / "east_west-008" / "report.html").unlink()
+    assert main(["--resume"]) == 0
+    assert (tmp_path / "runs" / "east_west-008" / "report.html").exists()
+
+
 def test_there_must_be_a_run_to_resume(tmp_path, capsys, monkeypatch):
     assert main(["--resume", "--out", str(tmp_path / "absent")]) == 2
     assert "does not exist, so there is no run to resume" in capsys.readouterr().err
@@ -235,16 +271,27 @@ def test_there_must_be_a_run_to_resume(tmp_path, capsys, monkeypatch):
     assert "--resume must find a run in runs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["corrupt", "foreign", "other task", "other run"])
+@pytest.mark.parametrize(
+    "kind", ["corrupt", "foreign", "no task", "other run", "other network", "damaged", "not finite"]
+)
 def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys):
     copy = copy_of_run(finished, tmp_path / "copy")
     checkpoint = copy / "checkpoint.pt"
+    state = load_checkpoint(checkpoint)
     if kind == "corrupt":
         checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
     elif kind == "foreign":
         checkpoint.write_bytes(b"PK not a checkpoint")
-    elif kind == "other task":
+    elif kind == "no task":
         save_checkpoint(checkpoint, {"policy": {}})
+    elif kind == "other network":
+        network = (copy / "network.yaml").read_text()
+        (copy / "network.yaml").write_text(network.replace("5Gbps", "6Gbps"))
+    elif kind == "damaged":
+        save_checkpoint(checkpoint, {**state, "environment": {"seats": []}})
+    elif kind == "not finite":
+        observations = state["observations"]
+        save_checkpoint(checkpoint, {**state, "observations": observations * float("nan")})
     else:
         record = json.loads((copy / "config.json").read_text())
         record["config"]["seed"] = 5
@@ -255,5 +302,5 @@ def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys
 
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
-    assert re.search("checkpoint|trainer state", shown)
+    assert f"checkpoint {checkpoint}: " in shown
     assert checkpoint.read_bytes() == before

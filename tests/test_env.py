@@ -299,8 +299,8 @@ def test_nothing_is_drawn_unless_asked_for():
             "bandwidth_fluctuation must be left out where topology is given, got 0.0",
         ),
         (
-            {"workload": JOB, "task_profile": "llama_70b"},
-            "task_profile must be left out where workload is given, got 'llama_70b'",
+            {"workload": JOB, "task_profile": "llama2_7b"},
+            "task_profile must be left out where workload is given, got 'llama2_7b'",
         ),
         (
             {"workload": JOB, "num_layers": 4},

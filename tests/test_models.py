@@ -140,9 +140,7 @@ def test_an_unknown_model_is_refused_with_those_there_are():
 )
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, 10**9 + 1])
 def test_counts_must_be_whole_and_positive(field, value):
-    with pytest.raises(
-        ValueError, match=f"{field} must be a whole number from 1 to 1000000000, got"
-    ):
+    with pytest.raises(ValueError, match=f"{field} must be a whole number from 1 to 10+, got"):
         build_workload("llama2_7b", **{field: value})
 
 

@@ -33,7 +33,7 @@ def test_a_folder_with_files_is_refused_and_left_as_it_was(tmp_path):
     """The message offers both ways out."""
     (tmp_path / "metrics.csv").write_text("precious")
 
-    with pytest.raises(ValueError, match=r"already holds files; .* --resume or .* --name"):
+    with pytest.raises(ValueError, match=r"already holds files; .* --resume or .* --out"):
         RunFolder.create(tmp_path)
     assert (tmp_path / "metrics.csv").read_text() == "precious"
 
@@ -100,7 +100,7 @@ def test_equal_runs_record_equal_bytes_wherever_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"config": {"steps": 5', r"config\.json, line 1: not JSON"),
+        ('{"config": {"steps": 5', r"config\.json: not readable as JSON in line 1"),
         ("[]", r"config\.json: must hold a mapping named config"),
         ('{"config": 5}', r"config\.json: must hold a mapping named config"),
     ],

@@ -207,7 +207,7 @@ def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, capsys):
     assert main([*QUICK, "--out", str(tmp_path / "file")]) == 2
 
     shown = capsys.readouterr()
-    assert shown.err == f"error: --out {tmp_path / 'file'}: cannot be written: File exists\n"
+    assert shown.err == f"error: {tmp_path / 'file'}: cannot be written: File exists\n"
     assert shown.out == ""
 
 
