@@ -8,16 +8,22 @@ written ``0,1,2`` and None is written ``none``. Help comes from ``field(metadata
 
 import argparse
 import dataclasses
-import difflib
 import functools
-import reprlib
-import types
-import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from scenarios.command import UsageError
+from scenarios.fields import (
+    SWITCH,
+    Kind,
+    checked_fields,
+    from_text,
+    kinds_of,
+    nearest,
+    short,
+    to_plain,
+)
 from scenarios.files import read_json, read_yaml
 
 if TYPE_CHECKING:
@@ -25,41 +31,6 @@ if TYPE_CHECKING:
 
 DefaultT = TypeVar("DefaultT")
 ConfigT = TypeVar("ConfigT", bound="DataclassInstance")
-
-_ALLOWED = {
-    str: "text",
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    Path: "a path",
-}
-_FROM_TEXT: dict[type, Callable[[str], object]] = {
-    str: str,
-    int: int,
-    float: float,
-    bool: {"true": True, "false": False}.__getitem__,
-    Path: str,
-}
-_short = reprlib.Repr()  # one line, however much a file holds
-_short.maxstring = 80
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
-    """What a field may hold: one scalar, or a tuple of them, or (optionally) None."""
-
-    scalar: type
-    is_tuple: bool
-    is_optional: bool
-
-    @property
-    def allowed(self) -> str:
-        """What an error message says is allowed."""
-        prefix = "a list, each element " if self.is_tuple else ""
-        return prefix + _ALLOWED[self.scalar] + (", or none" if self.is_optional else "")
-
-
-_SWITCH = _Kind(scalar=bool, is_tuple=False, is_optional=False)
 
 
 def option(default: DefaultT, help_text: str, *, is_file: bool = False) -> DefaultT:
@@ -114,7 +85,7 @@ def parse_given(
     epilog: str = "",
 ) -> tuple[ConfigT, frozenset[str]]:
     """Do what `parse` does, and also return the names of the fields that the user gave."""
-    kinds = _kinds(config_class)
+    kinds = kinds_of(config_class)
     parser = _Parser(
         prog=prog,
         description=description,
@@ -129,12 +100,12 @@ def parse_given(
     explicit, unknown = parser.parse_known_args(argv)
     if unknown:
         flags = [_flag(name) for name in kinds]
-        raise UsageError(f"unknown argument {unknown[0]!r}; {_nearest(unknown[0], flags)}")
+        raise UsageError(f"unknown argument {unknown[0]!r}; {nearest(unknown[0], flags)}")
     values = vars(explicit)
     path: Path | None = values.pop("config")
     if path is not None:
         given = _beside(path, config_class, _read_mapping(path))
-        values = _checked_fields(kinds, given, source=str(path)) | values
+        values = checked_fields(kinds, given, source=str(path)) | values
     return _construct(config_class, values, source=prog), frozenset(values)
 
 
@@ -148,13 +119,15 @@ def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, sour
     UsageError
         If a key is unknown, a value has the wrong type or a required field is missing.
     """
-    checked = _checked_fields(_kinds(config_class), values, source=source)
+    checked = checked_fields(kinds_of(config_class), values, source=source)
     return _construct(config_class, checked, source=source)
 
 
 def to_dict(config: "DataclassInstance") -> dict[str, object]:
     """Return the fields as plain values for JSON or YAML: paths as text, tuples as lists."""
-    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    return {
+        field.name: to_plain(getattr(config, field.name)) for field in dataclasses.fields(config)
+    }
 
 
 class _Parser(argparse.ArgumentParser):
@@ -165,31 +138,12 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def _kinds(config_class: type["DataclassInstance"]) -> dict[str, _Kind]:
-    hints = typing.get_type_hints(config_class)
-    return {field.name: _kind(hints[field.name]) for field in dataclasses.fields(config_class)}
-
-
-def _kind(hint: object) -> _Kind:
-    members = [hint]
-    if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        members = list(typing.get_args(hint))
-    others = [member for member in members if member is not types.NoneType]
-    scalar, is_tuple = others[0], False
-    if typing.get_origin(scalar) is tuple:
-        element, *rest = typing.get_args(scalar)
-        scalar, is_tuple = (element if rest == [Ellipsis] else None), True
-    if len(others) != 1 or not isinstance(scalar, type) or scalar not in _ALLOWED:
-        raise TypeError(f"a configuration field cannot be of type {hint}")
-    return _Kind(scalar=scalar, is_tuple=is_tuple, is_optional=len(others) < len(members))
-
-
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
 def _add_flag(
-    parser: argparse.ArgumentParser, field: "dataclasses.Field[object]", kind: _Kind
+    parser: argparse.ArgumentParser, field: "dataclasses.Field[object]", kind: Kind
 ) -> None:
     """Add one flag without a default, so that only explicit flags are in the namespace."""
     explanation = f"{field.metadata.get('help', '')} ({_default_text(field)})".strip()
@@ -200,11 +154,11 @@ def _add_flag(
         default=argparse.SUPPRESS,
         help=explanation.replace("%", "%%"),
     )
-    if kind == _SWITCH:
+    if kind == SWITCH:
         add(action=argparse.BooleanOptionalAction)
     else:
         metavar = kind.scalar.__name__.upper() + (",..." if kind.is_tuple else "")
-        add(type=lambda text: _from_text(text, kind), metavar=metavar)
+        add(type=lambda text: from_text(text, kind), metavar=metavar)
 
 
 def _default_text(field: "dataclasses.Field[object]") -> str:
@@ -218,63 +172,6 @@ def _default_text(field: "dataclasses.Field[object]") -> str:
         str(element).lower() if element is None or isinstance(element, bool) else str(element)
         for element in elements
     )
-
-
-def _from_text(text: str, kind: _Kind) -> object:
-    if kind.is_optional and text == "none":
-        return None
-    read = _FROM_TEXT[kind.scalar]
-    try:
-        if kind.is_tuple:
-            return _from_plain([read(element) for element in text.split(",") if text], kind)
-        return _from_plain(read(text), kind)
-    except (ValueError, KeyError) as error:
-        message = f"must be {kind.allowed}, got {_short.repr(text)}"
-        raise argparse.ArgumentTypeError(message) from error
-
-
-def _refuse(value: object) -> NoReturn:
-    raise ValueError(f"not allowed: {_short.repr(value)}")
-
-
-def _checked_fields(
-    kinds: Mapping[str, _Kind], values: Mapping[str, object], *, source: str
-) -> dict[str, object]:
-    checked = {}
-    for name, value in values.items():
-        if name not in kinds:
-            nearest = _nearest(str(name), list(kinds))
-            raise UsageError(f"{source}: unknown field {_short.repr(name)}; {nearest}")
-        try:
-            checked[name] = _from_plain(value, kinds[name])
-        except (ValueError, OverflowError) as error:
-            raise UsageError(
-                f"{source}: {name} must be {kinds[name].allowed}, got {_short.repr(value)}"
-            ) from error
-    return checked
-
-
-def _from_plain(value: object, kind: _Kind) -> object:
-    if value is None and kind.is_optional:
-        return None
-    if kind.is_tuple:
-        elements = value if isinstance(value, list | tuple) else _refuse(value)
-        return tuple(_scalar_from_plain(element, kind.scalar) for element in elements)
-    return _scalar_from_plain(value, kind.scalar)
-
-
-def _scalar_from_plain(value: object, scalar: type) -> object:
-    if scalar is Path and isinstance(value, str) and value:
-        return Path(value)
-    if scalar is float and type(value) is int:
-        return float(value)
-    return value if type(value) is scalar else _refuse(value)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, tuple):
-        return [_plain(element) for element in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 def _construct(
@@ -300,11 +197,6 @@ def _beside(
     return values
 
 
-def _nearest(name: str, names: Sequence[str]) -> str:
-    matches = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {matches[0]!r}?" if matches else f"allowed are {', '.join(names)}"
-
-
 def _read_mapping(path: Path) -> dict[str, object]:
     """Read field names and values; of a run's config.json, take its ``config`` section."""
     try:
@@ -314,6 +206,6 @@ def _read_mapping(path: Path) -> dict[str, object]:
     if isinstance(loaded, dict) and {"config", "versions"} <= loaded.keys():
         loaded = loaded["config"]
     if not isinstance(loaded, dict):
-        shown = _short.repr(loaded)
+        shown = short.repr(loaded)
         raise UsageError(f"{path}: must be a mapping of field names to values, got {shown}")
     return loaded

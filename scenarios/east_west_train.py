@@ -10,7 +10,8 @@ from rich.console import Console
 
 from agents.batched_env import BatchedPlacementEnv
 from agents.env import make_task
-from agents.ppo import PPOConfig, Trainer, use_torch_threads
+from agents.ppo import Trainer, use_torch_threads
+from agents.ppo_config import PPOConfig
 from agents.task import PlacementTask
 from calibration import read_corrections
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "scenarios": set(SOURCES),
 }
 ONLY_IN = {"simpy": "des", "torch": "agents"}
-MAX_LINES = 450
+MAX_LINES = 300
 MODULES = [
     pytest.param(package, path, id=str(path.relative_to(ROOT)))
     for package, folder in SOURCES.items()

@@ -12,7 +12,8 @@ from agents.checkpoint import CheckpointError, network_payload, save_checkpoint
 from agents.networks import ActorCritic, Architecture
 from agents.planners import PlanningProblem
 from agents.policy_planner import PolicyPlanner
-from agents.ppo import PPOConfig, Trainer
+from agents.ppo import Trainer
+from agents.ppo_config import PPOConfig
 from agents.task import PlacementTask
 from agents.worlds import DrawnWorld
 from des import Dynamics, Topology

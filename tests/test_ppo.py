@@ -11,7 +11,8 @@ import torch
 
 from agents.batch_step import BatchStep
 from agents.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from agents.ppo import PPOConfig, Trainer, clipped_policy_loss
+from agents.ppo import Trainer, clipped_policy_loss
+from agents.ppo_config import PPOConfig
 
 
 class Bandit:
