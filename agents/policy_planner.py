@@ -11,7 +11,7 @@ from des import Placement
 
 
 class PolicyPlanner:
-    """Decides greedily, as in the first epoch of an episode, where the last placement is even."""
+    """Decides greedily; before the first decision the last placement is even, as in an episode."""
 
     def __init__(self, policy: TrainedPolicy, task: PlacementTask) -> None:
         self._policy = policy
@@ -36,5 +36,6 @@ class PolicyPlanner:
 
     def __call__(self, problem: PlanningProblem, rng: np.random.Generator) -> Placement:
         """Place the layers for the links as they are now."""
-        observation = self._task.observe(problem.topology, self._task.uniform_placement)
+        last_placement = problem.last_placement or self._task.uniform_placement
+        observation = self._task.observe(problem.topology, last_placement)
         return self._task.codec.decode(self._policy.decide(observation).tolist())

@@ -42,6 +42,7 @@ class Config:
     corrections: Path | None = option(
         None, "calibrated factors for the simulator, a JSON file", is_file=True
     )
+    epochs_per_episode: int = option(8, "decisions from one even split to the next")
     seed: int = option(0, "of everything random in training")
     steps: int = option(60_000, "decisions to train on")
     num_envs: int = option(32, "environments stepped together")
@@ -58,6 +59,7 @@ class Config:
     def __post_init__(self) -> None:
         for name in (
             "microbatches",
+            "epochs_per_episode",
             "num_envs",
             "steps_per_rollout",
             "evaluation_draws",
@@ -162,6 +164,7 @@ def make_scenario_task(config: Config) -> PlacementTask:
         workload=workload,
         schedule=config.schedule,
         actions=config.actions,
+        epochs_per_episode=config.epochs_per_episode,
         corrections=NO_CORRECTIONS if corrections is None else read_corrections(corrections),
     )
 

@@ -76,15 +76,16 @@ def held_out_draws(task: PlacementTask, *, num_draws: int, seed: int) -> list[He
 def judge(
     task: PlacementTask, name: str, planner: Planner, draws: Sequence[HeldOutDraw]
 ) -> Iterator[Judgement]:
-    """Let a planner decide on every draw.
+    """Let a planner decide on every draw, as on the epochs of a training run, one after another.
 
-    The decision time is the wall time from the links to the placement, on one core, after one
+    So each decision finds the layers where the last one has put them. The decision time is the wall time from the links to the placement, on one core, after one
     decision to warm up.
     """
     planner(planning_problem(task, draws[0].topology), draws[0].planner_rng())
+    placement = task.uniform_placement
     for draw in draws:
         rng = draw.planner_rng()
-        problem = planning_problem(task, draw.topology)
+        problem = planning_problem(task, draw.topology, last_placement=placement)
         started_s = time.perf_counter()
         placement = planner(problem, rng)
         decision_time_s = time.perf_counter() - started_s
@@ -104,7 +105,9 @@ def evaluation_frame(judgements: list[Judgement]) -> pd.DataFrame:
     return pd.DataFrame([judgement.row() for judgement in judgements])
 
 
-def planning_problem(task: PlacementTask, topology: Topology) -> PlanningProblem:
+def planning_problem(
+    task: PlacementTask, topology: Topology, last_placement: Placement | None = None
+) -> PlanningProblem:
     """Put the task's job on links as they are before a planner."""
     return PlanningProblem(
         topology=topology,
@@ -112,4 +115,5 @@ def planning_problem(task: PlacementTask, topology: Topology) -> PlanningProblem
         schedule=task.schedule,
         simulator=task.simulator,
         corrections=task.corrections,
+        last_placement=last_placement,
     )

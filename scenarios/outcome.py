@@ -110,7 +110,8 @@ def evaluate(evaluation: Evaluation, folder: RunFolder, console: Console) -> Out
         with console.status(f"evaluating {name} on {len(draws)} draws"):
             judgements += judge(task, name, planner, draws)
     frame = evaluation_frame(judgements)
-    problem = planning_problem(task, draws[0].base_world)
+    last = next(one for one in reversed(judgements) if one.planner == POLICY).placement
+    problem = planning_problem(task, draws[0].base_world, last_placement=last)
     placement = policy(problem, np.random.default_rng(0))
     left_out = () if why_not is None else (f"exact was left out: {why_not}.",)
     return Outcome(

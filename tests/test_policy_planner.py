@@ -16,7 +16,7 @@ from agents.ppo import Trainer
 from agents.ppo_config import PPOConfig
 from agents.task import PlacementTask
 from agents.worlds import DrawnWorld
-from des import Dynamics, Topology
+from des import Dynamics, Placement, Topology
 
 
 def task(num_domains: int = 3, num_layers: int = 6, actions: str = "order_split") -> PlacementTask:
@@ -39,8 +39,12 @@ def network(given: PlacementTask) -> ActorCritic:
         ordinal_starts=given.codec.ordinal_starts,
     )
     result = ActorCritic(sizes, generator)
+    num_domains, num_layers = given.world.num_domains, given.workload.num_layers
+    turns = [
+        Placement(domain_of_layer=(turn % num_domains,) * num_layers) for turn in range(len(WORLDS))
+    ]
     seen = torch.tensor(
-        np.array([given.observe(links, given.uniform_placement) for links in WORLDS])
+        np.array([given.observe(*pair) for pair in zip(WORLDS, turns, strict=True)])
     )
     result.normaliser.update(seen)
     with torch.no_grad():
@@ -60,14 +64,16 @@ def saved(given: PlacementTask, folder: Path) -> Path:
 
 @pytest.mark.parametrize("actions", ["order_split", "per_layer"])
 def test_decisions_are_the_greedy_actions_of_the_network(actions, tmp_path: Path):
-    """It sees the links and its own last placement, at first the uniform one."""
+    """It sees the links and the last placement; where there is none, the uniform one."""
     given = task(actions=actions)
     planner = PolicyPlanner.from_checkpoint(saved(given, tmp_path), given)
     original, last = network(given), given.uniform_placement
 
     decided = set()
-    for topology in WORLDS:
-        problem = PlanningProblem(topology=topology, workload=given.workload)
+    for number, topology in enumerate(WORLDS):
+        problem = PlanningProblem(
+            topology=topology, workload=given.workload, last_placement=last if number else None
+        )
         observation = torch.from_numpy(given.observe(topology, last))
         (action,) = original.greedy(observation.unsqueeze(0)).tolist()
         last = given.codec.decode(action)

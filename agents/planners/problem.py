@@ -21,13 +21,17 @@ from des import (
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningProblem:
-    """One decision: the links as they are now, the job, the schedule, and who judges plans."""
+    """One decision: the links as they are now, the job, the schedule, and who judges plans.
+
+    ``last_placement`` is where the layers are now; None before the first decision.
+    """
 
     topology: Topology
     workload: Workload
     schedule: str = DEFAULT_SCHEDULE
     simulator: Simulator = simulate
     corrections: Corrections = NO_CORRECTIONS
+    last_placement: Placement | None = None
 
     def plan(self, placement: Placement) -> Plan:
         """Complete a placement to a plan."""
