@@ -78,8 +78,8 @@ def judge(
 ) -> Iterator[Judgement]:
     """Let a planner decide on every draw, as on the epochs of a training run, one after another.
 
-    So each decision finds the layers where the last one has put them. The decision time is the wall time from the links to the placement, on one core, after one
-    decision to warm up.
+    So each decision finds the layers where the last one has put them. The decision time is the
+    wall time from the links to the placement, on one core, after one decision to warm up.
     """
     planner(planning_problem(task, draws[0].topology), draws[0].planner_rng())
     placement = task.uniform_placement
