@@ -105,7 +105,7 @@ class _Message(simpy.Event):
 
     arrival_s: float
 
-    def __init__(self, clock: "_Clock") -> None:
+    def __init__(self, clock: _Clock) -> None:
         super().__init__(clock)
         self._clock = clock
 

@@ -234,19 +234,15 @@ def _lowest_latency_path(
     if source not in graph or target not in graph:
         return None
     to_target = nx.single_source_dijkstra_path_length(graph.reverse(copy=False), target)
+    if source not in to_target:
+        return None
     path = [source]
     while path[-1] != target:
         here = path[-1]
         onward = (
-            [
-                there
-                for there, edge in graph[here].items()
-                if there in to_target and to_target[here] == edge["weight"] + to_target[there]
-            ]
-            if here in to_target
-            else []
+            there
+            for there, edge in graph[here].items()
+            if there in to_target and to_target[here] == edge["weight"] + to_target[there]
         )
-        if not onward:
-            return None
         path.append(min(onward))
     return tuple(path)
