@@ -11,7 +11,7 @@ import simpy
 from des import Link, Plan, Topology, Workload
 from des.corrections import NO_CORRECTIONS
 from des.costs import stage_times_s
-from des.schedules import StageOrder, stage_orders
+from des.schedules import Order, stage_orders
 
 Process = Generator[simpy.Event, object, None]
 
@@ -25,7 +25,7 @@ def plain_makespan_s(topology: Topology, workload: Workload, plan: Plan) -> floa
     devices = [simpy.Resource(env) for _ in topology.domains]
     wires = [simpy.Resource(env) for _ in topology.links]
     inboxes = [
-        {kind: [simpy.Store(env) for _ in range(workload.num_microbatches)] for kind in "FB"}
+        {kind: [simpy.Store(env) for _ in range(workload.num_microbatches)] for kind in "FD"}
         for _ in stages
     ]
 
@@ -38,19 +38,20 @@ def plain_makespan_s(topology: Topology, workload: Workload, plan: Plan) -> floa
             yield env.timeout(link.latency_s)
         yield inbox.put("message")
 
-    def work(index: int, order: StageOrder) -> Process:
+    def work(index: int, order: Order) -> Process:
         here = stages[index].domain
-        for kind, microbatch in order:
-            neighbour = index - 1 if kind == "F" else index + 1
-            if 0 <= neighbour < len(stages):
-                yield inboxes[index][kind][microbatch].get()
+        for kind, microbatch, _ in order:
+            message = "F" if kind == "F" else "D"
+            receiver = index + 1 if kind == "F" else index - 1
+            sender = index - 1 if kind == "F" else index + 1
+            if kind != "W" and 0 <= sender < len(stages):
+                yield inboxes[index][message][microbatch].get()
             with devices[here].request() as turn:
                 yield turn
-                yield env.timeout(times_s[index]["FB".index(kind)])
-            receiver = index + 1 if kind == "F" else index - 1
-            if 0 <= receiver < len(stages):
+                yield env.timeout(times_s[index][kind])
+            if kind != "W" and 0 <= receiver < len(stages):
                 route = topology.route(here, stages[receiver].domain)
-                env.process(transmit(route, inboxes[receiver][kind][microbatch]))
+                env.process(transmit(route, inboxes[receiver][message][microbatch]))
 
     done = env.all_of([env.process(work(index, order)) for index, order in enumerate(orders)])
     env.run(until=done)

@@ -2,7 +2,7 @@
 
 from des.corrections import NO_CORRECTIONS, Corrections
 from des.dynamics import STEADY, Dynamics, Movement
-from des.engine import DeadlockError, simulate, simulate_orders
+from des.engine import simulate, simulate_orders
 from des.memory import (
     DomainMemory,
     InfeasiblePlacementError,
@@ -13,7 +13,7 @@ from des.memory import (
 from des.models import ALIASES, ARCHITECTURES, build_workload
 from des.placement import Placement, Plan, Stage, cross_domain_bytes
 from des.result import IterationResult, LinkUse, Span, StageUse, Transfer
-from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, Operation
+from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
 from des.topology import Domain, Link, Topology, UnreachableError
 from des.topology_files import read_topology
 from des.workload import Layer, Workload

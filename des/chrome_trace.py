@@ -18,10 +18,11 @@ from typing import Any
 
 from des.atomic_write import write_atomically
 from des.result import IterationResult, Span, Transfer
+from des.schedules import MESSAGE_OF
 
 Event = dict[str, Any]
 
-_CATEGORY = {"F": "forward", "B": "backward"}
+_CATEGORY = {"F": "forward", "B": "backward", "D": "input gradient", "W": "weight gradient"}
 _MESSAGE = {"F": "activation", "B": "gradient"}
 _RECEIVER_STEP = {"F": 1, "B": -1}
 
@@ -146,7 +147,11 @@ def _wire_event(move: Transfer, tracks: _Tracks) -> Event:
 
 def _flow_events(result: IterationResult, tracks: _Tracks) -> Iterator[Event]:
     """Follow each message; a step binds to the slice around it, so it stands in its middle."""
-    passes = {(span.stage, span.kind, span.microbatch): span for span in result.spans}
+    passes = {
+        (span.stage, MESSAGE_OF[span.kind], span.microbatch): span
+        for span in result.spans
+        if span.kind in MESSAGE_OF
+    }
     hops = sorted(result.transfers, key=lambda move: (_message(move), move.start_s))
     numbers = count()
     for (stage, kind, microbatch), route in groupby(hops, key=_message):

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from des.corrections import Corrections
 from des.dynamics import Movement
 from des.placement import Stage
+from des.schedules import Pass
 from des.topology import Domain, Link, Topology
 from des.workload import Workload
 
@@ -17,14 +19,18 @@ def compute_rate_flops_per_s(domain: Domain, corrections: Corrections) -> float:
 
 def stage_times_s(
     topology: Topology, workload: Workload, stages: Sequence[Stage], corrections: Corrections
-) -> list[tuple[float, float]]:
-    """Forward and backward time of each stage for one microbatch. [s]"""
-    times = []
+) -> list[dict[Pass, float]]:
+    """Time of each pass of each stage for one microbatch. [s]"""
+    flops: dict[Pass, tuple[float, ...]] = {
+        "F": workload.forward_flops,
+        "B": workload.backward_flops,
+        "D": workload.input_gradient_flops,
+        "W": workload.weight_gradient_flops,
+    }
+    times: list[dict[Pass, float]] = []
     for stage in stages:
         rate = compute_rate_flops_per_s(topology.domains[stage.domain], corrections)
-        forward_s = sum(workload.forward_flops[stage.layers]) / rate
-        backward_s = sum(workload.backward_flops[stage.layers]) / rate
-        times.append((forward_s, backward_s))
+        times.append({kind: sum(each[stage.layers]) / rate for kind, each in flops.items()})
     return times
 
 
@@ -52,9 +58,8 @@ def quickest_message_s(
 
 def corrected(link: Link, corrections: Corrections) -> Link:
     """Return the link with calibrated figures."""
-    return Link(
-        source=link.source,
-        target=link.target,
+    return replace(
+        link,
         bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * corrections.wan_bandwidth_factor,
         latency_s=link.latency_s * corrections.wan_latency_factor,
     )

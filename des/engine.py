@@ -1,30 +1,34 @@
 """Discrete-event simulation of one training iteration over domains and WAN links.
 
-Every stage is a SimPy process that works through its operations in order. What it computes ends
-at ``max(own last end, arrival of the input, device free) + duration``; the event queue decides who
-comes first where stages share a device or a link.
+Every worker is a SimPy process that does its operations in order. What it computes ends at
+``max(own last end, arrival of the input, device free) + duration``; the event queue decides who
+comes first where workers share a device or a link.
 """
 
 import math
 from collections.abc import Generator, Sequence
-from heapq import heappush
 
 import simpy
-from simpy.events import NORMAL
 
+from des.clock import Clock, Message
 from des.corrections import NO_CORRECTIONS, Corrections
-from des.costs import Weather, stage_times_s
+from des.costs import stage_times_s
 from des.memory import memory_of_orders
+from des.network import Network, Parcel
 from des.placement import Plan, Stage
-from des.result import IterationResult, LinkUse, Span, StageUse, Transfer
-from des.schedules import Operation, StageOrder, check_orders, stage_orders
+from des.result import IterationResult, Span, StageUse
+from des.schedules import (
+    MESSAGE_OF,
+    DeadlockError,
+    Operation,
+    Order,
+    Orders,
+    Pass,
+    check_orders,
+    stage_orders,
+)
 from des.topology import Topology
-from des.wire import Wire
 from des.workload import Workload
-
-
-class DeadlockError(RuntimeError):
-    """The stages wait for each other for ever."""
 
 
 def simulate(
@@ -54,7 +58,7 @@ def simulate_orders(
     topology: Topology,
     workload: Workload,
     plan: Plan,
-    orders: Sequence[StageOrder],
+    orders: Sequence[Order],
     corrections: Corrections = NO_CORRECTIONS,
 ) -> IterationResult:
     """Simulate one iteration with orders of one's own instead of the plan's schedule.
@@ -62,20 +66,20 @@ def simulate_orders(
     Raises
     ------
     ValueError
-        As `simulate`, or if a stage's order is not each pass of each microbatch once, the forward
-        before the backward.
+        As `simulate`, or if the orders do not do each pass of each microbatch once and in turn.
     DeadlockError
-        If the orders make the stages wait for each other; the message names the operations.
+        If the orders make the workers wait for each other; the message names the operations.
     """
-    check_orders(orders, len(plan.placement.stages), workload.num_microbatches)
-    return _run(topology, workload, plan, orders, corrections)
+    device_of_stage = [stage.domain for stage in plan.placement.stages]
+    check_orders(orders, device_of_stage, workload.num_microbatches)
+    return _run(topology, workload, plan, tuple(orders), corrections)
 
 
 def _run(
     topology: Topology,
     workload: Workload,
     plan: Plan,
-    orders: Sequence[StageOrder],
+    orders: Orders,
     corrections: Corrections,
 ) -> IterationResult:
     plan.placement.check_against(topology, workload)
@@ -84,39 +88,8 @@ def _run(
     return pipeline.result(topology, workload, plan)
 
 
-class _Clock(simpy.Environment):
-    """Lets events happen at a time, where SimPy adds a delay to the present and rounds.
-
-    So ``now`` is exactly the time that was computed, and what was computed to happen at the same
-    time, or in an order, does.
-    """
-
-    def at(self, time_s: float, event: simpy.Event | None = None) -> simpy.Event:
-        """Schedule an event, by default a new one, for a time that is not yet past."""
-        event = simpy.Event(self) if event is None else event
-        assert time_s >= self._now, f"{time_s!r} is past, it is {self._now!r}"
-        event._ok, event._value = True, None
-        heappush(self._queue, (time_s, NORMAL, next(self._eid), event))
-        return event
-
-
-class _Message(simpy.Event):
-    """An activation or gradient on its way to a stage; the event is its arrival."""
-
-    arrival_s: float
-
-    def __init__(self, clock: _Clock) -> None:
-        super().__init__(clock)
-        self._clock = clock
-
-    def arrive_at(self, time_s: float) -> None:
-        """Let the event happen at a time; called once."""
-        self.arrival_s = time_s
-        self._clock.at(time_s, self)
-
-
 class _Device:
-    """All GPUs of one domain, taken as one: a stage that comes later waits."""
+    """All GPUs of one domain, taken as one: a worker that comes later waits."""
 
     __slots__ = ("free_at_s",)
 
@@ -125,29 +98,17 @@ class _Device:
 
 
 class _StageRun:
-    """What one stage works on: its order, durations, expected inputs and where outputs go."""
+    """One stage at work: its device and durations, expected inputs and where outputs go."""
 
-    __slots__ = (
-        "busy_s",
-        "device",
-        "duration_s",
-        "inputs",
-        "order",
-        "routes",
-        "stage",
-        "waits_for",
-    )
+    __slots__ = ("busy_s", "device", "duration_s", "inputs", "receiver", "routes", "stage")
 
-    def __init__(
-        self, stage: Stage, order: StageOrder, times_s: tuple[float, float], device: _Device
-    ) -> None:
+    def __init__(self, stage: Stage, duration_s: dict[Pass, float], device: _Device) -> None:
         self.stage = stage
-        self.order = order
-        self.duration_s = {"F": times_s[0], "B": times_s[1]}
+        self.duration_s = duration_s
         self.device = device
-        self.inputs: dict[str, list[_Message]] = {"F": [], "B": []}
-        self.routes: dict[str, tuple[int, ...]] = {"F": (), "B": ()}
-        self.waits_for: Operation | None = None
+        self.inputs: dict[Pass, list[Message]] = {"F": [], "B": [], "D": [], "W": []}
+        self.receiver: dict[Pass, _StageRun] = {}
+        self.routes: dict[Pass, tuple[int, ...]] = {}
         self.busy_s = 0.0
 
 
@@ -159,25 +120,21 @@ class _Pipeline:
         topology: Topology,
         workload: Workload,
         plan: Plan,
-        orders: Sequence[StageOrder],
+        orders: Orders,
         corrections: Corrections,
     ) -> None:
-        self._env = _Clock()
+        self._clock = Clock()
+        self._network = Network(self._clock, topology, corrections)
         self._message_bytes = workload.message_bytes
-        self._orders = tuple(orders)
+        self._orders = orders
+        self._waits_for: list[Operation | None] = [None] * len(orders)
         self._spans: list[Span] = []
-        self._transfers: list[Transfer] = []
-        moving = topology.movement
-        weather = None if moving is None else Weather(moving, len(topology.links))
-        self._wires = [
-            Wire(index, link, corrections, weather) for index, link in enumerate(topology.links)
-        ]
         devices = [_Device() for _ in topology.domains]
         stages = plan.placement.stages
         times_s = stage_times_s(topology, workload, stages, corrections)
         self._stages = [
-            _StageRun(stage, order, times, devices[stage.domain])
-            for stage, order, times in zip(stages, orders, times_s, strict=True)
+            _StageRun(stage, times, devices[stage.domain])
+            for stage, times in zip(stages, times_s, strict=True)
         ]
         self._connect(topology, workload.num_microbatches)
 
@@ -185,77 +142,64 @@ class _Pipeline:
         """Prepare the messages and routes between neighbouring stages."""
         for upper, lower in zip(self._stages, self._stages[1:], strict=False):
             here, there = upper.stage.domain, lower.stage.domain
+            upper.receiver["F"] = lower
             upper.routes["F"] = topology.route(here, there)
-            lower.routes["B"] = topology.route(there, here)
-            lower.inputs["F"] = [_Message(self._env) for _ in range(num_microbatches)]
-            upper.inputs["B"] = [_Message(self._env) for _ in range(num_microbatches)]
+            lower.receiver["B"] = lower.receiver["D"] = upper
+            lower.routes["B"] = lower.routes["D"] = topology.route(there, here)
+            lower.inputs["F"] = [Message(self._clock) for _ in range(num_microbatches)]
+            upper.inputs["B"] = [Message(self._clock) for _ in range(num_microbatches)]
+            upper.inputs["D"] = upper.inputs["B"]
 
     def run(self) -> None:
-        """Run until all stages have done all their operations."""
-        env = self._env
-        all_done = env.all_of([env.process(self._work(stage)) for stage in self._stages])
+        """Run until all workers have done all their operations."""
+        clock = self._clock
+        workers = [
+            clock.process(self._work(worker, order)) for worker, order in enumerate(self._orders)
+        ]
+        all_done = clock.all_of(workers)
         try:
-            env.run(until=all_done)
+            clock.run(until=all_done)
         except RuntimeError as error:
-            if all_done.triggered or env.peek() < math.inf:
+            if all_done.triggered or clock.peek() < math.inf:
                 raise
-            waiting = ", ".join(
-                f"stage {run.stage.index} for the input of "
-                f"{run.waits_for.kind}{run.waits_for.microbatch}"
-                for run in self._stages
-                if run.waits_for is not None
-            )
-            raise DeadlockError(f"schedule: deadlock, waiting: {waiting}") from error
+            waiting = ", ".join(str(one) for one in self._waits_for if one is not None)
+            raise DeadlockError(
+                f"schedule: deadlock, waiting for their inputs: {waiting}"
+            ) from error
 
-    def _work(self, run: _StageRun) -> Generator[simpy.Event, None, None]:
+    def _work(self, worker: int, order: Order) -> Generator[simpy.Event, None, None]:
         """Do the operations in order: wait for the input, compute, send the output."""
-        env, device = self._env, run.device
+        clock = self._clock
         end_s = 0.0
-        for operation in run.order:
-            kind, microbatch = operation
+        for operation in order:
+            kind, microbatch, index = operation
+            run = self._stages[index]
+            device = run.device
             start_s = end_s
             if run.inputs[kind]:
                 message = run.inputs[kind][microbatch]
-                run.waits_for = operation
+                self._waits_for[worker] = operation
                 yield message
-                run.waits_for = None
+                self._waits_for[worker] = None
                 start_s = max(start_s, message.arrival_s)
             start_s = max(start_s, device.free_at_s)
             end_s = device.free_at_s = start_s + run.duration_s[kind]
             run.busy_s += run.duration_s[kind]
-            self._spans.append(Span(run.stage.index, kind, microbatch, start_s, end_s))
-            yield env.at(end_s)
-            if run.routes[kind]:
+            self._spans.append(Span(index, kind, microbatch, start_s, end_s))
+            yield clock.at(end_s)
+            if kind in run.receiver:
                 self._send(run, operation, end_s)
 
     def _send(self, run: _StageRun, operation: Operation, ready_s: float) -> None:
-        """Hand an output to the first link; a longer route is followed by a process."""
-        kind, microbatch = operation
-        receiver = self._stages[run.stage.index + (1 if kind == "F" else -1)]
-        message = receiver.inputs[kind][microbatch]
+        """Pass an output on: at once where it stays on the device, else over the network."""
+        kind, microbatch, index = operation
+        message = run.receiver[kind].inputs[kind][microbatch]
         route = run.routes[kind]
-        arrival_s = self._carry(run, operation, route[0], ready_s)
-        if len(route) == 1:
-            message.arrive_at(arrival_s)
-        else:
-            self._env.process(self._relay(run, operation, message, arrival_s))
-
-    def _relay(
-        self, run: _StageRun, operation: Operation, message: _Message, arrival_s: float
-    ) -> Generator[simpy.Event, None, None]:
-        """Store and forward: each further hop queues the message once it has wholly arrived."""
-        for hop in run.routes[operation.kind][1:]:
-            yield self._env.at(arrival_s)
-            arrival_s = self._carry(run, operation, hop, arrival_s)
-        message.arrive_at(arrival_s)
-
-    def _carry(self, run: _StageRun, operation: Operation, link: int, ready_s: float) -> float:
-        start_s, end_s, arrival_s = self._wires[link].carry(ready_s, self._message_bytes)
-        kind, microbatch = operation
-        self._transfers.append(
-            Transfer(link, run.stage.index, kind, microbatch, start_s, end_s, arrival_s)
-        )
-        return arrival_s
+        if not route:
+            message.arrive_at(ready_s)
+            return
+        parcel = Parcel(self._message_bytes, route, index, MESSAGE_OF[kind], microbatch)
+        self._network.send(parcel, message, ready_s)
 
     def result(self, topology: Topology, workload: Workload, plan: Plan) -> IterationResult:
         """Sum up what has happened."""
@@ -270,22 +214,12 @@ class _Pipeline:
             )
             for run in self._stages
         )
-        links = tuple(
-            LinkUse(
-                source=link.source,
-                target=link.target,
-                num_messages=wire.num_messages,
-                num_bytes=wire.num_bytes,
-                busy_s=wire.busy_s,
-            )
-            for link, wire in zip(topology.links, self._wires, strict=True)
-        )
         return IterationResult(
             makespan_s=makespan_s,
             utilisation=workload.flops_per_iteration / (topology.peak_flops_per_s * makespan_s),
             stages=stages,
-            links=links,
+            links=self._network.link_uses(),
             memory=memory_of_orders(topology, workload, plan.placement, self._orders),
             spans=tuple(self._spans),
-            transfers=tuple(self._transfers),
+            transfers=tuple(self._network.transfers),
         )

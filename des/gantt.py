@@ -20,8 +20,14 @@ from des.atomic_write import write_atomically
 from des.result import IterationResult, Span, Transfer
 
 # Blue and orange of M. Okabe and K. Ito's colour-blind-safe palette; messages in lighter tints.
-_PASS_COLOUR = {"F": "#0072B2", "B": "#E69F00"}
-_PASS_INK = {"F": "white", "B": "black"}
+_PASS_COLOUR = {"F": "#0072B2", "B": "#E69F00", "D": "#E69F00", "W": "#009E73"}
+_PASS_INK = {"F": "white", "B": "black", "D": "black", "W": "white"}
+_PASS_NAME = {
+    "F": "forward pass",
+    "B": "backward pass",
+    "D": "input gradient",
+    "W": "weight gradient",
+}
 _MESSAGE_COLOUR = {"F": "#56B4E9", "B": "#F5CE73"}
 _IDLE_COLOUR = "#EEEEEE"
 _QUIET_COLOUR = "#555555"
@@ -258,7 +264,8 @@ def _draw_head(figure: Figure, result: IterationResult, layout: _Layout, title: 
     first, second = 1 - 0.18 / layout.height, 1 - 0.5 / layout.height
     figure.text(left, first, title, fontsize=12, fontweight="bold", va="top", parse_math=False)
     figure.text(left, second, figures, fontsize=9.5, color=_QUIET_COLOUR, va="top")
-    names = {"forward pass": _PASS_COLOUR["F"], "backward pass": _PASS_COLOUR["B"]}
+    done = {span.kind for span in result.spans}
+    names = {name: _PASS_COLOUR[kind] for kind, name in _PASS_NAME.items() if kind in done}
     if result.transfers:
         names |= {"activation": _MESSAGE_COLOUR["F"], "gradient": _MESSAGE_COLOUR["B"]}
     figure.legend(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from des.placement import Placement, Plan
-from des.schedules import StageOrder, most_held, stage_orders
+from des.schedules import Orders, peaks_held, stage_orders
 from des.topology import Topology
 from des.transformer import BYTES_PER_PARAMETER
 from des.workload import Workload
@@ -54,23 +54,31 @@ def domain_memory(topology: Topology, workload: Workload, plan: Plan) -> tuple[D
 
 
 def memory_of_orders(
-    topology: Topology, workload: Workload, placement: Placement, orders: tuple[StageOrder, ...]
+    topology: Topology, workload: Workload, placement: Placement, orders: Orders
 ) -> tuple[DomainMemory, ...]:
     """Peak memory of every domain, in the order of the topology.
 
-    Model state is `BYTES_PER_PARAMETER` per parameter, spread over the domain's GPUs. Each stage
-    holds activations of as many microbatches as its order of passes has in flight; the peaks of
-    several stages in one domain are added, although they need not fall on the same moment.
+    Model state is `BYTES_PER_PARAMETER` per parameter, spread over the domain's GPUs. Each worker
+    holds activations of as many microbatches as its order has in flight; the peaks of several
+    workers in one domain are added, although they need not fall on the same moment.
     """
     stages = placement.stages
-    in_flight = most_held(orders)
     state_bytes = [0.0] * topology.num_domains
-    activation_bytes = [0.0] * topology.num_domains
-    for stage, num_held in zip(stages, in_flight, strict=True):
+    for stage in stages:
         parameters = sum(workload.num_parameters[stage.layers])
         state_bytes[stage.domain] += BYTES_PER_PARAMETER * parameters
-        per_microbatch = sum(workload.activation_bytes[stage.layers])
-        activation_bytes[stage.domain] += num_held * per_microbatch
+    whole = [sum(workload.activation_bytes[stage.layers]) for stage in stages]
+    halved = [sum(workload.weight_input_bytes[stage.layers]) for stage in stages]
+    activation_bytes = [0.0] * topology.num_domains
+    for moments in peaks_held(orders):
+        domain = stages[moments[0][0].stage].domain
+        activation_bytes[domain] += max(
+            sum(
+                held.num_whole * whole[held.stage] + held.num_halved * halved[held.stage]
+                for held in moment
+            )
+            for moment in moments
+        )
     return tuple(
         DomainMemory(
             domain=domain.name,

@@ -1,16 +1,19 @@
 """Shapes of the models people train, and the workloads made of them."""
 
+from dataclasses import fields
+
 from des.checks import MOST_ITEMS, require_count
 from des.transformer import (
-    BACKWARD_FLOPS_PER_FORWARD_FLOP,
     Architecture,
+    PassFlops,
     boundary_message_bytes,
     embedding_parameters,
     head_forward_flops,
     head_parameters,
     layer_activation_bytes,
-    layer_forward_flops,
+    layer_flops,
     layer_parameters,
+    layer_weight_input_bytes,
 )
 from des.workload import Layer, Workload
 
@@ -117,40 +120,39 @@ def build_workload(
 def _own_layers(
     architecture: Architecture, microbatch_size: int, sequence_length: int
 ) -> tuple[Layer, ...]:
-    forward = layer_forward_flops(
-        architecture, batch_size=microbatch_size, sequence=sequence_length
-    )
+    shape = {
+        "batch_size": microbatch_size,
+        "sequence": sequence_length,
+        "hidden_size": architecture.hidden_size,
+    }
+    inner = layer_flops(architecture, batch_size=microbatch_size, sequence=sequence_length)
     head = head_forward_flops(architecture, batch_size=microbatch_size, sequence=sequence_length)
-    activation_bytes = layer_activation_bytes(
-        batch_size=microbatch_size,
-        sequence=sequence_length,
-        hidden_size=architecture.hidden_size,
-    )
     layers = []
     for index in range(architecture.num_layers):
-        flops, parameters = forward, layer_parameters(architecture)
+        matrix_flops, parameters = inner.matrix_flops, layer_parameters(architecture)
         if index == 0:
             parameters += embedding_parameters(architecture)
         if index == architecture.num_layers - 1:
-            flops += head
+            matrix_flops += head
             parameters += head_parameters(architecture)
-        layers.append(_layer(flops, parameters, activation_bytes))
+        flops = PassFlops(matrix_flops=matrix_flops, attention_flops=inner.attention_flops)
+        layers.append(
+            Layer(
+                forward_flops=flops.forward,
+                input_gradient_flops=flops.input_gradient,
+                weight_gradient_flops=flops.weight_gradient,
+                num_parameters=parameters,
+                activation_bytes=layer_activation_bytes(**shape),
+                weight_input_bytes=layer_weight_input_bytes(**shape),
+            )
+        )
     return tuple(layers)
 
 
 def _equal_layers(layers: tuple[Layer, ...], num_layers: int) -> tuple[Layer, ...]:
-    layer = _layer(
-        sum(layer.forward_flops for layer in layers) / num_layers,
-        sum(layer.num_parameters for layer in layers) / num_layers,
-        sum(layer.activation_bytes for layer in layers) / num_layers,
-    )
-    return (layer,) * num_layers
-
-
-def _layer(forward_flops: float, num_parameters: float, activation_bytes: float) -> Layer:
-    return Layer(
-        forward_flops=forward_flops,
-        backward_flops=BACKWARD_FLOPS_PER_FORWARD_FLOP * forward_flops,
-        num_parameters=num_parameters,
-        activation_bytes=activation_bytes,
-    )
+    """Divide the sums of all fields over ``num_layers`` layers."""
+    shares = {
+        field.name: sum(getattr(layer, field.name) for layer in layers) / num_layers
+        for field in fields(Layer)
+    }
+    return (Layer(**shares),) * num_layers

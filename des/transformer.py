@@ -14,9 +14,6 @@ BYTES_PER_PARAMETER = 16
 ACTIVATION_BYTES = 2
 """Size of one activation in BF16. [bytes]"""
 
-BACKWARD_FLOPS_PER_FORWARD_FLOP = 2.0
-"""The backward pass multiplies by the weights once for the inputs, once for the weights."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
@@ -91,14 +88,42 @@ def model_parameters(architecture: Architecture) -> int:
     return embedding_parameters(architecture) + layers + head_parameters(architecture)
 
 
-def layer_forward_flops(architecture: Architecture, *, batch_size: int, sequence: int) -> float:
-    """FLOPs of one layer's forward pass over ``batch_size`` sequences.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassFlops:
+    """FLOPs of the passes of a layer over one microbatch.
+
+    ``matrix_flops`` of multiplying by the weights, ``attention_flops`` of scores and their
+    application to the values. The input gradient costs the first once and the second twice, as both
+    factors of an attention product have a gradient; the weight gradient costs the first once.
+    """
+
+    matrix_flops: float
+    attention_flops: float
+
+    @property
+    def forward(self) -> float:
+        """Forward pass, F."""
+        return self.matrix_flops + self.attention_flops
+
+    @property
+    def input_gradient(self) -> float:
+        """First half of the backward pass, D."""
+        return self.matrix_flops + 2.0 * self.attention_flops
+
+    @property
+    def weight_gradient(self) -> float:
+        """Second half of the backward pass, W."""
+        return self.matrix_flops
+
+
+def layer_flops(architecture: Architecture, *, batch_size: int, sequence: int) -> PassFlops:
+    """FLOPs of one layer over ``batch_size`` sequences.
 
     Notes
     -----
-    ``2 b s`` per matrix weight plus ``4 b s^2 h`` for scores and their application to the values;
-    for ``ffn = 4 h`` and full heads this is ``24 b s h^2 (1 + s / (6 h))`` [1]_. The causal mask is
-    not exploited, as there.
+    Forward: ``2 b s`` per matrix weight plus ``4 b s^2 h`` for attention; for ``ffn = 4 h`` and
+    full heads this is ``24 b s h^2 (1 + s / (6 h))`` [1]_. The causal mask is not exploited, as
+    there.
 
     References
     ----------
@@ -110,15 +135,18 @@ def layer_forward_flops(architecture: Architecture, *, batch_size: int, sequence
     >>> from des.models import ARCHITECTURES
     >>> gpt3 = ARCHITECTURES["gpt3_175b"]
     >>> h, s = gpt3.hidden_size, 2048
-    >>> ratio = layer_forward_flops(gpt3, batch_size=1, sequence=s) / (24 * s * h**2)
+    >>> ratio = layer_flops(gpt3, batch_size=1, sequence=s).forward / (24 * s * h**2)
     >>> round(ratio - (1 + s / (6 * h)), 12)
     0.0
     """
-    require_count("layer_forward_flops", "batch_size", batch_size)
-    require_count("layer_forward_flops", "sequence", sequence)
+    require_count("layer_flops", "batch_size", batch_size)
+    require_count("layer_flops", "sequence", sequence)
     tokens = batch_size * sequence
     attention = 4 * tokens * sequence * architecture.hidden_size
-    return float(2 * tokens * layer_matrix_parameters(architecture) + attention)
+    return PassFlops(
+        matrix_flops=float(2 * tokens * layer_matrix_parameters(architecture)),
+        attention_flops=float(attention),
+    )
 
 
 def head_forward_flops(architecture: Architecture, *, batch_size: int, sequence: int) -> float:
@@ -148,3 +176,11 @@ def layer_activation_bytes(*, batch_size: int, sequence: int, hidden_size: int) 
        MLSys'23 (arXiv:2205.05198), selective recomputation.
     """
     return 34.0 * sequence * batch_size * hidden_size
+
+
+def layer_weight_input_bytes(*, batch_size: int, sequence: int, hidden_size: int) -> float:
+    """The part of `layer_activation_bytes` that the weight gradient needs: ``32 s b h``.
+
+    P. Qi et al., "Zero bubble pipeline parallelism", ICLR'24, table on FLOPs and activations.
+    """
+    return 32.0 * sequence * batch_size * hidden_size

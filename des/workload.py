@@ -8,18 +8,37 @@ from des.checks import MOST_ITEMS, require_count, require_non_negative, require_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """Work and memory of one layer, per microbatch where it depends on it."""
+    """Work and memory of one layer, per microbatch where it depends on it.
+
+    The backward pass has two halves: the gradient of the layer's input, which travels on, and that
+    of its weights. ``activation_bytes`` are kept from the forward pass to the input gradient,
+    ``weight_input_bytes`` of them on until the weight gradient.
+    """
 
     forward_flops: float
-    backward_flops: float
+    input_gradient_flops: float
+    weight_gradient_flops: float
     num_parameters: float
     activation_bytes: float
+    weight_input_bytes: float
 
     def __post_init__(self) -> None:
         require_positive("layer", "forward_flops", self.forward_flops)
-        require_positive("layer", "backward_flops", self.backward_flops)
+        require_positive("layer", "input_gradient_flops", self.input_gradient_flops)
+        require_non_negative("layer", "weight_gradient_flops", self.weight_gradient_flops)
         require_non_negative("layer", "num_parameters", self.num_parameters)
         require_non_negative("layer", "activation_bytes", self.activation_bytes)
+        require_non_negative("layer", "weight_input_bytes", self.weight_input_bytes)
+        if self.weight_input_bytes > self.activation_bytes:
+            raise ValueError(
+                f"layer: weight_input_bytes must be at most activation_bytes "
+                f"{self.activation_bytes!r}, got {self.weight_input_bytes!r}"
+            )
+
+    @property
+    def backward_flops(self) -> float:
+        """FLOPs of both halves of the backward pass."""
+        return self.input_gradient_flops + self.weight_gradient_flops
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +79,29 @@ class Workload:
         return tuple(layer.backward_flops for layer in self.layers)
 
     @cached_property
+    def input_gradient_flops(self) -> tuple[float, ...]:
+        """FLOPs of the input gradient of each layer for one microbatch."""
+        return tuple(layer.input_gradient_flops for layer in self.layers)
+
+    @cached_property
+    def weight_gradient_flops(self) -> tuple[float, ...]:
+        """FLOPs of the weight gradient of each layer for one microbatch."""
+        return tuple(layer.weight_gradient_flops for layer in self.layers)
+
+    @cached_property
     def num_parameters(self) -> tuple[float, ...]:
         """Parameters of each layer."""
         return tuple(layer.num_parameters for layer in self.layers)
 
     @cached_property
     def activation_bytes(self) -> tuple[float, ...]:
-        """Bytes each layer keeps for one microbatch between its two passes."""
+        """Bytes each layer keeps for one microbatch from its forward to its backward pass."""
         return tuple(layer.activation_bytes for layer in self.layers)
+
+    @cached_property
+    def weight_input_bytes(self) -> tuple[float, ...]:
+        """The part of it that each layer keeps from its input gradient to its weight gradient."""
+        return tuple(layer.weight_input_bytes for layer in self.layers)
 
     @cached_property
     def flops_per_iteration(self) -> float:

@@ -74,9 +74,11 @@ def unit_workload(
         layers=tuple(
             Layer(
                 forward_flops=forward,
-                backward_flops=backward,
+                input_gradient_flops=backward / 2,
+                weight_gradient_flops=backward / 2,
                 num_parameters=1.0,
                 activation_bytes=1.0,
+                weight_input_bytes=1.0,
             )
             for forward, backward in passes_s
         ),
@@ -160,14 +162,17 @@ def topologies(
     )
 
 
-def layers() -> st.SearchStrategy[Layer]:
+@st.composite
+def layers(draw: st.DrawFn) -> Layer:
     """A layer whose passes take milliseconds to seconds."""
-    return st.builds(
-        Layer,
-        forward_flops=st.floats(1e11, 1e14),
-        backward_flops=st.floats(1e11, 1e14),
-        num_parameters=st.floats(0.0, 1e9),
-        activation_bytes=st.floats(0.0, 1e9),
+    activation_bytes = draw(st.floats(0.0, 1e9))
+    return Layer(
+        forward_flops=draw(st.floats(1e11, 1e14)),
+        input_gradient_flops=draw(st.floats(1e11, 1e14)),
+        weight_gradient_flops=draw(st.floats(0.0, 1e14)),
+        num_parameters=draw(st.floats(0.0, 1e9)),
+        activation_bytes=activation_bytes,
+        weight_input_bytes=draw(st.floats(0.0, activation_bytes)),
     )
 
 

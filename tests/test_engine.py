@@ -48,9 +48,12 @@ def times(result: IterationResult, stage: int) -> dict[str, tuple[float, float]]
     }
 
 
-def order(text: str) -> tuple[Operation, ...]:
-    """The order that a text such as ``"F0 B0"`` says."""
-    return tuple(Operation(item[0], int(item[1:])) for item in text.split())
+def orders(*texts: str) -> list[tuple[Operation, ...]]:
+    """One order a stage from texts such as ``"F0 B0"``."""
+    return [
+        tuple(Operation(item[0], int(item[1:]), stage) for item in text.split())
+        for stage, text in enumerate(texts)
+    ]
 
 
 def two_stages(num_microbatches: int) -> tuple[Topology, Workload, Plan]:
@@ -244,7 +247,7 @@ def test_pass_times_of_70b_in_one_domain_by_hand():
 # Closed forms.
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
 @given(num_stages=st.integers(1, 8), num_microbatches=st.integers(1, 16))
 def test_equal_stages_on_free_links_match_the_closed_form(schedule, num_stages, num_microbatches):
     """Makespan is (m + p - 1)(f + b) for p equal stages, m microbatches and free links."""
@@ -268,7 +271,7 @@ def test_gpipe_matches_the_closed_form_of_a_flow_shop(case):
         hops = [
             topology.link_between(here.domain, there.domain) for here, there in pairwise(passed)
         ]
-        machines = [times_s[direction] for times_s in passes_s]
+        machines = [times_s["FB"[direction]] for times_s in passes_s]
         machines += [workload.message_bytes / hop.bandwidth_bytes_per_s for hop in hops]
         expected += sum(machines) + (workload.num_microbatches - 1) * max(machines)
         expected += sum(hop.latency_s for hop in hops)
@@ -294,10 +297,10 @@ def test_a_schedule_by_its_orders_is_the_same_iteration(case):
     topology, workload, chosen = case
     num_stages = len(chosen.placement.stages)
     for name in SCHEDULES:
-        orders = stage_orders(name, num_stages, workload.num_microbatches)
+        by_name = stage_orders(name, num_stages, workload.num_microbatches)
         named = simulate(topology, workload, Plan(placement=chosen.placement, schedule=name))
 
-        by_orders = simulate_orders(topology, workload, chosen, orders)
+        by_orders = simulate_orders(topology, workload, chosen, by_name)
         assert by_orders.spans == named.spans
         assert by_orders.makespan_s == named.makespan_s
 
@@ -313,27 +316,27 @@ def test_memory_is_that_of_the_orders_given():
 
 def test_orders_that_wait_for_each_other_deadlock_by_name():
     """A wants B0 before it sends F1, B wants F1 before it sends B0: both orders are valid alone."""
-    orders = [order("F0 B0 F1 B1"), order("F0 F1 B0 B1")]
+    waiting = orders("F0 B0 F1 B1", "F0 F1 B0 B1")
 
-    message = "deadlock, waiting: stage 0 for the input of B0, stage 1 for the input of F1"
+    message = "deadlock, waiting for their inputs: B0 of stage 0, F1 of stage 1"
     with pytest.raises(DeadlockError, match=message):
-        simulate_orders(*two_stages(2), orders)
+        simulate_orders(*two_stages(2), waiting)
 
 
 def test_microbatches_may_change_order():
     """A sends F1 first; B takes F1 first, too: as good as the other way round."""
-    orders = [order("F1 F0 B1 B0"), order("F1 B1 F0 B0")]
+    swapped = orders("F1 F0 B1 B0", "F1 B1 F0 B0")
 
-    result = simulate_orders(*two_stages(2), orders)
+    result = simulate_orders(*two_stages(2), swapped)
     assert result.makespan_s == 6
     assert times(result, 1) == {"F1": (1, 2), "B1": (2, 3), "F0": (3, 4), "B0": (4, 5)}
 
 
 def test_invalid_orders_are_refused():
     with pytest.raises(ValueError, match="schedule: stage 1 must do F0 before B0"):
-        simulate_orders(*two_stages(1), [order("F0 B0"), order("B0 F0")])
-    with pytest.raises(ValueError, match="schedule: must give one order a stage, 2; got 1"):
-        simulate_orders(*two_stages(1), [order("F0 B0")])
+        simulate_orders(*two_stages(1), orders("F0 B0", "B0 F0"))
+    with pytest.raises(ValueError, match=r"schedule: stage 1 must do .* microbatch 0; got nothing"):
+        simulate_orders(*two_stages(1), orders("F0 B0"))
 
 
 def test_unreachable_domains_are_an_error_only_where_the_plan_needs_them():
@@ -355,7 +358,7 @@ def test_a_placement_that_does_not_match_is_refused():
     with pytest.raises(ValueError, match="layer 1 must be on one of the domains A 0, B 1; got 2"):
         simulate(topology, workload, plan(0, 2))
     with pytest.raises(ValueError, match="layer 1 must be on one of the domains A 0, B 1; got 2"):
-        simulate_orders(topology, workload, plan(0, 2), [order("F0 B0")] * 2)
+        simulate_orders(topology, workload, plan(0, 2), orders("F0 B0", "F0 B0"))
 
 
 def test_an_unused_link_does_not_matter():

@@ -22,14 +22,23 @@ from des.worlds import EAST_CENTRAL_WEST
 EAST_CENTRAL_WEST_WORLD = read_topology(EAST_CENTRAL_WEST)
 
 
+def unit_layer(num_parameters: float, activation_bytes: float) -> Layer:
+    """A layer that keeps half of its activations for its weight gradient."""
+    return Layer(
+        forward_flops=1.0,
+        input_gradient_flops=0.5,
+        weight_gradient_flops=0.5,
+        num_parameters=num_parameters,
+        activation_bytes=activation_bytes,
+        weight_input_bytes=activation_bytes / 2,
+    )
+
+
 def two_layers(num_microbatches: int) -> Workload:
     """Layers of 10 and 20 parameters that keep 3 and 5 bytes a microbatch."""
     return Workload(
         name="two",
-        layers=tuple(
-            Layer(forward_flops=1.0, backward_flops=1.0, num_parameters=size, activation_bytes=kept)
-            for size, kept in ((10.0, 3.0), (20.0, 5.0))
-        ),
+        layers=tuple(unit_layer(size, kept) for size, kept in ((10.0, 3.0), (20.0, 5.0))),
         num_microbatches=num_microbatches,
         tokens_per_microbatch=1,
         message_bytes=0.0,
@@ -69,7 +78,7 @@ def test_one_stage_holds_one_microbatch_under_1f1b():
 
 def test_stages_of_one_domain_add_up():
     """Pattern 0,1,0 with 1f1b and 4 microbatches: in flight 3, 2 and 1."""
-    layer = Layer(forward_flops=1.0, backward_flops=1.0, num_parameters=1.0, activation_bytes=1.0)
+    layer = unit_layer(1.0, 1.0)
     workload = Workload(
         name="three",
         layers=(layer,) * 3,

@@ -10,7 +10,7 @@ from des.transformer import (
     boundary_message_bytes,
     head_forward_flops,
     layer_activation_bytes,
-    layer_forward_flops,
+    layer_flops,
     layer_parameters,
     model_parameters,
 )
@@ -54,9 +54,9 @@ def test_gpt_forward_flops_match_the_published_formula(batch_size, sequence):
     h = 12288
     expected = 24 * batch_size * sequence * h**2 * (1 + sequence / (6 * h))
 
-    flops = layer_forward_flops(
+    flops = layer_flops(
         ARCHITECTURES["gpt3_175b"], batch_size=batch_size, sequence=sequence
-    )
+    ).forward
     assert flops == pytest.approx(expected, rel=1e-12)
 
 
@@ -83,6 +83,10 @@ def test_the_ends_of_the_model_carry_embedding_and_head():
     for layer in workload.layers:
         assert layer.backward_flops == 2 * layer.forward_flops
         assert layer.activation_bytes == 34 * 2 * 1024 * 8192
+        assert layer.weight_input_bytes == 32 * 2 * 1024 * 8192
+    attention = 4 * 2 * 1024 * 1024 * 8192  # 4 b s^2 h
+    assert middle.weight_gradient_flops == middle.forward_flops - attention
+    assert middle.input_gradient_flops == middle.forward_flops + attention
 
 
 def test_messages_and_activations_by_hand():
@@ -108,7 +112,10 @@ def test_redivision_keeps_the_totals(model, num_layers):
     own, divided = build_workload(model), build_workload(model, num_layers=num_layers)
 
     assert divided.num_layers == num_layers
-    for field in ("forward_flops", "backward_flops", "num_parameters", "activation_bytes"):
+    for field in (
+        "forward_flops", "input_gradient_flops", "weight_gradient_flops", "num_parameters",
+        "activation_bytes", "weight_input_bytes",
+    ):  # fmt: skip
         assert sum(getattr(divided, field)) == pytest.approx(sum(getattr(own, field)), rel=1e-12)
     assert divided.flops_per_iteration == pytest.approx(own.flops_per_iteration, rel=1e-12)
     assert divided.message_bytes == own.message_bytes
@@ -148,7 +155,9 @@ def test_counts_must_be_whole_and_positive(field, value):
     ("field", "value", "allowed"),
     [
         ("forward_flops", 0.0, "positive and finite"),
-        ("backward_flops", float("nan"), "positive and finite"),
+        ("input_gradient_flops", float("nan"), "positive and finite"),
+        ("weight_gradient_flops", -1.0, "finite and not negative"),
+        ("weight_input_bytes", 1.0, "at most activation_bytes 0.0"),
         ("num_parameters", -1.0, "finite and not negative"),
         ("activation_bytes", float("inf"), "finite and not negative"),
     ],
@@ -156,9 +165,11 @@ def test_counts_must_be_whole_and_positive(field, value):
 def test_a_layer_refuses_impossible_figures(field, value, allowed):
     figures = {
         "forward_flops": 1.0,
-        "backward_flops": 2.0,
+        "input_gradient_flops": 1.0,
+        "weight_gradient_flops": 1.0,
         "num_parameters": 0.0,
         "activation_bytes": 0.0,
+        "weight_input_bytes": 0.0,
     }
     with pytest.raises(ValueError, match=f"layer: {field} must be {allowed}, got {value!r}"):
         Layer(**(figures | {field: value}))

@@ -270,7 +270,7 @@ def test_bound_is_tight_for_one_microbatch_on_steady_links(case, found):
     assert given.simulate(chosen.placement).makespan_s <= bound_s * SLACK
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
 @given(num_stages=st.integers(1, 6), num_microbatches=st.integers(1, 12))
 def test_bound_is_the_closed_form_for_equal_stages_on_free_links(
     schedule, num_stages, num_microbatches
@@ -357,7 +357,7 @@ def test_exact_leaves_out_what_does_not_fit():
 
 def test_exact_refuses_a_job_that_fits_nowhere_with_the_shortfall():
     small = [unit_domain(name, memory_bytes=5e9) for name in "AB"]
-    layer = dataclasses.replace(EQUAL_LAYERS.layers[0], num_parameters=1e9, activation_bytes=0.0)
+    layer = dataclasses.replace(EQUAL_LAYERS.layers[0], num_parameters=1e9)
     workload = dataclasses.replace(EQUAL_LAYERS, layers=(layer,) * 3)
     given = problem(Topology.of(small, free_world(2).links), workload)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import cases, free_world, plan, unit_workload, world
 
-from des import SCHEDULES, cross_domain_bytes, simulate
+from des import cross_domain_bytes, simulate
 
 LATENCY_ALONE = (1e300, 1.0)
 
@@ -85,7 +85,7 @@ def test_an_unknown_table_is_refused():
         result.to_frame("gantt")
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
 @given(num_stages=st.integers(1, 8), num_microbatches=st.integers(1, 16))
 def test_the_bubble_of_equal_stages_matches_the_closed_form(schedule, num_stages, num_microbatches):
     """(p - 1) / (m + p - 1) of the time: Huang et al., NeurIPS'19; Narayanan et al., SC'21."""
@@ -134,7 +134,8 @@ def test_tables_sum_up_to_the_result(case):
     memory = result.to_frame("memory")
 
     num_stages = len(chosen.placement.stages)
-    assert len(spans) == 2 * num_stages * workload.num_microbatches
+    num_passes = 3 if chosen.schedule.startswith("zb") else 2
+    assert len(spans) == num_passes * num_stages * workload.num_microbatches
     assert len(transfers) == used_links["num_messages"].sum()
     assert list(memory["domain"]) == [domain.name for domain in topology.domains]
     assert list(used_links["source"]) == [link.source for link in topology.links]

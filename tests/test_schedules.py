@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from des import SCHEDULES, Operation
-from des.schedules import check_orders, most_held, schedule_named, stage_orders
+from des.schedules import (
+    check_orders,
+    completion_order,
+    most_held,
+    schedule_named,
+    stage_orders,
+)
 
 NAMES = sorted(SCHEDULES)
 STAGES, MICROBATCHES = st.integers(1, 8), st.integers(1, 16)
@@ -13,12 +19,12 @@ STAGES, MICROBATCHES = st.integers(1, 8), st.integers(1, 16)
 
 def written(order: tuple[Operation, ...]) -> str:
     """An order as text, such as ``"F0 B0"``."""
-    return " ".join(f"{kind}{microbatch}" for kind, microbatch in order)
+    return " ".join(f"{kind}{microbatch}" for kind, microbatch, _ in order)
 
 
-def order(text: str) -> tuple[Operation, ...]:
-    """The order that a text such as ``"F0 B0"`` says."""
-    return tuple(Operation(item[0], int(item[1:])) for item in text.split())
+def order(text: str, stage: int) -> tuple[Operation, ...]:
+    """The order of a stage that a text such as ``"F0 B0"`` says."""
+    return tuple(Operation(item[0], int(item[1:]), stage) for item in text.split())
 
 
 def test_gpipe_by_hand():
@@ -49,9 +55,10 @@ def test_1f1b_of_few_microbatches_is_gpipe_but_for_the_last_stages():
 def test_every_schedule_does_each_pass_once_and_in_order(name, num_stages, num_microbatches):
     orders = stage_orders(name, num_stages, num_microbatches)
 
-    check_orders(orders, num_stages, num_microbatches)
+    check_orders(orders, range(num_stages), num_microbatches)
+    assert len(list(completion_order(orders, num_stages))) == sum(map(len, orders))
     for one in orders:
-        for kind in ("F", "B"):
+        for kind in sorted({operation.kind for operation in one}):
             passes = [operation.microbatch for operation in one if operation.kind == kind]
             assert passes == list(range(num_microbatches))
 
@@ -59,7 +66,7 @@ def test_every_schedule_does_each_pass_once_and_in_order(name, num_stages, num_m
 @given(num_stages=STAGES, num_microbatches=MICROBATCHES)
 def test_1f1b_holds_as_many_microbatches_as_stages_are_left(num_stages, num_microbatches):
     """min(p - s, m), Narayanan et al., SC'21, section 2.2.1."""
-    assert most_held(stage_orders("1f1b", num_stages, num_microbatches)) == tuple(
+    assert most_held(stage_orders("1f1b", num_stages, num_microbatches), num_stages) == tuple(
         min(num_stages - stage, num_microbatches) for stage in range(num_stages)
     )
 
@@ -67,27 +74,40 @@ def test_1f1b_holds_as_many_microbatches_as_stages_are_left(num_stages, num_micr
 @given(num_stages=STAGES, num_microbatches=MICROBATCHES)
 def test_gpipe_holds_all_microbatches(num_stages, num_microbatches):
     expected = (num_microbatches,) * num_stages
-    assert most_held(stage_orders("gpipe", num_stages, num_microbatches)) == expected
+    assert most_held(stage_orders("gpipe", num_stages, num_microbatches), num_stages) == expected
 
 
 def test_an_unknown_schedule_is_refused():
-    with pytest.raises(ValueError, match="schedule: must be one of gpipe, 1f1b; got 'GPipe'"):
+    with pytest.raises(ValueError, match=r"schedule: must be one of gpipe, .*; got 'GPipe'"):
         schedule_named("GPipe")
 
 
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["F0 F1 B0 B1"], "must give one order a stage, 2; got 1"),
-        (["F0 F1 B0 B1"] * 3, "must give one order a stage, 2; got 3"),
-        (["F0 F1 B0 B1", "F0 F1 B0"], "stage 1 must do F and B of each of 2 .* got 3 operations"),
-        (["F0 F1 B0 B1 B1", "F0 F1 B0 B1"], "stage 0 must do F and B of each of 2 .* got 5 oper"),
-        (["F0 F1 B0 B0", "F0 F1 B0 B1"], "stage 0 must do .* got 4 operations, 3 distinct"),
-        (["F0 F1 B0 B2", "F0 F1 B0 B1"], "stage 0 must do F and B of each of 2 microbatches"),
-        (["", "F0 F1 B0 B1"], "stage 0 must do .* got 0 operations"),
+        (["F0 F1 B0 B1"], "stage 1 must do F and B, or F, D and W, of microbatch 0; got nothing"),
+        (["F0 F1 B0 B1"] * 3, "stages must be numbered 0 to 1, got F0 of stage 2"),
+        (["F0 F1 B0 B1", "F0 F1 B0"], "stage 1 must do F and B, .* of microbatch 1; got F$"),
+        (["F0 F1 B0 B1 B1", "F0 F1 B0 B1"], "every pass .* once, got B1 of stage 0 2x"),
+        (["F0 F1 B0 B2", "F0 F1 B0 B1"], "every pass of each of 2 .*, got B2 of stage 0 1x"),
+        (["", "F0 F1 B0 B1"], "stage 0 must do F and B, .*; got nothing"),
+        (["F0 F1 B0 D1", "F0 F1 B0 B1"], "stage 0 must do .* of microbatch 1; got F, D$"),
+        (["F0 F1 B0 D1 W1 B1", "F0 F1 B0 B1"], "stage 0 must .* microbatch 1; got F, B, D, W$"),
+        (["F0 F1 D0 W1 D1 W0", "F0 F1 B0 B1"], "stage 0 must do D1 before W1, got the reverse"),
         (["F0 F1 B0 B1", "F0 B1 F1 B0"], "stage 1 must do F1 before B1, got the reverse"),
     ],
 )
 def test_invalid_orders_are_refused(texts, message):
     with pytest.raises(ValueError, match=f"schedule: {message}"):
-        check_orders([order(text) for text in texts], 2, 2)
+        check_orders([order(text, stage) for stage, text in enumerate(texts)], range(2), 2)
+
+
+def test_orders_of_several_workers_are_checked_for_devices():
+    """Stage 0 in two orders; stages of two devices in one."""
+    one, two = order("F0 B0", 0), order("F0 B0", 1)
+
+    with pytest.raises(ValueError, match="a stage must be in one order, got F0 of stage 0 in two"):
+        check_orders([one, one], [0], 1)
+    with pytest.raises(ValueError, match="an order must hold stages of one device"):
+        check_orders([one + two], [0, 1], 1)
+    check_orders([one + two], [0, 0], 1)

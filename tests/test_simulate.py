@@ -163,7 +163,7 @@ def test_the_terminal_shows_figures_tables_and_files(tmp_path, capsys):
         (["--placement", "0*28"], "placement: .* each of the 80 layers .* got 28"),
         (["--placement", "3*80"], "placement: layer 0 .* East 0, Central 1, West 2; got 3"),
         (["--placement", "Mars*80"], r"placement: .* East, Central, West .*; got 'Mars\*80'"),
-        (["--schedule", "zero"], "schedule: must be one of gpipe, 1f1b; got 'zero'"),
+        (["--schedule", "zero"], "schedule: must be one of gpipe, 1f1b, zb_h1, zb_h2; got 'zero'"),
         (["--microbatches", "0"], "num_microbatches must be a whole number .*, got 0"),
         (["--microbatch-size", "0"], "microbatch_size must be a whole number .*, got 0"),
         (["--sequence-length", "-1"], "sequence_length must be a whole number .*, got -1"),

@@ -319,7 +319,7 @@ def test_corrections_reach_the_default_simulator(topology, workload, draw):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schedule": "zb"}, "schedule: must be one of gpipe, 1f1b; got 'zb'"),
+        ({"schedule": "zb"}, "schedule: must be one of gpipe, 1f1b, zb_h1, zb_h2; got 'zb'"),
         ({"actions": "free"}, "actions: must be one of per_layer, order_split; got 'free'"),
         ({"epochs_per_episode": 0}, "epochs_per_episode must be a whole number .*, got 0"),
         ({"epochs_per_episode": 1.5}, "epochs_per_episode must be a whole number .*, got 1.5"),

@@ -36,24 +36,28 @@ def lower_bounds_s(
     the end of the iteration and ``trip`` the time of one microbatch from its forward at ``s`` to
     the end of its backward there:
 
-    - work: ``head + m (F + B) + tail``;
+    - work: ``head + m (F + B) + tail``, or, where ``W`` may come after the last ``D``, the larger
+      of ``head + m (F + D) + tail`` and ``head + m (F + D + W)``;
     - window: at most ``w`` microbatches are held at ``s`` and passes are in order, so forward
       ``j + w`` starts after backward ``j`` ends: ``head + floor((m-1)/w) trip + ((m-1) mod w) F +
       trip + tail``;
     - wire: ``m`` messages leave the slowest wire behind ``s`` one after another, then the last one
       makes the rest of its trip; forwards and backwards alike.
     """
-    forward_s, backward_s = _stage_times_s(problem, order, num_layers)
+    num_microbatches = problem.workload.num_microbatches
+    orders = stage_orders(problem.schedule, len(order), num_microbatches)
+    halves = any(operation.kind == "W" for operation in orders[0])
+    forward_s, backward_s, weight_gradient_s = _stage_times_s(problem, order, num_layers, halves)
     down, down_wire = _messages_s(problem, order)
     up, up_wire = _messages_s(problem, order, upwards=True)
     head = _exclusive_cumsum(forward_s) + _exclusive_cumsum(down)
     tail = _exclusive_cumsum(backward_s) + _exclusive_cumsum(up)
     # From the start of a stage's forward to the end of its backward, through all later stages.
     trip = _inclusive_from_end(forward_s + backward_s) + _inclusive_from_end(down + up)
-    num_microbatches = problem.workload.num_microbatches
 
-    work = head + num_microbatches * (forward_s + backward_s) + tail
-    window = np.array(most_held(stage_orders(problem.schedule, len(order), num_microbatches)))
+    work = head + num_microbatches * (forward_s + backward_s)
+    work = np.maximum(work + tail, work + num_microbatches * weight_gradient_s)
+    window = np.array(most_held(orders, len(order)))
     rounds, rest = np.divmod(num_microbatches - 1, window)
     held = head + rounds * trip + rest * forward_s + trip + tail
     waiting = (num_microbatches - 1) * np.maximum(down_wire, up_wire)
@@ -63,9 +67,12 @@ def lower_bounds_s(
 
 
 def _stage_times_s(
-    problem: PlanningProblem, order: Sequence[int], num_layers: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Forward and backward time of every stage for one microbatch, each shaped (ways, stages)."""
+    problem: PlanningProblem, order: Sequence[int], num_layers: np.ndarray, halves: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Forward, backward and put-off time of every stage for one microbatch, (ways, stages) each.
+
+    Where the backward pass is done in halves, its second half is put off.
+    """
     rates = np.array(
         [
             compute_rate_flops_per_s(problem.topology.domains[domain], problem.corrections)
@@ -74,11 +81,15 @@ def _stage_times_s(
     )
     ends = np.cumsum(num_layers, axis=1)
     starts = ends - num_layers
+    workload = problem.workload
+    passes = [workload.forward_flops, workload.backward_flops, (0.0,) * workload.num_layers]
+    if halves:
+        passes[1:] = [workload.input_gradient_flops, workload.weight_gradient_flops]
     times = []
-    for flops in (problem.workload.forward_flops, problem.workload.backward_flops):
+    for flops in passes:
         total = np.concatenate([[0.0], np.cumsum(flops)])
         times.append((total[ends] - total[starts]) / rates)
-    return times[0], times[1]
+    return times[0], times[1], times[2]
 
 
 def _messages_s(
