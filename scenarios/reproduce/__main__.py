@@ -1,0 +1,46 @@
+"""Put the simulator beside published and measured figures: one command a table."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from scenarios.command import UsageError, exit_code_of
+from scenarios.fields import nearest
+from scenarios.reproduce import diloco
+
+PROG = "python -m scenarios.reproduce"
+COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
+    "diloco": (diloco.main, "bandwidth that synchronisation needs, per mode (Streaming DiLoCo)"),
+}
+"""The main function of each command, and what the command reproduces."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that the first argument names and return its exit code."""
+    return exit_code_of(lambda: _command(sys.argv[1:] if argv is None else argv))
+
+
+def _command(arguments: Sequence[str]) -> int:
+    name = arguments[0] if arguments else None
+    if name in ("-h", "--help"):
+        sys.stdout.write(_help())
+        return 0
+    if name is None:
+        raise UsageError(f"{PROG}: table must be one of {', '.join(COMMANDS)}, got none")
+    if name not in COMMANDS:
+        raise UsageError(f"{PROG}: unknown table {name!r}; {nearest(name, list(COMMANDS))}")
+    return COMMANDS[name][0](arguments[1:])
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = "\n".join(f"  {name:{width}}  {about}" for name, (_, about) in COMMANDS.items())
+    return (
+        f"usage: {PROG} TABLE [--cases FILE] [--out DIR]\n\n{__doc__}\n\ntables:\n{lines}\n\n"
+        f"{PROG} TABLE --help says more.\n"
+        "Each writes table.csv, table.md and picture.png to --out.\n"
+        "exit codes: 0 every stated bound is met; 1 one is not; 2 bad input\n"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

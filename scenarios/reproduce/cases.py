@@ -1,0 +1,88 @@
+"""Reading files of published rows: ``{"source": ..., "note": ..., "rows": [{...}, ...]}``."""
+
+import reprlib
+from pathlib import Path
+from typing import Annotated, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from des.strict_json import parse_json
+from des.topology_forms import first_error
+from scenarios.command import UsageError
+from scenarios.files import read_text
+
+GOLDEN = Path("../shared/golden")
+"""Where the published rows lie, seen from the folder of the project."""
+
+PositiveNumber = Annotated[float, Field(gt=0)]
+NonNegativeNumber = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(gt=0, le=10**6)]
+
+
+class CaseForm(BaseModel):
+    """A part of a case file: other types, NaN and infinity are refused.
+
+    A key that the form does not have may hold a text, which describes and is ignored. A number or
+    anything else under an unknown key could change the answer, so it is refused.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="after")
+    def _unknown_keys_only_describe(self) -> Self:
+        for key, value in (self.model_extra or {}).items():
+            if not isinstance(value, str):
+                known = ", ".join(type(self).model_fields)
+                raise ValueError(
+                    f"{key} must be text or one of the known fields {known}, "
+                    f"got {reprlib.repr(value)}"
+                )
+        return self
+
+
+RowT = TypeVar("RowT", bound=CaseForm)
+
+
+class CaseFile(CaseForm, Generic[RowT]):
+    """A whole file: where the figures are from, and the rows."""
+
+    source: str
+    rows: Annotated[tuple[RowT, ...], Field(min_length=1)]
+
+
+def read_cases(path: Path, row_form: type[RowT]) -> CaseFile[RowT]:
+    """Read a case file whose rows have that form.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file.
+    ValueError
+        If it is not JSON, or a field is missing or wrong; naming file, row, field, what is
+        allowed and what came.
+    """
+    text = read_text(existing_cases(path))
+    try:
+        parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
+        # Of JSON text, not of what was parsed: only there are lists strictly tuples.
+        return CaseFile[row_form].model_validate_json(text)  # type: ignore[valid-type]
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_error(error)}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def existing_cases(path: Path, *, kind: str = "file") -> Path:
+    """Return the path if there is such a file (or folder, as ``kind`` says).
+
+    Raises
+    ------
+    UsageError
+        If there is not.
+    """
+    if not (path.is_dir() if kind == "folder" else path.is_file()):
+        raise UsageError(
+            f"cases: must be a {kind} of published figures, got {path}, which is none; "
+            f"give --cases {'FOLDER' if kind == 'folder' else 'FILE'}"
+        )
+    return path

@@ -1,0 +1,183 @@
+"""What every reproduction leaves: a table, a picture, and a verdict on each stated bound."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from rich import box
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+from scenarios.iteration_tables import plain_console
+from scenarios.plots import png_bytes
+from scenarios.simulate import write_files
+
+_WIDEST = 10_000
+"""Characters; no table is wider."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A bound stated beforehand, what came, and whether it is met."""
+
+    name: str
+    measured: str
+    allowed: str
+    met: bool
+
+    @classmethod
+    def at_least(cls, name: str, measured: float, allowed: float, *, shown: str = ".4g") -> "Bound":
+        """Make a bound from below; ``shown`` is the format of both numbers. NaN fails it.
+
+        Examples
+        --------
+        >>> Bound.at_least("cells within a grid step", 0.95, 0.9, shown=".1%").line
+        'met: cells within a grid step: 95.0%, allowed at least 90.0%'
+        """
+        return cls(
+            name=name,
+            measured=format(measured, shown),
+            allowed=f"at least {allowed:{shown}}",
+            met=bool(measured >= allowed),
+        )
+
+    @classmethod
+    def at_most(cls, name: str, measured: float, allowed: float, *, shown: str = ".4g") -> "Bound":
+        """Make a bound from above; ``shown`` is the format of both numbers. NaN fails it.
+
+        Examples
+        --------
+        >>> Bound.at_most("mean error", 0.08, 0.07, shown=".1%").line
+        'FAILED: mean error: 8.0%, allowed at most 7.0%'
+        """
+        return cls(
+            name=name,
+            measured=format(measured, shown),
+            allowed=f"at most {allowed:{shown}}",
+            met=bool(measured <= allowed),
+        )
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        verdict = "met" if self.met else "FAILED"
+        return f"{verdict}: {self.name}: {self.measured}, allowed {self.allowed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reproduction:
+    """Published or measured figures beside ours: one row of ``frame`` a cell of their table.
+
+    ``frame`` has the labels first, then their figure, ours and the difference. ``notes`` say what
+    is not plain from the columns: where the figures come from, which constants are fits.
+    """
+
+    title: str
+    frame: pd.DataFrame
+    bounds: tuple[Bound, ...]
+    figure: Figure
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field, held in (("frame", len(self.frame)), ("bounds", len(self.bounds))):
+            if not held:
+                raise ValueError(f"reproduction {self.title}: {field} must not be empty")
+
+
+def publish(reproduction: Reproduction, folder: Path) -> int:
+    """Write the files, print the table and the verdicts, and return the exit code.
+
+    The files are ``table.csv`` (all digits), ``table.md`` and ``picture.png``: all or none. Equal
+    reproductions give equal bytes.
+
+    Returns
+    -------
+    int
+        0 if every bound is met, else 1.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be made or written.
+    """
+    frame = reproduction.frame
+    files = {
+        "table.csv": frame.to_csv(index=False, lineterminator="\n").encode(),
+        "table.md": markdown(reproduction).encode(),
+        "picture.png": png_bytes(reproduction.figure),
+    }
+    paths = write_files(folder, files)
+    console = plain_console(sys.stdout)
+    console.print(reproduction.title, style="bold", soft_wrap=True)
+    _print_table(console, reproduction)
+    for note in reproduction.notes:
+        console.print(note, soft_wrap=True)
+    for bound in reproduction.bounds:
+        console.print(bound.line, style="green" if bound.met else "bold red", soft_wrap=True)
+    for path in paths:
+        console.print(f"written: {path}", soft_wrap=True)
+    return 0 if all(bound.met for bound in reproduction.bounds) else 1
+
+
+def markdown(reproduction: Reproduction) -> str:
+    """Return title, verdicts, table and notes as Markdown."""
+    frame = reproduction.frame
+    rule = ["---:" if number else "---" for number in _are_numbers(frame)]
+    lines = [
+        f"# {reproduction.title}",
+        "",
+        *(f"- {bound.line}" for bound in reproduction.bounds),
+        "",
+        _markdown_row([str(column) for column in frame.columns]),
+        _markdown_row(rule),
+        *(_markdown_row(cells) for cells in _cells(frame)),
+    ]
+    for note in reproduction.notes:
+        lines += ["", note]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _print_table(console: Console, reproduction: Reproduction) -> None:
+    """Print the table as wide as its cells are; a line too long for the terminal goes on below."""
+    frame = reproduction.frame
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column, number in zip(frame.columns, _are_numbers(frame), strict=True):
+        heading = str(column).replace("_", "\n")
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    for cells in _cells(frame):
+        table.add_row(*cells)
+    wide = console.options.update(max_width=_WIDEST)
+    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
+    console.print(table)
+
+
+def _are_numbers(frame: pd.DataFrame) -> list[bool]:
+    """Whether each column holds numbers, which are set flush right."""
+    dtypes = frame.dtypes
+    return [
+        pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+        for dtype in dtypes
+    ]
+
+
+def _cells(frame: pd.DataFrame) -> list[list[str]]:
+    return [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+
+
+def _cell(value: Any) -> str:
+    """Four digits of a fraction, all of a count or a text; yes or no; none for a missing value."""
+    if pd.isna(value):
+        return "none"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
