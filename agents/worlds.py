@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from des import Domain, Dynamics, Link, Topology, read_topology
+from des import Domain, Dynamics, Law, Link, Topology, read_topology
 from des.checks import require_count
 from des.worlds import EAST_CENTRAL_WEST
 
@@ -24,8 +24,12 @@ class WorldSource(Protocol):
         """Number of domains, K."""
 
     @property
-    def dynamics(self) -> Dynamics:
+    def dynamics(self) -> Law:
         """Law of the moving links."""
+
+    @property
+    def largest_factors(self) -> tuple[float, float]:
+        """How far bandwidths and latencies can rise above their base figures."""
 
     @property
     def largest_bandwidth_bytes_per_s(self) -> float:
@@ -47,6 +51,9 @@ class GivenWorld:
     ------
     UnreachableError
         If some pair of domains is joined by no path: a policy may ask for any.
+    ValueError
+        If the topology moves already, or if its links can go down: an observation of a link that
+        is down has no meaning yet.
     """
 
     topology: Topology
@@ -57,6 +64,11 @@ class GivenWorld:
                 "environment: topology must not be moving already, as each epoch draws its own "
                 f"movement; got {self.topology.movement!r}"
             )
+        for link in self.topology.links:
+            if self.dynamics.extremes(link).least_bandwidth_factor == 0:
+                raise ValueError(
+                    f"environment: dynamics must keep every link up, got {link} that can go down"
+                )
         for source in range(self.num_domains):
             for target in range(self.num_domains):
                 if source != target:
@@ -68,9 +80,18 @@ class GivenWorld:
         return self.topology.num_domains
 
     @property
-    def dynamics(self) -> Dynamics:
+    def dynamics(self) -> Law:
         """Law of the moving links."""
         return self.topology.dynamics
+
+    @property
+    def largest_factors(self) -> tuple[float, float]:
+        """How far bandwidths and latencies can rise above their base figures."""
+        bounds = [self.dynamics.extremes(link) for link in self.topology.links]
+        return (
+            max((each.most_bandwidth_factor for each in bounds), default=1.0),
+            max((each.most_latency_factor for each in bounds), default=1.0),
+        )
 
     @property
     def largest_bandwidth_bytes_per_s(self) -> float:
@@ -101,6 +122,11 @@ class DrawnWorld:
 
     def __post_init__(self) -> None:
         require_count("environment", "num_domains", self.num_domains)
+
+    @property
+    def largest_factors(self) -> tuple[float, float]:
+        """How far bandwidths and latencies can rise above their base figures."""
+        return 1.0 + self.dynamics.bandwidth_fluctuation, 1.0 + self.dynamics.latency_jitter
 
     @property
     def largest_bandwidth_bytes_per_s(self) -> float:

@@ -10,8 +10,8 @@ import simpy
 
 from des import Link, Plan, Topology, Workload
 from des.corrections import NO_CORRECTIONS
-from des.costs import stage_times_s
 from des.schedules import Order, stage_orders
+from des.stage_times import stage_times_s
 
 Process = Generator[simpy.Event, object, None]
 

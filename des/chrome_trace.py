@@ -23,7 +23,7 @@ from des.schedules import MESSAGE_OF
 Event = dict[str, Any]
 
 _CATEGORY = {"F": "forward", "B": "backward", "D": "input gradient", "W": "weight gradient"}
-_MESSAGE = {"F": "activation", "B": "gradient"}
+_MESSAGE = {"F": "activation", "B": "gradient", "G": "sum of gradients"}
 _RECEIVER_STEP = {"F": 1, "B": -1}
 
 
@@ -131,17 +131,16 @@ def _pass_event(result: IterationResult, span: Span, tracks: _Tracks) -> Event:
 
 def _wire_event(move: Transfer, tracks: _Tracks) -> Event:
     message = _MESSAGE[move.kind]
+    counted = "microbatch" if move.kind in _RECEIVER_STEP else "bucket"
+    args = {"sender": move.stage, counted: move.microbatch}
+    if move.kind in _RECEIVER_STEP:
+        args["receiver"] = move.stage + _RECEIVER_STEP[move.kind]
     return {
         **_complete(move.start_s, move.end_s),
         "name": f"{message} {move.microbatch} of stage {move.stage}",
         "cat": message,
         **tracks.of_link(move.link),
-        "args": {
-            "sender": move.stage,
-            "receiver": move.stage + _RECEIVER_STEP[move.kind],
-            "microbatch": move.microbatch,
-            "arrival_us": _microseconds(move.arrival_s),
-        },
+        "args": {**args, "arrival_us": _microseconds(move.arrival_s)},
     }
 
 
@@ -152,7 +151,8 @@ def _flow_events(result: IterationResult, tracks: _Tracks) -> Iterator[Event]:
         for span in result.spans
         if span.kind in MESSAGE_OF
     }
-    hops = sorted(result.transfers, key=lambda move: (_message(move), move.start_s))
+    followed = (move for move in result.transfers if move.kind in _RECEIVER_STEP)
+    hops = sorted(followed, key=lambda move: (_message(move), move.start_s))
     numbers = count()
     for (stage, kind, microbatch), route in groupby(hops, key=_message):
         receiver = stage + _RECEIVER_STEP[kind]

@@ -28,7 +28,8 @@ _PASS_NAME = {
     "D": "input gradient",
     "W": "weight gradient",
 }
-_MESSAGE_COLOUR = {"F": "#56B4E9", "B": "#F5CE73"}
+_MESSAGE_COLOUR = {"F": "#56B4E9", "B": "#F5CE73", "G": "#CC79A7"}
+_MESSAGE_NAME = {"F": "activation", "B": "gradient", "G": "sum of gradients"}
 _IDLE_COLOUR = "#EEEEEE"
 _QUIET_COLOUR = "#555555"
 
@@ -266,8 +267,8 @@ def _draw_head(figure: Figure, result: IterationResult, layout: _Layout, title: 
     figure.text(left, second, figures, fontsize=9.5, color=_QUIET_COLOUR, va="top")
     done = {span.kind for span in result.spans}
     names = {name: _PASS_COLOUR[kind] for kind, name in _PASS_NAME.items() if kind in done}
-    if result.transfers:
-        names |= {"activation": _MESSAGE_COLOUR["F"], "gradient": _MESSAGE_COLOUR["B"]}
+    sent = {move.kind for move in result.transfers}
+    names |= {name: _MESSAGE_COLOUR[kind] for kind, name in _MESSAGE_NAME.items() if kind in sent}
     figure.legend(
         handles=[Patch(color=colour, label=name) for name, colour in names.items()],
         loc="upper right",

@@ -1,12 +1,14 @@
-"""Whether a plan fits into the memory of its domains."""
+"""How much memory plans need in their domains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from des.placement import Placement, Plan
-from des.schedules import Orders, peaks_held, stage_orders
-from des.topology import Topology
-from des.transformer import BYTES_PER_PARAMETER
+from des.placement import Stage
+from des.plan import Parallelism, Plan, plan_stages
+from des.schedules import Orders, peaks_held
+from des.topology import Domain, Topology
+from des.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.workload import Workload
 
 
@@ -16,7 +18,11 @@ class InfeasiblePlacementError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainMemory:
-    """Peak memory that a plan needs in one domain, all GPUs together, and what there is."""
+    """Peak memory that a plan needs in one domain, and what there is, all GPUs together.
+
+    Where the GPUs of a domain hold different amounts, every one is counted as the fullest: a plan
+    fits if that one does.
+    """
 
     domain: str
     model_state_bytes: float
@@ -46,84 +52,126 @@ class DomainMemory:
         return max(0.0, self.required_bytes / self.capacity_bytes - 1.0)
 
 
-def domain_memory(topology: Topology, workload: Workload, plan: Plan) -> tuple[DomainMemory, ...]:
-    """Peak memory of every domain under a plan; see `memory_of_orders`."""
-    num_stages = len(plan.placement.stages)
-    orders = stage_orders(plan.schedule, num_stages, workload.num_microbatches)
-    return memory_of_orders(topology, workload, plan.placement, orders)
+class ParameterBytes(NamedTuple):
+    """What is kept of one parameter, all GPUs of a device together. [bytes]"""
+
+    weight: int
+    gradient: int
+    optimiser: int
+
+
+def bytes_per_parameter(parallelism: Parallelism | None) -> ParameterBytes:
+    """Model state of a device: once a replica, but one optimiser for all of them under ZeRO-1 [1]_.
+
+    References
+    ----------
+    .. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
+       models", SC'20, section 5: 4 + 12 / d bytes a GPU for d replicas.
+
+    Examples
+    --------
+    >>> bytes_per_parameter(Parallelism(data=4, shard_optimiser=True))
+    ParameterBytes(weight=8, gradient=8, optimiser=12)
+    """
+    replicas = 1 if parallelism is None else parallelism.data
+    sharded = parallelism is not None and parallelism.shard_optimiser
+    return ParameterBytes(
+        weight=replicas * WEIGHT_BYTES,
+        gradient=replicas * GRADIENT_BYTES,
+        optimiser=(1 if sharded else replicas) * OPTIMISER_BYTES,
+    )
+
+
+def model_state_bytes(num_parameters: float, parallelism: Parallelism | None) -> float:
+    """Model state of a device's layers, all its GPUs together. [bytes]"""
+    return sum(bytes_per_parameter(parallelism)) * num_parameters
 
 
 def memory_of_orders(
-    topology: Topology, workload: Workload, placement: Placement, orders: Orders
+    topology: Topology, workload: Workload, plan: Plan, orders: Orders
 ) -> tuple[DomainMemory, ...]:
     """Peak memory of every domain, in the order of the topology.
 
-    Model state is `BYTES_PER_PARAMETER` per parameter, spread over the domain's GPUs. Each worker
-    holds activations of as many microbatches as its order has in flight; the peaks of several
-    workers in one domain are added, although they need not fall on the same moment.
+    Activations are spread over all GPUs of a device. Each worker holds those of as many
+    microbatches as its order has in flight; the peaks of several workers of one device are added,
+    although they need not fall on the same moment.
     """
-    stages = placement.stages
-    state_bytes = [0.0] * topology.num_domains
+    stages = plan_stages(plan)
+    activations = _peaks_of_devices(workload, stages, orders)
+    parameters: dict[tuple[int, int], float] = {}
     for stage in stages:
-        parameters = sum(workload.num_parameters[stage.layers])
-        state_bytes[stage.domain] += BYTES_PER_PARAMETER * parameters
+        device = (stage.domain, stage.device)
+        own = sum(workload.num_parameters[stage.layers])
+        parameters[device] = parameters.get(device, 0.0) + own
+    fullest = [(0.0, 0.0)] * topology.num_domains
+    for device, held_bytes in activations.items():
+        domain = device[0]
+        parallelism = plan.parallelism_of(domain)
+        state_bytes = model_state_bytes(parameters[device], parallelism)
+        whole_domain = topology.domains[domain]
+        count = whole_domain.num_gpus / gpus_of_device(whole_domain, parallelism)
+        found = (count * state_bytes, count * held_bytes)
+        fullest[domain] = max(fullest[domain], found, key=sum)
+    return tuple(
+        DomainMemory(
+            domain=domain.name,
+            model_state_bytes=state,
+            activation_bytes=activation_bytes,
+            capacity_bytes=domain.memory_bytes,
+        )
+        for domain, (state, activation_bytes) in zip(topology.domains, fullest, strict=True)
+    )
+
+
+def _peaks_of_devices(
+    workload: Workload, stages: Sequence[Stage], orders: Orders
+) -> dict[tuple[int, int], float]:
+    """Most activations of every device in use, by domain and device. [bytes]"""
     whole = [sum(workload.activation_bytes[stage.layers]) for stage in stages]
     halved = [sum(workload.weight_input_bytes[stage.layers]) for stage in stages]
-    activation_bytes = [0.0] * topology.num_domains
+    peaks: dict[tuple[int, int], float] = {}
     for moments in peaks_held(orders):
-        domain = stages[moments[0][0].stage].domain
-        activation_bytes[domain] += max(
+        if not moments:  # a worker that has nothing to do
+            continue
+        stage = stages[moments[0][0].stage]
+        peak = max(
             sum(
                 held.num_whole * whole[held.stage] + held.num_halved * halved[held.stage]
                 for held in moment
             )
             for moment in moments
         )
-    return tuple(
-        DomainMemory(
-            domain=domain.name,
-            model_state_bytes=state,
-            activation_bytes=activations,
-            capacity_bytes=domain.memory_bytes,
-        )
-        for domain, state, activations in zip(
-            topology.domains, state_bytes, activation_bytes, strict=True
-        )
-    )
+        device = (stage.domain, stage.device)
+        peaks[device] = peaks.get(device, 0.0) + peak
+    return peaks
 
 
-def check_memory(topology: Topology, workload: Workload, plan: Plan) -> None:
-    """Refuse a plan that does not fit.
-
-    Raises
-    ------
-    InfeasiblePlacementError
-        Naming the domain that lacks most, what it needs and what it has.
-    """
-    tightest = tightest_domain(domain_memory(topology, workload, plan))
-    if not tightest.fits:
-        raise InfeasiblePlacementError(f"plan: {tightest}")
+def gpus_of_device(domain: Domain, parallelism: Parallelism | None) -> int:
+    """GPUs that work as one device in a domain: all of them unless they share otherwise."""
+    return domain.num_gpus if parallelism is None else parallelism.gpus_per_device
 
 
-def tightest_domain(memories: Sequence[DomainMemory]) -> DomainMemory:
-    """Return the domain that lacks most of its memory; the first one where none lacks any."""
-    return max(memories, key=lambda memory: memory.overflow_fraction)
-
-
-def check_job_fits(topology: Topology, workload: Workload) -> None:
-    """Refuse a job whose model state is larger than the memory of all domains together.
-
-    A job that passes need not have a plan that fits: activations come on top.
+def activation_room_bytes(
+    topology: Topology,
+    workload: Workload,
+    stages: Sequence[Stage],
+    parallelism: Sequence[Parallelism],
+) -> float:
+    """Memory that is left for activations on the device of some stages. [bytes]
 
     Raises
     ------
     InfeasiblePlacementError
-        Naming what is needed and what there is.
+        If the model state leaves none.
     """
-    state_bytes = BYTES_PER_PARAMETER * sum(workload.num_parameters)
-    memory_bytes = sum(domain.memory_bytes for domain in topology.domains)
-    if state_bytes > memory_bytes:
+    domain = topology.domains[stages[0].domain]
+    shared = parallelism[stages[0].domain] if parallelism else None
+    num_parameters = sum(sum(workload.num_parameters[stage.layers]) for stage in stages)
+    state_bytes = model_state_bytes(num_parameters, shared)
+    capacity_bytes = gpus_of_device(domain, shared) * domain.gpu_memory_bytes
+    if state_bytes >= capacity_bytes:
         raise InfeasiblePlacementError(
-            f"workload {workload.name}: model state must be at most the "
-            f"{memory_bytes / 1e9:.1f} GB of all domains together, got {state_bytes / 1e9:.1f} GB"
+            f"plan: model state on a device of domain {domain.name} must leave room for "
+            f"activations in {capacity_bytes / 1e9:.1f} GB, got {state_bytes / 1e9:.1f} GB"
         )
+    return capacity_bytes - state_bytes

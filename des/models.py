@@ -1,11 +1,13 @@
 """Shapes of the models people train, and the workloads made of them."""
 
 from dataclasses import fields
+from typing import get_args
 
 from des.checks import MOST_ITEMS, require_count
 from des.transformer import (
     Architecture,
     PassFlops,
+    Recomputation,
     boundary_message_bytes,
     embedding_parameters,
     head_forward_flops,
@@ -13,6 +15,7 @@ from des.transformer import (
     layer_activation_bytes,
     layer_flops,
     layer_parameters,
+    layer_recomputation_flops,
     layer_weight_input_bytes,
 )
 from des.workload import Layer, Workload
@@ -74,6 +77,7 @@ def build_workload(
     num_microbatches: int = 32,
     microbatch_size: int = 1,
     sequence_length: int = 4096,
+    recomputation: Recomputation = "flash",
 ) -> Workload:
     """Make one iteration's workload from a model preset.
 
@@ -91,16 +95,22 @@ def build_workload(
         Microbatches per iteration, and sequences in each.
     sequence_length
         Tokens of a sequence.
+    recomputation
+        ``flash``, ``none``, ``selective`` or ``full``: activations that are kept, and work that is
+        done again for those that are not; see `des.transformer.layer_activation_bytes`.
 
     Raises
     ------
     ValueError
-        If the model is unknown or a number is not a whole number of at least 1.
+        If the model or recomputation is unknown or a number is not a whole number of at least 1.
     """
     architecture = architecture_named(model)
     require_count("workload", "microbatch_size", microbatch_size)
     require_count("workload", "sequence_length", sequence_length)
-    layers = _own_layers(architecture, microbatch_size, sequence_length)
+    if recomputation not in get_args(Recomputation):
+        known = ", ".join(get_args(Recomputation))
+        raise ValueError(f"workload: recomputation must be one of {known}; got {recomputation!r}")
+    layers = _own_layers(architecture, microbatch_size, sequence_length, recomputation)
     if num_layers is not None and num_layers != architecture.num_layers:
         require_count("workload", "num_layers", num_layers, MOST_ITEMS)
         layers = _equal_layers(layers, num_layers)
@@ -118,15 +128,13 @@ def build_workload(
 
 
 def _own_layers(
-    architecture: Architecture, microbatch_size: int, sequence_length: int
+    architecture: Architecture, batch_size: int, sequence: int, recomputation: Recomputation
 ) -> tuple[Layer, ...]:
-    shape = {
-        "batch_size": microbatch_size,
-        "sequence": sequence_length,
-        "hidden_size": architecture.hidden_size,
-    }
-    inner = layer_flops(architecture, batch_size=microbatch_size, sequence=sequence_length)
-    head = head_forward_flops(architecture, batch_size=microbatch_size, sequence=sequence_length)
+    inner = layer_flops(architecture, batch_size=batch_size, sequence=sequence)
+    head = head_forward_flops(architecture, batch_size=batch_size, sequence=sequence)
+    activation_bytes = layer_activation_bytes(
+        architecture, batch_size=batch_size, sequence=sequence, recomputation=recomputation
+    )
     layers = []
     for index in range(architecture.num_layers):
         matrix_flops, parameters = inner.matrix_flops, layer_parameters(architecture)
@@ -142,8 +150,11 @@ def _own_layers(
                 input_gradient_flops=flops.input_gradient,
                 weight_gradient_flops=flops.weight_gradient,
                 num_parameters=parameters,
-                activation_bytes=layer_activation_bytes(**shape),
-                weight_input_bytes=layer_weight_input_bytes(**shape),
+                activation_bytes=activation_bytes,
+                weight_input_bytes=layer_weight_input_bytes(
+                    architecture, batch_size=batch_size, sequence=sequence
+                ),
+                recomputation_flops=layer_recomputation_flops(inner, recomputation),
             )
         )
     return tuple(layers)

@@ -1,4 +1,4 @@
-"""Which layer runs where: placements, the stages they form, and plans."""
+"""Which layer runs where: placements and the stages they form."""
 
 import re
 import reprlib
@@ -8,19 +8,23 @@ from functools import cached_property
 from itertools import groupby
 
 from des.checks import MOST_ITEMS
-from des.schedules import DEFAULT_SCHEDULE, schedule_named
 from des.topology import Topology
 from des.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A maximal run of consecutive layers in one domain; ``index`` counts from the input."""
+    """Consecutive layers on one device of one domain; ``index`` counts from the input.
+
+    ``device`` counts the devices of the domain, of which there is one unless the domain is a
+    pipeline of its own.
+    """
 
     index: int
     domain: int
     first_layer: int
     num_layers: int
+    device: int = 0
 
     @property
     def layers(self) -> slice:
@@ -94,7 +98,7 @@ class Placement:
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """The pipeline's stages, from the input to the output."""
+        """A stage for every maximal run of layers in one domain, from the input to the output."""
         stages: list[Stage] = []
         first_layer = 0
         for domain, run in groupby(self.domain_of_layer):
@@ -141,22 +145,3 @@ def _parse_domain(text: str, domain_names: Sequence[str]) -> int | None:
     if text in domain_names:
         return list(domain_names).index(text)
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """All that a scheduler decides: where the layers run and in which order work is done."""
-
-    placement: Placement
-    schedule: str = DEFAULT_SCHEDULE
-
-    def __post_init__(self) -> None:
-        schedule_named(self.schedule)
-
-
-def cross_domain_bytes(workload: Workload, placement: Placement) -> float:
-    """Bytes of one iteration that leave a domain: activations forward, gradients back.
-
-    Each counts once, however many links its route has.
-    """
-    return 2 * placement.num_borders * workload.num_microbatches * workload.message_bytes

@@ -1,4 +1,4 @@
-"""Reading quantities with units, such as ``"400Gbps"`` or ``"30ms"``, into SI floats.
+"""Quantities with units, such as ``"400Gbps"`` or ``"30ms"``, read into SI floats and written.
 
 Decimal arithmetic keeps ``"500ns"`` and ``0.0005`` ms the same float.
 """
@@ -92,3 +92,18 @@ def parse_quantity(text: object, units: Units) -> float:
 def scale_number(number: float, unit: str, units: Units) -> float:
     """Convert a bare number of a known unit into a float of the base unit."""
     return float(Decimal(repr(number)) * units.worth[unit])
+
+
+def format_quantity(number: float, unit: str, units: Units) -> str:
+    """Write a float of the base unit in a unit; `parse_quantity` reads the same float.
+
+    Examples
+    --------
+    >>> format_quantity(625e6, "Gbps", BANDWIDTH_BYTES_PER_S)
+    '5Gbps'
+    >>> format_quantity(0.0305, "ms", TIME_S)
+    '30.5ms'
+    """
+    # 17 decimal digits over a power of ten or an eighth of one: exact within Decimal's 28.
+    in_unit = Decimal(repr(float(number))) / units.worth[unit]
+    return f"{in_unit.normalize():f}{unit}"

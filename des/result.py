@@ -28,7 +28,9 @@ class Transfer(NamedTuple):
 
     The time on the wire includes the overhead of a message, if calibration found one. ``link`` is
     the position in the topology's links, ``stage`` the sender, ``kind`` the pass that made the
-    message: ``F`` an activation, ``B`` a gradient.
+    message: ``F`` an activation, ``B`` its gradient; ``G`` is a part of the sum of gradients (of
+    parameters) over the replicas, in which ``microbatch`` counts the buckets;
+    ``M`` is the model state of a layer that moves (see `des.migration`).
     """
 
     link: int
@@ -45,6 +47,7 @@ class StageUse:
     """How one stage spent the iteration; busy and idle add up to the makespan."""
 
     domain: str
+    device: int
     first_layer: int
     num_layers: int
     busy_s: float
@@ -79,10 +82,15 @@ class IterationResult:
 
     @cached_property
     def bubble_fraction(self) -> float:
-        """Share of the time that the domains in use stand idle."""
-        num_used = len({stage.domain for stage in self.stages})
+        """Share of the time that the devices in use stand idle."""
+        num_used = len({(stage.domain, stage.device) for stage in self.stages})
         busy_s = sum(stage.busy_s for stage in self.stages)
         return 1.0 - busy_s / (num_used * self.makespan_s)
+
+    @cached_property
+    def exposed_exchange_s(self) -> float:
+        """Time after the last pass in which gradients are still summed up. [s]"""
+        return self.makespan_s - max(span.end_s for span in self.spans)
 
     @cached_property
     def communication_cost_bytes(self) -> float:

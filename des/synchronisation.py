@@ -64,6 +64,10 @@ class Synchronisation(Protocol):
         """Steps of a period, in which each fragment is synchronised once."""
 
     @property
+    def overlap_steps(self) -> int:
+        """Whole steps that go on while a fragment is on its way; 0 means that none does."""
+
+    @property
     def bits_per_value(self) -> float:
         """Bits of a gradient, or of a change of a parameter, on the wire."""
 
@@ -84,6 +88,11 @@ class DiLoCo:
     def __post_init__(self) -> None:
         require_count("DiLoCo", "steps_between", self.steps_between)
         require_positive("DiLoCo", "bits_per_value", self.bits_per_value)
+
+    @property
+    def overlap_steps(self) -> int:
+        """None: the next step waits."""
+        return 0
 
     def fragments(self, num_layers: int) -> tuple[Fragment, ...]:
         """One, of all layers."""

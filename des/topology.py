@@ -16,7 +16,9 @@ from des.checks import (
     require_non_negative,
     require_positive,
 )
-from des.dynamics import STEADY, Dynamics, Movement
+from des.dynamics import STEADY, Dynamics, Law, Movement
+from des.transport import PLAIN, Transport
+from des.weather import Weather
 
 
 class UnreachableError(ValueError):
@@ -27,7 +29,8 @@ class UnreachableError(ValueError):
 class Domain:
     """One data centre: equal GPUs on one fast inner network.
 
-    ``attainable_fraction`` is the part of the peak FLOP/s that dense transformer layers reach.
+    ``attainable_fraction`` is the part of the peak FLOP/s that dense transformer layers reach. A
+    price is for one GPU; None means that it is not known (see `des.prices`).
     """
 
     name: str
@@ -38,6 +41,7 @@ class Domain:
     attainable_fraction: float
     intra_bandwidth_bytes_per_s: float
     intra_latency_s: float
+    gpu_price_usd_per_hour: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -53,6 +57,8 @@ class Domain:
             require_positive(owner, field, getattr(self, field))
         require_fraction(owner, "attainable_fraction", self.attainable_fraction)
         require_non_negative(owner, "intra_latency_s", self.intra_latency_s)
+        if self.gpu_price_usd_per_hour is not None:
+            require_non_negative(owner, "gpu_price_usd_per_hour", self.gpu_price_usd_per_hour)
 
     @property
     def peak_flops_per_s(self) -> float:
@@ -72,18 +78,24 @@ class Domain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One direction of a WAN link between two domains."""
+    """One direction of a WAN link between two domains.
+
+    The price is for 1e9 bytes sent this way; None means that it is not known (see `des.prices`).
+    """
 
     source: str
     target: str
     bandwidth_bytes_per_s: float
     latency_s: float
+    price_usd_per_gb: float | None = None
 
     def __post_init__(self) -> None:
         if self.source == self.target:
             raise ValueError(f"{self}: source and target must differ, got {self.source!r} twice")
         require_positive(str(self), "bandwidth_bytes_per_s", self.bandwidth_bytes_per_s)
         require_non_negative(str(self), "latency_s", self.latency_s)
+        if self.price_usd_per_gb is not None:
+            require_non_negative(str(self), "price_usd_per_gb", self.price_usd_per_gb)
 
     def __str__(self) -> str:
         return f"link {self.source}->{self.target}"
@@ -94,17 +106,19 @@ class Topology:
     """Domains in a fixed order, the links between them and the law by which the links move.
 
     ``links`` are ordered by (source, target) position of their domains, so equal worlds are equal
-    values. ``dynamics`` says how far links may move from epoch to epoch; ``movement`` is set on a
-    topology whose links keep moving while an iteration runs (see `des.dynamics`).
+    values. ``dynamics`` says how links may move; ``movement`` is set on a topology whose
+    links keep moving while an iteration runs (see `des.dynamics`).
     ``routing_latencies_s``, one a link, are what routes are chosen by; None means those of the
     links. A drawn epoch keeps those of its world, as routing tables do not follow jitter.
+    ``transport`` says how messages share the links.
     """
 
     domains: tuple[Domain, ...]
     links: tuple[Link, ...]
-    dynamics: Dynamics = STEADY
+    dynamics: Law = STEADY
     movement: Movement | None = None
     routing_latencies_s: tuple[float, ...] | None = None
+    transport: Transport = PLAIN
 
     def __post_init__(self) -> None:
         if not self.domains:
@@ -117,6 +131,7 @@ class Topology:
                 if end not in self.index_of:
                     known = ", ".join(self.index_of)
                     raise ValueError(f"{link}: domain must be one of {known}; got {end!r}")
+                self.transport.check_domain(end, self.domains[self.index_of[end]].num_gpus)
         keys = [self._position(link) for link in self.links]
         for earlier, later in pairwise(keys):
             if earlier == later:
@@ -125,10 +140,17 @@ class Topology:
                 )
         if keys != sorted(keys):
             raise ValueError("topology: links must be ordered; use Topology.of to order them")
+        self.dynamics.check_links(self.links)
+        if self.movement is not None:
+            self.movement.law.check_links(self.links)
 
     @classmethod
     def of(
-        cls, domains: Sequence[Domain], links: Sequence[Link], dynamics: Dynamics = STEADY
+        cls,
+        domains: Sequence[Domain],
+        links: Sequence[Link],
+        dynamics: Law = STEADY,
+        transport: Transport = PLAIN,
     ) -> "Topology":
         """Make a topology from links in any order."""
         index_of = {domain.name: index for index, domain in enumerate(domains)}
@@ -137,7 +159,9 @@ class Topology:
             links,
             key=lambda link: (index_of.get(link.source, last), index_of.get(link.target, last)),
         )
-        return cls(domains=tuple(domains), links=tuple(ordered), dynamics=dynamics)
+        return cls(
+            domains=tuple(domains), links=tuple(ordered), dynamics=dynamics, transport=transport
+        )
 
     @cached_property
     def index_of(self) -> dict[str, int]:
@@ -187,9 +211,8 @@ class Topology:
     def scaled(self, bandwidth_factors: np.ndarray, latency_factors: np.ndarray) -> "Topology":
         """Return the same world with each link's figures times its factors, and no movement."""
         links = tuple(
-            Link(
-                source=link.source,
-                target=link.target,
+            replace(
+                link,
                 bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * bandwidth_factor,
                 latency_s=link.latency_s * latency_factor,
             )
@@ -203,19 +226,45 @@ class Topology:
     def draw_epoch(self, rng: np.random.Generator) -> "Topology":
         """Return the world as one epoch finds it, drawn around the figures of this one.
 
-        Links that move per epoch come back with their new figures; links that move every so many
-        seconds come back with a `Movement` on top of their base figures.
+        Links that are drawn once an epoch come back with their new figures; links that move in
+        time come back with a `Movement` on top of their base figures.
         """
         law = self.dynamics
-        if law.update_interval_s is None:
+        if isinstance(law, Dynamics) and law.update_interval_s is None:
             return self.scaled(*law.draw_factors(len(self.links), rng))
         return replace(self, movement=Movement(law=law, seed=int(rng.integers(2**63))))
 
+    def later(self, duration_s: float) -> "Topology":
+        """Return the world in which time 0 is that much later; links that stand still stay so."""
+        require_non_negative("topology", "duration_s", duration_s)
+        moving = self.movement
+        if moving is None:
+            return self
+        return replace(self, movement=replace(moving, start_s=moving.start_s + duration_s))
+
+    def factors_at_start(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bandwidth and latency factors at time 0, each shaped (num_links,).
+
+        A bandwidth factor of 0 is a link that is down.
+        """
+        factors = np.ones((2, len(self.links)))
+        if self.movement is not None:
+            weather = Weather(self.movement, self.links)
+            for link in range(len(self.links)):
+                factors[:, link] = weather.piece(link, 0.0)[:2]
+        return factors[0], factors[1]
+
     def at_start(self) -> "Topology":
-        """Return the world as an observer sees it at time 0, with the links standing still."""
+        """Return the world as an observer sees it at time 0, with the links standing still.
+
+        Raises
+        ------
+        ValueError
+            If a link is down then: a standing link has a bandwidth. See `factors_at_start`.
+        """
         if self.movement is None:
             return self
-        return self.scaled(*self.movement.factors(0, len(self.links)))
+        return self.scaled(*self.factors_at_start())
 
     def _position(self, link: Link) -> tuple[int, int]:
         return self.index_of[link.source], self.index_of[link.target]

@@ -31,7 +31,7 @@ def read_topology(name: str | Path) -> Topology:
         field, what is allowed and what came.
     """
     path = topology_path(name)
-    readers: dict[str, Callable[[str], Topology]] = {
+    readers: dict[str, Callable[[str, Path], Topology]] = {
         ".yaml": from_yaml,
         ".yml": from_yaml,
         ".json": from_json,
@@ -43,7 +43,7 @@ def read_topology(name: str | Path) -> Topology:
             f"shipped worlds {', '.join(WORLDS)}"
         )
     try:
-        return reader(path.read_text(encoding="utf-8"))
+        return reader(path.read_text(encoding="utf-8"), path.parent)
     except ValidationError as error:
         raise ValueError(f"{path}: {first_error(error)}") from error
     except (OSError, UnicodeDecodeError) as error:

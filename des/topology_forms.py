@@ -1,12 +1,11 @@
-"""What both topology file forms share: units, GPU keys, dynamics, and errors in one line."""
+"""What both topology file forms share: units, GPU keys, and errors in one line."""
 
 import re
 import reprlib
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from des.dynamics import Dynamics
 from des.quantities import (
     BANDWIDTH_BYTES_PER_S,
     FLOPS_PER_S,
@@ -16,6 +15,7 @@ from des.quantities import (
     parse_quantity,
 )
 from des.topology import Domain
+from des.transport import Transport
 
 
 def _quantity(units: Units, *, zero: bool = False) -> BeforeValidator:
@@ -34,15 +34,8 @@ Bandwidth = Annotated[float, _quantity(BANDWIDTH_BYTES_PER_S)]
 Latency = Annotated[float, _quantity(TIME_S, zero=True)]
 Speed = Annotated[float, _quantity(FLOPS_PER_S)]
 Size = Annotated[float, _quantity(SIZE_BYTES)]
-
-
-def _parse_interval(value: object) -> float | None:
-    if value == "per_epoch":
-        return None
-    try:
-        return parse_quantity(value, TIME_S)
-    except ValueError as error:
-        raise ValueError(f"must be per_epoch or a time such as '5s'; got {value!r}") from error
+Price = Annotated[float, Field(ge=0)]
+"""A bare number; the key says of what and per what."""
 
 
 class StrictForm(BaseModel):
@@ -51,19 +44,25 @@ class StrictForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class DynamicsForm(StrictForm):
-    """The section ``dynamics``; the defaults are those of East-Central-West."""
+class TransportForm(StrictForm):
+    """The section ``transport``; left out, links are first come, first served."""
 
-    bandwidth_fluctuation: float = 0.3
-    latency_jitter: float = 0.2
-    update_interval: Annotated[float | None, BeforeValidator(_parse_interval)] = None
+    sharing: Literal["fifo", "fair"] = "fifo"
+    endpoints: Literal["overlapped", "one_in_flight", "blocking"] = "overlapped"
+    half_duplex: bool = False
+    num_endpoint_pairs: int = 1
+    flows_per_pair: int = 1
+    window: Size | None = None
 
-    def to_dynamics(self) -> Dynamics:
+    def to_transport(self) -> Transport:
         """Make the value."""
-        return Dynamics(
-            bandwidth_fluctuation=self.bandwidth_fluctuation,
-            latency_jitter=self.latency_jitter,
-            update_interval_s=self.update_interval,
+        return Transport(
+            sharing=self.sharing,
+            endpoints=self.endpoints,
+            half_duplex=self.half_duplex,
+            num_endpoint_pairs=self.num_endpoint_pairs,
+            flows_per_pair=self.flows_per_pair,
+            window_bytes=self.window,
         )
 
 
@@ -75,6 +74,7 @@ class GpuForm(StrictForm):
     gpu_memory: Size = 80e9
     gpu_memory_bandwidth: Bandwidth = 1600e9
     attainable_fraction: float = 0.5
+    gpu_price_usd_per_hour: Price | None = None
 
     def to_domain(self, name: str, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
         """Make a domain with these GPUs and that inner network."""
@@ -87,6 +87,7 @@ class GpuForm(StrictForm):
             attainable_fraction=self.attainable_fraction,
             intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
             intra_latency_s=latency_s,
+            gpu_price_usd_per_hour=self.gpu_price_usd_per_hour,
         )
 
 

@@ -1,14 +1,22 @@
 """The JSON form of a topology: matrices of bandwidth and latency."""
 
-from itertools import permutations
+from itertools import product
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from des.dynamics_forms import read_law
 from des.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, scale_number
 from des.strict_json import parse_json
 from des.topology import Domain, Link, Topology
-from des.topology_forms import DynamicsForm, GpuForm, StrictForm, first_error
+from des.topology_forms import (
+    GpuForm,
+    Price,
+    StrictForm,
+    TransportForm,
+    first_error,
+)
 
 _PositiveNumber = Annotated[float, Field(gt=0)]
 _Number = Annotated[float, Field(ge=0)]
@@ -17,7 +25,8 @@ _Number = Annotated[float, Field(ge=0)]
 class _JsonForm(StrictForm):
     """Matrices in Gbit/s and ms: row = source, column = target, diagonal = inside the domain.
 
-    ``null`` in both matrices means that there is no direct link. GPU keys hold one value for all
+    ``null`` in both matrices means that there is no direct link. Prices are in USD per GB, where
+    ``null`` means not known; inside a domain nothing is priced. GPU keys hold one value for all
     domains, or a list of one a domain.
     """
 
@@ -25,19 +34,24 @@ class _JsonForm(StrictForm):
     num_domains: Annotated[int, Field(ge=1)]
     bandwidth_matrix: list[list[_PositiveNumber | None]]
     latency_matrix: list[list[_Number | None]]
+    price_usd_per_gb_matrix: list[list[Price | None]] | None = None
     names: list[str] | None = None
     num_gpus: int | list[int] | None = None
     gpu_peak: str | list[str] | None = None
     gpu_memory: str | list[str] | None = None
     gpu_memory_bandwidth: str | list[str] | None = None
     attainable_fraction: float | list[float] | None = None
-    dynamics: DynamicsForm = DynamicsForm()
+    gpu_price_usd_per_hour: Price | list[Price | None] | None = None
+    dynamics: object = Field(default_factory=dict)
+    transport: TransportForm = TransportForm()
 
     def check_shape(self) -> None:
         """Refuse matrices that are not square, lists of another length and names given twice."""
         size = self.num_domains
-        for field in ("bandwidth_matrix", "latency_matrix"):
+        for field in ("bandwidth_matrix", "latency_matrix", "price_usd_per_gb_matrix"):
             matrix = getattr(self, field)
+            if matrix is None:
+                continue
             lengths = sorted({len(row) for row in matrix})
             if len(matrix) != size or lengths != [size]:
                 raise ValueError(
@@ -90,16 +104,32 @@ class _JsonForm(StrictForm):
             scale_number(latency, "ms", TIME_S),
         )
 
+    def price(self, row: int, column: int) -> float | None:
+        """USD per GB of one entry, None where none is given; refused where there is no link."""
+        if self.price_usd_per_gb_matrix is None:
+            return None
+        price = self.price_usd_per_gb_matrix[row][column]
+        if price is not None and (row == column or self.figures(row, column) is None):
+            raise ValueError(
+                f"price_usd_per_gb_matrix[{row}][{column}]: must be null, as there is no link "
+                f"to price; got {price!r}"
+            )
+        return price
 
-def from_json(text: str) -> Topology:
-    """Read the content of a JSON file; ``ValueError`` where it does not describe a world."""
+
+def from_json(text: str, folder: Path = Path()) -> Topology:
+    """Read the content of a JSON file; ``ValueError`` where it does not describe a world.
+
+    Names of further files in it are relative to the folder.
+    """
     content = parse_json(text)
     form = _JsonForm.model_validate(content)
     form.check_shape()
     domains = form.domains()
     links = []
-    for row, column in permutations(range(form.num_domains), 2):
-        figures = form.figures(row, column)
+    for row, column in product(range(form.num_domains), repeat=2):
+        price = form.price(row, column)
+        figures = None if row == column else form.figures(row, column)
         if figures is not None:
             links.append(
                 Link(
@@ -107,6 +137,8 @@ def from_json(text: str) -> Topology:
                     target=domains[column].name,
                     bandwidth_bytes_per_s=figures[0],
                     latency_s=figures[1],
+                    price_usd_per_gb=price,
                 )
             )
-    return Topology.of(domains, links, form.dynamics.to_dynamics())
+    law = read_law(form.dynamics, folder)
+    return Topology.of(domains, links, law, form.transport.to_transport())

@@ -1,13 +1,22 @@
-"""The YAML form of a topology: domains, and undirected links between them."""
+"""The YAML form of a topology: domains, and links between them, two-way unless they say not."""
 
 from collections.abc import Hashable
+from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import Field
 
+from des.dynamics_forms import read_law
 from des.topology import Link, Topology
-from des.topology_forms import Bandwidth, DynamicsForm, GpuForm, Latency, StrictForm
+from des.topology_forms import (
+    Bandwidth,
+    GpuForm,
+    Latency,
+    Price,
+    StrictForm,
+    TransportForm,
+)
 
 
 class _DomainForm(GpuForm):
@@ -21,16 +30,21 @@ class _LinkForm(StrictForm):
     dest: str
     bandwidth: Bandwidth
     latency: Latency
+    price_usd_per_gb: Price | None = None
+    one_way: bool = False
 
     def to_links(self) -> list[Link]:
-        """Both directions."""
-        ends = ((self.source, self.dest), (self.dest, self.source))
+        """Both directions, or the one from source to dest."""
+        ends = [(self.source, self.dest)]
+        if not self.one_way:
+            ends.append((self.dest, self.source))
         return [
             Link(
                 source=source,
                 target=target,
                 bandwidth_bytes_per_s=self.bandwidth,
                 latency_s=self.latency,
+                price_usd_per_gb=self.price_usd_per_gb,
             )
             for source, target in ends
         ]
@@ -43,7 +57,8 @@ class _TopologyForm(StrictForm):
 
 class _YamlForm(StrictForm):
     topology: _TopologyForm
-    dynamics: DynamicsForm = DynamicsForm()
+    dynamics: object = Field(default_factory=dict)
+    transport: TransportForm = TransportForm()
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -65,8 +80,11 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def from_yaml(text: str) -> Topology:
-    """Read the content of a YAML file; ``ValueError`` where it does not describe a world."""
+def from_yaml(text: str, folder: Path = Path()) -> Topology:
+    """Read the content of a YAML file; ``ValueError`` where it does not describe a world.
+
+    Names of further files in it are relative to the folder.
+    """
     try:
         # A subclass of the safe loader: plain values only.
         content = yaml.load(text, Loader=_UniqueKeyLoader)
@@ -83,4 +101,5 @@ def from_yaml(text: str) -> Topology:
         for domain in form.topology.domains
     ]
     links = [link for entry in form.topology.cross_domain_links for link in entry.to_links()]
-    return Topology.of(domains, links, form.dynamics.to_dynamics())
+    law = read_law(form.dynamics, folder)
+    return Topology.of(domains, links, law, form.transport.to_transport())

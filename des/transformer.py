@@ -1,10 +1,14 @@
 """Transformer arithmetic: parameters, FLOPs, message sizes and memory of model layers."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from des.checks import require_count
 
-BYTES_PER_PARAMETER = 16
+WEIGHT_BYTES = 2
+GRADIENT_BYTES = 2
+OPTIMISER_BYTES = 12
+BYTES_PER_PARAMETER = WEIGHT_BYTES + GRADIENT_BYTES + OPTIMISER_BYTES
 """Model state of mixed-precision Adam: 2 weight + 2 gradient + 12 optimiser bytes [1]_.
 
 .. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
@@ -164,23 +168,57 @@ def boundary_message_bytes(*, batch_size: int, sequence: int, hidden_size: int) 
     return float(ACTIVATION_BYTES * batch_size * sequence * hidden_size)
 
 
-def layer_activation_bytes(*, batch_size: int, sequence: int, hidden_size: int) -> float:
-    """Activations of one layer kept from a microbatch's forward to its backward pass: ``34 s b h``.
+Recomputation = Literal["flash", "none", "selective", "full"]
+"""What is kept for the backward pass, and what is made again; see `layer_activation_bytes`."""
 
-    With flash attention, or recomputing attention alone, and 16-bit elements [1]_. Counted for a
-    GELU block with ``ffn = 4 h``; it is used for Llama's gated block as well.
+
+def layer_activation_bytes(
+    architecture: Architecture,
+    *,
+    batch_size: int,
+    sequence: int,
+    recomputation: Recomputation = "flash",
+) -> float:
+    """Activations of one layer kept from a microbatch's forward to its backward pass. [bytes]
+
+    Notes
+    -----
+    16-bit elements [1]_; ``a`` heads. Counted for a GELU block with ``ffn = 4 h``; used for Llama's
+    gated block as well.
+
+    - ``none``: ``s b h (34 + 5 a s / h)``, everything.
+    - ``selective``: ``34 s b h``; scores and softmax are made again.
+    - ``flash``: the same memory by a kernel that never writes the scores; what it makes again
+      within itself belongs to the attainable fraction of the peak.
+    - ``full``: ``2 s b h``, the input of the layer; the whole forward pass is made again.
 
     References
     ----------
     .. [1] V. Korthikanti et al., "Reducing activation recomputation in large transformer models",
-       MLSys'23 (arXiv:2205.05198), selective recomputation.
+       MLSys'23 (arXiv:2205.05198), sections 4 and 5.
     """
-    return 34.0 * sequence * batch_size * hidden_size
+    size = float(sequence * batch_size * architecture.hidden_size)
+    if recomputation == "full":
+        return 2.0 * size
+    if recomputation == "none":
+        scores = 5.0 * architecture.num_heads * sequence * sequence * batch_size
+        return 34.0 * size + scores
+    return 34.0 * size
 
 
-def layer_weight_input_bytes(*, batch_size: int, sequence: int, hidden_size: int) -> float:
-    """The part of `layer_activation_bytes` that the weight gradient needs: ``32 s b h``.
+def layer_recomputation_flops(flops: PassFlops, recomputation: Recomputation) -> float:
+    """FLOPs that make again what was not kept, see `layer_activation_bytes`."""
+    if recomputation == "full":
+        return flops.forward
+    return flops.attention_flops if recomputation == "selective" else 0.0
 
-    P. Qi et al., "Zero bubble pipeline parallelism", ICLR'24, table on FLOPs and activations.
+
+def layer_weight_input_bytes(
+    architecture: Architecture, *, batch_size: int, sequence: int
+) -> float:
+    """What a layer keeps from its input gradient to its weight gradient: ``32 s b h``. [bytes]
+
+    P. Qi et al., "Zero bubble pipeline parallelism", ICLR'24, table on FLOPs and activations. With
+    full recomputation this is more than what is kept before the input gradient.
     """
-    return 32.0 * sequence * batch_size * hidden_size
+    return 32.0 * sequence * batch_size * architecture.hidden_size

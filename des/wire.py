@@ -1,37 +1,46 @@
-"""One direction of a link while a simulation runs."""
+"""One direction of a link whose messages leave one after the other."""
 
-from des.corrections import Corrections
-from des.costs import Weather, corrected, serialisation_end_s
-from des.topology import Link
+from collections.abc import Generator
+
+import simpy
+
+from des.clock import Clock
+from des.conditions import Conditions
+from des.weather import serialisation_end_s
+
+
+class Turn:
+    """When a medium is free: that of one direction, or of both where they share it."""
+
+    __slots__ = ("free_at_s",)
+
+    def __init__(self) -> None:
+        self.free_at_s = 0.0
 
 
 class Wire:
     """Bytes leave first come, first served; latencies overlap; messages arrive in order.
 
     A first-come-first-served queue needs no process: who asks later leaves later, so the time when
-    the wire is free is all there is to remember.
+    the medium is free is all there is to remember.
     """
 
     __slots__ = (
-        "_free_at_s",
-        "_index",
+        "_conditions",
         "_last_arrival_s",
-        "_link",
         "_overhead_s",
-        "_weather",
+        "_steady",
+        "_turn",
         "busy_s",
         "num_bytes",
         "num_messages",
     )
 
-    def __init__(
-        self, index: int, link: Link, corrections: Corrections, weather: Weather | None
-    ) -> None:
-        self._index = index
-        self._link = corrected(link, corrections)
-        self._overhead_s = corrections.message_overhead_s
-        self._weather = weather
-        self._free_at_s = 0.0
+    def __init__(self, conditions: Conditions, turn: Turn) -> None:
+        self._conditions = conditions
+        self._steady = conditions.steady
+        self._overhead_s = conditions.message_overhead_s
+        self._turn = turn
         self._last_arrival_s = 0.0
         self.busy_s = 0.0
         self.num_bytes = 0.0
@@ -43,26 +52,35 @@ class Wire:
         Returns
         -------
         tuple
-            When it takes the wire, when its last byte has left, when it has arrived. [s]
+            When it takes the medium, when its last byte has left, when it has arrived. [s]
+
+        Raises
+        ------
+        StarvationError
+            If the link is down for ever before the last byte has left.
         """
-        start_s = max(ready_s, self._free_at_s)
-        end_s = serialisation_end_s(
-            start_s + self._overhead_s,
-            num_bytes,
-            self._link.bandwidth_bytes_per_s,
-            link=self._index,
-            weather=self._weather,
-        )
-        arrival_s = max(end_s + self._latency_s(end_s), self._last_arrival_s)
-        self._free_at_s, self._last_arrival_s = end_s, arrival_s
+        turn, offer = self._turn, self._steady
+        start_s = max(ready_s, turn.free_at_s)
+        if offer is None:
+            end_s = self._end_s(start_s + self._overhead_s, num_bytes)
+            offer = self._conditions.at(end_s)
+        else:  # the same without a search for the border
+            end_s = start_s + self._overhead_s + num_bytes / offer.goodput_bytes_per_s
+        arrival_s = max(end_s + offer.latency_s, self._last_arrival_s)
+        turn.free_at_s, self._last_arrival_s = end_s, arrival_s
         self.busy_s += end_s - start_s
         self.num_bytes += num_bytes
         self.num_messages += 1
         return start_s, end_s, arrival_s
 
-    def _latency_s(self, time_s: float) -> float:
-        """Latency met by a message whose last byte leaves at ``time_s``."""
-        if self._weather is None:
-            return self._link.latency_s
-        segment = self._weather.segment_at(time_s)
-        return self._link.latency_s * self._weather.latency_factor(segment, self._index)
+    def _end_s(self, start_s: float, num_bytes: float) -> float:
+        conditions = self._conditions
+        return serialisation_end_s(start_s, num_bytes, conditions.goodput_at, owner=conditions.name)
+
+    def transmit(
+        self, clock: Clock, num_bytes: float
+    ) -> Generator[simpy.Event, None, tuple[float, float, float]]:
+        """Send a message now and wait until it has arrived; returns what `carry` does."""
+        times_s = self.carry(clock.now, num_bytes)
+        yield clock.at(times_s[-1])
+        return times_s

@@ -12,7 +12,8 @@ class Layer:
 
     The backward pass has two halves: the gradient of the layer's input, which travels on, and that
     of its weights. ``activation_bytes`` are kept from the forward pass to the input gradient,
-    ``weight_input_bytes`` of them on until the weight gradient.
+    ``weight_input_bytes`` from there to the weight gradient. What was not kept is made again with
+    ``recomputation_flops`` before the input gradient.
     """
 
     forward_flops: float
@@ -21,6 +22,7 @@ class Layer:
     num_parameters: float
     activation_bytes: float
     weight_input_bytes: float
+    recomputation_flops: float = 0.0
 
     def __post_init__(self) -> None:
         require_positive("layer", "forward_flops", self.forward_flops)
@@ -29,16 +31,17 @@ class Layer:
         require_non_negative("layer", "num_parameters", self.num_parameters)
         require_non_negative("layer", "activation_bytes", self.activation_bytes)
         require_non_negative("layer", "weight_input_bytes", self.weight_input_bytes)
-        if self.weight_input_bytes > self.activation_bytes:
-            raise ValueError(
-                f"layer: weight_input_bytes must be at most activation_bytes "
-                f"{self.activation_bytes!r}, got {self.weight_input_bytes!r}"
-            )
+        require_non_negative("layer", "recomputation_flops", self.recomputation_flops)
 
     @property
     def backward_flops(self) -> float:
-        """FLOPs of both halves of the backward pass."""
-        return self.input_gradient_flops + self.weight_gradient_flops
+        """FLOPs of both halves of the backward pass, recomputation included."""
+        return self.recomputation_flops + self.input_gradient_flops + self.weight_gradient_flops
+
+    @property
+    def useful_flops(self) -> float:
+        """FLOPs of all passes, recomputation left out."""
+        return self.forward_flops + self.input_gradient_flops + self.weight_gradient_flops
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +83,10 @@ class Workload:
 
     @cached_property
     def input_gradient_flops(self) -> tuple[float, ...]:
-        """FLOPs of the input gradient of each layer for one microbatch."""
-        return tuple(layer.input_gradient_flops for layer in self.layers)
+        """FLOPs up to the input gradient of each layer for one microbatch, recomputation first."""
+        return tuple(
+            layer.recomputation_flops + layer.input_gradient_flops for layer in self.layers
+        )
 
     @cached_property
     def weight_gradient_flops(self) -> tuple[float, ...]:
@@ -106,7 +111,7 @@ class Workload:
     @cached_property
     def flops_per_iteration(self) -> float:
         """Useful FLOPs of all layers and microbatches, forward and backward."""
-        return self.num_microbatches * (sum(self.forward_flops) + sum(self.backward_flops))
+        return self.num_microbatches * sum(layer.useful_flops for layer in self.layers)
 
     @property
     def tokens_per_iteration(self) -> int:

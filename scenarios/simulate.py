@@ -3,39 +3,24 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 from rich.table import Table
 
-from calibration.corrections_file import read_corrections
-from des import (
-    ALIASES,
-    ARCHITECTURES,
-    DEFAULT_SCHEDULE,
-    NO_CORRECTIONS,
-    SCHEDULES,
-    Corrections,
-    IterationResult,
-    Placement,
-    Plan,
-    Topology,
-    Workload,
-    build_workload,
-    check_memory,
-    cross_domain_bytes,
-    read_topology,
-    simulate,
-)
+from des import IterationResult, cross_domain_bytes, simulate
 from des.atomic_write import write_together
 from des.chrome_trace import chrome_trace_json
+from des.exposure import exposed_communication_s
 from des.gantt import gantt_png
-from scenarios.command import UsageError, exit_code_of
-from scenarios.config import option, parse
+from des.memory_timeline import MemoryTimeline, memory_timeline
+from des.prices import TrainingCost, cost_of, has_prices
+from scenarios.command import exit_code_of
+from scenarios.config import parse
+from scenarios.iteration_scenario import PROG, Config, Scenario, load_scenario
 from scenarios.iteration_tables import link_table, plain_console, stage_table
+from scenarios.memory_figure import memory_png
 
-PROG = "python -m scenarios.simulate"
 _EXAMPLES = """\
 examples:
   python -m scenarios.simulate
@@ -43,10 +28,15 @@ examples:
   python -m scenarios.simulate --placement "0*28,1*26,2*26" --seed 7
       on links drawn once with seed 7, instead of links at their base figures
   python -m scenarios.simulate --model llama2_7b --placement "East*16,West*16" --schedule gpipe
+  python -m scenarios.simulate --parallelism 4x1x2
+      every domain is two devices in a row, each of four GPUs that divide its layers
+  python -m scenarios.simulate --model llama2_7b --placement "0*32" --replicas "1*32;2*32"
+      three replicas of the model, one in each domain
 
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
   gantt.png    the same as a figure
+  memory.png   memory of a GPU of every device over time; memory_over_time.csv: its figures
   spans.csv, stages.csv, links.csv, result.json
 
 exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written
@@ -54,39 +44,14 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """What is simulated; the fields are the flags."""
+class NetworkCost:
+    """What the network adds to an iteration in time, and what it all costs in dollars.
 
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
-    placement: str | None = option(
-        None,
-        "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
-        "none: even parts over all domains in order",
-    )
-    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
-    microbatches: int = option(32, "microbatches of an iteration")
-    microbatch_size: int = option(1, "sequences of a microbatch")
-    sequence_length: int = option(4096, "tokens of a sequence")
-    corrections: Path | None = option(
-        None, "factors found by calibration, a JSON file", is_file=True
-    )
-    seed: int | None = option(
-        None, "draw one epoch of the moving links; none: they stand at their base figures"
-    )
-    out: Path = option(Path("runs/simulate"), "folder for the files")
+    ``cost`` is None where the world gives no price.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """What the files and names of a `Config` stand for."""
-
-    topology: Topology
-    workload: Workload
-    plan: Plan
-    corrections: Corrections
-    seed: int | None
+    exposed_communication_s: float
+    cost: TrainingCost | None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,49 +63,34 @@ def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     scenario = load_scenario(config)
     result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
-    paths = write_files(config.out, output_files(scenario, result))
-    show(scenario, result, paths)
+    network_cost = network_cost_of(scenario, result)
+    memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
+    paths = write_files(config.out, output_files(scenario, result, network_cost, memory))
+    show(scenario, result, network_cost, memory, paths)
 
 
-def load_scenario(config: Config) -> Scenario:
-    """Read the files, draw the links and check the plan.
+def network_cost_of(scenario: Scenario, result: IterationResult) -> NetworkCost:
+    """Reckon exposed communication, and dollars if the world has prices.
 
     Raises
     ------
-    ValueError
-        If a file, a name or a number is wrong, or the plan does not fit into the memory.
+    MissingPriceError
+        If it has prices, but not of all that the plan uses.
     """
-    topology = read_topology(config.network)
-    if config.seed is not None and config.seed < 0:
-        raise UsageError(f"{PROG}: seed must be at least 0, got {config.seed}")
-    if config.seed is not None:
-        topology = topology.draw_epoch(np.random.default_rng(config.seed))
-    workload = build_workload(
-        config.model,
-        num_layers=config.num_layers,
-        num_microbatches=config.microbatches,
-        microbatch_size=config.microbatch_size,
-        sequence_length=config.sequence_length,
-    )
-    if config.placement is None:
-        placement = Placement.even(topology.num_domains, workload.num_layers)
-    else:
-        placement = Placement.parse(config.placement, list(topology.index_of))
-    placement.check_against(topology, workload)
-    plan = Plan(placement=placement, schedule=config.schedule)
-    check_memory(topology, workload, plan)
-    path = config.corrections
-    return Scenario(
-        topology=topology,
-        workload=workload,
-        plan=plan,
-        corrections=NO_CORRECTIONS if path is None else read_corrections(path),
-        seed=config.seed,
+    topology = scenario.topology
+    return NetworkCost(
+        exposed_communication_s=exposed_communication_s(
+            result, topology, scenario.workload, scenario.plan, scenario.corrections
+        ),
+        cost=cost_of(result, topology) if has_prices(topology) else None,
     )
 
 
-def summary(scenario: Scenario, result: IterationResult) -> dict[str, object]:
+def summary(
+    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+) -> dict[str, object]:
     """Return the content of result.json: what was simulated and its figures."""
+    cost, fullest = network_cost.cost, memory.fullest
     return {
         "model": scenario.workload.name,
         "num_layers": scenario.workload.num_layers,
@@ -148,6 +98,10 @@ def summary(scenario: Scenario, result: IterationResult) -> dict[str, object]:
         "tokens_per_microbatch": scenario.workload.tokens_per_microbatch,
         "schedule": scenario.plan.schedule,
         "placement": list(scenario.plan.placement.domain_of_layer),
+        "replicas": [list(one.domain_of_layer) for one in scenario.plan.replicas],
+        "parallelism": [asdict(one) for one in scenario.plan.parallelism],
+        "exchange": asdict(scenario.plan.exchange),
+        "activation_compression": scenario.plan.activation_compression,
         "domains": list(scenario.topology.index_of),
         "seed": scenario.seed,
         "corrections": asdict(scenario.corrections),
@@ -157,24 +111,49 @@ def summary(scenario: Scenario, result: IterationResult) -> dict[str, object]:
         "bubble_fraction": result.bubble_fraction,
         "communication_cost_bytes": result.communication_cost_bytes,
         "transfer_compute_ratio": result.transfer_compute_ratio,
-        "cross_domain_bytes": cross_domain_bytes(scenario.workload, scenario.plan.placement),
-        "memory": [asdict(memory) for memory in result.memory],
+        "exposed_communication_s": network_cost.exposed_communication_s,
+        "exposed_exchange_s": result.exposed_exchange_s,
+        "cost": None if cost is None else asdict(cost) | {"total_usd": cost.total_usd},
+        "cross_domain_bytes": _cross_domain_bytes(scenario),
+        "memory": [asdict(domain) for domain in result.memory],
+        "fullest_gpu": {
+            "domain": fullest.domain,
+            "device": fullest.device,
+            "peak_bytes": fullest.peak_bytes,
+            "capacity_bytes": fullest.capacity_bytes,
+        },
     }
 
 
-def output_files(scenario: Scenario, result: IterationResult) -> dict[str, bytes]:
+def _cross_domain_bytes(scenario: Scenario) -> float:
+    """Activations and their gradients of all replicas, as they are sent."""
+    workload, plan = scenario.workload, scenario.plan
+    shares = plan.microbatches_of_replicas(workload.num_microbatches)
+    num_bytes = sum(
+        cross_domain_bytes(replace(workload, num_microbatches=share), placement)
+        for placement, share in zip(plan.placements, shares, strict=True)
+    )
+    return num_bytes / plan.activation_compression
+
+
+def output_files(
+    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
     stages = result.to_frame("stages")
     stages.insert(0, "stage", range(len(stages)))
+    said = summary(scenario, result, network_cost, memory)
     text = {
         "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
         "stages.csv": stages.to_csv(index=False, lineterminator="\n"),
         "links.csv": result.to_frame("links").to_csv(index=False, lineterminator="\n"),
-        "result.json": json.dumps(summary(scenario, result), indent=2, allow_nan=False) + "\n",
+        "memory_over_time.csv": memory.to_frame().to_csv(index=False, lineterminator="\n"),
+        "result.json": json.dumps(said, indent=2, allow_nan=False) + "\n",
     }
     return {
         "trace.json": chrome_trace_json(result),
         "gantt.png": gantt_png(result, title=_title(scenario)),
+        "memory.png": memory_png(memory, makespan_s=result.makespan_s, title=_title(scenario)),
         **{name: content.encode() for name, content in text.items()},
     }
 
@@ -197,24 +176,18 @@ def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
     return [folder / name for name in files]
 
 
-def show(scenario: Scenario, result: IterationResult, paths: Sequence[Path]) -> None:
+def show(
+    scenario: Scenario,
+    result: IterationResult,
+    network_cost: NetworkCost,
+    memory: MemoryTimeline,
+    paths: Sequence[Path],
+) -> None:
     """Print the figures and where the files are."""
     console = plain_console(sys.stdout)
     console.print(_title(scenario), style="bold", soft_wrap=True)
-    tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
-    ratio = result.transfer_compute_ratio
-    headline = Table.grid(padding=(0, 2))
-    for name, value in (
-        ("iteration time", f"{result.makespan_s:.3f} s"),
-        ("tokens per second", f"{tokens_per_s:.1f}"),
-        ("utilisation of all GPUs", f"{result.utilisation:.3f}"),
-        ("bubble fraction", f"{result.bubble_fraction:.3f}"),
-        ("communication cost", f"{result.communication_cost_bytes / 1e9:.3f} GB"),
-        ("transfer/compute ratio", "no borders" if ratio is None else f"{ratio:.3f} *"),
-    ):
-        headline.add_row(name, value)
-    console.print(headline)
-    if ratio is not None:
+    console.print(_headline(scenario, result, network_cost, memory))
+    if result.transfer_compute_ratio is not None:
         console.print("* mean wire time of an activation over a border / mean forward of a stage")
     console.print(stage_table(result))
     if result.transfers:
@@ -223,11 +196,40 @@ def show(scenario: Scenario, result: IterationResult, paths: Sequence[Path]) -> 
         console.print(f"written: {path}", soft_wrap=True)
 
 
+def _headline(
+    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+) -> Table:
+    tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
+    ratio, fullest, cost = result.transfer_compute_ratio, memory.fullest, network_cost.cost
+    table = Table.grid(padding=(0, 2))
+    for name, value in (
+        ("iteration time", f"{result.makespan_s:.3f} s"),
+        ("tokens per second", f"{tokens_per_s:.1f}"),
+        ("utilisation of all GPUs", f"{result.utilisation:.3f}"),
+        ("bubble fraction", f"{result.bubble_fraction:.3f}"),
+        (
+            "peak memory of a GPU",
+            f"{fullest.peak_bytes / 1e9:.1f} of {fullest.capacity_bytes / 1e9:.1f} GB in "
+            f"{fullest.domain}",
+        ),
+        ("communication cost", f"{result.communication_cost_bytes / 1e9:.3f} GB"),
+        ("exposed communication", f"{network_cost.exposed_communication_s:.3f} s"),
+        ("exposed sum of gradients", f"{result.exposed_exchange_s:.3f} s"),
+        ("transfer/compute ratio", "no borders" if ratio is None else f"{ratio:.3f} *"),
+    ):
+        table.add_row(name, value)
+    if cost is not None:
+        table.add_row("cost of the links", f"{cost.communication_usd:.4f} USD")
+        table.add_row("cost of the GPUs", f"{cost.compute_usd:.4f} USD")
+    return table
+
+
 def _title(scenario: Scenario) -> str:
-    workload = scenario.workload
+    workload, num_replicas = scenario.workload, len(scenario.plan.placements)
+    replicas = f", {num_replicas} replicas" if num_replicas > 1 else ""
     return (
         f"{workload.name}, {workload.num_layers} layers, {workload.num_microbatches} microbatches, "
-        f"{scenario.plan.schedule}"
+        f"{scenario.plan.schedule}{replicas}"
     )
 
 

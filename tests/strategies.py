@@ -4,9 +4,12 @@ The builders default to figures of 1, so that a hand-computed case reads as its 
 generators draw figures of a realistic order of magnitude: seconds of work, megabytes of messages.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise, permutations
 
+import numpy as np
 from hypothesis import strategies as st
 
 from des import (
@@ -22,6 +25,11 @@ from des import (
     Topology,
     Workload,
 )
+from des.dynamics import Law, LinkState, MarkovModulated, OrnsteinUhlenbeck, Product
+from des.schedules import is_static
+
+STATIC_SCHEDULES = tuple(name for name in sorted(SCHEDULES) if is_static(name))
+"""Schedules that can be made for any placement; others look at devices, times and memory."""
 
 FREE_BANDWIDTH_BYTES_PER_S = 1e300
 """So fast that any message takes no time that a float could tell from none."""
@@ -42,7 +50,7 @@ def unit_domain(name: str, *, flops_per_s: float = 1.0, memory_bytes: float = 1e
 
 
 def world(
-    names: str, links: dict[str, tuple[float, float]], *, dynamics: Dynamics | None = None
+    names: str, links: dict[str, tuple[float, float]], *, dynamics: Law | None = None
 ) -> Topology:
     """Domains named by one letter each and links such as ``{"AB": (bytes per second, latency)}``.
 
@@ -85,6 +93,42 @@ def unit_workload(
         num_microbatches=num_microbatches,
         tokens_per_microbatch=1,
         message_bytes=message_bytes,
+    )
+
+
+def unit_links(count: int) -> list[Link]:
+    """Links of 1 byte/s and 1 s."""
+    return [
+        Link(source=f"a{index}", target=f"b{index}", bandwidth_bytes_per_s=1.0, latency_s=1.0)
+        for index in range(count)
+    ]
+
+
+def bandwidth_factors(law: Law, seed: int, num_links: int, times_s: Iterable[float]) -> np.ndarray:
+    """Factors on all links at times, shaped (times, links)."""
+    path = law.path(unit_links(num_links), seed)
+    return np.array(
+        [
+            [path.piece_at(link, time_s).bandwidth_factor for link in range(num_links)]
+            for time_s in times_s
+        ]
+    )
+
+
+def link_state(
+    name: str,
+    dwell_s: float,
+    factor: float = 1.0,
+    latency_factor: float = 1.0,
+    **followed_by: float,
+) -> LinkState:
+    """A state of a link and the probabilities of those that follow it."""
+    return LinkState(
+        name=name,
+        bandwidth_factor=factor,
+        mean_dwell_s=dwell_s,
+        followed_by=tuple(followed_by.items()),
+        latency_factor=latency_factor,
     )
 
 
@@ -131,9 +175,64 @@ def dynamics(draw: st.DrawFn, *, moving: bool | None = None) -> Dynamics:
     )
 
 
-def movements() -> st.SearchStrategy[Movement]:
+@st.composite
+def wandering_laws(draw: st.DrawFn) -> OrnsteinUhlenbeck:
+    """Log bandwidths and latencies that wander about their means."""
+    interval_s = draw(st.floats(0.5, 20.0))
+    return OrnsteinUhlenbeck(
+        bandwidth_sigma=draw(st.floats(0.0, 0.5)),
+        latency_sigma=draw(st.floats(0.0, 0.5)),
+        relaxation_s=interval_s * draw(st.floats(0.1, 50.0)),
+        interval_s=interval_s,
+        correlation=draw(st.sampled_from([0.0, 0.5, 1.0])),
+        most_sigmas=draw(st.floats(1.0, 6.0)),
+    )
+
+
+@st.composite
+def markov_laws(draw: st.DrawFn, *, outages: bool = True) -> MarkovModulated:
+    """Links that are up at times, and down or slow at others; outages end."""
+    count = draw(st.integers(1, 4))
+    names = [f"state{index}" for index in range(count)]
+    factor = st.floats(0.1, 2.0)
+    states = []
+    for index, name in enumerate(names):
+        others = draw(st.permutations([other for other in names if other != name]))
+        weights = [draw(st.integers(0, 3)) for _ in others[1:]] + [1] * (count > 1)
+        states.append(
+            LinkState(
+                name=name,
+                bandwidth_factor=draw(factor | st.just(0.0) if outages and index else factor),
+                latency_factor=draw(factor),
+                mean_dwell_s=draw(st.floats(5.0, 500.0)) if count > 1 else math.inf,
+                followed_by=tuple(
+                    (other, weight / sum(weights))
+                    for other, weight in zip(others, weights, strict=True)
+                    if weight
+                ),
+            )
+        )
+    return MarkovModulated(
+        states=tuple(states),
+        starts_in=draw(st.sampled_from(names)),
+        correlation=draw(st.sampled_from([0.0, 0.5, 1.0])),
+    )
+
+
+def laws(*, outages: bool = True) -> st.SearchStrategy[Law]:
+    """Laws of links that move while an iteration runs; outages, where allowed, end."""
+    single = dynamics(moving=True) | wandering_laws() | markov_laws(outages=outages)
+    return single | st.builds(Product, laws=st.lists(single, min_size=1, max_size=2).map(tuple))
+
+
+def movements(*, outages: bool = True) -> st.SearchStrategy[Movement]:
     """Links that move while an iteration runs."""
-    return st.builds(Movement, law=dynamics(moving=True), seed=st.integers(0, 2**63 - 1))
+    return st.builds(
+        Movement,
+        law=laws(outages=outages),
+        seed=st.integers(0, 2**63 - 1),
+        start_s=st.just(0.0) | st.floats(0.0, 1e4),
+    )
 
 
 @st.composite
@@ -163,16 +262,34 @@ def topologies(
 
 
 @st.composite
+def priced_topologies(
+    draw: st.DrawFn, *, min_domains: int = 1, fully: bool | None = None
+) -> Topology:
+    """The same worlds with a price for every GPU and every direction of a link."""
+    world = draw(topologies(min_domains=min_domains, fully=fully))
+    return replace(
+        world,
+        domains=tuple(
+            replace(domain, gpu_price_usd_per_hour=draw(st.floats(0.0, 10.0)))
+            for domain in world.domains
+        ),
+        links=tuple(
+            replace(link, price_usd_per_gb=draw(st.floats(0.0, 0.2))) for link in world.links
+        ),
+    )
+
+
+@st.composite
 def layers(draw: st.DrawFn) -> Layer:
     """A layer whose passes take milliseconds to seconds."""
-    activation_bytes = draw(st.floats(0.0, 1e9))
     return Layer(
         forward_flops=draw(st.floats(1e11, 1e14)),
         input_gradient_flops=draw(st.floats(1e11, 1e14)),
         weight_gradient_flops=draw(st.floats(0.0, 1e14)),
         num_parameters=draw(st.floats(0.0, 1e9)),
-        activation_bytes=activation_bytes,
-        weight_input_bytes=draw(st.floats(0.0, activation_bytes)),
+        activation_bytes=draw(st.floats(0.0, 1e9)),
+        weight_input_bytes=draw(st.floats(0.0, 1e9)),
+        recomputation_flops=draw(st.sampled_from([0.0, 1e12])),
     )
 
 
@@ -218,7 +335,7 @@ def plans(
     pattern = single_visit_placements if single_visit else placements
     return Plan(
         placement=draw(pattern(num_domains, num_layers)),
-        schedule=draw(st.sampled_from(sorted(SCHEDULES))),
+        schedule=draw(st.sampled_from(STATIC_SCHEDULES)),
     )
 
 

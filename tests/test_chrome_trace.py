@@ -82,7 +82,7 @@ def test_a_hand_computed_iteration_becomes_these_slices():
 @given(result=results())
 def test_slices_of_one_thread_follow_each_other(result):
     for slices in by_thread(events_of(result, "X")).values():
-        slices.sort(key=lambda event: event["ts"])
+        slices.sort(key=lambda event: (event["ts"], event["dur"]))
         for earlier, later in pairwise(slices):
             assert earlier["dur"] >= 0
             assert earlier["ts"] + earlier["dur"] <= later["ts"] + ROUNDING_US / 2

@@ -174,7 +174,7 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
         (["--network", "absent.yaml"], r"absent\.yaml: topology file cannot be read"),
         (
             ["--schedule", "zigzag"],
-            "schedule: must be one of gpipe, 1f1b, zb_h1, zb_h2; got 'zigzag'",
+            "schedule: must be one of gpipe, .*; got 'zigzag'",
         ),
         (["--actions", "any"], "actions: must be one of per_layer, order_split; got 'any'"),
         (["--corrections", "absent.json"], r"absent\.json: corrections file cannot be read"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import (
+    STATIC_SCHEDULES,
     cases,
     free_world,
     plan,
@@ -16,7 +17,6 @@ from strategies import (
 
 from des import (
     NO_CORRECTIONS,
-    SCHEDULES,
     Corrections,
     DeadlockError,
     Dynamics,
@@ -34,8 +34,9 @@ from des import (
     simulate,
     simulate_orders,
 )
-from des.costs import stage_times_s
 from des.schedules import stage_orders
+from des.stage_times import stage_times_s
+from des.weather import Weather
 from des.worlds import EAST_CENTRAL_WEST
 
 
@@ -206,8 +207,8 @@ def test_a_transfer_across_a_border_of_moving_bandwidth_by_hand():
     topology = dataclasses.replace(
         world("AB", {"AB": (4.0, 8.0), "BA": (4.0, 8.0)}), movement=movement
     )
-    factors = [movement.factors(segment, 2) for segment in range(3)]
-    rates = [4.0 * float(bandwidth[0]) for bandwidth, _ in factors]
+    pieces = [Weather(movement, topology.links).piece(0, 2.0 * segment) for segment in range(3)]
+    rates = [4.0 * bandwidth_factor for bandwidth_factor, _, _ in pieces]
     num_bytes = 1.0 * rates[0] + 2.0 * rates[1] + 3.0
     workload = unit_workload([(1, 1), (1, 1)], num_microbatches=1, message_bytes=num_bytes)
 
@@ -215,7 +216,7 @@ def test_a_transfer_across_a_border_of_moving_bandwidth_by_hand():
     assert forward.start_s == 1.0
     assert forward.end_s == pytest.approx(4.0 + 3.0 / rates[2], rel=1e-12)
     assert 4.0 < forward.end_s < 6.0
-    latency_s = 8.0 * float(factors[2][1][0])
+    latency_s = 8.0 * pieces[2][1]
     assert forward.arrival_s == pytest.approx(forward.end_s + latency_s, rel=1e-12)
 
 
@@ -283,7 +284,7 @@ def test_gpipe_matches_the_closed_form_of_a_flow_shop(case):
 def test_one_domain_works_without_a_break():
     workload = unit_workload([(1, 2), (3, 4)], num_microbatches=5)
 
-    for schedule in SCHEDULES:
+    for schedule in STATIC_SCHEDULES:
         result = simulate(free_world(2), workload, plan(1, 1, schedule=schedule))
         assert result.makespan_s == 5 * 10
         assert result.transfers == ()
@@ -296,7 +297,7 @@ def test_one_domain_works_without_a_break():
 def test_a_schedule_by_its_orders_is_the_same_iteration(case):
     topology, workload, chosen = case
     num_stages = len(chosen.placement.stages)
-    for name in SCHEDULES:
+    for name in STATIC_SCHEDULES:
         by_name = stage_orders(name, num_stages, workload.num_microbatches)
         named = simulate(topology, workload, Plan(placement=chosen.placement, schedule=name))
 

@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from strategies import cases, corrections, free_world, movements, plan, unit_workload, world
+from strategies import (
+    STATIC_SCHEDULES,
+    cases,
+    corrections,
+    free_world,
+    movements,
+    plan,
+    unit_workload,
+    world,
+)
 
 from des import (
     NO_CORRECTIONS,
-    SCHEDULES,
     Corrections,
     Dynamics,
     IterationResult,
@@ -22,8 +30,9 @@ from des import (
     Topology,
     simulate,
 )
-from des.costs import corrected, quickest_message_s, stage_times_s
+from des.costs import corrected, quickest_message_s
 from des.schedules import MESSAGE_OF, stage_orders
+from des.stage_times import stage_times_s
 
 HALF_SECOND = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.9, update_interval_s=0.5)
 
@@ -223,18 +232,14 @@ def test_no_stage_is_done_before_the_way_to_it_its_own_work_and_the_way_back(cas
             way_s += times_s["F"] + times_s["D"]
 
 
-@given(case=cases(min_domains=2, fully=True, single_visit=True), movement=movements())
+@given(case=cases(min_domains=2, fully=True, single_visit=True), movement=movements(outages=False))
 def test_a_moving_network_is_no_better_than_its_best_and_no_worse_than_its_worst(case, movement):
     """Without shared domains more delay never helps."""
     topology, workload, chosen = case
-    law, count = movement.law, len(topology.links)
-    best, worst = (
-        topology.scaled(
-            np.full(count, 1 + sign * law.bandwidth_fluctuation),
-            np.full(count, 1 - sign * law.latency_jitter),
-        )
-        for sign in (1, -1)
-    )
+    extremes = np.array([movement.law.extremes(link) for link in topology.links])
+    least_bandwidth, most_bandwidth, least_latency, most_latency = extremes.T
+    best = topology.scaled(most_bandwidth, least_latency)
+    worst = topology.scaled(least_bandwidth, most_latency)
 
     moving = dataclasses.replace(topology, movement=movement)
     makespan_s = simulate(moving, workload, chosen).makespan_s
@@ -307,7 +312,7 @@ def test_correcting_links_equals_scaling_the_world(case, found):
     assert simulate(topology, workload, chosen, found) == simulate(scaled, workload, chosen)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", STATIC_SCHEDULES)
 @given(
     num_microbatches=st.integers(1, 8),
     passes_s=st.lists(st.tuples(st.floats(0.1, 9), st.floats(0.1, 9)), min_size=1, max_size=6),

@@ -311,7 +311,7 @@ def test_nothing_is_drawn_unless_asked_for():
         ({"bandwidth_fluctuation": 1.0}, "bandwidth_fluctuation must be at least 0 and below 1"),
         ({"bandwidth_fluctuation": -0.1}, "bandwidth_fluctuation must be at least 0 and below 1"),
         ({"task_profile": "llama_71b"}, "model: must be one of .*llama_70b; got 'llama_71b'"),
-        ({"schedule": "zb"}, "schedule: must be one of gpipe, 1f1b, zb_h1, zb_h2; got 'zb'"),
+        ({"schedule": "zb"}, "schedule: must be one of gpipe, .*; got 'zb'"),
         ({"actions": "both"}, "actions: must be one of per_layer, order_split; got 'both'"),
         ({"epochs_per_episode": 0}, "epochs_per_episode must be a whole number"),
         ({"render_mode": "human"}, "render_mode must be rgb_array or None, got 'human'"),

@@ -91,10 +91,37 @@ def test_the_ends_of_the_model_carry_embedding_and_head():
 
 def test_messages_and_activations_by_hand():
     """b = 2, s = 4096, h = 8192: 2 b s h = 128 MiB, 34 b s h = 2176 MiB."""
-    sizes = {"batch_size": 2, "sequence": 4096, "hidden_size": 8192}
+    sizes = {"batch_size": 2, "sequence": 4096}
 
-    assert boundary_message_bytes(**sizes) == 128 * 1024**2
-    assert layer_activation_bytes(**sizes) == 2176 * 1024**2
+    assert boundary_message_bytes(**sizes, hidden_size=8192) == 128 * 1024**2
+    assert layer_activation_bytes(ARCHITECTURES["llama2_70b"], **sizes) == 2176 * 1024**2
+
+
+def test_recomputation_trades_memory_for_work():
+    """b = 1, s = 4096, h = 8192, 64 heads: s b h = 32 Mi, 5 a s^2 b = 5 Gi."""
+    unit, mebi = 4096 * 8192, 1024**2
+    kept, again = {}, {}
+    for how in ("none", "flash", "selective", "full"):
+        layer = build_workload("llama2_70b", recomputation=how).layers[1]
+        kept[how], again[how] = layer.activation_bytes, layer.recomputation_flops
+        assert layer.weight_input_bytes == 32 * unit
+        assert layer.backward_flops == 2 * layer.forward_flops + again[how]
+        assert layer.useful_flops == 3 * layer.forward_flops
+
+    assert kept == {
+        "none": 34 * 32 * mebi + 5 * 64 * 16 * mebi,
+        "flash": 34 * 32 * mebi,
+        "selective": 34 * 32 * mebi,
+        "full": 2 * 32 * mebi,
+    }
+    attention = 4 * 4096 * 4096 * 8192  # 4 b s^2 h
+    assert again == {"none": 0, "flash": 0, "selective": attention, "full": layer.forward_flops}
+
+
+def test_an_unknown_recomputation_is_refused():
+    allowed = "recomputation must be one of flash, none, selective, full; got 'all'"
+    with pytest.raises(ValueError, match=allowed):
+        build_workload("llama2_7b", recomputation="all")
 
 
 def test_the_default_workload_by_hand():
@@ -114,7 +141,7 @@ def test_redivision_keeps_the_totals(model, num_layers):
     assert divided.num_layers == num_layers
     for field in (
         "forward_flops", "input_gradient_flops", "weight_gradient_flops", "num_parameters",
-        "activation_bytes", "weight_input_bytes",
+        "activation_bytes", "weight_input_bytes", "backward_flops",
     ):  # fmt: skip
         assert sum(getattr(divided, field)) == pytest.approx(sum(getattr(own, field)), rel=1e-12)
     assert divided.flops_per_iteration == pytest.approx(own.flops_per_iteration, rel=1e-12)
@@ -157,7 +184,8 @@ def test_counts_must_be_whole_and_positive(field, value):
         ("forward_flops", 0.0, "positive and finite"),
         ("input_gradient_flops", float("nan"), "positive and finite"),
         ("weight_gradient_flops", -1.0, "finite and not negative"),
-        ("weight_input_bytes", 1.0, "at most activation_bytes 0.0"),
+        ("weight_input_bytes", -1.0, "finite and not negative"),
+        ("recomputation_flops", float("inf"), "finite and not negative"),
         ("num_parameters", -1.0, "finite and not negative"),
         ("activation_bytes", float("inf"), "finite and not negative"),
     ],

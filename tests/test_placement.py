@@ -108,9 +108,7 @@ def test_a_placement_must_match_workload_and_world():
 
 def test_a_plan_needs_a_known_schedule():
     assert plan(0).schedule == "1f1b"
-    with pytest.raises(
-        ValueError, match="schedule: must be one of gpipe, 1f1b, zb_h1, zb_h2; got 'zb'"
-    ):
+    with pytest.raises(ValueError, match=r"schedule: must be one of gpipe, .*; got 'zb'"):
         Plan(placement=Placement(domain_of_layer=(0,)), schedule="zb")
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 from hypothesis import given, settings
-from strategies import cases
+from strategies import STATIC_SCHEDULES, cases
 
 from bench.plain_simpy import plain_makespan_s
-from des import SCHEDULES, Placement, Plan, build_workload, read_topology, simulate
+from des import Placement, Plan, build_workload, read_topology, simulate
 
 
 @settings(deadline=None)
@@ -15,7 +15,7 @@ def test_textbook_simpy_gives_the_same_makespan(case):
     assert simulate(*case).makespan_s == pytest.approx(plain_makespan_s(*case), rel=1e-9)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", STATIC_SCHEDULES)
 @pytest.mark.parametrize("text", ["0*28,1*26,2*26", "2*40,1*40", "0*20,1*20,0*20,2*20"])
 def test_textbook_simpy_agrees_on_the_shipped_world(text, schedule):
     topology, workload = read_topology("east_central_west"), build_workload("llama2_70b")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import (
+    STATIC_SCHEDULES,
     cases,
     corrections,
     free_world,
@@ -26,7 +27,6 @@ from agents.planners.single_domain import single_domain
 from agents.planners.static import proportional, random, round_robin, uniform
 from agents.worlds import DrawnWorld
 from des import (
-    SCHEDULES,
     Corrections,
     Dynamics,
     InfeasiblePlacementError,
@@ -118,7 +118,7 @@ def problems(draw: st.DrawFn) -> PlanningProblem:
     return PlanningProblem(
         topology=now.draw_epoch(np.random.default_rng(seed)),
         workload=workload,
-        schedule=draw(st.sampled_from(sorted(SCHEDULES))),
+        schedule=draw(st.sampled_from(STATIC_SCHEDULES)),
         corrections=draw(corrections()),
     )
 
@@ -316,7 +316,7 @@ def test_exact_is_the_best_of_all_contiguous_placements(given):
     assert_best_of_all(given)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", STATIC_SCHEDULES)
 @pytest.mark.parametrize("interval_s", [None, 2.0])
 def test_exact_is_the_best_on_links_of_the_stated_range(schedule, interval_s):
     """Compute and messages of like size, where neither alone decides."""

@@ -9,6 +9,7 @@ from des.quantities import (
     FLOPS_PER_S,
     SIZE_BYTES,
     TIME_S,
+    format_quantity,
     parse_quantity,
     scale_number,
 )
@@ -113,3 +114,38 @@ def test_both_readings_of_any_number_are_the_same_float(number, unit):
 
     expected = scale_number(number, unit, BANDWIDTH_BYTES_PER_S)
     assert parse_quantity(text, BANDWIDTH_BYTES_PER_S) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "units", "text"),
+    [
+        (625e6, "Gbps", BANDWIDTH_BYTES_PER_S, "5Gbps"),
+        (1.6e12, "GB/s", BANDWIDTH_BYTES_PER_S, "1600GB/s"),
+        (0.0305, "ms", TIME_S, "30.5ms"),
+        (5e-7, "us", TIME_S, "0.5us"),
+        (0.0, "ms", TIME_S, "0ms"),
+        (80e9, "GB", SIZE_BYTES, "80GB"),
+        (1.2e14, "TFLOP/s", FLOPS_PER_S, "120TFLOP/s"),
+    ],
+)
+def test_quantities_are_written_without_exponents_and_zeros(number, unit, units, text):
+    assert format_quantity(number, unit, units) == text
+
+
+@given(
+    number=st.floats(0, allow_infinity=False),
+    unit=st.sampled_from(
+        [
+            ("Gbps", BANDWIDTH_BYTES_PER_S),
+            ("GB/s", BANDWIDTH_BYTES_PER_S),
+            ("ms", TIME_S),
+            ("s", TIME_S),
+            ("GB", SIZE_BYTES),
+            ("TFLOP/s", FLOPS_PER_S),
+        ]
+    ),
+)
+def test_what_is_written_reads_back_to_the_last_bit(number, unit):
+    name, units = unit
+
+    assert parse_quantity(format_quantity(number, name, units), units) == number

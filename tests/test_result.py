@@ -43,6 +43,7 @@ def test_tables_by_hand():
     }
     assert result.to_frame("stages").to_dict("list") == {
         "domain": ["A", "B"],
+        "device": [0, 0],
         "first_layer": [0, 1],
         "num_layers": [1, 1],
         "busy_s": [3.0, 3.0],

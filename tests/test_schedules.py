@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import STATIC_SCHEDULES
 
-from des import SCHEDULES, Operation
+from des import Operation
 from des.schedules import (
     check_orders,
     completion_order,
@@ -13,7 +14,7 @@ from des.schedules import (
     stage_orders,
 )
 
-NAMES = sorted(SCHEDULES)
+NAMES = STATIC_SCHEDULES
 STAGES, MICROBATCHES = st.integers(1, 8), st.integers(1, 16)
 
 

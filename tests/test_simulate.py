@@ -9,11 +9,30 @@ import pandas as pd
 import pytest
 
 from calibration import write_corrections
-from des import Corrections, Placement, Plan, build_workload, read_topology, simulate
-from des.worlds import EAST_CENTRAL_WEST
+from des import (
+    Corrections,
+    GradientExchange,
+    Parallelism,
+    Placement,
+    Plan,
+    build_workload,
+    read_topology,
+    simulate,
+)
+from des.worlds import EAST_CENTRAL_WEST, WORLDS
+from scenarios.make_topology import main as make_topology
 from scenarios.simulate import Config, main
 
-FILES = ["gantt.png", "links.csv", "result.json", "spans.csv", "stages.csv", "trace.json"]
+FILES = [
+    "gantt.png",
+    "links.csv",
+    "memory.png",
+    "memory_over_time.csv",
+    "result.json",
+    "spans.csv",
+    "stages.csv",
+    "trace.json",
+]
 QUICK = ["--microbatches", "4"]
 SMALL = ["--model", "llama2_7b"]  # fits into any of the domains
 
@@ -143,6 +162,50 @@ def test_a_placement_without_borders_has_no_transfer_compute_ratio(tmp_path, cap
     assert "no borders" in capsys.readouterr().out
 
 
+def test_a_world_with_prices_says_what_an_iteration_costs(tmp_path, capsys):
+    """4 microbatches of 33.6 MB each way at 0.02 and 0.09 USD per GB; 16 GPUs at 4.1 an hour."""
+    placed = [*SMALL, "--network", "aws_like", "--placement", "Oregon*16,Tokyo*16"]
+    said = figures(tmp_path, *placed)
+
+    gigabytes = 4 * 2 * 4096 * 4096 / 1e9
+    cost = said["cost"]
+    assert cost["num_bytes"] == said["communication_cost_bytes"] == 2 * gigabytes * 1e9
+    assert cost["communication_usd"] == pytest.approx(gigabytes * (0.02 + 0.09))
+    assert cost["compute_usd"] == pytest.approx(16 * 4.1 * said["makespan_s"] / 3600)
+    assert cost["total_usd"] == cost["communication_usd"] + cost["compute_usd"]
+    shown = capsys.readouterr().out
+    assert f"{cost['communication_usd']:.4f} USD" in shown
+    assert f"{cost['compute_usd']:.4f} USD" in shown
+
+
+def test_a_world_without_prices_says_nothing_of_dollars(tmp_path, capsys):
+    assert figures(tmp_path, *SMALL)["cost"] is None
+    assert "USD" not in capsys.readouterr().out
+
+
+def test_exposed_communication_is_what_the_network_adds(tmp_path, capsys):
+    """One microbatch over one border waits for one message each way: 33.6 MB at 5 Gbit/s, 30 ms."""
+    placed = [*SMALL, "--placement", "East*16,Central*16", "--microbatches", "1"]
+    said = figures(tmp_path, *placed)
+
+    expected_s = 2 * (2 * 4096 * 4096 / 625e6 + 0.03)
+    assert said["exposed_communication_s"] == pytest.approx(expected_s)
+    assert f"{expected_s:.3f} s" in capsys.readouterr().out
+    assert figures(tmp_path, *SMALL, "--placement", "East*32")["exposed_communication_s"] == 0.0
+
+
+def test_a_missing_price_is_an_error_that_names_it(tmp_path, capsys):
+    shipped = WORLDS["aws_like"].read_text(encoding="utf-8")
+    (tmp_path / "world.yaml").write_text(shipped.replace(", price_usd_per_gb: 0.09", ""))
+    flags = [*SMALL, "--network", str(tmp_path / "world.yaml"), "--placement", "Oregon*16,Tokyo*16"]
+
+    assert main([*flags, "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == (
+        "error: link Tokyo->Oregon: price_usd_per_gb must be given to reckon a cost, got None\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_terminal_shows_figures_tables_and_files(tmp_path, capsys):
     said = figures(tmp_path, *SMALL, "--placement", "East*16,Central*16")
 
@@ -155,6 +218,68 @@ def test_the_terminal_shows_figures_tables_and_files(tmp_path, capsys):
         assert f"written: {tmp_path / name}\n" in shown
 
 
+def test_flags_of_a_plan_are_the_plan(tmp_path):
+    """Two replicas, one of them with four GPUs that share everything in three ways."""
+    flags = ["--placement", "East*32", "--replicas", "2*32", "--no-overlap-gradients"]
+    flags += ["--parallelism", "2x2x2,1x1x1,2x1x4", "--shard-optimiser"]
+    flags += ["--gradient-bucket-mb", "500", "--activation-compression", "2"]
+    said = figures(tmp_path, *SMALL, *flags)
+
+    chosen = Plan(
+        placement=Placement.parse("0*32"),
+        replicas=(Placement.parse("2*32"),),
+        parallelism=(
+            Parallelism(tensor=2, data=2, pipeline=2, shard_optimiser=True),
+            Parallelism(shard_optimiser=True),
+            Parallelism(tensor=2, pipeline=4, shard_optimiser=True),
+        ),
+        exchange=GradientExchange(overlapped=False, bucket_bytes=500e6),
+        activation_compression=2.0,
+    )
+    topology = read_topology(EAST_CENTRAL_WEST)
+    workload = build_workload("llama2_7b", num_microbatches=4)
+    result = simulate(topology, workload, chosen)
+    assert said["makespan_s"] == result.makespan_s
+    assert said["exposed_exchange_s"] == result.exposed_exchange_s > 0
+    assert said["replicas"] == [[2] * 32]
+    assert said["parallelism"][2]["pipeline"] == 4
+    assert said["exchange"] == {"overlapped": False, "bucket_bytes": 500e6}
+    assert said["activation_compression"] == 2.0
+
+
+def test_one_parallelism_holds_for_all_domains(tmp_path):
+    one = run(tmp_path / "one", *SMALL, "--parallelism", "4x2x1")
+
+    assert one == run(tmp_path / "all", *SMALL, "--parallelism", "4x2x1,4x2x1,4x2x1")
+
+
+def test_compressed_activations_of_every_replica_count(tmp_path):
+    """Replicas of one and three borders, half the microbatches each; messages of a quarter."""
+    topology = tmp_path / "six.yaml"
+    assert make_topology(["--num-domains", "6", "--out", str(topology)]) == 0
+    flags = ["--network", str(topology), "--placement", "0*16,1*16", "--activation-compression"]
+    flags += ["4", "--replicas", "2*8,3*8,4*8,5*8"]
+
+    message_bytes = build_workload("llama2_7b").message_bytes
+    sent_bytes = figures(tmp_path / "out", *SMALL, *flags)["cross_domain_bytes"]
+    assert sent_bytes == 2 * (1 + 3) * 2 * message_bytes / 4
+
+
+def test_memory_over_time_peaks_at_what_is_said(tmp_path, capsys):
+    said = figures(tmp_path, "--parallelism", "2x2x2", "--shard-optimiser")
+
+    table = pd.read_csv(tmp_path / "memory_over_time.csv")
+    fullest = said["fullest_gpu"]
+    own = table[(table["domain"] == fullest["domain"]) & (table["device"] == fullest["device"])]
+    assert own["total_bytes"].max() == fullest["peak_bytes"] == table["total_bytes"].max()
+    required = {
+        one["domain"]: one["model_state_bytes"] + one["activation_bytes"] for one in said["memory"]
+    }
+    peaks = 8 * table.groupby("domain")["total_bytes"].max()
+    assert peaks.to_dict() == pytest.approx(required)
+    assert f"{fullest['peak_bytes'] / 1e9:.1f} of 80.0 GB in" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -163,7 +288,15 @@ def test_the_terminal_shows_figures_tables_and_files(tmp_path, capsys):
         (["--placement", "0*28"], "placement: .* each of the 80 layers .* got 28"),
         (["--placement", "3*80"], "placement: layer 0 .* East 0, Central 1, West 2; got 3"),
         (["--placement", "Mars*80"], r"placement: .* East, Central, West .*; got 'Mars\*80'"),
-        (["--schedule", "zero"], "schedule: must be one of gpipe, 1f1b, zb_h1, zb_h2; got 'zero'"),
+        (["--schedule", "zero"], "schedule: must be one of gpipe, .*; got 'zero'"),
+        (["--parallelism", "2x2"], "parallelism: must be TENSORxDATAxPIPELINE, .* got '2x2'"),
+        (["--parallelism", "2x1x1,2x1x1"], "parallelism must be .* each of 3 domains, got 2"),
+        (["--parallelism", "4x4x1"], "plan: parallelism of domain East .* which is 16"),
+        (["--shard-optimiser"], "shard_optimiser needs a parallelism, got none"),
+        (["--replicas", "0*80"], "plan: a domain must serve one replica, got domain 0 in two"),
+        (["--replicas", "2*80;x"], "placement: each item must be .*; got 'x'"),
+        (["--gradient-bucket-mb", "0"], "gradient exchange: bucket_bytes must be positive"),
+        (["--activation-compression", "0.5"], "plan: activation_compression must be at least 1"),
         (["--microbatches", "0"], "num_microbatches must be a whole number .*, got 0"),
         (["--microbatch-size", "0"], "microbatch_size must be a whole number .*, got 0"),
         (["--sequence-length", "-1"], "sequence_length must be a whole number .*, got -1"),
@@ -218,7 +351,7 @@ def test_help_explains_every_flag_with_examples(capsys):
     shown = capsys.readouterr().out
     assert end.value.code == 0
     for field in dataclasses.fields(Config):
-        assert f"  --{field.name.replace('_', '-')} " in shown
+        assert re.search(f"^  --{field.name.replace('_', '-')}[ ,]", shown, re.M)
     assert "examples:" in shown
 
 
@@ -228,7 +361,7 @@ def test_the_examples_of_the_help_run(capsys, tmp_path, monkeypatch):
     examples = re.findall(r"^  python -m scenarios.simulate(.*)$", capsys.readouterr().out, re.M)
     monkeypatch.chdir(tmp_path)
 
-    assert len(examples) == 3
+    assert len(examples) == 5
     for example in examples:
         assert main(shlex.split(example)) == 0
         assert sorted(path.name for path in tmp_path.glob("runs/simulate/*")) == FILES

@@ -82,10 +82,11 @@ def test_observation_over_several_hops_by_hand():
 
 
 def test_observation_of_a_single_domain_by_hand():
+    """No link can rise above its figures, so the bandwidth inside is the largest."""
     law = Dynamics(bandwidth_fluctuation=0.25, latency_jitter=0.5)
     alone = Topology.of([unit_domain("A")], [], law)
 
-    assert task(alone).observe(alone, TOGETHER) == pytest.approx([0.8, 0.0, 1.0])
+    assert task(alone).observe(alone, TOGETHER) == pytest.approx([1.0, 0.0, 1.0])
 
 
 def test_observation_is_of_the_links_at_the_start_of_a_moving_iteration():
@@ -93,7 +94,7 @@ def test_observation_is_of_the_links_at_the_start_of_a_moving_iteration():
     base = dataclasses.replace(ASYMMETRIC, dynamics=law)
     now = dataclasses.replace(base, movement=Movement(law=law, seed=3))
 
-    bandwidth, latency = now.movement.factors(0, 2)
+    bandwidth, latency = now.factors_at_start()
     observation = task(base).observe(now, SPLIT)
     np.testing.assert_allclose(observation[[1, 2]], [8, 2] * bandwidth / 10, rtol=1e-6)
     np.testing.assert_allclose(observation[[5, 6]], [0.25, 0.5] * latency / 0.8, rtol=1e-6)
@@ -319,7 +320,7 @@ def test_corrections_reach_the_default_simulator(topology, workload, draw):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schedule": "zb"}, "schedule: must be one of gpipe, 1f1b, zb_h1, zb_h2; got 'zb'"),
+        ({"schedule": "zb"}, "schedule: must be one of gpipe, .*; got 'zb'"),
         ({"actions": "free"}, "actions: must be one of per_layer, order_split; got 'free'"),
         ({"epochs_per_episode": 0}, "epochs_per_episode must be a whole number .*, got 0"),
         ({"epochs_per_episode": 1.5}, "epochs_per_episode must be a whole number .*, got 1.5"),

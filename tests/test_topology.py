@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import domains, dynamics, links, movements, topologies, unit_domain, world
+from strategies import domains, dynamics, links, topologies, unit_domain, world
 
-from des import Domain, Dynamics, Link, Movement, Topology, UnreachableError, read_topology
+from des import Domain, Dynamics, Link, Topology, UnreachableError, read_topology
 from des.worlds import EAST_CENTRAL_WEST
 
 DIRECT, SLOW, FAST = (1.0, 9.0), (1.0, 2.0), (1.0, 1.0)
@@ -209,35 +209,6 @@ def test_a_law_refuses_impossible_figures(field, value, allowed):
         Dynamics(**fields)
 
 
-def test_a_movement_refuses_a_law_without_interval_and_an_impossible_seed():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
-    with pytest.raises(ValueError, match=r"movement: law.update_interval_s must be given"):
-        Movement(law=law, seed=1)
-    with pytest.raises(ValueError, match="movement: seed must be within"):
-        Movement(law=dataclasses.replace(law, update_interval_s=1.0), seed=-1)
-
-
-@given(movement=movements(), segments=st.permutations(range(6)))
-def test_factors_do_not_depend_on_the_order_of_asking(movement, segments):
-    in_order = [movement.factors(segment, 3) for segment in range(6)]
-
-    for segment in segments:
-        np.testing.assert_array_equal(movement.factors(segment, 3), in_order[segment])
-
-
-def test_segments_and_seeds_have_factors_of_their_own():
-    """No number comes twice; with equal swings, a stream that is reused would show."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.3, update_interval_s=1.0)
-    draws = [
-        tuple(np.concatenate(Movement(law=law, seed=seed).factors(segment, 3)).tolist())
-        for seed in (0, 1, 2**63)
-        for segment in range(5)
-    ]
-
-    assert len(set(draws)) == len(draws)
-    assert len({number for draw in draws for number in draw}) == 6 * len(draws)
-
-
 @given(topology=topologies(min_domains=2), seed=st.integers(0, 2**32))
 def test_epochs_repeat_with_the_seed_and_stay_within_the_law(topology, seed):
     world_then = topology.draw_epoch(np.random.default_rng(seed)).at_start()
@@ -274,8 +245,7 @@ def test_links_that_move_within_the_iteration_keep_their_base_figures():
     assert epoch.links == topology.links
     start = epoch.at_start()
     assert start.movement is None
-    bandwidth, latency = epoch.movement.factors(0, 6)
-    assert start == topology.scaled(bandwidth, latency)
+    assert start == topology.scaled(*epoch.factors_at_start())
 
 
 @given(topology=topologies(min_domains=2))

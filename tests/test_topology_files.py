@@ -169,8 +169,67 @@ def test_links_may_move_every_so_many_seconds(tmp_path):
     )
 
 
+def test_prices_are_read_in_both_forms(tmp_path):
+    """A YAML link has one price for both directions, a JSON matrix one for each."""
+    text = edited_yaml('latency: "30ms"', 'latency: "30ms", price_usd_per_gb: 0.02')
+    text = text.replace("num_gpus: 8", "num_gpus: 8\n      gpu_price_usd_per_hour: 2", 1)
+    from_yaml = read(tmp_path, text, ".yaml")
+    assert [link.price_usd_per_gb for link in from_yaml.links] == [0.02, None, 0.02] + [None] * 3
+    assert [domain.gpu_price_usd_per_hour for domain in from_yaml.domains] == [2.0, None, None]
+
+    matrix = [[None, 0.02, None], [0.09, None, 0], [None, None, None]]
+    content = JSON | {"price_usd_per_gb_matrix": matrix, "gpu_price_usd_per_hour": [2, None, 1.5]}
+    from_json = read(tmp_path, content, ".json")
+    assert [link.price_usd_per_gb for link in from_json.links] == [
+        0.02,
+        None,
+        0.09,
+        0.0,
+        None,
+        None,
+    ]
+    assert [domain.gpu_price_usd_per_hour for domain in from_json.domains] == [2.0, None, 1.5]
+
+
+def test_equal_prices_make_equal_worlds(tmp_path):
+    text = YAML.replace('ms"}', 'ms", price_usd_per_gb: 0.05}')
+    text = text.replace("num_gpus: 8", "num_gpus: 8\n      gpu_price_usd_per_hour: 3.5")
+    matrix = [[None if row == column else 0.05 for column in range(3)] for row in range(3)]
+    content = JSON | {"price_usd_per_gb_matrix": matrix, "gpu_price_usd_per_hour": 3.5}
+
+    assert read(tmp_path, text, ".yaml") == read(tmp_path, content, ".json")
+
+
+def test_worlds_without_prices_have_none():
+    topology = read_topology(EAST_CENTRAL_WEST)
+
+    assert {link.price_usd_per_gb for link in topology.links} == {None}
+    assert {domain.gpu_price_usd_per_hour for domain in topology.domains} == {None}
+
+
+def test_a_link_may_lead_one_way_only(tmp_path):
+    """Two entries of one way each make a link that differs on the way back."""
+    text = (
+        SMALLEST_YAML
+        + """\
+    - {name: B, intra_bandwidth: 400Gbps, intra_latency: 500ns}
+  cross_domain_links:
+    - {source: B, dest: A, bandwidth: 1Gbps, latency: 1ms, one_way: true}
+"""
+    )
+    (link,) = read(tmp_path, text, ".yaml").links
+    assert (link.source, link.target) == ("B", "A")
+
+    text += "    - {source: A, dest: B, bandwidth: 2Gbps, latency: 3ms, one_way: true}\n"
+    there, back = read(tmp_path, text, ".yaml").links
+    assert (there.bandwidth_bytes_per_s, there.latency_s) == (250e6, 0.003)
+    assert (back.bandwidth_bytes_per_s, back.latency_s) == (125e6, 0.001)
+
+
 LINK = "topology.cross_domain_links[0]"
 DUPLICATE = "link East->Central: must be given once, got a duplicate"
+AGAIN = "    - {source: East, dest: Central, bandwidth: 1Gbps, latency: 1ms}"
+PRICES = "price_usd_per_gb_matrix"
 BAD_YAML = {
     "unknown unit": ("5Gbps", "5Gbs", f"{LINK}.bandwidth: unknown unit 'Gbs', must be a bandwidth"),
     "no unit": ('"5Gbps"', "5", f"{LINK}.bandwidth: must be a bandwidth such as"),
@@ -201,6 +260,24 @@ BAD_YAML = {
     "unreadable": ("domains:", "domains: [", "not readable as YAML in line 6: "),
     "list as a key": ("dynamics:", "? [a, b]\n: c\ndynamics:", "not readable as YAML in line "),
     "number as a key": ("dynamics:", "1: c\ndynamics:", "[1]: Keys should be strings, got 1"),
+    "link price": (
+        '"30ms"',
+        "30ms, price_usd_per_gb: -1",
+        f"{LINK}.price_usd_per_gb: Input should",
+    ),
+    "price as text": ('"30ms"', "30ms, price_usd_per_gb: 1USD", f"{LINK}.price_usd_per_gb: Input "),
+    "price NaN": (
+        '"30ms"',
+        "30ms, price_usd_per_gb: .nan",
+        f"{LINK}.price_usd_per_gb: Input should",
+    ),
+    "GPU price": (
+        "num_gpus: 8",
+        "gpu_price_usd_per_hour: -2",
+        "topology.domains[0].gpu_price_usd_per_hour: Input should be greater than or equal to 0",
+    ),
+    "one way": ('"30ms"', "30ms, one_way: maybe", f"{LINK}.one_way: Input should be a valid bool"),
+    "one way twice": ('"30ms"}', f"30ms, one_way: true}}\n{AGAIN}", DUPLICATE),
     "swing": ("fluctuation: 0.3", "fluctuation: 1.0", "dynamics: bandwidth_fluctuation must be at"),
     "interval": ("per_epoch", "weekly", "dynamics.update_interval: must be per_epoch or a time"),
     "interval 0": ("per_epoch", "0s", "dynamics: update_interval_s must be at least 0.001"),
@@ -248,6 +325,36 @@ BAD_JSON = {
         "120GW",
         "domain East: gpu_peak: unknown unit 'GW', must be a compute speed",
     ),
+    "price": (
+        (PRICES,),
+        [[None, -1, 0], [0, None, 0], [0, 0, None]],
+        f"{PRICES}[0][1]: Input should be greater than or equal to 0, got -1",
+    ),
+    "price inside": (
+        (PRICES,),
+        [[None, 0, 0], [0, 0.5, 0], [0, 0, None]],
+        f"{PRICES}[1][1]: must be null, as there is no link to price; got 0.5",
+    ),
+    "prices not square": (
+        (PRICES,),
+        [[None, 0, 0], [0, None, 0]],
+        f"{PRICES}: must be square, 3 x 3 as num_domains says; got 2 rows of length 3",
+    ),
+    "two GPU prices": (
+        ("gpu_price_usd_per_hour",),
+        [1, 2],
+        "gpu_price_usd_per_hour: must hold 3 en",
+    ),
+    "GPU price": (
+        ("gpu_price_usd_per_hour",),
+        -1,
+        "gpu_price_usd_per_hour: Input should be greater",
+    ),
+    "GPU price as text": (
+        ("gpu_price_usd_per_hour",),
+        [1, "2", None],
+        "gpu_price_usd_per_hour[1]: Input should be a valid number, got '2'",
+    ),
     "unknown key": (("bandwith_matrix",), [], "bandwith_matrix: unknown key"),
     "dashed key": (("num-gpus",), 8, "num-gpus: unknown key"),
     "another kind": (("topology",), "flat", "topology: Input should be 'hierarchical', got 'flat'"),
@@ -258,6 +365,15 @@ BAD_JSON = {
 @pytest.mark.parametrize(("keys", "value", "message"), BAD_JSON.values(), ids=BAD_JSON)
 def test_bad_json_is_refused_with_file_field_and_value(tmp_path, keys, value, message):
     assert_refused(tmp_path, edited_json(*keys, value=value), ".json", message)
+
+
+def test_a_price_needs_a_link(tmp_path):
+    content = edited_json("bandwidth_matrix", 0, 2, value=None)
+    content["latency_matrix"][0][2] = None
+    content[PRICES] = [[None, 0, 0.01], [0, None, 0], [0, 0, None]]
+
+    message = f"{PRICES}[0][2]: must be null, as there is no link to price; got 0.01"
+    assert_refused(tmp_path, content, ".json", message)
 
 
 def test_a_domain_needs_figures_on_the_diagonal(tmp_path):

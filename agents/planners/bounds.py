@@ -6,8 +6,9 @@ from itertools import pairwise
 import numpy as np
 
 from agents.planners.problem import PlanningProblem
-from des.costs import compute_rate_flops_per_s, quickest_message_s
-from des.schedules import most_held, stage_orders
+from des.costs import quickest_message_s
+from des.schedules import is_static, most_held, stage_orders
+from des.stage_times import compute_rate_flops_per_s
 
 _ROUNDING = 1e-9
 """Relative slack against the rounding of sums."""
@@ -45,8 +46,9 @@ def lower_bounds_s(
       makes the rest of its trip; forwards and backwards alike.
     """
     num_microbatches = problem.workload.num_microbatches
-    orders = stage_orders(problem.schedule, len(order), num_microbatches)
-    halves = any(operation.kind == "W" for operation in orders[0])
+    known = is_static(problem.schedule)
+    orders = stage_orders(problem.schedule, len(order), num_microbatches) if known else ()
+    halves = not known or any(operation.kind == "W" for operation in orders[0])
     forward_s, backward_s, weight_gradient_s = _stage_times_s(problem, order, num_layers, halves)
     down, down_wire = _messages_s(problem, order)
     up, up_wire = _messages_s(problem, order, upwards=True)
@@ -57,7 +59,8 @@ def lower_bounds_s(
 
     work = head + num_microbatches * (forward_s + backward_s)
     work = np.maximum(work + tail, work + num_microbatches * weight_gradient_s)
-    window = np.array(most_held(orders, len(order)))
+    # An order that depends on the times may hold all microbatches, for all we know here.
+    window = np.array(most_held(orders, len(order)) if known else [num_microbatches] * len(order))
     rounds, rest = np.divmod(num_microbatches - 1, window)
     held = head + rounds * trip + rest * forward_s + trip + tail
     waiting = (num_microbatches - 1) * np.maximum(down_wire, up_wire)

@@ -17,7 +17,7 @@ from des import (
     domain_memory,
     simulate,
 )
-from des.memory import tightest_domain
+from des.feasibility import tightest_domain
 
 MOST_WITH_BOUNDS = 2_000_000
 """More placements than this are refused: the planner is for small cases."""

@@ -148,20 +148,21 @@ class Held(NamedTuple):
 def peaks_held(orders: Orders) -> tuple[tuple[tuple[Held, ...], ...], ...]:
     """What every worker holds at the moments that can be its worst, whatever a microbatch weighs.
 
-    These are starts of forwards at which no other moment has at least as many of everything.
+    These are starts of forwards and ends of input gradients at which no other moment has at least
+    as many of everything.
     """
     return tuple(_undominated(_moments(order)) for order in orders)
 
 
 def _moments(order: Order) -> dict[tuple[Held, ...], None]:
-    """What is held at the start of each forward, without repetition."""
+    """What is held at the start of each forward and the end of each D, without repetition."""
     stages = sorted({operation.stage for operation in order})
     whole, halved = dict.fromkeys(stages, 0), dict.fromkeys(stages, 0)
     moments: dict[tuple[Held, ...], None] = {}
     for kind, _, stage in order:
         whole[stage] += (kind == "F") - (kind in "BD")
         halved[stage] += (kind == "D") - (kind == "W")
-        if kind == "F":
+        if kind in "FD":
             moments[tuple(Held(one, whole[one], halved[one]) for one in stages)] = None
     return moments
 
@@ -194,11 +195,9 @@ def peak_bytes(order: Order, pipeline: Pipeline) -> tuple[float, Operation]:
         kind, _, stage = operation
         activations = pipeline.activation_bytes[stage]
         rest = pipeline.weight_input_bytes[stage]
-        if kind == "F":
-            held += activations
+        held += {"F": activations, "B": -activations, "D": rest - activations, "W": -rest}[kind]
         if held > most:
             most, culprit = held, operation
-        held -= {"F": 0.0, "B": activations, "D": activations - rest, "W": rest}[kind]
     return most, culprit
 
 

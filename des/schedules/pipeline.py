@@ -35,7 +35,7 @@ class Pipeline:
     activation_bytes
         What a stage keeps of a microbatch from the start of ``F`` to the end of ``B`` or ``D``.
     weight_input_bytes
-        The part of it that is kept on from the end of ``D`` to the end of ``W``.
+        What it keeps of it from the end of ``D`` to the end of ``W``.
     memory_bytes
         What each device has for that; infinite where it does not matter.
     """
@@ -70,14 +70,8 @@ class Pipeline:
         for field in _PER_STAGE:
             for value in getattr(self, field):
                 require_non_negative("pipeline", field, value)
-        for stage in range(self.num_stages):
-            require_positive("pipeline", "time of a stage", self.work_s[stage])
-            if self.weight_input_bytes[stage] > self.activation_bytes[stage]:
-                raise ValueError(
-                    f"pipeline: weight_input_bytes of stage {stage} must be at most its "
-                    f"activation_bytes {self.activation_bytes[stage]!r}, "
-                    f"got {self.weight_input_bytes[stage]!r}"
-                )
+        for work_s in self.work_s:
+            require_positive("pipeline", "time of a stage", work_s)
         for room in self.memory_bytes:
             if not room > 0:
                 raise ValueError(f"pipeline: memory_bytes must be positive, got {room!r}")

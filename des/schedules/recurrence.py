@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from des.schedules.check import completion_order, input_of
-from des.schedules.operations import Operation, Order
-from des.schedules.pipeline import Border, Pipeline
+from des.schedules.crossings import crossing_of
+from des.schedules.operations import Order
+from des.schedules.pipeline import Pipeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +36,9 @@ class Timing:
 def timing_of(orders: Sequence[Order], pipeline: Pipeline) -> Timing:
     """Time orders of one worker a device: every operation starts as early as it can.
 
-    ``start = max(end of the worker's previous operation, arrival of the input)``; messages of one
-    border direction leave one after another in the order in which they are made, and fly for the
-    latency (CrossPipe, ATC'25).
+    ``start = max(end of the worker's previous operation, arrival of the input)``; messages from
+    one device to another leave one after another in the order in which they are made, and fly for
+    the latency (CrossPipe, ATC'25).
 
     Raises
     ------
@@ -45,7 +46,7 @@ def timing_of(orders: Sequence[Order], pipeline: Pipeline) -> Timing:
         If the orders make the workers wait for each other.
     """
     arrival_s: dict[tuple[str, int, int], float] = {}
-    wire_free_s: dict[tuple[str, int], float] = {}
+    wire_free_s: dict[tuple[int, int], float] = {}
     start_s: list[list[float]] = [[] for _ in orders]
     end_s: list[list[float]] = [[] for _ in orders]
     for worker, operation in completion_order(orders, pipeline.num_stages):
@@ -59,22 +60,13 @@ def timing_of(orders: Sequence[Order], pipeline: Pipeline) -> Timing:
         if operation.kind == "W":
             continue
         key = ("F" if operation.kind == "F" else "B", operation.microbatch, operation.stage)
-        border = _border_behind(operation, pipeline)
-        if border is None:
+        crossing = crossing_of(operation.kind, operation.stage, pipeline)
+        if crossing is None:
+            continue
+        if crossing.wire is None:
             arrival_s[key] = end
             continue
-        wire = (key[0], operation.stage)
-        wire_free_s[wire] = max(end, wire_free_s.get(wire, 0.0)) + border.transfer_s
-        arrival_s[key] = wire_free_s[wire] + border.latency_s
+        left_s = max(end, wire_free_s.get(crossing.wire, 0.0)) + crossing.border.transfer_s
+        wire_free_s[crossing.wire] = left_s
+        arrival_s[key] = left_s + crossing.border.latency_s
     return Timing(start_s=tuple(map(tuple, start_s)), end_s=tuple(map(tuple, end_s)))
-
-
-def _border_behind(operation: Operation, pipeline: Pipeline) -> Border | None:
-    """Border that an output crosses; None where it stays on the device or goes nowhere."""
-    stage = operation.stage
-    receiver = stage + 1 if operation.kind == "F" else stage - 1
-    if not 0 <= receiver < pipeline.num_stages:
-        return None
-    if pipeline.device_of_stage[receiver] == pipeline.device_of_stage[stage]:
-        return None
-    return pipeline.down[stage] if operation.kind == "F" else pipeline.up[receiver]

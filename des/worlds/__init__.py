@@ -9,5 +9,16 @@ EAST_CENTRAL_WEST = Path(str(files(__package__) / "east_central_west.yaml"))
 FOUR_UNEVEN = Path(str(files(__package__) / "four_uneven.yaml"))
 """Four unequal domains listed in a bad order: a made-up world in which the placement matters."""
 
-WORLDS = {"east_central_west": EAST_CENTRAL_WEST, "four_uneven": FOUR_UNEVEN}
+EAST_WEST_HUBS = Path(str(files(__package__) / "east_west_hubs.yaml"))
+"""The ten clusters of the East-West-Computing plan; figures estimated from distances."""
+
+AWS_LIKE = Path(str(files(__package__) / "aws_like.yaml"))
+"""Six cloud regions on three continents, with prices; figures estimated from distances."""
+
+WORLDS = {
+    "east_central_west": EAST_CENTRAL_WEST,
+    "four_uneven": FOUR_UNEVEN,
+    "east_west_hubs": EAST_WEST_HUBS,
+    "aws_like": AWS_LIKE,
+}
 """Shipped worlds by the name that can be given in the place of a file."""

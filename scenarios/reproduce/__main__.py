@@ -5,11 +5,17 @@ from collections.abc import Callable, Sequence
 
 from scenarios.command import UsageError, exit_code_of
 from scenarios.fields import nearest
-from scenarios.reproduce import diloco
+from scenarios.reproduce import crosspipe, diloco, sailor, zero_bubble
 
 PROG = "python -m scenarios.reproduce"
 COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
+    "zero_bubble": (zero_bubble.main, "bubble rates of pipeline schedules (Zero Bubble)"),
+    "crosspipe": (crosspipe.main, "seconds per microbatch across data centres (CrossPipe)"),
     "diloco": (diloco.main, "bandwidth that synchronisation needs, per mode (Streaming DiLoCo)"),
+    "sailor": (
+        sailor.main,
+        "iteration times of measured runs, from profiles alone (Sailor)",
+    ),
 }
 """The main function of each command, and what the command reproduces."""
 

@@ -7,28 +7,20 @@ run is kept apart from what it is predicted from, so that no prediction can see 
 
 import csv
 import io
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import TypeVar
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import ValidationError
 
 from des.topology_forms import first_error
 from scenarios.files import read_text
-from scenarios.reproduce.cases import Count, NonNegativeNumber, PositiveNumber, existing_cases
+from scenarios.reproduce.cases import existing_cases
+from scenarios.reproduce.sailor_forms import CsvForm, LayerForm, LinkForm, RunForm, StageForm
 from scenarios.reproduce.sailor_network import Bandwidth, NetworkProfile
 
-_PUBLISHED = re.compile(r"est_(.+)_s")
 _BYTES_PER_GB = 1e9
 
 
@@ -84,87 +76,7 @@ class Cases:
     num_unusable: int
 
 
-def _blank_is_none(value: object) -> object:
-    return None if value == "" else value
-
-
-Text = Annotated[str, Field(min_length=1)]
-Coefficient = Annotated[float | None, BeforeValidator(_blank_is_none)]
-ReplicaIds = Annotated[
-    tuple[Annotated[int, Field(ge=0)], ...],
-    BeforeValidator(lambda text: tuple(str(text).split(";"))),
-]
-
-
-class _Form(BaseModel):
-    """A row of a file: its fields are the columns that count, the others are not looked at."""
-
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False, frozen=True)
-
-
-class _RunForm(_Form):
-    run_id: Text
-    usable: bool
-    cluster: Text
-    model: Text
-    schedule: Literal["1F1B"]
-    transformer_layers: Annotated[int, Field(ge=2)]
-    pp: Count
-    dp: Count
-    tp: Count
-    n_microbatches: Count
-    measured_iter_s: PositiveNumber
-    published: dict[str, PositiveNumber] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _gather_published(cls, cells: dict[str, object]) -> dict[str, object]:
-        columns = {match[1]: value for key, value in cells.items() if (match := _match(key))}
-        return {**cells, "published": {key: value for key, value in columns.items() if value != ""}}
-
-
-def _match(column: str) -> re.Match[str] | None:
-    return _PUBLISHED.fullmatch(column)
-
-
-class _StageForm(_Form):
-    run_id: Text
-    stage: Annotated[int, Field(ge=0)]
-    gpu_type: Text
-    replica_ids: ReplicaIds
-    first_layer: Annotated[int, Field(ge=0)]
-    n_layers: Count
-    fwd_s: PositiveNumber
-    bwd_s: PositiveNumber
-    update_s_per_layer_profile: NonNegativeNumber
-    param_bytes_per_gpu: PositiveNumber
-    send_act_bytes: NonNegativeNumber
-    p2p_c2: Coefficient
-    p2p_c1: Coefficient
-    p2p_c0: Coefficient
-    ar_c2: float
-    ar_c1: float
-    ar_c0: float
-
-
-class _LayerForm(_Form):
-    model: Text
-    tp: Count
-    layer: Annotated[int, Field(ge=0)]
-    params_floats: PositiveNumber
-
-
-class _LinkForm(_Form):
-    src_gpu: Text
-    dst_gpu: Text
-    gpus_per_side: Count
-    c2: float
-    c1: float
-    c0: float
-    scope: Text
-
-
-FormT = TypeVar("FormT", bound=_Form)
+FormT = TypeVar("FormT", bound=CsvForm)
 
 
 def read_folder(folder: Path) -> Cases:
@@ -179,30 +91,31 @@ def read_folder(folder: Path) -> Cases:
         the files do not fit together, naming the run.
     """
     existing_cases(folder, kind="folder")
-    run_forms = _read(folder / "real_runs.csv", _RunForm)
-    stages: dict[str, list[_StageForm]] = defaultdict(list)
-    for stage in _read(folder / "real_runs_stages.csv", _StageForm):
+    run_forms = _read(folder / "real_runs.csv", RunForm)
+    stages: dict[str, list[StageForm]] = defaultdict(list)
+    for stage in _read(folder / "real_runs_stages.csv", StageForm):
         stages[stage.run_id].append(stage)
     layers: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
-    for layer in _read(folder / "layer_memory.csv", _LayerForm):
+    for layer in _read(folder / "layer_memory.csv", LayerForm):
         layers[layer.model, layer.tp][layer.layer] = layer.params_floats
     usable = [form for form in run_forms if form.usable]
     if not usable:
         raise ValueError(f"{folder / 'real_runs.csv'}: usable must be 1 in some row, got none")
     return Cases(
-        runs=tuple(
-            _run(form, stages[form.run_id], layers[form.model, form.tp]) for form in usable
-        ),
+        runs=tuple(_run(form, stages[form.run_id], layers[form.model, form.tp]) for form in usable),
         measurements=tuple(
             Measurement(
                 run=form.run_id,
                 cluster=form.cluster,
                 iteration_s=form.measured_iter_s,
-                published_s=form.published,
+                published_s={
+                    column.removeprefix("est_").removesuffix("_s"): estimate_s
+                    for column, estimate_s in form.published.items()
+                },
             )
             for form in usable
         ),
-        network=_network(_read(folder / "network_profiles.csv", _LinkForm)),
+        network=_network(_read(folder / "network_profiles.csv", LinkForm)),
         num_unusable=len(run_forms) - len(usable),
     )
 
@@ -228,7 +141,7 @@ def _read(path: Path, form: type[FormT]) -> list[FormT]:
     return rows
 
 
-def _run(form: _RunForm, stages: Sequence[_StageForm], parameters: dict[int, float]) -> Run:
+def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float]) -> Run:
     """Put the rows of a run together.
 
     The optimiser step was profiled on a model of two blocks between the first and last layers.
@@ -265,12 +178,12 @@ def _run(form: _RunForm, stages: Sequence[_StageForm], parameters: dict[int, flo
 
 
 def _check_cover(
-    form: _RunForm, stages: Sequence[_StageForm], grid: Iterable[tuple[int, int]]
+    form: RunForm, stages: Sequence[StageForm], grid: Collection[tuple[int, int]]
 ) -> None:
-    """Each replica has each stage once."""
-    expected = {(replica, stage) for replica in range(form.dp) for stage in range(form.pp)}
+    """Each replica has each stage once: as many as there are, all of them different."""
     given = sum(len(stage.replica_ids) for stage in stages)
-    if set(grid) != expected or given != len(expected):
+    fits = all(replica < form.dp and stage < form.pp for replica, stage in grid)
+    if not fits or not given == len(grid) == form.dp * form.pp:
         raise ValueError(
             f"run {form.run_id}: real_runs_stages.csv must give each of its {form.pp} stages to "
             f"each of the replicas 0 to {form.dp - 1} once, "
@@ -278,7 +191,7 @@ def _check_cover(
         )
 
 
-def _stage(form: _StageForm, update_share: float) -> StageProfile:
+def _stage(form: StageForm, update_share: float) -> StageProfile:
     message = (form.p2p_c2, form.p2p_c1, form.p2p_c0)
     return StageProfile(
         gpu_type=form.gpu_type,
@@ -293,7 +206,7 @@ def _stage(form: _StageForm, update_share: float) -> StageProfile:
     )
 
 
-def _network(forms: Sequence[_LinkForm]) -> NetworkProfile:
+def _network(forms: Sequence[LinkForm]) -> NetworkProfile:
     """Links inside a node and between nodes of one zone; the first row of a kind counts.
 
     The runs do not say their zone. Rows of several zones differ little or not at all.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
-    """``c2 L^2 + c1 L + c0`` bytes/s, where L is the binary logarithm of the megabytes of a pair."""
+    """``c2 L^2 + c1 L + c0`` bytes/s; L is the binary logarithm of the megabytes of a pair."""
 
     c2: float
     c1: float

@@ -1,0 +1,28 @@
+"""How links move: laws declared for a world, and draws of them."""
+
+from des.dynamics.law import Extremes, Law, LinkFigures, Path, Piece
+from des.dynamics.markov import LinkState, MarkovModulated
+from des.dynamics.movement import Movement
+from des.dynamics.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from des.dynamics.presets import DYNAMICS
+from des.dynamics.product import Product
+from des.dynamics.replay import LinkSeries, Replay
+from des.dynamics.uniform import STEADY, Dynamics
+
+__all__ = [
+    "DYNAMICS",
+    "STEADY",
+    "Dynamics",
+    "Extremes",
+    "Law",
+    "LinkFigures",
+    "LinkSeries",
+    "LinkState",
+    "MarkovModulated",
+    "Movement",
+    "OrnsteinUhlenbeck",
+    "Path",
+    "Piece",
+    "Product",
+    "Replay",
+]

@@ -1,0 +1,67 @@
+"""Links within a band around their base figures, drawn anew per epoch or every so often."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from des.checks import require_swing
+from des.dynamics.correlation import require_correlation, share_common_factor
+from des.dynamics.grid import GridPath, require_interval
+from des.dynamics.law import Extremes, LinkFigures, Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dynamics:
+    """Law of the moving links: ``B(t) = B (1 + eps)`` with uniform ``eps``.
+
+    ``|eps| <= bandwidth_fluctuation`` for bandwidths, ``<= latency_jitter`` for latencies. Every
+    direction of every link is drawn on its own: once per epoch, or every ``update_interval_s``
+    seconds of simulated time where that is given. With ``correlation`` the normal numbers behind
+    the ``eps`` of any two links correlate that much (a Gaussian copula).
+    """
+
+    bandwidth_fluctuation: float
+    latency_jitter: float
+    update_interval_s: float | None = None
+    correlation: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_swing("dynamics", "bandwidth_fluctuation", self.bandwidth_fluctuation)
+        require_swing("dynamics", "latency_jitter", self.latency_jitter)
+        if self.update_interval_s is not None:
+            require_interval("dynamics", "update_interval_s", self.update_interval_s)
+        require_correlation("dynamics", self.correlation)
+
+    def draw_factors(
+        self, num_links: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw ``1 + eps`` for the bandwidths and the latencies, each shaped (num_links,)."""
+        if self.correlation:
+            eps = 2.0 * ndtr(share_common_factor(rng, (2, num_links), self.correlation)) - 1.0
+        else:
+            eps = rng.uniform(-1.0, 1.0, size=(2, num_links))
+        return 1.0 + self.bandwidth_fluctuation * eps[0], 1.0 + self.latency_jitter * eps[1]
+
+    def check_links(self, links: Sequence[LinkFigures]) -> None:
+        """Any links will do."""
+
+    def extremes(self, link: LinkFigures) -> Extremes:
+        """Bounds of the factors, the same on every link."""
+        bandwidth, latency = self.bandwidth_fluctuation, self.latency_jitter
+        return Extremes(1.0 - bandwidth, 1.0 + bandwidth, 1.0 - latency, 1.0 + latency)
+
+    def path(self, links: Sequence[LinkFigures], seed: int) -> Path:
+        """Draw a course of the links; each segment has random numbers of its own."""
+        assert self.update_interval_s is not None  # checked by the movement
+
+        def draw(segment: int) -> np.ndarray:
+            rng = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, segment]))
+            return np.stack(self.draw_factors(len(links), rng))
+
+        return GridPath(self.update_interval_s, draw)
+
+
+STEADY = Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0)
+"""Links that never move."""

@@ -1,0 +1,129 @@
+"""Zero-bubble schedules found by search: for any pipeline, within the memory it has."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Literal, get_args
+
+from des.schedules.check import peak_bytes
+from des.schedules.list_scheduling import ROUNDING, Rule, Turn, list_schedule
+from des.schedules.operations import Orders
+from des.schedules.pipeline import Pipeline
+from des.schedules.recurrence import timing_of
+from des.schedules.zero_bubble import zb_h1, zb_h2
+
+Objective = Literal["longest_worker_s", "makespan_s"]
+"""What is made short; see `des.schedules.recurrence.Timing`."""
+
+_HOLD_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_GAP_FRACTIONS = (0.0, 0.5, 1.0)
+_STEPS = (0.125, 0.0625)
+
+
+def automatic_zero_bubble(pipeline: Pipeline, objective: Objective = "longest_worker_s") -> Orders:
+    """Search for orders with little idle time that fit into the memory of the devices.
+
+    The search runs `list_schedule` under a grid of rules, then moves the best rule by ever smaller
+    steps. Where every stage has its own device the hand-made ZB-H1 and ZB-H2 are candidates too,
+    if they fit; so the outcome is never worse than those. Of equals under the objective the
+    shorter makespan wins. Nothing is left to chance.
+
+    With memory for twice the microbatches that 1F1B holds this is the ZB-2p of the zero-bubble
+    paper [1]_; the idea of a grid of rules is theirs, the rules are our own.
+
+    Parameters
+    ----------
+    pipeline
+        Stages may share devices in any pattern, as in the V of `wave_devices`.
+    objective
+        ``longest_worker_s`` is what the published bubble rates measure, ``makespan_s`` the time
+        of a single iteration.
+
+    Raises
+    ------
+    ValueError
+        If there is no such objective, or a device has no memory for one microbatch on each of its
+        stages.
+
+    Notes
+    -----
+    With a stage a device, the first one cannot take less than ``(p - 1) (F + D + 2 C) + m (F + D) +
+    W`` (equal stages, hop latency ``C``), however much memory there is: the last stage has to do
+    all its ``F`` and ``D`` before its last gradient travels up. Where ``(m - 1) W`` is less than
+    ``(p - 1) (F + D + 2 C)`` that is a bubble which no search removes.
+
+    References
+    ----------
+    .. [1] P. Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 3.
+
+    Examples
+    --------
+    >>> for order in automatic_zero_bubble(Pipeline.uniform(2, 4)):
+    ...     print(*(f"{kind}{microbatch}" for kind, microbatch, _ in order))
+    F0 F1 F2 D0 F3 D1 W0 D2 W1 D3 W2 W3
+    F0 D0 F1 D1 F2 D2 F3 D3 W0 W1 W2 W3
+    """
+    if objective not in get_args(Objective):
+        allowed = " or ".join(get_args(Objective))
+        raise ValueError(f"automatic zero bubble: objective must be {allowed}, got {objective!r}")
+    search = _Search(pipeline, objective)
+    for turn, hold, gap in product(get_args(Turn), _HOLD_FRACTIONS, _GAP_FRACTIONS):
+        search.try_rule(Rule(turn=turn, hold_fraction=hold, gap_fraction=gap))
+    for step in _STEPS:
+        search.descend(step)
+    search.try_hand_made()
+    return search.orders
+
+
+class _Search:
+    """The best orders so far, the rule that made them and all rules tried."""
+
+    def __init__(self, pipeline: Pipeline, objective: Objective) -> None:
+        self._pipeline = pipeline
+        self._objective = objective
+        self._costs_s: dict[Rule, tuple[float, float]] = {}
+        self._best_s: tuple[float, float] | None = None
+        self.orders: Orders = ()
+
+    def try_rule(self, rule: Rule) -> None:
+        """Note what a rule leads to."""
+        if rule not in self._costs_s:
+            self._costs_s[rule] = self._try(list_schedule(self._pipeline, rule))
+
+    def try_hand_made(self) -> None:
+        """Note what the hand-made schedules that fit lead to."""
+        pipeline = self._pipeline
+        if pipeline.num_stages > pipeline.num_devices:
+            return
+        for hand_made in (zb_h1, zb_h2):
+            orders = hand_made(pipeline.num_stages, pipeline.num_microbatches)
+            if all(
+                peak_bytes(order, pipeline)[0] <= pipeline.memory_bytes[device] * ROUNDING
+                for order, device in zip(orders, pipeline.device_of_stage, strict=True)
+            ):
+                self._try(orders)
+
+    def descend(self, step: float) -> None:
+        """Move the best rule by a step, again and again as long as that makes it better."""
+        before = None
+        while (best := min(self._costs_s, key=self._costs_s.__getitem__)) != before:
+            for rule in _neighbours(best, step):
+                self.try_rule(rule)
+            before = best
+
+    def _try(self, orders: Orders) -> tuple[float, float]:
+        timing = timing_of(orders, self._pipeline)
+        cost_s = (getattr(timing, self._objective), timing.makespan_s)
+        if self._best_s is None or cost_s < self._best_s:
+            self._best_s, self.orders = cost_s, orders
+        return cost_s
+
+
+def _neighbours(rule: Rule, step: float) -> Iterator[Rule]:
+    """Rules one step away."""
+    for moved in (rule.hold_fraction - step, rule.hold_fraction + step):
+        if moved >= 0:
+            yield replace(rule, hold_fraction=moved)
+    for moved in (rule.gap_fraction - step, rule.gap_fraction + step):
+        if moved >= 0:
+            yield replace(rule, gap_fraction=moved)

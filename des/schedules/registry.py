@@ -1,0 +1,164 @@
+"""Schedules by the name users write."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from des.schedules.automatic import automatic_zero_bubble
+from des.schedules.check import check_order_memory, check_orders
+from des.schedules.deep_1f1b import deep_1f1b
+from des.schedules.exact import exact
+from des.schedules.flush import gpipe, one_f_one_b
+from des.schedules.greedy import greedy
+from des.schedules.interleaved import interleaved_1f1b, loop_devices
+from des.schedules.operations import Orders
+from des.schedules.pipeline import Pipeline
+from des.schedules.zero_bubble import zb_h1, zb_h2
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How a schedule's orders are made.
+
+    A *static* one asks for the numbers of stages and microbatches alone and has a worker a stage;
+    others look at the pipeline: its devices, times, borders and memory. ``factor`` says what a
+    suffix such as ``_2x`` means, where it means something.
+    """
+
+    summary: str
+    static: Callable[[int, int, float | None], Orders] | None = None
+    of_pipeline: Callable[[Pipeline, float | None], Orders] | None = None
+    factor: str | None = None
+
+
+_MEMORY = "times the activation memory of 1f1b, instead of all there is"
+EXACT_WORK = 20.0
+"""How long ``exact`` searches, in CP-SAT's deterministic time: a minute or two."""
+
+_NEVER_S = 1e9
+"""A limit on wall-clock time that nothing meets, so that equal searches end equally."""
+
+
+def with_memory(pipeline: Pipeline, factor: float | None) -> Pipeline:
+    """Give every device a multiple of what 1F1B takes on the first one: ``p`` microbatches.
+
+    None leaves the memory as it is.
+    """
+    if factor is None:
+        return pipeline
+    held = [0.0] * pipeline.num_devices
+    for device, activations in zip(
+        pipeline.device_of_stage, pipeline.activation_bytes, strict=True
+    ):
+        held[device] += activations
+    if not all(held):  # nothing is kept, so nothing limits
+        return pipeline
+    room = tuple(factor * pipeline.num_devices * each for each in held)
+    return replace(pipeline, memory_bytes=room)
+
+
+def _interleaved(pipeline: Pipeline) -> Orders:
+    num_chunks, rest = divmod(pipeline.num_stages, pipeline.num_devices)
+    if rest or pipeline.device_of_stage != loop_devices(pipeline.num_devices, num_chunks):
+        raise ValueError(
+            "schedule: interleaved_1f1b needs a placement that goes round the devices in the same "
+            f"order each time, got devices {pipeline.device_of_stage}"
+        )
+    return interleaved_1f1b(pipeline.num_devices, num_chunks, pipeline.num_microbatches)
+
+
+SCHEDULES: dict[str, Schedule] = {
+    "gpipe": Schedule("all forwards, then all backwards", lambda p, m, _: gpipe(p, m)),
+    "1f1b": Schedule(
+        "one forward, one backward in turn",
+        lambda p, m, depth: one_f_one_b(p, m, 1.0 if depth is None else depth),
+        factor="times as many forwards to begin with",
+    ),
+    "deep_1f1b": Schedule(
+        "1f1b with as many forwards to begin with as hide the links",
+        of_pipeline=lambda pipeline, factor: deep_1f1b(with_memory(pipeline, factor)),
+        factor=_MEMORY,
+    ),
+    "interleaved_1f1b": Schedule(
+        "1f1b over several stages a device", of_pipeline=lambda pipeline, _: _interleaved(pipeline)
+    ),
+    "zb_h1": Schedule("zero bubble in the memory of 1f1b", lambda p, m, _: zb_h1(p, m)),
+    "zb_h2": Schedule("zero bubble in twice that memory", lambda p, m, _: zb_h2(p, m)),
+    "zb_auto": Schedule(
+        "zero bubble by search; on a placement there and back it is ZB-V",
+        of_pipeline=lambda pipeline, factor: automatic_zero_bubble(
+            with_memory(pipeline, factor), "makespan_s"
+        ),
+        factor=_MEMORY,
+    ),
+    "greedy": Schedule(
+        "whatever can start first, knowing links and memory (CrossPipe)",
+        of_pipeline=lambda pipeline, factor: greedy(with_memory(pipeline, factor)),
+        factor=_MEMORY,
+    ),
+    "exact": Schedule(
+        "the best that constraint programming finds in a limited search",
+        of_pipeline=lambda pipeline, factor: (
+            exact(
+                with_memory(pipeline, factor), time_limit_s=_NEVER_S, work_limit=EXACT_WORK
+            ).orders
+        ),
+        factor=_MEMORY,
+    ),
+}
+"""All there are; names may carry a factor where it means something, as in ``1f1b_4x``."""
+
+DEFAULT_SCHEDULE = "1f1b"
+
+
+@lru_cache(maxsize=1024)
+def schedule_named(name: str) -> tuple[Schedule, float | None]:
+    """Look up a schedule and the factor in its name, if any.
+
+    Raises
+    ------
+    ValueError
+        If there is no such schedule; the message lists those there are.
+    """
+    match = re.fullmatch(r"(.+?)_([0-9]+(?:\.[0-9]+)?)x", name)
+    base, factor = (name, None) if match is None else (match[1], float(match[2]))
+    schedule = SCHEDULES.get(base)
+    if schedule is None or (factor is not None and schedule.factor is None):
+        known = (each + ("[_2x]" if found.factor else "") for each, found in SCHEDULES.items())
+        raise ValueError(f"schedule: must be one of {', '.join(known)}; got {name!r}")
+    if factor is not None and not 0 < factor <= 1000:
+        raise ValueError(f"schedule: factor must be above 0 and at most 1000, got {name!r}")
+    return schedule, factor
+
+
+def is_static(name: str) -> bool:
+    """Whether a schedule asks for the numbers of stages and microbatches alone."""
+    return schedule_named(name)[0].static is not None
+
+
+@lru_cache(maxsize=1024)
+def stage_orders(name: str, num_stages: int, num_microbatches: int) -> Orders:
+    """Orders of all stages under a static schedule, remembered for the next call."""
+    schedule, factor = schedule_named(name)
+    assert schedule.static is not None, f"{name} looks at the pipeline"
+    return schedule.static(num_stages, num_microbatches, factor)
+
+
+@lru_cache(maxsize=256)
+def orders_of(name: str, pipeline: Pipeline) -> Orders:
+    """Orders of all workers of a pipeline, remembered for the next call.
+
+    Raises
+    ------
+    ValueError
+        If the schedule cannot be made for the pipeline.
+    """
+    schedule, factor = schedule_named(name)
+    if schedule.of_pipeline is None:
+        return stage_orders(name, pipeline.num_stages, pipeline.num_microbatches)
+    orders = schedule.of_pipeline(pipeline, factor)
+    check_orders(orders, pipeline.device_of_stage, pipeline.num_microbatches)
+    if schedule.factor is not None:
+        check_order_memory(orders, with_memory(pipeline, factor))
+    return orders

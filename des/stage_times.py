@@ -1,0 +1,150 @@
+"""How long the passes of stages take: a pipeline in numbers."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from des.collectives import ring_all_reduce_s
+from des.corrections import Corrections
+from des.costs import corrected
+from des.memory import activation_room_bytes
+from des.placement import Stage
+from des.plan import Parallelism, Plan, device_numbers, replica_stages
+from des.schedules import Border, Pass, Pipeline
+from des.topology import Domain, Topology
+from des.workload import Workload
+
+TENSOR_ALL_REDUCES_PER_PASS = 2
+"""All-reduces of a layer's output in its forward pass, and as many in its input gradient.
+
+M. Shoeybi et al., "Megatron-LM", arXiv:1909.08053, 2019, section 3. The weight gradient has none.
+"""
+
+
+def compute_rate_flops_per_s(
+    domain: Domain, corrections: Corrections, parallelism: Parallelism | None = None
+) -> float:
+    """Speed at which one device of a domain works through layers. [FLOP/s]
+
+    Without a parallelism the device is all GPUs of the domain.
+    """
+    num_gpus = domain.num_gpus if parallelism is None else parallelism.gpus_per_device
+    attainable = num_gpus * domain.gpu_peak_flops_per_s * domain.attainable_fraction
+    return attainable / corrections.compute_time_factor
+
+
+def tensor_parallel_s(workload: Workload, domain: Domain, parallelism: Parallelism) -> float:
+    """Time that one pass of one layer spends on summing up over the GPUs that share it. [s]
+
+    Every replica of the device holds its share of the microbatch, so of the message that a stage
+    sends on, which has the size of the output of any layer.
+    """
+    payload_bytes = workload.message_bytes / parallelism.data
+    return TENSOR_ALL_REDUCES_PER_PASS * ring_all_reduce_s(
+        payload_bytes,
+        parallelism.tensor,
+        domain.intra_bandwidth_bytes_per_s,
+        domain.intra_latency_s,
+    )
+
+
+def stage_times_s(
+    topology: Topology,
+    workload: Workload,
+    stages: Sequence[Stage],
+    corrections: Corrections,
+    parallelism: Sequence[Parallelism] = (),
+) -> list[dict[Pass, float]]:
+    """Time of each pass of each stage for one microbatch. [s]"""
+    flops: dict[Pass, tuple[float, ...]] = {
+        "F": workload.forward_flops,
+        "B": workload.backward_flops,
+        "D": workload.input_gradient_flops,
+        "W": workload.weight_gradient_flops,
+    }
+    times: list[dict[Pass, float]] = []
+    for stage in stages:
+        domain = topology.domains[stage.domain]
+        shared = parallelism[stage.domain] if parallelism else None
+        rate = compute_rate_flops_per_s(domain, corrections, shared)
+        found = {kind: sum(each[stage.layers]) / rate for kind, each in flops.items()}
+        if shared is not None:
+            exchange_s = stage.num_layers * tensor_parallel_s(workload, domain, shared)
+            found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
+        times.append(found)
+    return times
+
+
+def pipeline_of(
+    topology: Topology, workload: Workload, plan: Plan, replica: int, corrections: Corrections
+) -> Pipeline:
+    """One replica of a plan in numbers, as a schedule may look at it.
+
+    Links are taken as they stand at the start of the iteration, those that are down then by their
+    base figures. A route of several hops counts as one border: its slowest wire, and all other
+    delays as latency.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If a domain has no memory left for activations.
+    """
+    stages = replica_stages(plan.placements[replica], plan.parallelism)
+    times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
+    numbers = device_numbers(stages)
+    bandwidth_factors, latency_factors = topology.factors_at_start()
+    bandwidth_factors[bandwidth_factors == 0.0] = 1.0
+    steady = topology.scaled(bandwidth_factors, latency_factors)
+    pairs = list(pairwise(stages))
+    return Pipeline(
+        num_microbatches=plan.microbatches_of_replicas(workload.num_microbatches)[replica],
+        device_of_stage=numbers,
+        forward_s=tuple(times["F"] for times in times_s),
+        input_gradient_s=tuple(times["D"] for times in times_s),
+        weight_gradient_s=tuple(times["W"] for times in times_s),
+        down=tuple(
+            _border(steady, workload, plan, a, b, corrections=corrections) for a, b in pairs
+        ),
+        up=tuple(_border(steady, workload, plan, b, a, corrections=corrections) for a, b in pairs),
+        activation_bytes=tuple(sum(workload.activation_bytes[stage.layers]) for stage in stages),
+        weight_input_bytes=tuple(
+            sum(workload.weight_input_bytes[stage.layers]) for stage in stages
+        ),
+        memory_bytes=tuple(
+            activation_room_bytes(
+                topology,
+                workload,
+                [stage for stage, other in zip(stages, numbers, strict=True) if other == number],
+                plan.parallelism,
+            )
+            for number in range(max(numbers) + 1)
+        ),
+    )
+
+
+def local_message_s(workload: Workload, domain: Domain, parallelism: Parallelism) -> Border:
+    """Border between two devices of one domain: every replica sends its share to its partner."""
+    transfer_s = workload.message_bytes / parallelism.data / domain.intra_bandwidth_bytes_per_s
+    return Border(transfer_s=transfer_s, latency_s=domain.intra_latency_s)
+
+
+def _border(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    sender: Stage,
+    receiver: Stage,
+    *,
+    corrections: Corrections,
+) -> Border:
+    if sender.domain == receiver.domain:
+        parallelism = plan.parallelism_of(sender.domain)
+        assert parallelism is not None  # a domain of one device holds one stage in a row
+        return local_message_s(workload, topology.domains[sender.domain], parallelism)
+    num_bytes = workload.message_bytes / plan.activation_compression
+    wires_s, latency_s = [], 0.0
+    for hop in topology.route(sender.domain, receiver.domain):
+        link = corrected(topology.links[hop], corrections)
+        wires_s.append(corrections.message_overhead_s + num_bytes / link.bandwidth_bytes_per_s)
+        latency_s += link.latency_s
+    slowest_s = max(wires_s)
+    return Border(transfer_s=slowest_s, latency_s=latency_s + sum(wires_s) - slowest_s)

@@ -1,0 +1,262 @@
+"""The runs of CrossPipe's tables, made again in the simulator: world, model and schedules.
+
+Eight pipeline stages are split evenly over data centres in a row. Each stage is a domain here, of a
+GPU of 1 FLOP/s, so that a pass of so many FLOPs takes as many seconds; links inside a data centre
+cost nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from des import (
+    NO_CORRECTIONS,
+    Domain,
+    Layer,
+    Link,
+    Placement,
+    Plan,
+    Topology,
+    Transport,
+    Workload,
+    simulate_orders,
+)
+from des.schedules import Border, Orders, Pipeline
+from des.schedules.automatic import automatic_zero_bubble
+from des.schedules.deep_1f1b import deep_1f1b
+from des.schedules.exact import exact
+from des.schedules.flush import one_f_one_b
+from des.schedules.greedy import greedy
+from des.schedules.interleaved import wave_devices
+from des.schedules.zero_bubble import zb_h1
+from des.stage_times import pipeline_of
+from scenarios.reproduce.cases import CaseForm, Count, NonNegativeNumber, PositiveNumber
+
+NUM_DEVICES = 8
+FORWARD_S = 0.038
+INPUT_GRADIENT_S = 0.0465
+WEIGHT_GRADIENT_S = 0.0205
+"""The forward time is published. The others solve the row without delay for m = 16, p = 8: 1F1B
+takes (m + p - 1) (F + D + W) = 16 * 0.151 s, ZB-H1 m (F + D + W) + (p - 1) (F + D - W) = 16 *
+0.133 s."""
+
+ACTIVATION_BYTES = 34.0
+WEIGHT_INPUT_BYTES = 32.0
+"""Kept of a microbatch on one device until D, and of that until W, in units of sequence length x
+microbatch x hidden size: P. Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, table 1,
+without the attention scores, which fused attention does not keep. CrossPipe does not say."""
+
+OVERLAPPED = Transport()
+BLOCKING = Transport(endpoints="blocking")
+_FREE_BANDWIDTH_BYTES_PER_S = 1e300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """What a message between data centres costs, and how many of them there are."""
+
+    latency_s: float
+    transfer_s: float
+    num_domains: int
+
+
+class Row(CaseForm):
+    """A row of the tables: a delay in units of the forward time, and the measured columns."""
+
+    latency_over_forward: NonNegativeNumber
+    transfer_over_forward: NonNegativeNumber
+    num_domains: Count
+    seconds_per_microbatch: Annotated[dict[str, PositiveNumber], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _known_columns_and_even_parts(self) -> Self:
+        for name in self.seconds_per_microbatch:
+            if name not in COLUMNS:
+                raise ValueError(
+                    f"seconds_per_microbatch must have keys of {', '.join(COLUMNS)}, got {name!r}"
+                )
+        if NUM_DEVICES % self.num_domains:
+            raise ValueError(
+                f"num_domains must divide the {NUM_DEVICES} stages, got {self.num_domains}"
+            )
+        return self
+
+    @property
+    def delay(self) -> Delay:
+        """What a message between data centres costs."""
+        return Delay(
+            latency_s=self.latency_over_forward * FORWARD_S,
+            transfer_s=self.transfer_over_forward * FORWARD_S,
+            num_domains=self.num_domains,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"latency {self.latency_over_forward:g} F, transfer {self.transfer_over_forward:g} F, "
+            f"{self.num_domains} data centres"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the tables: a schedule, its microbatches and memory.
+
+    ``scale`` multiplies the 16 microbatches and the activation memory of 1F1B. In a ``wave``, a
+    device has a stage of the way down and one of the way up. Where ``searched``, the exact search
+    goes on from the orders. Schedules ``from_elsewhere`` were not made by CrossPipe.
+    """
+
+    orders: Callable[[Pipeline], Orders] = greedy
+    scale: int = 1
+    searched: bool = False
+    wave: bool = False
+    from_elsewhere: bool = False
+
+    @property
+    def num_microbatches(self) -> int:
+        """Microbatches of an iteration."""
+        return 16 * self.scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """Limits of each exact search; see `des.schedules.exact`."""
+
+    work: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """Orders of a run, and for an exact search what no orders can go below. [s]"""
+
+    orders: Orders
+    lower_bound_s: float | None = None
+
+
+def _of_counts(schedule: Callable[[int, int], Orders]) -> Callable[[Pipeline], Orders]:
+    return lambda pipeline: schedule(pipeline.num_stages, pipeline.num_microbatches)
+
+
+def _zb_v(pipeline: Pipeline) -> Orders:
+    """Zero bubble on the V of ZB-V; made, as that is, for messages that cost nothing."""
+    borders = (Border(),) * (pipeline.num_stages - 1)
+    return automatic_zero_bubble(replace(pipeline, down=borders, up=borders), "makespan_s")
+
+
+COLUMNS = {
+    "1f1b": Column(orders=_of_counts(one_f_one_b), from_elsewhere=True),
+    "zb_h1": Column(orders=_of_counts(zb_h1), from_elsewhere=True),
+    "zb_v": Column(orders=_zb_v, wave=True, from_elsewhere=True),
+    "greedy_1x": Column(),
+    "optimal_ud_1x": Column(searched=True),
+    "optimal_wave_1x": Column(searched=True, wave=True),
+    "greedy_2x": Column(scale=2),
+    "optimal_ud_2x": Column(searched=True, scale=2),
+    "optimal_wave_2x": Column(searched=True, scale=2, wave=True),
+}
+"""Columns of the published tables."""
+
+OUR_COLUMNS = {"deep_1f1b_2x": Column(orders=deep_1f1b, scale=2)}
+"""Runs that were not published: 1F1B with more forwards at the start. (With the memory of 1F1B
+there is no room for more, so it is 1F1B.)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A cell of the tables, ready to be simulated."""
+
+    topology: Topology
+    workload: Workload
+    plan: Plan
+
+    @classmethod
+    def of(
+        cls, delay: Delay, column: Column, weight_input_bytes: float = WEIGHT_INPUT_BYTES
+    ) -> "Run":
+        """Set up the world, the model and the placement of a cell.
+
+        The two stages of a wave that meet on the last device are one: it runs both in a row.
+        """
+        devices = wave_devices(NUM_DEVICES, 2) if column.wave else tuple(range(NUM_DEVICES))
+        runs = [(device, len(list(run))) for device, run in groupby(devices)]
+        part = NUM_DEVICES / len(devices)
+        return cls(
+            topology=_world(delay, memory_bytes=column.scale * NUM_DEVICES * ACTIVATION_BYTES),
+            workload=Workload(
+                name="CrossPipe",
+                layers=tuple(_layer(part * length, weight_input_bytes) for _, length in runs),
+                num_microbatches=column.num_microbatches,
+                tokens_per_microbatch=1,
+                message_bytes=1.0,
+            ),
+            plan=Plan(placement=Placement(domain_of_layer=tuple(device for device, _ in runs))),
+        )
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What a schedule may look at: messages overlap with computing."""
+        return pipeline_of(self.topology, self.workload, self.plan, 0, NO_CORRECTIONS)
+
+    def seconds_per_microbatch(self, orders: Orders, transport: Transport = OVERLAPPED) -> float:
+        """Simulate an iteration: the makespan over the number of microbatches. [s]"""
+        topology = replace(self.topology, transport=transport)
+        result = simulate_orders(topology, self.workload, self.plan, orders)
+        return result.makespan_s / self.workload.num_microbatches
+
+
+def make_orders(run: Run, column: Column, effort: Effort) -> Made:
+    """Schedule a run, in its memory."""
+    pipeline = run.pipeline
+    orders = column.orders(pipeline)
+    if not column.searched:
+        return Made(orders=orders)
+    found = exact(pipeline, starts=[orders], time_limit_s=effort.seconds, work_limit=effort.work)
+    return Made(orders=found.orders, lower_bound_s=found.lower_bound_s)
+
+
+def _layer(part: float, weight_input_bytes: float) -> Layer:
+    """A part of what one device does."""
+    return Layer(
+        forward_flops=part * FORWARD_S,
+        input_gradient_flops=part * INPUT_GRADIENT_S,
+        weight_gradient_flops=part * WEIGHT_GRADIENT_S,
+        num_parameters=0.0,
+        activation_bytes=part * ACTIVATION_BYTES,
+        weight_input_bytes=part * weight_input_bytes,
+    )
+
+
+def _world(delay: Delay, memory_bytes: float) -> Topology:
+    """Devices in a row, each joined to the next."""
+    devices = [
+        Domain(
+            name=f"stage {device}",
+            num_gpus=1,
+            gpu_peak_flops_per_s=1.0,
+            gpu_memory_bytes=memory_bytes,
+            gpu_memory_bandwidth_bytes_per_s=1.0,
+            attainable_fraction=1.0,
+            intra_bandwidth_bytes_per_s=1.0,
+            intra_latency_s=0.0,
+        )
+        for device in range(NUM_DEVICES)
+    ]
+    centre = [device * delay.num_domains // NUM_DEVICES for device in range(NUM_DEVICES)]
+    links = []
+    for here, there in pairwise(range(NUM_DEVICES)):
+        crosses = centre[here] != centre[there]
+        bandwidth = 1.0 / delay.transfer_s if crosses and delay.transfer_s else None
+        for source, target in ((here, there), (there, here)):
+            links.append(
+                Link(
+                    source=devices[source].name,
+                    target=devices[target].name,
+                    bandwidth_bytes_per_s=bandwidth or _FREE_BANDWIDTH_BYTES_PER_S,
+                    latency_s=delay.latency_s if crosses else 0.0,
+                )
+            )
+    return Topology.of(devices, links)

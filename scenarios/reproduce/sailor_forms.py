@@ -1,0 +1,95 @@
+"""Rows of the CSV files of measured runs: which columns count and what their cells may hold."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from scenarios.reproduce.cases import Count, NonNegativeNumber, PositiveNumber
+
+
+def _blank_is_none(value: object) -> object:
+    return None if value == "" else value
+
+
+Text = Annotated[str, Field(min_length=1)]
+Coefficient = Annotated[float | None, BeforeValidator(_blank_is_none)]
+ReplicaIds = Annotated[
+    tuple[Annotated[int, Field(ge=0)], ...],
+    BeforeValidator(lambda text: tuple(str(text).split(";"))),
+]
+
+
+class CsvForm(BaseModel):
+    """A row of a file: its fields are the columns that count, the others are not looked at."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False, frozen=True)
+
+
+class RunForm(CsvForm):
+    """A run: its layout, what was measured and what published simulators estimate."""
+
+    run_id: Text
+    usable: bool
+    cluster: Text
+    model: Text
+    schedule: Literal["1F1B"]
+    transformer_layers: Annotated[int, Field(ge=2)]
+    pp: Count
+    dp: Count
+    tp: Count
+    n_microbatches: Count
+    measured_iter_s: PositiveNumber
+    published: dict[str, PositiveNumber] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_published(cls, cells: dict[str, object]) -> dict[str, object]:
+        estimates = {
+            column: value
+            for column, value in cells.items()
+            if column.startswith("est_") and column.endswith("_s") and value != ""
+        }
+        return {**cells, "published": estimates}
+
+
+class StageForm(CsvForm):
+    """A stage of a run on one type of GPU, for some of the replicas."""
+
+    run_id: Text
+    stage: Annotated[int, Field(ge=0)]
+    gpu_type: Text
+    replica_ids: ReplicaIds
+    first_layer: Annotated[int, Field(ge=0)]
+    n_layers: Count
+    fwd_s: PositiveNumber
+    bwd_s: PositiveNumber
+    update_s_per_layer_profile: NonNegativeNumber
+    param_bytes_per_gpu: PositiveNumber
+    send_act_bytes: NonNegativeNumber
+    p2p_c2: Coefficient
+    p2p_c1: Coefficient
+    p2p_c0: Coefficient
+    ar_c2: float
+    ar_c1: float
+    ar_c0: float
+
+
+class LayerForm(CsvForm):
+    """Size of one layer of a model, on each of its tensor-parallel GPUs."""
+
+    model: Text
+    tp: Count
+    layer: Annotated[int, Field(ge=0)]
+    params_floats: PositiveNumber
+
+
+class LinkForm(CsvForm):
+    """Bandwidth between some GPUs and as many others. [GB/s]"""
+
+    src_gpu: Text
+    dst_gpu: Text
+    gpus_per_side: Count
+    c2: float
+    c1: float
+    c0: float
+    scope: Text

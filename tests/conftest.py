@@ -1,0 +1,7 @@
+"""Settings of all tests."""
+
+from hypothesis import settings
+
+# How long an example takes says nothing about whether it holds, and the machine may be busy.
+settings.register_profile("eastwest", deadline=None)
+settings.load_profile("eastwest")

@@ -1,0 +1,116 @@
+"""Plans whose GPUs share layers, and replicas: builders for hand cases, Hypothesis generators."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from strategies import (
+    STATIC_SCHEDULES,
+    placements,
+    single_visit_placements,
+    topologies,
+    unit_domain,
+    workloads,
+)
+
+from des import (
+    EVERY_STEP,
+    DiLoCo,
+    Domain,
+    GradientExchange,
+    Parallelism,
+    Placement,
+    Plan,
+    Topology,
+    Workload,
+)
+
+FEW = 40
+"""Examples of a test that simulates more than a handful of passes in each."""
+
+
+def gpus(name: str, num_gpus: int, inner: tuple[float, float] = (1e300, 0.0)) -> Domain:
+    """GPUs of 1 FLOP/s each, joined inside by links of (bytes per second, latency)."""
+    bandwidth, latency_s = inner
+    return replace(
+        unit_domain(name),
+        num_gpus=num_gpus,
+        intra_bandwidth_bytes_per_s=bandwidth,
+        intra_latency_s=latency_s,
+    )
+
+
+def with_parameters(workload: Workload, num_parameters: float) -> Workload:
+    """The same work on layers of so many parameters each."""
+    layers = tuple(replace(layer, num_parameters=num_parameters) for layer in workload.layers)
+    return replace(workload, layers=layers)
+
+
+@st.composite
+def parallelisms(draw: st.DrawFn, num_gpus: int, *, max_devices: int) -> Parallelism:
+    """Any way for so many GPUs to share layers, with at most so many devices in a row."""
+    tensor = draw(st.integers(1, num_gpus))
+    data = draw(st.integers(1, num_gpus // tensor))
+    return Parallelism(
+        tensor=tensor,
+        data=data,
+        pipeline=draw(st.integers(1, min(max_devices, num_gpus // (tensor * data)))),
+        shard_optimiser=draw(st.booleans()),
+    )
+
+
+@st.composite
+def parallel_plans(
+    draw: st.DrawFn,
+    topology: Topology,
+    workload: Workload,
+    *,
+    single_visit: bool = False,
+    max_replicas: int = 3,
+) -> Plan:
+    """Plans whose domains share layers among their GPUs or do not, of one or several replicas.
+
+    The schedule is one that needs no look at the pipeline, so that it can be made for any.
+    """
+    most = min(max_replicas, topology.num_domains, workload.num_microbatches)
+    num_replicas = draw(st.integers(1, most))
+    order = draw(st.permutations(range(topology.num_domains)))
+    pattern = single_visit_placements if single_visit else placements
+    layouts = []
+    for replica in range(num_replicas):
+        own = order[replica::num_replicas]
+        drawn = draw(pattern(len(own), workload.num_layers))
+        layouts.append(Placement(domain_of_layer=tuple(own[i] for i in drawn.domain_of_layer)))
+    shortest_run = [workload.num_layers] * topology.num_domains
+    for stage in (stage for layout in layouts for stage in layout.stages):
+        shortest_run[stage.domain] = min(shortest_run[stage.domain], stage.num_layers)
+    shared = tuple(
+        draw(parallelisms(domain.num_gpus, max_devices=most_devices))
+        for domain, most_devices in zip(topology.domains, shortest_run, strict=True)
+    )
+    return Plan(
+        placement=layouts[0],
+        schedule=draw(st.sampled_from(STATIC_SCHEDULES)),
+        parallelism=draw(st.sampled_from([shared, ()])),
+        replicas=tuple(layouts[1:]),
+        synchronisation=draw(st.sampled_from([EVERY_STEP, DiLoCo(steps_between=2)])),
+        exchange=GradientExchange(
+            overlapped=draw(st.booleans()), bucket_bytes=draw(st.none() | st.floats(1e6, 4e9))
+        ),
+        activation_compression=draw(st.sampled_from([1.0, 4.0])),
+    )
+
+
+@st.composite
+def parallel_cases(
+    draw: st.DrawFn,
+    *,
+    min_domains: int = 1,
+    fully: bool | None = None,
+    single_visit: bool = False,
+    max_replicas: int = 3,
+) -> tuple[Topology, Workload, Plan]:
+    """All that `des.simulate` needs, with GPUs that share layers, and replicas."""
+    topology = draw(topologies(min_domains=min_domains, fully=fully))
+    workload = draw(workloads())
+    plans = parallel_plans(topology, workload, single_visit=single_visit, max_replicas=max_replicas)
+    return topology, workload, draw(plans)
