@@ -167,23 +167,23 @@ class _Iteration:
 
     def _work(self, worker: int, order: Order) -> Generator[simpy.Event, None, None]:
         """Do the operations in order: wait for the input, compute, send the output."""
-        clock, gradients = self._clock, self._gradients
+        clock, gradients, stages, spans = self._clock, self._gradients, self._stages, self._spans
         end_s = 0.0
         for operation in order:
             kind, microbatch, index = operation
-            run = self._stages[index]
-            device = run.device
+            run = stages[index]
+            device, duration_s, inputs = run.device, run.duration_s[kind], run.inputs[kind]
             start_s = end_s
-            if run.inputs[kind]:
-                message = run.inputs[kind][microbatch]
+            if inputs:
+                message = inputs[microbatch]
                 self._waits_for[worker] = operation
                 yield message
                 self._waits_for[worker] = None
                 start_s = max(start_s, message.arrival_s)
             start_s = max(start_s, device.free_at_s)
-            end_s = device.free_at_s = start_s + run.duration_s[kind]
-            run.busy_s += run.duration_s[kind]
-            self._spans.append(Span(index, kind, microbatch, start_s, end_s))
+            end_s = device.free_at_s = start_s + duration_s
+            run.busy_s += duration_s
+            spans.append(Span(index, kind, microbatch, start_s, end_s))
             if gradients.are_due and kind in "BW":
                 gradients.made(index, start_s, end_s)
             yield clock.at(end_s)
@@ -199,14 +199,8 @@ class _Iteration:
         message = run.receiver[kind].inputs[kind][microbatch]
         route = run.routes.get(kind)
         if route is not None:
-            parcel = Parcel(
-                num_bytes=self._message_bytes,
-                route=route,
-                sender=run.device.number,
-                stage=index,
-                kind=MESSAGE_OF[kind],
-                microbatch=microbatch,
-            )
+            made, sender = MESSAGE_OF[kind], run.device.number
+            parcel = Parcel(self._message_bytes, route, index, made, microbatch, sender)
             self._network.send(parcel, message, ready_s)
         elif kind in run.local:
             message.arrive_at(run.local[kind].carry(ready_s))
