@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from des import Domain, Dynamics, Law, Link, Topology, read_topology
+from des import Domain, Dynamics, Law, Link, Product, Replay, Topology, read_topology
 from des.checks import require_count
 from des.worlds import EAST_CENTRAL_WEST
 
@@ -52,8 +52,8 @@ class GivenWorld:
     UnreachableError
         If some pair of domains is joined by no path: a policy may ask for any.
     ValueError
-        If the topology moves already, or if its links can go down: an observation of a link that
-        is down has no meaning yet.
+        If the topology moves already, if its links replay a trace, which makes every epoch the
+        same, or if they can go down: an observation of a link that is down has no meaning yet.
     """
 
     topology: Topology
@@ -63,6 +63,10 @@ class GivenWorld:
             raise ValueError(
                 "environment: topology must not be moving already, as each epoch draws its own "
                 f"movement; got {self.topology.movement!r}"
+            )
+        if _replays(self.dynamics):
+            raise ValueError(
+                "environment: dynamics must be drawn anew each epoch, got one that replays a trace"
             )
         for link in self.topology.links:
             if self.dynamics.extremes(link).least_bandwidth_factor == 0:
@@ -156,6 +160,13 @@ class DrawnWorld:
                     )
                 )
         return Topology.of(domains, links, self.dynamics)
+
+
+def _replays(law: Law) -> bool:
+    """Whether a law, or a part of it, is the same in every draw."""
+    if isinstance(law, Product):
+        return any(_replays(part) for part in law.laws)
+    return isinstance(law, Replay)
 
 
 @lru_cache(maxsize=1)

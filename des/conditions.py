@@ -71,5 +71,7 @@ class Conditions:
     def _times(self, bandwidth_factor: float, latency_factor: float, until_s: float) -> Offer:
         bandwidth = self._link.bandwidth_bytes_per_s * bandwidth_factor
         latency_s = self._link.latency_s * latency_factor
-        goodput = goodput_bytes_per_s(bandwidth, latency_s, self._window_bytes)
+        goodput = bandwidth
+        if self._window_bytes is not None:
+            goodput = goodput_bytes_per_s(bandwidth, latency_s, self._window_bytes)
         return Offer(bandwidth, goodput, latency_s, until_s)

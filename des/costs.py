@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from des.corrections import Corrections
 from des.topology import Link, Topology
+from des.transport import goodput_bytes_per_s
 
 
 def quickest_message_s(
@@ -13,9 +14,10 @@ def quickest_message_s(
     """Least time of a message that meets no queue, and of its slowest wire alone. [s]
 
     Where links move during the iteration every hop is taken at its best. No message is faster, and
-    no two messages of the route leave its slowest wire closer together.
+    ``n`` messages of the route keep its slowest wire busy for ``n`` times the second figure.
     """
-    movement = topology.movement
+    movement, window_bytes = topology.movement, topology.transport.message_window_bytes
+    is_fair = topology.transport.sharing == "fair"
     total_s = slowest_wire_s = 0.0
     for hop in topology.route(source, target):
         base = topology.links[hop]
@@ -25,15 +27,21 @@ def quickest_message_s(
             extremes = movement.law.extremes(base)
             bandwidth *= extremes.most_bandwidth_factor
             latency_s *= extremes.least_latency_factor
-        transfer_s = num_bytes / bandwidth if bandwidth else math.inf  # a link that is never up
-        wire_s = corrections.message_overhead_s + transfer_s
-        total_s += wire_s + latency_s
-        slowest_wire_s = max(slowest_wire_s, wire_s)
+        goodput = bandwidth
+        if window_bytes is not None:
+            goodput = goodput_bytes_per_s(bandwidth, latency_s, window_bytes)
+        # A link that is never up has no rate; messages that share one overlap their overheads.
+        alone_s = corrections.message_overhead_s + (num_bytes / goodput if goodput else math.inf)
+        shared_s = num_bytes / bandwidth if bandwidth else math.inf
+        total_s += alone_s + latency_s
+        slowest_wire_s = max(slowest_wire_s, shared_s if is_fair else alone_s)
     return total_s, slowest_wire_s
 
 
 def corrected(link: Link, corrections: Corrections) -> Link:
     """Return the link with calibrated figures."""
+    if corrections.wan_bandwidth_factor == corrections.wan_latency_factor == 1.0:
+        return link
     return replace(
         link,
         bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * corrections.wan_bandwidth_factor,

@@ -26,11 +26,14 @@ class Span(NamedTuple):
 class Transfer(NamedTuple):
     """One message on one link: it holds the wire from start to end, then it flies.
 
+    Where links are shared fairly, start to end is the time from hand-over to the last byte, and
+    messages of one link overlap.
+
     The time on the wire includes the overhead of a message, if calibration found one. ``link`` is
     the position in the topology's links, ``stage`` the sender, ``kind`` the pass that made the
     message: ``F`` an activation, ``B`` its gradient; ``G`` is a part of the sum of gradients (of
-    parameters) over the replicas, in which ``microbatch`` counts the buckets;
-    ``M`` is the model state of a layer that moves (see `des.migration`).
+    parameters) over the replicas, in which ``microbatch`` counts the
+    buckets; ``M`` is the model state of a layer that moves (see `des.migration`).
     """
 
     link: int

@@ -3,11 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 
-import networkx as nx
 import numpy as np
 
 from des.checks import (
@@ -17,6 +15,7 @@ from des.checks import (
     require_positive,
 )
 from des.dynamics import STEADY, Dynamics, Law, Movement
+from des.routes import lowest_latency_path
 from des.transport import PLAIN, Transport
 from des.weather import Weather
 
@@ -202,7 +201,7 @@ class Topology:
         if direct is not None:
             return (direct,)
         latencies_s = self.routing_latencies_s or tuple(link.latency_s for link in self.links)
-        path = _lowest_latency_path(tuple(self.link_index), latencies_s, source, target)
+        path = lowest_latency_path(tuple(self.link_index), latencies_s, source, target)
         if path is None:
             pair = f"{self.domains[source].name} -> {self.domains[target].name}"
             raise UnreachableError(f"topology: no path of links joins {pair}, which the plan needs")
@@ -268,30 +267,3 @@ class Topology:
 
     def _position(self, link: Link) -> tuple[int, int]:
         return self.index_of[link.source], self.index_of[link.target]
-
-
-@lru_cache(maxsize=4096)
-def _lowest_latency_path(
-    hops: tuple[tuple[int, int], ...], latencies_s: tuple[float, ...], source: int, target: int
-) -> tuple[int, ...] | None:
-    """Domains on the way from one to another, or None; exact arithmetic makes ties real ties."""
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    for (start, end), latency_s in zip(hops, latencies_s, strict=True):
-        # Whole numbers: a double times 2**1074 is one, and a hop counts less than any latency.
-        units = int(Fraction(latency_s) * 2**1074)
-        graph.add_edge(start, end, weight=units * 2**32 + 1)
-    if source not in graph or target not in graph:
-        return None
-    to_target = nx.single_source_dijkstra_path_length(graph.reverse(copy=False), target)
-    if source not in to_target:
-        return None
-    path = [source]
-    while path[-1] != target:
-        here = path[-1]
-        onward = (
-            there
-            for there, edge in graph[here].items()
-            if there in to_target and to_target[here] == edge["weight"] + to_target[there]
-        )
-        path.append(min(onward))
-    return tuple(path)

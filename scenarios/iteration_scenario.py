@@ -1,6 +1,5 @@
 """What one simulated iteration is about: flags, and the world, workload and plan they stand for."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,7 +53,7 @@ class Config:
     )
     overlap_gradients: bool = option(True, "sum gradients up while the backward pass goes on")
     gradient_bucket_mb: float | None = option(
-        None, "gradients that are summed up together, at most; none: all of a stage"
+        None, "most gradients that are summed up together, in 1e6 bytes; none: all of a stage"
     )
     activation_compression: float = option(1.0, "factor by which messages between domains shrink")
     microbatches: int = option(32, "microbatches of an iteration")
@@ -114,18 +113,17 @@ def load_scenario(config: Config) -> Scenario:
 
 def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
     names = list(topology.index_of)
+    if config.placement is None:
+        placement = Placement.even(topology.num_domains, workload.num_layers)
+    else:
+        placement = Placement.parse(config.placement, names)
+    replicas = [] if config.replicas is None else config.replicas.split(";")
     bucket_mb = config.gradient_bucket_mb
     return Plan(
-        placement=Placement.even(topology.num_domains, workload.num_layers)
-        if config.placement is None
-        else Placement.parse(config.placement, names),
+        placement=placement,
         schedule=config.schedule,
-        parallelism=read_parallelism(
-            config.parallelism,
-            shard_optimiser=config.shard_optimiser,
-            num_domains=topology.num_domains,
-        ),
-        replicas=read_replicas(config.replicas, names),
+        parallelism=_parallelism(config, topology.num_domains),
+        replicas=tuple(Placement.parse(one, names) for one in replicas),
         exchange=GradientExchange(
             overlapped=config.overlap_gradients,
             bucket_bytes=None if bucket_mb is None else bucket_mb * 1e6,
@@ -134,40 +132,18 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
     )
 
 
-def read_parallelism(
-    text: str | None, *, shard_optimiser: bool, num_domains: int
-) -> tuple[Parallelism, ...]:
-    """Read ``"2x4x1"`` for all domains or one for each, separated by commas; None means none.
-
-    Raises
-    ------
-    ValueError
-        If an item is not tensor x data x pipeline, or there is another number of them; or if the
-        optimiser is to be sharded and there are no replicas to do so.
-    """
-    if text is None:
-        if shard_optimiser:
-            raise UsageError("shard_optimiser needs a parallelism, got none")
+def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
+    """Read one for all domains, or one for each."""
+    if config.parallelism is None:
+        if config.shard_optimiser:
+            raise UsageError(f"{PROG}: shard_optimiser needs a parallelism, got none")
         return ()
-    each = tuple(Parallelism.parse(item) for item in text.split(","))
+    each = tuple(Parallelism.parse(item) for item in config.parallelism.split(","))
     if len(each) not in (1, num_domains):
         raise UsageError(
-            f"parallelism must be one for all or one for each of {num_domains} domains, "
+            f"{PROG}: parallelism must be one for all or one for each of {num_domains} domains, "
             f"got {len(each)}"
         )
     if len(each) == 1:
         each *= num_domains
-    return tuple(replace(one, shard_optimiser=shard_optimiser) for one in each)
-
-
-def read_replicas(text: str | None, domain_names: Sequence[str]) -> tuple[Placement, ...]:
-    """Read placements separated by semicolons, such as ``"2*32;3*32"``; None means none.
-
-    Raises
-    ------
-    ValueError
-        If one of them is not a placement.
-    """
-    if text is None:
-        return ()
-    return tuple(Placement.parse(one, domain_names) for one in text.split(";"))
+    return tuple(replace(one, shard_optimiser=config.shard_optimiser) for one in each)

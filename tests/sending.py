@@ -138,7 +138,7 @@ def transports() -> st.SearchStrategy[Transport]:
     return st.builds(
         Transport,
         sharing=st.sampled_from(["fifo", "fair"]),
-        endpoints=st.sampled_from(["overlapped", "one_in_flight"]),
+        endpoints=st.sampled_from(["overlapped", "one_in_flight", "blocking"]),
         half_duplex=st.booleans(),
         flows_per_pair=st.integers(1, 4),
         window_bytes=st.none() | st.floats(1e7, 1e9),

@@ -1,6 +1,8 @@
 """Plans whose GPUs share layers, and replicas: builders for hand cases, Hypothesis generators."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import permutations
 
 from hypothesis import strategies as st
 from strategies import (
@@ -9,7 +11,9 @@ from strategies import (
     single_visit_placements,
     topologies,
     unit_domain,
+    unit_workload,
     workloads,
+    world,
 )
 
 from des import (
@@ -17,18 +21,23 @@ from des import (
     DiLoCo,
     Domain,
     GradientExchange,
+    IterationResult,
     Parallelism,
     Placement,
     Plan,
     Topology,
+    Transfer,
     Workload,
 )
+
+FREE = (1e300, 0.0)
+"""Bandwidth and latency of a link that takes no time."""
 
 FEW = 40
 """Examples of a test that simulates more than a handful of passes in each."""
 
 
-def gpus(name: str, num_gpus: int, inner: tuple[float, float] = (1e300, 0.0)) -> Domain:
+def gpus(name: str, num_gpus: int, inner: tuple[float, float] = FREE) -> Domain:
     """GPUs of 1 FLOP/s each, joined inside by links of (bytes per second, latency)."""
     bandwidth, latency_s = inner
     return replace(
@@ -43,6 +52,38 @@ def with_parameters(workload: Workload, num_parameters: float) -> Workload:
     """The same work on layers of so many parameters each."""
     layers = tuple(replace(layer, num_parameters=num_parameters) for layer in workload.layers)
     return replace(workload, layers=layers)
+
+
+def equal_world(
+    num_domains: int,
+    *,
+    link: tuple[float, float] = FREE,
+    inner: tuple[float, float] = FREE,
+    num_gpus: int = 1,
+) -> Topology:
+    """Equal domains A, B, ..., each joined to each by links of (bytes per second, latency)."""
+    names = "ABCDEFGH"[:num_domains]
+    ends = ["".join(pair) for pair in permutations(names, 2)]
+    domains = [gpus(name, num_gpus, inner) for name in names]
+    return Topology.of(domains, world(names, dict.fromkeys(ends, link)).links)
+
+
+def replicas(*placements: Iterable[int], **fields: object) -> Plan:
+    """Plan of pipelines over the domains of each layer."""
+    first, *others = (Placement(domain_of_layer=tuple(one)) for one in placements)
+    return Plan(placement=first, replicas=tuple(others), **fields)
+
+
+def model(num_layers: int, num_microbatches: int, num_parameters: float) -> Workload:
+    """Layers of 1 s forward, 2 s backward."""
+    workload = unit_workload([(1, 2)] * num_layers, num_microbatches=num_microbatches)
+    return with_parameters(workload, num_parameters)
+
+
+def sums(result: IterationResult) -> list[Transfer]:
+    """Transfers that belong to sums of gradients."""
+    moves = (move for move in result.transfers if move.kind == "G")
+    return sorted(moves, key=lambda move: (move.link, move.start_s))
 
 
 @st.composite

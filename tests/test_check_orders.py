@@ -6,21 +6,19 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import STATIC_SCHEDULES
 
-from des import SCHEDULES, DeadlockError, Operation
+from des import DeadlockError, Operation
 from des.schedules import (
     Pipeline,
     check_order_memory,
     check_orders,
     completion_order,
-    is_static,
     most_held,
     peaks_held,
     stage_orders,
 )
 from des.schedules.check import input_of, peak_bytes
-
-STATIC = [name for name in sorted(SCHEDULES) if is_static(name)]
 
 
 def order(text: str, stage: int) -> tuple[Operation, ...]:
@@ -163,7 +161,7 @@ def test_no_peak_covers_another(one):
         assert sum(covered) == 1
 
 
-@pytest.mark.parametrize("schedule", STATIC)
+@pytest.mark.parametrize("schedule", STATIC_SCHEDULES)
 @given(num_stages=st.integers(1, 8), num_microbatches=st.integers(1, 12))
 def test_the_most_that_is_held_is_that_of_a_count(schedule, num_stages, num_microbatches):
     """From the start of F to the end of B or W, which is where both halves weigh the same."""

@@ -1,62 +1,34 @@
-"""Sums of gradients over replicas: hand cases, closed forms, conservation and bounds."""
+"""Sums of gradients over replicas against hand-computed cases and closed forms."""
 
 import dataclasses
-from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from sending import transports
-from sharing import FEW, gpus, parallel_cases, with_parameters
-from strategies import corrections, movements, topologies, unit_workload, workloads, world
+from sharing import (
+    FREE,
+    equal_world,
+    gpus,
+    model,
+    replicas,
+    sums,
+)
+from strategies import unit_workload, world
 
 from des import (
     EVERY_STEP,
     DiLoCo,
     GradientExchange,
     Parallelism,
-    Placement,
-    Plan,
     StreamingDiLoCo,
     Topology,
     Transfer,
     simulate,
 )
-from des.buckets import buckets_of
 from des.collectives import all_gather_s, hierarchical_all_reduce_s, ring_all_reduce_s
-from des.costs import quickest_message_s
 from des.gradients import exchange_behind_s
-from des.plan import plan_stages
-from des.synchronisation import all_reduce_bytes
 
 AT_THE_END = GradientExchange(overlapped=False)
-FREE = (1e300, 0.0)
-
-
-def equal_world(num_domains, *, link=FREE, inner=FREE, num_gpus=1):
-    """Equal domains A, B, ..., each joined to each by links of (bytes per second, latency)."""
-    names = "ABCDEFGH"[:num_domains]
-    ends = ["".join(pair) for pair in permutations(names, 2)]
-    domains = [gpus(name, num_gpus, inner) for name in names]
-    return Topology.of(domains, world(names, dict.fromkeys(ends, link)).links)
-
-
-def replicas(*placements, **fields):
-    """Plan of pipelines over the domains of each layer."""
-    first, *others = (Placement(domain_of_layer=tuple(one)) for one in placements)
-    return Plan(placement=first, replicas=tuple(others), **fields)
-
-
-def model(num_layers, num_microbatches, num_parameters):
-    """Layers of 1 s forward, 2 s backward."""
-    workload = unit_workload([(1, 2)] * num_layers, num_microbatches=num_microbatches)
-    return with_parameters(workload, num_parameters)
-
-
-def sums(result):
-    """Transfers that belong to sums of gradients."""
-    moves = (move for move in result.transfers if move.kind == "G")
-    return sorted(moves, key=lambda move: (move.link, move.start_s))
 
 
 # Hand cases.
@@ -199,26 +171,6 @@ def test_two_replicas_on_free_links_take_the_time_of_half_the_microbatches(
     assert len(halves[0]) == len(halves[1]) == 2 * num_stages * share
 
 
-@settings(max_examples=FEW, deadline=None)
-@given(case=parallel_cases(min_domains=2, fully=True), found=corrections(), step=st.integers(0, 2))
-def test_replicas_on_links_of_their_own_compute_as_if_alone(case, found, step):
-    """The very same passes as each placement with its share of the microbatches."""
-    topology, workload, chosen = case
-    result = simulate(topology, workload, chosen, found, step=step)
-
-    first_stage = 0
-    shares = chosen.microbatches_of_replicas(workload.num_microbatches)
-    for placement, num_microbatches in zip(chosen.placements, shares, strict=True):
-        single = dataclasses.replace(chosen, placement=placement, replicas=())
-        share = dataclasses.replace(workload, num_microbatches=num_microbatches)
-        alone = simulate(topology, share, single, found, step=step)
-        last_stage = first_stage + len(alone.stages)
-        own = [span for span in result.spans if first_stage <= span.stage < last_stage]
-        assert [(span.stage - first_stage, *span[1:]) for span in own] == list(alone.spans)
-        first_stage = last_stage
-    assert first_stage == len(result.stages)
-
-
 @pytest.mark.parametrize("schedule", ["greedy", "zb_auto", "deep_1f1b"])
 def test_every_replica_has_a_schedule_for_its_own_pipeline(schedule):
     """The second one has slower links, and one microbatch less."""
@@ -318,132 +270,6 @@ def test_one_fragment_behind_is_a_hierarchical_all_reduce(num_replicas, data):
     found_s = exchange_behind_s(topology, model(2, num_replicas, 10.0), chosen, 0)
     inside_s = all_gather_s(40.0, data, 30.0, 0.125)
     assert found_s == pytest.approx(ring_all_reduce_s(40.0, num_replicas, 7.0, 0.5) + 2 * inside_s)
-
-
-# Conservation and bounds.
-
-
-@settings(max_examples=2 * FEW, deadline=None)
-@given(case=parallel_cases(min_domains=2, fully=True), step=st.integers(0, 1))
-def test_every_replica_sends_the_least_that_an_all_reduce_can_do_with(case, step):
-    """``2 (R - 1) / R`` of what is due, on top of the messages of its pipeline."""
-    topology, workload, chosen = case
-    result = simulate(topology, workload, chosen, step=step)
-
-    num_replicas = len(chosen.placements)
-    due = step == 1 or chosen.synchronisation == EVERY_STEP
-    num_values = sum(workload.num_parameters) if due else 0.0
-    shares = chosen.microbatches_of_replicas(workload.num_microbatches)
-    messages = sum(
-        2 * placement.num_borders * share
-        for placement, share in zip(chosen.placements, shares, strict=True)
-    )
-    message_bytes = workload.message_bytes / chosen.activation_compression
-    summed_bytes = num_replicas * all_reduce_bytes(num_values, 16.0, num_replicas)
-    assert result.communication_cost_bytes == pytest.approx(messages * message_bytes + summed_bytes)
-    num_sums = sum(one.between_domains for one in buckets_of(workload, chosen, step))
-    assert len(sums(result)) == num_sums * num_replicas * 2 * (num_replicas - 1)
-
-
-@settings(max_examples=FEW, deadline=None)
-@given(
-    case=parallel_cases(min_domains=2),
-    transport=transports(),
-    movement=st.none() | movements(),
-    found=corrections(),
-)
-def test_what_is_sent_does_not_depend_on_how_links_share_or_move(case, transport, movement, found):
-    """Every sum comes to an end, and each link carries the same messages and bytes."""
-    topology, workload, chosen = case
-    moving = dataclasses.replace(topology, transport=transport, movement=movement)
-
-    plain = simulate(topology, workload, chosen)
-    result = simulate(moving, workload, chosen, found)
-    for carried, expected in zip(result.links, plain.links, strict=True):
-        assert carried.num_messages == expected.num_messages
-        assert carried.num_bytes == pytest.approx(expected.num_bytes)
-    done, expected = (sorted(one[:3] for one in each.spans) for each in (result, plain))
-    assert done == expected
-
-
-@settings(max_examples=2 * FEW, deadline=None)
-@given(case=parallel_cases(min_domains=2), found=corrections())
-def test_no_sum_starts_before_its_gradients_or_ends_before_its_steps(case, found):
-    """From the last pass of any replica on, all steps of the ring have still to be done.
-
-    The bucket of a stage's first layers is ready when its last pass ends, not before.
-    """
-    topology, workload, chosen = case
-    result = simulate(topology, workload, chosen, found)
-    stages = plan_stages(chosen)
-    last_end_s = {span.stage: span.end_s for span in result.spans if span.kind in "BW"}
-
-    for number, bucket in enumerate(buckets_of(workload, chosen, 0)):
-        domains = [stages[index].domain for index in bucket.stages]
-        if not bucket.between_domains:
-            continue
-        hops_s = [
-            quickest_message_s(topology, *ends, bucket.num_bytes / len(domains), found)[0]
-            for ends in zip(domains, [*domains[1:], domains[0]], strict=True)
-        ]
-        for member, index in enumerate(bucket.stages):
-            if bucket.first_layer != stages[index].first_layer:
-                continue
-            ready_s = last_end_s[index]
-            own = [
-                move for move in sums(result) if (move.stage, move.microbatch) == (index, number)
-            ]
-            assert min(move.start_s for move in own) >= ready_s
-            steps = range(member, member + 2 * (len(domains) - 1))
-            way_s = sum(hops_s[step % len(domains)] for step in steps)
-            assert result.makespan_s >= (ready_s + way_s) * (1 - 1e-9)
-
-
-@settings(max_examples=FEW, deadline=None)
-@given(case=parallel_cases(min_domains=2, fully=True))
-def test_without_overlap_every_sum_starts_after_the_passes_of_its_replica(case):
-    topology, workload, chosen = case
-    chosen = dataclasses.replace(chosen, exchange=AT_THE_END, synchronisation=EVERY_STEP)
-    result = simulate(topology, workload, chosen)
-
-    replica_of = [
-        replica
-        for replica, placement in enumerate(chosen.placements)
-        for _ in plan_stages(dataclasses.replace(chosen, placement=placement, replicas=()))
-    ]
-    for move in sums(result):
-        mates = [s for s in result.spans if replica_of[s.stage] == replica_of[move.stage]]
-        assert move.start_s >= max(span.end_s for span in mates)
-
-
-@settings(max_examples=2 * FEW, deadline=None)
-@given(
-    topology=topologies(min_domains=4, fully=True),
-    workload=workloads(),
-    schedule=st.sampled_from(["gpipe", "1f1b", "zb_h1"]),
-    draw=st.data(),
-)
-def test_overlap_never_hurts_where_every_sum_has_links_of_its_own(
-    topology, workload, schedule, draw
-):
-    """Two replicas that part the layers at the same place, and one bucket a stage."""
-    cut = draw.draw(st.integers(1, workload.num_layers - 1))
-    workload = dataclasses.replace(workload, num_microbatches=workload.num_microbatches + 1)
-    counts = cut, workload.num_layers - cut
-    early_s, late_s = (
-        simulate(
-            topology,
-            workload,
-            Plan(
-                placement=Placement.contiguous((0, 1), counts),
-                replicas=(Placement.contiguous((2, 3), counts),),
-                schedule=schedule,
-                exchange=GradientExchange(overlapped=overlapped),
-            ),
-        ).makespan_s
-        for overlapped in (True, False)
-    )
-    assert early_s <= late_s
 
 
 def test_overlap_can_hurt_where_sums_share_a_link_by_hand():

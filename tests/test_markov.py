@@ -95,13 +95,27 @@ def test_stays_are_exponential_with_their_mean_and_successors(correlation):
             assert np.mean(after) == pytest.approx(probability, abs=4 * deviation)
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8])
-def test_links_of_two_equal_states_correlate_by_the_closed_form(correlation):
-    """c / (2 - c): they part at the rate 2 (1 - c) / dwell and meet at 2 / dwell."""
-    law = MarkovModulated(
+def two_states(correlation):
+    """Links that are at 1 and at 0.5 for a second each."""
+    return MarkovModulated(
         states=(link_state("high", 1.0, 1.0, low=1.0), link_state("low", 1.0, 0.5, high=1.0)),
         correlation=correlation,
     )
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8, 1.0])
+def test_links_correlate_from_the_start(correlation):
+    count, law = 2000, two_states(correlation)
+    factors = [bandwidth_factors(law, seed, 2, [0.0])[0] for seed in range(count)]
+
+    found = np.corrcoef(np.array(factors).T)[0, 1]
+    assert found == pytest.approx(correlation / (2 - correlation), abs=4 / math.sqrt(count))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8])
+def test_links_of_two_equal_states_correlate_by_the_closed_form(correlation):
+    """c / (2 - c): they part at the rate 2 (1 - c) / dwell and meet at 2 / dwell."""
+    law = two_states(correlation)
     times_s = np.arange(20.0, 20_020.0, 5.0)  # e^-10 apart: as good as independent
 
     found = np.corrcoef(bandwidth_factors(law, 22, 2, times_s).T)[0, 1]

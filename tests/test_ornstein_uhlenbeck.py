@@ -30,10 +30,11 @@ def wandering(law, seed, num_links, steps):
 @pytest.mark.parametrize("step", [0, 1, 320, 10_000])
 def test_log_bandwidth_has_its_stationary_law_at_all_times(step):
     """Over many links: mean 0, variance 1, normal; from the first step on."""
-    z = wandering(OU, 11, 4000, [step])[0]
+    count = 20_000
+    z = wandering(OU, 11, count, [step])[0]
 
-    assert z.mean() == pytest.approx(0.0, abs=4 / math.sqrt(4000))
-    assert z.var() == pytest.approx(1.0, abs=4 * math.sqrt(2 / 4000))
+    assert z.mean() == pytest.approx(0.0, abs=4 / math.sqrt(count))
+    assert z.var() == pytest.approx(1.0, abs=4 * math.sqrt(2 / count))
     assert stats.kstest(z, "norm").pvalue > 1e-4
 
 
@@ -47,6 +48,16 @@ def test_the_correlation_over_time_falls_exponentially(step, lag):
     assert np.corrcoef(now, then)[0, 1] == pytest.approx(
         expected, abs=4 * (1 - expected**2) / math.sqrt(4000)
     )
+
+
+def test_slow_links_go_on_from_block_to_block():
+    """The noise from step 6399 to 6400, where a block begins, is no larger than the law says."""
+    law = dataclasses.replace(OU, relaxation_s=200.0)
+    count = 1000
+
+    before, after = wandering(law, 17, count, [6399, 6400])
+    noise = after - math.exp(-2.0 / 200.0) * before
+    assert noise.var() == pytest.approx(-math.expm1(-4.0 / 200.0), rel=4 * math.sqrt(2 / count))
 
 
 def test_what_is_new_at_each_step_is_independent_noise():

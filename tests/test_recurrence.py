@@ -6,14 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharing import FEW, parallel_plans
-from strategies import corrections, plan, topologies, unit_workload, workloads, world
+from strategies import (
+    STATIC_SCHEDULES,
+    corrections,
+    plan,
+    topologies,
+    unit_workload,
+    workloads,
+    world,
+)
 
-from des import NO_CORRECTIONS, SCHEDULES, DeadlockError, Operation, simulate
+from des import NO_CORRECTIONS, DeadlockError, Operation, simulate
 from des.feasibility import orders_of_plan
-from des.schedules import Border, Pipeline, is_static, stage_orders, timing_of
+from des.schedules import Border, Pipeline, stage_orders, timing_of
 from des.stage_times import pipeline_of
-
-STATIC = [name for name in sorted(SCHEDULES) if is_static(name)]
 
 
 def simulated(result, num_workers):
@@ -56,7 +62,7 @@ def test_the_recurrence_is_the_simulation_on_a_chain_of_domains(case, found):
         assert list(ends) == pytest.approx([end for _, end in pairs], rel=1e-9)
 
 
-@pytest.mark.parametrize("schedule", STATIC)
+@pytest.mark.parametrize("schedule", STATIC_SCHEDULES)
 def test_the_recurrence_is_the_simulation_where_wires_are_the_bottleneck(schedule):
     """Slow wires of 3 s under passes of 1 s: every message waits for the one before. Exactly."""
     topology = world(

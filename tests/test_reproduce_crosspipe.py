@@ -15,6 +15,7 @@ from scenarios.reproduce.crosspipe_runs import (
     FORWARD_S,
     INPUT_GRADIENT_S,
     OUR_COLUMNS,
+    OVERLAPPED,
     WEIGHT_GRADIENT_S,
     Delay,
     Effort,
@@ -108,8 +109,8 @@ def test_our_own_figures_as_published_ones_have_no_error_and_our_ranking(tmp_pat
         for name in ERROR_COLUMNS:
             cell = Run.of(delay, COLUMNS[name])
             orders = make_orders(cell, COLUMNS[name], NO_SEARCH).orders
-            stalled = COLUMNS[name].from_elsewhere
-            seconds[name] = cell.seconds_per_microbatch(orders, *[BLOCKING] * stalled)
+            transport = BLOCKING if COLUMNS[name].from_elsewhere else OVERLAPPED
+            seconds[name] = cell.seconds_per_microbatch(orders, transport)
         rows.append(row(latency, transfer, 4) | {"seconds_per_microbatch": seconds})
 
     code, table = run(write_rows(tmp_path, *rows), tmp_path / "out")
@@ -157,25 +158,30 @@ def test_pairs_are_compared_within_a_row_and_only_where_clear():
     assert misranked(frame, "ours") == ["a < c", "b < c"]
 
 
+@pytest.fixture(scope="module")
+def golden_run(tmp_path_factory):
+    """Exit code and table of the published rows."""
+    return run(GOLDEN, tmp_path_factory.mktemp("golden"))
+
+
 @with_golden
-def test_the_published_rows_are_reproduced_within_the_bounds(tmp_path, capsys):
-    code, table = run(GOLDEN, tmp_path)
+def test_the_published_rows_are_reproduced_within_the_bounds(golden_run):
+    code, table = golden_run
 
     assert code == 0
-    assert "FAILED" not in capsys.readouterr().out
     judged = table[table["schedule"].isin(ERROR_COLUMNS)]
     assert len(judged) == 15
     assert (judged["plain_ratio"] - 1.0).abs().mean() <= 0.08
     assert (judged["stalled_ratio"] - 1.0).abs().mean() <= 0.055
     searched = table["schedule"].str.startswith("optimal")
-    assert (table["lower_bound_s"] <= table["plain_s"])[searched].all()
+    assert (table["lower_bound_s"] <= table["plain_s"] * (1.0 + 1e-9))[searched].all()
     assert table["lower_bound_s"][~searched].isna().all()
 
 
 @with_golden
-def test_fixed_schedules_feel_latency_as_they_feel_transfer_only_with_the_stall(tmp_path):
+def test_fixed_schedules_feel_latency_as_they_feel_transfer_only_with_the_stall(golden_run):
     """Why there is a stall: rows 2 and 3 differ only in which of the two is 2 F, which 0.25 F."""
-    table = run(GOLDEN, tmp_path)[1].set_index(["row", "schedule"])
+    table = golden_run[1].set_index(["row", "schedule"])
 
     def difference(column, schedule):
         return abs(table[column][2, schedule] / table[column][3, schedule] - 1.0)
@@ -190,7 +196,8 @@ def test_fixed_schedules_feel_latency_as_they_feel_transfer_only_with_the_stall(
 def test_other_figures_in_the_published_rows_end_with_code_one(tmp_path):
     content = json.loads(GOLDEN.read_text(encoding="utf-8"))
     for altered in content["rows"]:
-        altered["seconds_per_microbatch"]["1f1b"] *= 1.5
+        figures = altered["seconds_per_microbatch"]
+        altered["seconds_per_microbatch"] = {"1f1b": 1.2 * figures["1f1b"]}
 
     assert run(write_rows(tmp_path, *content["rows"]), tmp_path / "out")[0] == 1
 

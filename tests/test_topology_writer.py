@@ -35,7 +35,7 @@ def test_any_law_of_motion_reads_back(law):
     transport=st.builds(
         Transport,
         sharing=st.sampled_from(["fifo", "fair"]),
-        endpoints=st.sampled_from(["overlapped", "one_in_flight"]),
+        endpoints=st.sampled_from(["overlapped", "one_in_flight", "blocking"]),
         half_duplex=st.booleans(),
         flows_per_pair=st.integers(1, 64),
         window_bytes=st.none() | st.floats(1.0, 1e9),

@@ -145,7 +145,7 @@ def test_pieces_follow_each_other_without_gap_or_end(movement, time_s, link):
         if until_s == math.inf:
             break
         last_s = math.nextafter(until_s, 0.0)
-        assert weather.piece(link, last_s) == (*factors, until_s)
+        assert Weather(movement, LINKS).piece(link, last_s) == (*factors, until_s)
         time_s = until_s
 
 
@@ -185,6 +185,20 @@ def test_a_border_belongs_to_the_piece_it_opens():
 
     for segment in range(10_000):
         assert weather.piece(0, segment * 0.1)[2] == (segment + 1) * 0.1
+
+
+def test_a_border_that_rounding_moves_still_opens_the_next_piece():
+    """Segment 38 begins at 38 x 0.1 s, which is a bit later than the start plus the difference."""
+    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=0.1)
+    start_s = 1.7520339801861209
+    border_s = 38 * 0.1 - start_s
+    assert start_s + border_s < 38 * 0.1
+
+    weather = Weather(Movement(law=law, seed=0, start_s=start_s), LINKS)
+    assert weather.piece(0, border_s) == (
+        *law.path(LINKS, 0).piece_at(0, 38 * 0.1)[2:],
+        39 * 0.1 - start_s,
+    )
 
 
 def test_links_have_factors_of_their_own():

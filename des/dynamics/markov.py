@@ -235,13 +235,17 @@ class _Courses:
         return Piece(start_s, end_s, state.bandwidth_factor, state.latency_factor)
 
     def _first_state(self, link: int) -> int:
-        """From the common number with the probability ``correlation``, else from an own one."""
+        """From the common number or an own one, at odds that let links correlate from the start.
+
+        With the probability ``sqrt(c / (2 - c))`` each it is the common one for both of two links,
+        which then correlate by ``c / (2 - c)``.
+        """
         law = self._law
         if law.starts_in is not None:
             return [state.name for state in law.states].index(law.starts_in)
         choice, own = self._generator(1, 1 + link).random(2).tolist()
         common = self._generator(1, 0).random()
-        mark = common if choice < law.correlation else own
+        mark = common if choice**2 < law.correlation / (2.0 - law.correlation) else own
         return bisect_right(list(accumulate(law.stationary_shares))[:-1], mark)
 
     def _events(self, link: int) -> Iterator[tuple[float, float]]:

@@ -56,7 +56,7 @@ def exact(
     time_limit_s
         Limit of the search. What is found within a time differs from run to run.
     work_limit
-        Limit in units of CP-SAT's deterministic time, about 2 to 5 s of a core each. If it ends
+        Limit in units of CP-SAT's deterministic time, 3 to 10 s of a core each. If it ends
         the search, or nothing does, equal arguments give equal results.
     seed
         Of the search.
