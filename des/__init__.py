@@ -19,6 +19,7 @@ from des.exposure import exposed_communication_s
 from des.feasibility import check_job_fits, check_memory, domain_memory
 from des.generator import PlaneWorlds
 from des.memory import DomainMemory, InfeasiblePlacementError
+from des.memory_timeline import MemoryTimeline, memory_timeline
 from des.migration import migration_s, moved_bytes
 from des.models import ALIASES, ARCHITECTURES, build_workload
 from des.placement import Placement, Stage
@@ -63,6 +64,7 @@ __all__ = [
     "LinkState",
     "LinkUse",
     "MarkovModulated",
+    "MemoryTimeline",
     "MissingPriceError",
     "Movement",
     "Operation",
@@ -93,6 +95,7 @@ __all__ = [
     "cross_domain_bytes",
     "domain_memory",
     "exposed_communication_s",
+    "memory_timeline",
     "migration_s",
     "moved_bytes",
     "read_topology",

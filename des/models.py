@@ -1,7 +1,7 @@
 """Shapes of the models people train, and the workloads made of them."""
 
 from dataclasses import fields
-from typing import get_args
+from typing import cast, get_args
 
 from des.checks import MOST_ITEMS, require_count
 from des.transformer import (
@@ -77,7 +77,7 @@ def build_workload(
     num_microbatches: int = 32,
     microbatch_size: int = 1,
     sequence_length: int = 4096,
-    recomputation: Recomputation = "flash",
+    recomputation: str = "flash",
 ) -> Workload:
     """Make one iteration's workload from a model preset.
 
@@ -107,10 +107,9 @@ def build_workload(
     architecture = architecture_named(model)
     require_count("workload", "microbatch_size", microbatch_size)
     require_count("workload", "sequence_length", sequence_length)
-    if recomputation not in get_args(Recomputation):
-        known = ", ".join(get_args(Recomputation))
-        raise ValueError(f"workload: recomputation must be one of {known}; got {recomputation!r}")
-    layers = _own_layers(architecture, microbatch_size, sequence_length, recomputation)
+    layers = _own_layers(
+        architecture, microbatch_size, sequence_length, recomputation_named(recomputation)
+    )
     if num_layers is not None and num_layers != architecture.num_layers:
         require_count("workload", "num_layers", num_layers, MOST_ITEMS)
         layers = _equal_layers(layers, num_layers)
@@ -125,6 +124,21 @@ def build_workload(
             hidden_size=architecture.hidden_size,
         ),
     )
+
+
+def recomputation_named(name: str) -> Recomputation:
+    """Check the name of a recomputation.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name; the message lists those there are.
+    """
+    for known in get_args(Recomputation):
+        if name == known:
+            return cast(Recomputation, known)
+    allowed = ", ".join(get_args(Recomputation))
+    raise ValueError(f"workload: recomputation must be one of {allowed}; got {name!r}")
 
 
 def _own_layers(

@@ -104,18 +104,19 @@ class IterationResult:
     def transfer_compute_ratio(self) -> float | None:
         """How long a border keeps the wires busy per activation, against a stage's forward pass.
 
-        Mean over stage borders and microbatches of an activation's time on the wire, all hops
-        added, over the mean forward time of a stage: ``R = h F_eff / (B N_stage)`` for equal links
-        of bandwidth ``B`` and equal stages of ``N_stage`` parameters on ``F_eff`` FLOP/s, hidden
-        size ``h`` (CrossPipe, ATC'25). Latencies and queues are left out. None without a border.
+        Mean over borders between domains and microbatches of an activation's time on the wire, all
+        hops added, over the mean forward time of a stage: ``R = h F_eff / (B N_stage)`` for equal
+        links of bandwidth ``B`` and equal stages of ``N_stage`` parameters on ``F_eff`` FLOP/s,
+        hidden size ``h`` (CrossPipe, ATC'25). Latencies and queues are left out. None where no
+        activation leaves its domain.
         """
         forward_s = [span.end_s - span.start_s for span in self.spans if span.kind == "F"]
-        wire_s = [move.end_s - move.start_s for move in self.transfers if move.kind == "F"]
-        num_borders = len(self.stages) - 1
-        if num_borders == 0:
+        moves = [move for move in self.transfers if move.kind == "F"]
+        if not moves:
             return None
-        num_activations = len(forward_s) // len(self.stages) * num_borders
-        return (sum(wire_s) / num_activations) / (sum(forward_s) / len(forward_s))
+        wire_s = sum(move.end_s - move.start_s for move in moves)
+        num_activations = len({(move.stage, move.microbatch) for move in moves})
+        return (wire_s / num_activations) / (sum(forward_s) / len(forward_s))
 
     @property
     def fits_memory(self) -> bool:

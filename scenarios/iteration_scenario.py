@@ -17,6 +17,7 @@ from des import (
     Parallelism,
     Placement,
     Plan,
+    Replay,
     Topology,
     Workload,
     build_workload,
@@ -59,11 +60,16 @@ class Config:
     microbatches: int = option(32, "microbatches of an iteration")
     microbatch_size: int = option(1, "sequences of a microbatch")
     sequence_length: int = option(4096, "tokens of a sequence")
+    recomputation: str = option(
+        "flash", "flash, none, selective or full: which activations are made again"
+    )
     corrections: Path | None = option(
         None, "factors found by calibration, a JSON file", is_file=True
     )
     seed: int | None = option(
-        None, "draw one epoch of the moving links; none: they stand at their base figures"
+        None,
+        "draw one epoch of the moving links; none: they stand at their base figures, unless a "
+        "trace is replayed",
     )
     out: Path = option(Path("runs/simulate"), "folder for the files")
 
@@ -90,14 +96,15 @@ def load_scenario(config: Config) -> Scenario:
     topology = read_topology(config.network)
     if config.seed is not None and config.seed < 0:
         raise UsageError(f"{PROG}: seed must be at least 0, got {config.seed}")
-    if config.seed is not None:
-        topology = topology.draw_epoch(np.random.default_rng(config.seed))
+    if config.seed is not None or isinstance(topology.dynamics, Replay):  # a replay has no luck
+        topology = topology.draw_epoch(np.random.default_rng(config.seed or 0))
     workload = build_workload(
         config.model,
         num_layers=config.num_layers,
         num_microbatches=config.microbatches,
         microbatch_size=config.microbatch_size,
         sequence_length=config.sequence_length,
+        recomputation=config.recomputation,
     )
     plan = _plan(config, topology, workload)
     check_memory(topology, workload, plan)
