@@ -21,6 +21,7 @@ from des import (
     simulate,
 )
 from des.checks import require_count, require_non_negative
+from des.schedules import require_quick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ class PlacementTask:
 
     def __post_init__(self) -> None:
         require_count("environment", "epochs_per_episode", self.epochs_per_episode)
+        require_quick("environment", self.schedule)
         self.plan(self.uniform_placement)
         action_codec(self.actions, self.world.num_domains, self.workload.num_layers)
 

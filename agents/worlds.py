@@ -7,8 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from des import Domain, Dynamics, Law, Link, Product, Replay, Topology, read_topology
+from des import Domain, Dynamics, Law, Link, Topology, read_topology
 from des.checks import require_count
+from des.transport import goodput_bytes_per_s
 from des.worlds import EAST_CENTRAL_WEST
 
 LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S = 2e9 / 8, 5e9 / 8
@@ -52,8 +53,7 @@ class GivenWorld:
     UnreachableError
         If some pair of domains is joined by no path: a policy may ask for any.
     ValueError
-        If the topology moves already, if its links replay a trace, which makes every epoch the
-        same, or if they can go down: an observation of a link that is down has no meaning yet.
+        If the topology moves already, or its links by another law than `Dynamics`.
     """
 
     topology: Topology
@@ -64,15 +64,11 @@ class GivenWorld:
                 "environment: topology must not be moving already, as each epoch draws its own "
                 f"movement; got {self.topology.movement!r}"
             )
-        if _replays(self.dynamics):
+        if not isinstance(self.topology.dynamics, Dynamics):
             raise ValueError(
-                "environment: dynamics must be drawn anew each epoch, got one that replays a trace"
+                "environment: dynamics must be uniform, as each epoch is drawn alone and other "
+                f"laws need a course of them; got {type(self.topology.dynamics).__name__}"
             )
-        for link in self.topology.links:
-            if self.dynamics.extremes(link).least_bandwidth_factor == 0:
-                raise ValueError(
-                    f"environment: dynamics must keep every link up, got {link} that can go down"
-                )
         for source in range(self.num_domains):
             for target in range(self.num_domains):
                 if source != target:
@@ -162,13 +158,6 @@ class DrawnWorld:
         return Topology.of(domains, links, self.dynamics)
 
 
-def _replays(law: Law) -> bool:
-    """Whether a law, or a part of it, is the same in every draw."""
-    if isinstance(law, Product):
-        return any(_replays(part) for part in law.laws)
-    return isinstance(law, Replay)
-
-
 @lru_cache(maxsize=1)
 def _model_domain() -> Domain:
     return read_topology(EAST_CENTRAL_WEST).domains[0]
@@ -179,8 +168,9 @@ def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
 
     The diagonal holds the figures inside the domain. A path of several hops has the sum of their
     latencies and, as each hop stores the whole message, the inverse of the summed inverse
-    bandwidths.
+    bandwidths. A TCP window limits the bandwidth of a hop.
     """
+    window_bytes = topology.transport.message_window_bytes
     size = topology.num_domains
     bandwidth, latency = np.empty((size, size)), np.empty((size, size))
     for source, domain in enumerate(topology.domains):
@@ -190,6 +180,10 @@ def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
                 latency[source, target] = domain.intra_latency_s
                 continue
             hops = [topology.links[index] for index in topology.route(source, target)]
-            bandwidth[source, target] = 1.0 / sum(1.0 / hop.bandwidth_bytes_per_s for hop in hops)
+            rates = [
+                goodput_bytes_per_s(hop.bandwidth_bytes_per_s, hop.latency_s, window_bytes)
+                for hop in hops
+            ]
+            bandwidth[source, target] = 1.0 / sum(1.0 / rate for rate in rates)
             latency[source, target] = sum(hop.latency_s for hop in hops)
     return bandwidth, latency

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from des.plan import Plan, plan_stages
 from des.synchronisation import fragments_due
@@ -14,7 +15,9 @@ class Bucket:
     """Layers whose gradients are summed up together.
 
     ``stages`` holds the stage of each replica that has them; ``between_domains`` says whether the
-    sum goes over the WAN, or stays within the one domain of each.
+    sum goes over the WAN, or stays within the one domain of each. What the GPUs of a device have to
+    sum up among themselves is ``part`` of the exchange; or comes ``first``, as changes of
+    parameters are known only after it; or is ``done`` already.
     """
 
     first_layer: int
@@ -22,6 +25,7 @@ class Bucket:
     num_bytes: float
     stages: tuple[int, ...]
     between_domains: bool
+    inside: Literal["part", "first", "done"] = "part"
 
 
 def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
@@ -33,14 +37,17 @@ def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
     due = frozenset[int]()
     if plan.replicas and plan.synchronisation.overlap_steps == 0:
         due = _layers_due(workload, plan, step)
-    return tuple(_between(workload, plan, due)) + tuple(_within(workload, plan, due))
+    inside: Literal["part", "first"] = "part"
+    if plan.synchronisation.steps_between > 1:
+        inside = "first"
+    return tuple(_between(workload, plan, due, inside)) + tuple(_within(workload, plan, due))
 
 
 def buckets_behind(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
     """Exchanges that start after a step and that the next steps do not wait for."""
     if not plan.replicas or plan.synchronisation.overlap_steps == 0:
         return ()
-    return tuple(_between(workload, plan, _layers_due(workload, plan, step)))
+    return tuple(_between(workload, plan, _layers_due(workload, plan, step), "done"))
 
 
 def _layers_due(workload: Workload, plan: Plan, step: int) -> frozenset[int]:
@@ -48,7 +55,9 @@ def _layers_due(workload: Workload, plan: Plan, step: int) -> frozenset[int]:
     return frozenset(layer for fragment in fragments for layer in fragment.layers)
 
 
-def _between(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Bucket]:
+def _between(
+    workload: Workload, plan: Plan, due: frozenset[int], inside: Literal["part", "first", "done"]
+) -> Iterator[Bucket]:
     """Buckets of layers that each replica holds in one stage."""
     if not due:
         return
@@ -65,6 +74,7 @@ def _between(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Bu
             num_bytes=parameters * plan.synchronisation.bits_per_value / 8.0,
             stages=tuple(holders[layers[0]]),
             between_domains=True,
+            inside=inside,
         )
 
 

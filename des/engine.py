@@ -55,6 +55,8 @@ def simulate(
         If a message waits for a link that is down for ever.
     """
     plan.check_against(topology, workload)
+    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+        raise ValueError(f"simulate: step must be a whole number of at least 0, got {step!r}")
     orders = orders_of_plan(topology, workload, plan, corrections)
     return _run(topology, workload, plan, orders, corrections=corrections, step=step)
 

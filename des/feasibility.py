@@ -3,8 +3,13 @@
 from collections.abc import Sequence
 
 from des.corrections import NO_CORRECTIONS, Corrections
-from des.memory import DomainMemory, InfeasiblePlacementError, memory_of_orders
-from des.plan import Plan, replica_stages
+from des.memory import (
+    DomainMemory,
+    InfeasiblePlacementError,
+    activation_room_bytes,
+    memory_of_orders,
+)
+from des.plan import Plan, plan_stages, replica_stages
 from des.schedules import Operation, Order, Orders, is_static, orders_of, stage_orders
 from des.stage_times import pipeline_of
 from des.topology import Topology
@@ -24,8 +29,6 @@ def orders_of_plan(
     ------
     ValueError
         If the schedule cannot be made for the placement.
-    InfeasiblePlacementError
-        If the schedule has to fit into memory and there is none left for activations.
     """
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
     orders: list[Order] = []
@@ -71,11 +74,40 @@ def check_memory(topology: Topology, workload: Workload, plan: Plan) -> None:
     Raises
     ------
     InfeasiblePlacementError
-        Naming the domain that lacks most, what it needs and what it has.
+        Naming the domain that lacks most, what it needs and what it has, and the first operation
+        that does not fit.
     """
-    tightest = tightest_domain(domain_memory(topology, workload, plan))
+    plan.check_against(topology, workload)
+    orders = orders_of_plan(topology, workload, plan)
+    tightest = tightest_domain(memory_of_orders(topology, workload, plan, orders))
     if not tightest.fits:
-        raise InfeasiblePlacementError(f"plan: {tightest}")
+        operation = _first_misfit(topology, workload, plan, orders, tightest.domain)
+        found = "" if operation is None else f"; {operation} is the first not to fit"
+        raise InfeasiblePlacementError(f"plan: {tightest}{found}")
+
+
+def _first_misfit(
+    topology: Topology, workload: Workload, plan: Plan, orders: Orders, domain: str
+) -> Operation | None:
+    """First operation of a domain's workers that finds no room; None if the model state has none.
+
+    Workers of one device are looked at one by one.
+    """
+    stages = plan_stages(plan)
+    for order in orders:
+        here = [stages[index] for index in sorted({operation.stage for operation in order})]
+        if not here or topology.domains[here[0].domain].name != domain:
+            continue
+        room = activation_room_bytes(topology, workload, here, plan.parallelism)
+        held = 0.0
+        for operation in order if room >= 0.0 else ():
+            layers = stages[operation.stage].layers
+            kept = sum(workload.activation_bytes[layers])
+            halved = sum(workload.weight_input_bytes[layers])
+            held += {"F": kept, "B": -kept, "D": halved - kept, "W": -halved}[operation.kind]
+            if held > room:
+                return operation
+    return None
 
 
 def tightest_domain(memories: Sequence[DomainMemory]) -> DomainMemory:

@@ -1,6 +1,7 @@
 """Summing up gradients over the replicas: inside a domain, and over the WAN between domains."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import simpy
 
@@ -14,13 +15,24 @@ from des.topology import Topology
 from des.transformer import GRADIENT_BYTES
 from des.workload import Workload
 
+Collective = Callable[[float, int, float, float], float]
+_BEFORE: Mapping[str, tuple[Collective, ...]] = MappingProxyType(
+    {
+        "part": (reduce_scatter_s,),
+        "first": (reduce_scatter_s, all_gather_s),
+        "done": (),
+    }
+)
+"""What the GPUs of a device do among themselves before the ring between domains."""
+
 
 class GradientSums:
     """The exchanges of one iteration: hierarchical all-reduces of buckets of layers.
 
     Inside each domain a ring reduce-scatter over the replicas of a device leaves every GPU its
     part; a ring over the domains sums the parts up in ``2 (R - 1)`` steps, whose messages share the
-    links with all others; a ring all-gather inside completes it.
+    links with all others; a ring all-gather inside completes it. Where changes of parameters are
+    exchanged, the device's own sum of gradients comes first, or is done already.
     """
 
     def __init__(
@@ -106,7 +118,8 @@ class GradientSums:
         bucket = self._buckets[number]
         stage = bucket.stages[member]
         yield self._ready[number][member]
-        yield self._inside(stage, bucket, reduce_scatter_s)
+        for collective in _BEFORE[bucket.inside]:
+            yield self._inside(stage, bucket, collective)
         after = (member + 1) % len(bucket.stages)
         for step, message in enumerate(inboxes[member]):
             parcel = Parcel(
@@ -124,9 +137,7 @@ class GradientSums:
         yield self._inside(stage, bucket, all_gather_s)
         self.end_s = max(self.end_s, self._clock.now)
 
-    def _inside(
-        self, stage: int, bucket: Bucket, collective: Callable[[float, int, float, float], float]
-    ) -> simpy.Event:
+    def _inside(self, stage: int, bucket: Bucket, collective: Collective) -> simpy.Event:
         """Half an all-reduce among the replicas of one device, which does one at a time."""
         index = self._stages[stage].domain
         parallelism = self._plan.parallelism_of(index)

@@ -157,21 +157,9 @@ def activation_room_bytes(
     stages: Sequence[Stage],
     parallelism: Sequence[Parallelism],
 ) -> float:
-    """Memory that is left for activations on the device of some stages. [bytes]
-
-    Raises
-    ------
-    InfeasiblePlacementError
-        If the model state leaves none.
-    """
+    """Memory that is left for activations on the device of some stages; negative if too little."""
     domain = topology.domains[stages[0].domain]
     shared = parallelism[stages[0].domain] if parallelism else None
     num_parameters = sum(sum(workload.num_parameters[stage.layers]) for stage in stages)
-    state_bytes = model_state_bytes(num_parameters, shared)
-    capacity_bytes = gpus_of_device(domain, shared) * domain.gpu_memory_bytes
-    if state_bytes >= capacity_bytes:
-        raise InfeasiblePlacementError(
-            f"plan: model state on a device of domain {domain.name} must leave room for "
-            f"activations in {capacity_bytes / 1e9:.1f} GB, got {state_bytes / 1e9:.1f} GB"
-        )
-    return capacity_bytes - state_bytes
+    capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
+    return capacity_bytes - model_state_bytes(num_parameters, shared)

@@ -31,6 +31,10 @@ class Parallelism:
     def __post_init__(self) -> None:
         for field in ("tensor", "data", "pipeline"):
             require_count("parallelism", field, getattr(self, field), MOST_ITEMS)
+        if not isinstance(self.shard_optimiser, bool):
+            raise ValueError(
+                f"parallelism: shard_optimiser must be True or False, got {self.shard_optimiser!r}"
+            )
 
     @classmethod
     def parse(cls, text: str) -> "Parallelism":
@@ -118,7 +122,14 @@ class Plan:
 
     def __post_init__(self) -> None:
         schedule_named(self.schedule)
-        if not 1.0 <= self.activation_compression < float("inf"):
+        for field, kind in (("parallelism", Parallelism), ("replicas", Placement)):
+            value = getattr(self, field)
+            if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):
+                raise ValueError(f"plan: {field} must be a tuple of {kind.__name__}, got {value!r}")
+        if not (
+            isinstance(self.activation_compression, int | float)
+            and 1.0 <= self.activation_compression < float("inf")
+        ):
             raise ValueError(
                 "plan: activation_compression must be at least 1 and finite, "
                 f"got {self.activation_compression!r}"

@@ -1,5 +1,6 @@
 """How long the passes of stages take: a pipeline in numbers."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -11,6 +12,7 @@ from des.placement import Stage
 from des.plan import Parallelism, Plan, device_numbers, replica_stages
 from des.schedules import Border, Pass, Pipeline
 from des.topology import Domain, Topology
+from des.transport import goodput_bytes_per_s
 from des.workload import Workload
 
 TENSOR_ALL_REDUCES_PER_PASS = 2
@@ -81,12 +83,11 @@ def pipeline_of(
 
     Links are taken as they stand at the start of the iteration, those that are down then by their
     base figures. A route of several hops counts as one border: its slowest wire, and all other
-    delays as latency.
+    delays as latency. That links may be shared fairly or by both directions, and that senders may
+    have to wait, is not seen.
 
-    Raises
-    ------
-    InfeasiblePlacementError
-        If a domain has no memory left for activations.
+    A device without room for one microbatch may use what 1F1B holds all the same, so that a plan
+    over memory has orders too and can be judged as if it fitted.
     """
     stages = replica_stages(plan.placements[replica], plan.parallelism)
     times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
@@ -110,15 +111,35 @@ def pipeline_of(
             sum(workload.weight_input_bytes[stage.layers]) for stage in stages
         ),
         memory_bytes=tuple(
-            activation_room_bytes(
+            _room_bytes(
                 topology,
                 workload,
                 [stage for stage, other in zip(stages, numbers, strict=True) if other == number],
                 plan.parallelism,
+                num_devices=max(numbers) + 1,
             )
             for number in range(max(numbers) + 1)
         ),
     )
+
+
+def _room_bytes(
+    topology: Topology,
+    workload: Workload,
+    stages: Sequence[Stage],
+    parallelism: Sequence[Parallelism],
+    *,
+    num_devices: int,
+) -> float:
+    """What a schedule may use of a device; without room for one microbatch, what 1F1B holds."""
+    held = 0.0
+    for stage in stages:
+        activations = sum(workload.activation_bytes[stage.layers])
+        held += max(activations, sum(workload.weight_input_bytes[stage.layers]))
+    room = activation_room_bytes(topology, workload, stages, parallelism)
+    if room > 0.0 and room >= held:
+        return room
+    return num_devices * held or math.inf  # what weighs nothing fits anywhere
 
 
 def local_message_s(workload: Workload, domain: Domain, parallelism: Parallelism) -> Border:
@@ -141,10 +162,12 @@ def _border(
         assert parallelism is not None  # a domain of one device holds one stage in a row
         return local_message_s(workload, topology.domains[sender.domain], parallelism)
     num_bytes = workload.message_bytes / plan.activation_compression
+    window_bytes = topology.transport.message_window_bytes
     wires_s, latency_s = [], 0.0
     for hop in topology.route(sender.domain, receiver.domain):
         link = corrected(topology.links[hop], corrections)
-        wires_s.append(corrections.message_overhead_s + num_bytes / link.bandwidth_bytes_per_s)
+        rate = goodput_bytes_per_s(link.bandwidth_bytes_per_s, link.latency_s, window_bytes)
+        wires_s.append(corrections.message_overhead_s + num_bytes / rate)
         latency_s += link.latency_s
     slowest_s = max(wires_s)
     return Border(transfer_s=slowest_s, latency_s=latency_s + sum(wires_s) - slowest_s)

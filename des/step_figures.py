@@ -10,7 +10,6 @@ from des.corrections import Corrections
 from des.engine import simulate
 from des.feasibility import tightest_domain
 from des.gradients import exchange_behind_s
-from des.memory import InfeasiblePlacementError
 from des.plan import Plan, plan_stages
 from des.result import IterationResult
 from des.synchronisation import Fragment, all_reduce_bytes, fragments_due
@@ -89,11 +88,7 @@ class StepSimulator:
 
         def run(world: Topology) -> StepFigures:
             left = beside_jobs(world, loads)
-            try:
-                result = simulate(left, self._workload, plan, self._corrections, step=step)
-            except InfeasiblePlacementError as error:  # of schedules that keep within memory
-                return StepFigures(0.0, 0.0, 0.0, 0.0, str(error))
-            return _figures(result)
+            return _figures(simulate(left, self._workload, plan, self._corrections, step=step))
 
         taken = tuple((load.gpu_utilisation, load.memory_occupancy) for load in loads)
         key = (plan, self._due(plan, step), taken)

@@ -24,7 +24,6 @@ from des.checks import (
     MOST_ITEMS,
     require_count,
     require_fraction,
-    require_non_negative,
     require_positive,
 )
 
@@ -124,7 +123,8 @@ class StreamingDiLoCo:
     def __post_init__(self) -> None:
         require_count("Streaming DiLoCo", "steps_between", self.steps_between)
         require_count("Streaming DiLoCo", "layers_per_fragment", self.layers_per_fragment)
-        require_non_negative("Streaming DiLoCo", "overlap_steps", self.overlap_steps)
+        if self.overlap_steps != 0:
+            require_count("Streaming DiLoCo", "overlap_steps", self.overlap_steps)
         require_positive("Streaming DiLoCo", "bits_per_value", self.bits_per_value)
 
     def fragments(self, num_layers: int) -> tuple[Fragment, ...]:

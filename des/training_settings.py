@@ -55,8 +55,10 @@ class TrainingRun:
             require_count(owner, "num_epochs", self.num_epochs)
         if self.num_epochs is not None or self.epoch_s != math.inf:
             require_positive(owner, "epoch_s", self.epoch_s)
-        if self.seed < 0:
-            raise ValueError(f"{owner}: seed must be at least 0, got {self.seed!r}")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise ValueError(
+                f"{owner}: seed must be a whole number of at least 0, got {self.seed!r}"
+            )
         require_non_negative(owner, "restart_s", self.restart_s)
 
     def epoch_at(self, time_s: float) -> int:

@@ -259,7 +259,8 @@ def test_nothing_behind_takes_no_time(chosen):
 
 
 @given(num_replicas=st.integers(2, 4), data=st.integers(1, 3))
-def test_one_fragment_behind_is_a_hierarchical_all_reduce(num_replicas, data):
+def test_one_fragment_behind_is_a_ring_and_an_all_gather(num_replicas, data):
+    """The GPUs of a device have summed up after the step; what comes back is passed on."""
     topology = equal_world(num_replicas, link=(7.0, 0.5), inner=(30.0, 0.125), num_gpus=data)
     chosen = replicas(
         *([domain] * 2 for domain in range(num_replicas)),
@@ -269,7 +270,26 @@ def test_one_fragment_behind_is_a_hierarchical_all_reduce(num_replicas, data):
 
     found_s = exchange_behind_s(topology, model(2, num_replicas, 10.0), chosen, 0)
     inside_s = all_gather_s(40.0, data, 30.0, 0.125)
-    assert found_s == pytest.approx(ring_all_reduce_s(40.0, num_replicas, 7.0, 0.5) + 2 * inside_s)
+    assert found_s == pytest.approx(ring_all_reduce_s(40.0, num_replicas, 7.0, 0.5) + inside_s)
+
+
+def test_changes_of_parameters_are_known_after_the_own_sum_of_gradients():
+    """DiLoCo's exchange adds a ring and an all-gather to what every step does."""
+    topology = equal_world(2, link=(7.0, 0.5), inner=(30.0, 0.125), num_gpus=2)
+    chosen = replicas(
+        [0, 0],
+        [1, 1],
+        parallelism=(Parallelism(data=2),) * 2,
+        synchronisation=DiLoCo(steps_between=2),
+    )
+    ordinary, due = (
+        simulate(topology, model(2, 2, 10.0), chosen, step=step).exposed_exchange_s
+        for step in (0, 1)
+    )
+
+    assert ordinary == pytest.approx(ring_all_reduce_s(40.0, 2, 30.0, 0.125))
+    outer_s = ring_all_reduce_s(40.0, 2, 7.0, 0.5) + all_gather_s(40.0, 2, 30.0, 0.125)
+    assert due == pytest.approx(ordinary + outer_s)
 
 
 def test_overlap_can_hurt_where_sums_share_a_link_by_hand():

@@ -17,6 +17,7 @@ from des import (
     Workload,
     simulate,
 )
+from des.schedules import require_quick
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,9 @@ class PlanningProblem:
     simulator: Simulator = simulate
     corrections: Corrections = NO_CORRECTIONS
     last_placement: Placement | None = None
+
+    def __post_init__(self) -> None:
+        require_quick("planning problem", self.schedule)
 
     def plan(self, placement: Placement) -> Plan:
         """Complete a placement to a plan."""

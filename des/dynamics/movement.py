@@ -25,8 +25,10 @@ class Movement:
 
     def __post_init__(self) -> None:
         require_moving("movement", self.law)
-        if not 0 <= self.seed < 2**64:
-            raise ValueError(f"movement: seed must be within [0, 2**64), got {self.seed!r}")
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
+            raise ValueError(
+                f"movement: seed must be a whole number within [0, 2**64), got {self.seed!r}"
+            )
         if not 0 <= self.start_s <= _LATEST_START_S:
             raise ValueError(
                 f"movement: start_s must be from 0 to {_LATEST_START_S:g}, got {self.start_s!r}"

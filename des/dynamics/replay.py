@@ -102,7 +102,8 @@ class Replay:
                     f"{self.name}: {series}: latency_s must be 0 as in the world, got "
                     f"{max(series.latencies_s)!r}"
                 )
-        for unknown in set(self._by_ends) - {(link.source, link.target) for link in links}:
+        known = {(link.source, link.target) for link in links}
+        for unknown in (ends for ends in self._by_ends if ends not in known):
             raise ValueError(
                 f"{self.name}: {self._by_ends[unknown]}: must be a link of the world, got none "
                 "there"

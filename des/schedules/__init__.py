@@ -17,6 +17,7 @@ from des.schedules.registry import (
     Schedule,
     is_static,
     orders_of,
+    require_quick,
     schedule_named,
     stage_orders,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "most_held",
     "orders_of",
     "peaks_held",
+    "require_quick",
     "schedule_named",
     "stage_orders",
     "timing_of",

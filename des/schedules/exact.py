@@ -52,7 +52,8 @@ def exact(
     Parameters
     ----------
     starts
-        Further orders, one a device, that are valid and fit into memory.
+        Further orders, one a device, that are valid; those that do not fit into memory are passed
+        over.
     time_limit_s
         Limit of the search. What is found within a time differs from run to run.
     work_limit
@@ -94,16 +95,19 @@ def exact(
     known += map(_in_halves, starts)
     if pipeline.num_devices == pipeline.num_stages:
         known.append(_in_halves(deep_1f1b(pipeline)))
-    start = min(known, key=lambda orders: timing_of(orders, pipeline).makespan_s)
+    fitting = [orders for orders in known if _fits(orders, pipeline)]
+    start = min(fitting, key=lambda orders: timing_of(orders, pipeline).makespan_s)
     search = _Search(pipeline, start)
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = time_limit_s
     solver.parameters.max_deterministic_time = work_limit
     solver.parameters.random_seed = seed
     solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False  # Ctrl-C ends the program, not the search alone
     solver.parameters.interleave_search = True  # several strategies in turn, deterministically
     status = solver.solve(search.model)
-    assert status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN), solver.status_name()
+    known_status = (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN)
+    assert status in known_status, solver.status_name(status)
     orders = (
         start if status == cp_model.UNKNOWN else _better(search.orders(solver), start, pipeline)
     )
@@ -118,11 +122,18 @@ def exact(
 
 def _better(found: Orders, start: Orders, pipeline: Pipeline) -> Orders:
     """The faster of the two, or the start where what was found does not fit."""
-    try:
-        check_order_memory(found, pipeline)
-    except ValueError:  # the model's memory was rounded
+    if not _fits(found, pipeline):  # the model's memory was rounded
         return start
     return min(start, found, key=lambda orders: timing_of(orders, pipeline).makespan_s)
+
+
+def _fits(orders: Orders, pipeline: Pipeline) -> bool:
+    """Whether orders keep within memory: halves of a backward pass may need more than it."""
+    try:
+        check_order_memory(orders, pipeline)
+    except ValueError:
+        return False
+    return True
 
 
 def _in_halves(orders: Orders) -> Orders:

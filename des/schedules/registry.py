@@ -23,13 +23,14 @@ class Schedule:
 
     A *static* one asks for the numbers of stages and microbatches alone and has a worker a stage;
     others look at the pipeline: its devices, times, borders and memory. ``factor`` says what a
-    suffix such as ``_2x`` means, where it means something.
+    suffix such as ``_2x`` means, where it means something. A slow one takes minutes a pipeline.
     """
 
     summary: str
     static: Callable[[int, int, float | None], Orders] | None = None
     of_pipeline: Callable[[Pipeline, float | None], Orders] | None = None
     factor: str | None = None
+    is_slow: bool = False
 
 
 _MEMORY = "times the activation memory of 1f1b, instead of all there is"
@@ -60,6 +61,11 @@ def with_memory(pipeline: Pipeline, factor: float | None) -> Pipeline:
 
 def _interleaved(pipeline: Pipeline) -> Orders:
     num_chunks, rest = divmod(pipeline.num_stages, pipeline.num_devices)
+    if num_chunks == 1:
+        raise ValueError(
+            "schedule: interleaved_1f1b needs several stages a device, got one; with one it would "
+            "be 1f1b_2x"
+        )
     if rest or pipeline.device_of_stage != loop_devices(pipeline.num_devices, num_chunks):
         raise ValueError(
             "schedule: interleaved_1f1b needs a placement that goes round the devices in the same "
@@ -105,6 +111,7 @@ SCHEDULES: dict[str, Schedule] = {
             ).orders
         ),
         factor=_MEMORY,
+        is_slow=True,
     ),
 }
 """All there are; names may carry a factor where it means something, as in ``1f1b_4x``."""
@@ -130,6 +137,16 @@ def schedule_named(name: str) -> tuple[Schedule, float | None]:
     if factor is not None and not 0 < factor <= 1000:
         raise ValueError(f"schedule: factor must be above 0 and at most 1000, got {name!r}")
     return schedule, factor
+
+
+def require_quick(owner: str, name: str) -> None:
+    """Refuse a schedule that takes too long to be made for many plans."""
+    if schedule_named(name)[0].is_slow:
+        quick = ", ".join(each for each, found in SCHEDULES.items() if not found.is_slow)
+        raise ValueError(
+            f"{owner}: schedule must be quick to make, one of {quick}; got {name!r}, which takes "
+            "minutes a plan"
+        )
 
 
 def is_static(name: str) -> bool:
