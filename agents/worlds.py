@@ -179,10 +179,13 @@ def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
                 bandwidth[source, target] = domain.intra_bandwidth_bytes_per_s
                 latency[source, target] = domain.intra_latency_s
                 continue
-            hops = [topology.links[index] for index in topology.route(source, target)]
+            route = topology.route(source, target)
+            hops = [topology.links[index] for index in route]
             rates = [
-                goodput_bytes_per_s(hop.bandwidth_bytes_per_s, hop.latency_s, window_bytes)
-                for hop in hops
+                goodput_bytes_per_s(
+                    hop.bandwidth_bytes_per_s, topology.round_trip_s(index), window_bytes
+                )
+                for hop, index in zip(hops, route, strict=True)
             ]
             bandwidth[source, target] = 1.0 / sum(1.0 / rate for rate in rates)
             latency[source, target] = sum(hop.latency_s for hop in hops)

@@ -26,6 +26,8 @@ class Offer(NamedTuple):
 class Conditions:
     """A link's corrected figures times those of the weather, under the rules of the transport.
 
+    The way back of an acknowledgement moves as the way there does.
+
     ``steady`` is what a link offers that does not move, else None.
     """
 
@@ -33,6 +35,7 @@ class Conditions:
         "_index",
         "_link",
         "_offer",
+        "_round_trip_s",
         "_weather",
         "_window_bytes",
         "message_overhead_s",
@@ -47,9 +50,12 @@ class Conditions:
         transport: Transport,
         corrections: Corrections,
         weather: Weather | None,
+        *,
+        round_trip_s: float,
     ) -> None:
         self._index = index
         self._link = corrected(link, corrections)
+        self._round_trip_s = round_trip_s * corrections.wan_latency_factor
         self._window_bytes = transport.message_window_bytes
         self._weather = weather
         self._offer = self._times(1.0, 1.0, math.inf if weather is None else 0.0)
@@ -73,5 +79,6 @@ class Conditions:
         latency_s = self._link.latency_s * latency_factor
         goodput = bandwidth
         if self._window_bytes is not None:
-            goodput = goodput_bytes_per_s(bandwidth, latency_s, self._window_bytes)
+            round_trip_s = self._round_trip_s * latency_factor
+            goodput = goodput_bytes_per_s(bandwidth, round_trip_s, self._window_bytes)
         return Offer(bandwidth, goodput, latency_s, until_s)

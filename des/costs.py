@@ -23,13 +23,15 @@ def quickest_message_s(
         base = topology.links[hop]
         link = corrected(base, corrections)
         bandwidth, latency_s = link.bandwidth_bytes_per_s, link.latency_s
+        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
         if movement is not None:
             extremes = movement.law.extremes(base)
             bandwidth *= extremes.most_bandwidth_factor
             latency_s *= extremes.least_latency_factor
+            round_trip_s *= extremes.least_latency_factor
         goodput = bandwidth
         if window_bytes is not None:
-            goodput = goodput_bytes_per_s(bandwidth, latency_s, window_bytes)
+            goodput = goodput_bytes_per_s(bandwidth, round_trip_s, window_bytes)
         # A link that is never up has no rate; messages that share one overlap their overheads.
         alone_s = corrections.message_overhead_s + (num_bytes / goodput if goodput else math.inf)
         shared_s = num_bytes / bandwidth if bandwidth else math.inf

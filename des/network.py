@@ -44,7 +44,14 @@ class Network:
         transport, moving = topology.transport, topology.movement
         weather = None if moving is None else Weather(moving, topology.links)
         conditions = [
-            Conditions(index, link, transport, corrections, weather)
+            Conditions(
+                index,
+                link,
+                transport,
+                corrections,
+                weather,
+                round_trip_s=topology.round_trip_s(index),
+            )
             for index, link in enumerate(topology.links)
         ]
         self._one_in_flight = transport.endpoints == "one_in_flight"

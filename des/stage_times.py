@@ -166,7 +166,8 @@ def _border(
     wires_s, latency_s = [], 0.0
     for hop in topology.route(sender.domain, receiver.domain):
         link = corrected(topology.links[hop], corrections)
-        rate = goodput_bytes_per_s(link.bandwidth_bytes_per_s, link.latency_s, window_bytes)
+        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+        rate = goodput_bytes_per_s(link.bandwidth_bytes_per_s, round_trip_s, window_bytes)
         wires_s.append(corrections.message_overhead_s + num_bytes / rate)
         latency_s += link.latency_s
     slowest_s = max(wires_s)

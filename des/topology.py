@@ -186,6 +186,13 @@ class Topology:
         """Return the direct link between two domains, given by position."""
         return self.links[self.link_index[source, target]]
 
+    def round_trip_s(self, link: int) -> float:
+        """Latency of a link there and back; where none leads back, as long as there. [s]"""
+        there = self.links[link]
+        source, target = self._position(there)
+        back = self.link_index.get((target, source))
+        return there.latency_s + (there if back is None else self.links[back]).latency_s
+
     def route(self, source: int, target: int) -> tuple[int, ...]:
         """Positions in ``links`` of the hops from one domain to another.
 

@@ -19,8 +19,12 @@ from des.topology_yaml import from_yaml
 from des.transport import PLAIN, Transport
 
 
-def write_topology(path: str | Path, topology: Topology, *, comment: str = "") -> None:
+def write_topology(
+    path: str | Path, topology: Topology, *, comment: str = "", makes_folder: bool = False
+) -> None:
     """Write a world to a ``.yaml`` or ``.yml`` file, whole or not at all.
+
+    ``makes_folder``: with the folder that the file lies in, if there is none.
 
     Raises
     ------
@@ -32,7 +36,10 @@ def write_topology(path: str | Path, topology: Topology, *, comment: str = "") -
     path = Path(path)
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise ValueError(f"{path}: a topology must be written to a file ending in .yaml or .yml")
-    write_atomically(path, to_yaml(topology, comment=comment).encode())
+    content = to_yaml(topology, comment=comment).encode()
+    if makes_folder and not path.parent.exists():
+        path.parent.mkdir(parents=True)
+    write_atomically(path, content)
 
 
 def to_yaml(topology: Topology, *, comment: str = "") -> str:

@@ -80,7 +80,7 @@ PLAIN = Transport()
 
 
 def goodput_bytes_per_s(
-    capacity_bytes_per_s: float, latency_s: float, window_bytes: float | None
+    capacity_bytes_per_s: float, round_trip_s: float, window_bytes: float | None
 ) -> float:
     """Rate at which bytes that have a link to themselves leave, under the TCP window limit.
 
@@ -88,15 +88,15 @@ def goodput_bytes_per_s(
     ----------
     capacity_bytes_per_s
         Bandwidth of the link; 0 while it is down. [bytes/s]
-    latency_s
-        One way; the acknowledgement takes as long. [s]
+    round_trip_s
+        Latency of the way there and of the acknowledgement's way back. [s]
     window_bytes
         Windows of all connections added up; None means no limit. [bytes]
 
     Returns
     -------
     float
-        ``min(capacity, window / (2 latency))``. [bytes/s]
+        ``min(capacity, window / round trip)``. [bytes/s]
 
     Raises
     ------
@@ -118,14 +118,14 @@ def goodput_bytes_per_s(
     --------
     64 KiB at a round trip of 80 ms are 6.6 Mbit/s, on however fast a link.
 
-    >>> goodput_bytes_per_s(625e6, 0.04, 65536.0)
+    >>> goodput_bytes_per_s(625e6, 0.08, 65536.0)
     819200.0
     """
     require_non_negative("goodput", "capacity_bytes_per_s", capacity_bytes_per_s)
-    require_non_negative("goodput", "latency_s", latency_s)
+    require_non_negative("goodput", "round_trip_s", round_trip_s)
     if window_bytes is None:
         return capacity_bytes_per_s
     require_positive("goodput", "window_bytes", window_bytes)
-    if window_bytes >= capacity_bytes_per_s * 2.0 * latency_s:  # no round trip, no limit
+    if window_bytes >= capacity_bytes_per_s * round_trip_s:  # no round trip, no limit
         return capacity_bytes_per_s
-    return window_bytes / (2.0 * latency_s)
+    return window_bytes / round_trip_s

@@ -37,7 +37,7 @@ def fluid_ends_s(topology: Topology, messages: Sequence[Sent]) -> list[float]:
             (link,) = messages[index].route
             factors = (1.0, 1.0, math.inf) if weather is None else weather.piece(link, now_s)
             bandwidth[index] = topology.links[link].bandwidth_bytes_per_s * factors[0]
-            round_trip_s = 2 * topology.links[link].latency_s * factors[1]
+            round_trip_s = topology.round_trip_s(link) * factors[1]
             limit = windows / round_trip_s if windows else math.inf
             largest[index] = min(1.0, limit / bandwidth[index]) if bandwidth[index] else 0.0
             until_s = min(until_s, factors[2])
@@ -143,8 +143,8 @@ def test_a_direction_that_is_down_leaves_the_medium_to_the_other_by_hand():
 
 
 def test_a_window_limits_each_message_by_hand():
-    """16 bytes each 16 s: one message gets 1 of the 4 B/s, eight of them get half a B/s each."""
-    topology = fair(window_bytes=16.0)
+    """9 bytes each 8 + 1 s: one message gets 1 of the 4 B/s, eight of them get half a B/s each."""
+    topology = fair(window_bytes=9.0)
 
     assert deliver(topology, [Sent(0.0, 4.0)]).ends_s() == [4.0]
     assert deliver(topology, [Sent(0.0, 4.0)] * 4).ends_s() == [4.0] * 4
@@ -152,11 +152,11 @@ def test_a_window_limits_each_message_by_hand():
 
 
 def test_what_a_window_leaves_goes_to_the_other_direction_by_hand():
-    """Forth is kept to 1 of 4 B/s by its round trip, a quarter of the time; back gets 1.5 B/s."""
+    """The round trip keeps forth to 1 of 4 B/s, a quarter of the time, and back to 1 of 2, half."""
     messages = [Sent(0.0, 8.0), Sent(0.0, 6.0, route=(1,))]
 
-    result = deliver(fair(half_duplex=True, window_bytes=16.0), messages)
-    assert result.ends_s() == [8.0, 4.0]
+    result = deliver(fair(half_duplex=True, window_bytes=9.0), messages)
+    assert result.ends_s() == [8.0, 6.0]
 
 
 def test_two_hops_store_and_forward_by_hand():

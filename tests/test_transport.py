@@ -69,19 +69,19 @@ def test_no_message_leaves_earlier_where_directions_share_a_medium(messages, cou
 
 def test_goodput_by_hand():
     """5 Gbit/s and a round trip of 80 ms hold 50 MB."""
-    assert goodput_bytes_per_s(625e6, 0.04, None) == 625e6
-    assert goodput_bytes_per_s(625e6, 0.04, 25e6) == 312.5e6
-    assert goodput_bytes_per_s(625e6, 0.04, 50e6) == 625e6
-    assert goodput_bytes_per_s(625e6, 0.04, 1e9) == 625e6
+    assert goodput_bytes_per_s(625e6, 0.08, None) == 625e6
+    assert goodput_bytes_per_s(625e6, 0.08, 25e6) == 312.5e6
+    assert goodput_bytes_per_s(625e6, 0.08, 50e6) == 625e6
+    assert goodput_bytes_per_s(625e6, 0.08, 1e9) == 625e6
     assert goodput_bytes_per_s(625e6, 0.0, 1.0) == 625e6
-    assert goodput_bytes_per_s(0.0, 0.04, 25e6) == 0.0
+    assert goodput_bytes_per_s(0.0, 0.08, 25e6) == 0.0
 
 
 @pytest.mark.parametrize(
     ("figures", "field"),
     [
         ((-1.0, 1.0, 1.0), "capacity_bytes_per_s"),
-        ((1.0, math.nan, 1.0), "latency_s"),
+        ((1.0, math.nan, 1.0), "round_trip_s"),
         ((1.0, 1.0, 0.0), "window_bytes"),
     ],
 )
@@ -92,14 +92,14 @@ def test_goodput_refuses_wrong_figures(figures, field):
 
 @given(
     capacity=st.floats(0.0, 1e10),
-    latency_s=st.floats(0.0, 1.0),
+    round_trip_s=st.floats(0.0, 1.0),
     window_bytes=st.floats(1.0, 1e9),
     num_flows=st.integers(1, 64),
 )
-def test_goodput_is_the_lesser_of_link_and_windows(capacity, latency_s, window_bytes, num_flows):
-    goodput = goodput_bytes_per_s(capacity, latency_s, num_flows * window_bytes)
+def test_goodput_is_the_lesser_of_link_and_windows(capacity, round_trip_s, window_bytes, num_flows):
+    goodput = goodput_bytes_per_s(capacity, round_trip_s, num_flows * window_bytes)
 
-    limit = num_flows * (window_bytes / (2 * latency_s)) if latency_s else math.inf
+    limit = num_flows * (window_bytes / round_trip_s) if round_trip_s else math.inf
     assert goodput == pytest.approx(min(capacity, limit))
     assert goodput <= capacity
 
@@ -119,13 +119,13 @@ def test_the_last_part_of_a_split_message_arrives_when_the_whole_would(
 
 @given(num_pairs=st.integers(1, 8), num_bytes=st.floats(0.0, 1e3))
 def test_a_message_over_endpoint_pairs_is_like_parts_with_a_window_each(num_pairs, num_bytes):
-    """Side by side, as the parts are; 16 bytes each 16 s are 1 B/s for a pair."""
-    split = pair(FORTH, BACK, sharing="fair", window_bytes=16.0)
+    """Side by side, as the parts are; 9 bytes each 9 s are 1 B/s for a pair."""
+    split = pair(FORTH, BACK, sharing="fair", window_bytes=9.0)
     parts = [Sent(0.0, num_bytes / num_pairs)] * num_pairs
     last_s = max(deliver(split, parts).arrivals_s)
 
     for sharing in ("fifo", "fair"):
-        rules = {"window_bytes": 16.0, "num_endpoint_pairs": num_pairs, "sharing": sharing}
+        rules = {"window_bytes": 9.0, "num_endpoint_pairs": num_pairs, "sharing": sharing}
         whole = pair(FORTH, BACK, **rules)
         assert deliver(whole, [Sent(0.0, num_bytes)]).arrivals_s == [pytest.approx(last_s)]
     assert last_s == pytest.approx(8.0 + num_bytes / min(4.0, num_pairs))
@@ -280,3 +280,20 @@ def test_a_drawn_epoch_keeps_the_rules():
     drawn = topology.draw_epoch(np.random.default_rng(0))
     assert drawn.links != topology.links
     assert drawn.transport == topology.transport != PLAIN
+
+
+def test_the_round_trip_is_there_and_back_by_hand():
+    """0 s there and 1 s back: both ways a window of 1 byte makes 1 byte/s; 2 s without a way back.
+
+    Where nothing leads back, the way back is as long as the way there.
+    """
+    rules = Transport(window_bytes=1.0)
+    both = dataclasses.replace(
+        world("AB", {"AB": (100.0, 0.0), "BA": (100.0, 1.0)}), transport=rules
+    )
+    one_way = dataclasses.replace(world("AB", {"AB": (100.0, 1.0)}), transport=rules)
+
+    assert [both.round_trip_s(link) for link in (0, 1)] == [1.0, 1.0]
+    assert one_way.round_trip_s(0) == 2.0
+    forth, back = deliver(both, [Sent(0.0, 3.0, route=(0,)), Sent(0.0, 3.0, route=(1,))]).arrivals_s
+    assert (forth, back) == (3.0, 4.0)

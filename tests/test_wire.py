@@ -29,7 +29,10 @@ def wire_of(
 ) -> Wire:
     """The last wire of a network of three links, moving or not."""
     weather = None if movement is None else Weather(movement, [link] * 3)
-    return Wire(Conditions(LINK_INDEX, link, transport, found, weather), Turn())
+    conditions = Conditions(
+        LINK_INDEX, link, transport, found, weather, round_trip_s=2 * link.latency_s
+    )
+    return Wire(conditions, Turn())
 
 
 def bandwidth_factor(segment: int) -> float:
@@ -76,7 +79,7 @@ def test_two_directions_with_one_turn_wait_for_each_other_by_hand():
     turn = Turn()
     slow = Link(source="B", target="A", bandwidth_bytes_per_s=2.0, latency_s=1.0)
     forth, back = (
-        Wire(Conditions(index, link, PLAIN, NO_CORRECTIONS, None), turn)
+        Wire(Conditions(index, link, PLAIN, NO_CORRECTIONS, None, round_trip_s=9.0), turn)
         for index, link in enumerate((LINK, slow))
     )
 
