@@ -17,7 +17,7 @@ from calibration import read_corrections
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
 from des.checks import MOST_ITEMS, require_count
 from des.topology_files import topology_path
-from scenarios.command import UsageError, exit_code_of
+from scenarios.command import INTERRUPTED, UsageError, exit_code_of
 from scenarios.config import from_dict, option, parse_given, to_dict
 from scenarios.outcome import Evaluation, evaluate_and_report
 from scenarios.run_folder import RunFolder
@@ -25,8 +25,6 @@ from scenarios.training import restore, train
 
 PROG = "python -m scenarios.east_west_train"
 RUNS = Path("runs")
-INTERRUPTED = 130
-"""Exit code of a command ended by Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def load_scenario(config: Config) -> Scenario:
     """
     topology = read_topology(config.network)
     if config.seed is not None and config.seed < 0:
-        raise UsageError(f"{PROG}: seed must be at least 0, got {config.seed}")
+        raise UsageError(f"seed must be at least 0, got {config.seed}")
     if config.seed is not None or isinstance(topology.dynamics, Replay):  # a replay has no luck
         topology = topology.draw_epoch(np.random.default_rng(config.seed or 0))
     workload = build_workload(
@@ -143,12 +143,12 @@ def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
     """Read one for all domains, or one for each."""
     if config.parallelism is None:
         if config.shard_optimiser:
-            raise UsageError(f"{PROG}: shard_optimiser needs a parallelism, got none")
+            raise UsageError("shard_optimiser needs a parallelism, got none")
         return ()
     each = tuple(Parallelism.parse(item) for item in config.parallelism.split(","))
     if len(each) not in (1, num_domains):
         raise UsageError(
-            f"{PROG}: parallelism must be one for all or one for each of {num_domains} domains, "
+            f"parallelism must be one for all or one for each of {num_domains} domains, "
             f"got {len(each)}"
         )
     if len(each) == 1:

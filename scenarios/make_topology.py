@@ -13,19 +13,20 @@ from des.generator import PlaneWorlds
 from des.presets import PRESETS, Preset
 from des.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, Units, parse_quantity
 from des.topology_writer import write_topology
-from scenarios.command import UsageError, exit_code_of
+from scenarios.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.config import option, parse_given
 from scenarios.fields import to_plain
 
 PROG = "python -m scenarios.make_topology"
-_EXAMPLES = """\
+_EXAMPLES = f"""\
 examples:
   python -m scenarios.make_topology --num-domains 10 --seed 0 --out ten.yaml
   python -m scenarios.make_topology --num-domains 6 --price-usd-per-gb 0.05 \\
       --gpu-price-usd-per-hour 2 --out priced.yaml
   python -m scenarios.make_topology --preset east_west_hubs --out east_west_hubs.yaml
 
-exit codes: 0 done; 2 a flag is wrong, or the file cannot be written
+exit codes: 0 done; 2 a flag is wrong, or the file cannot be written;
+  {EXIT_CODES}
 """
 
 
@@ -43,7 +44,7 @@ class Config:
     latency_jitter: float = option(0.2, "how far latencies move from epoch to epoch")
     price_usd_per_gb: float | None = option(None, "mean of the prices of the links")
     gpu_price_usd_per_hour: float | None = option(None, "price of each GPU")
-    out: Path = field(metadata={"help": "file to write, .yaml or .yml"})
+    out: Path = field(metadata={"help": "file to write, .yaml or .yml; a missing folder is made"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,8 +57,11 @@ def _command(argv: Sequence[str] | None) -> None:
         Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
     )
     preset = shipped(config, given) if config.num_domains is None else drawn(config)
-    write_topology(config.out, preset.topology, comment=preset.comment)
     topology = preset.topology
+    try:
+        write_topology(config.out, topology, comment=preset.comment, makes_folder=True)
+    except OSError as error:  # its own file name may be that of a temporary neighbour
+        raise UsageError(f"{config.out}: cannot be written: {error.strerror}") from error
     sys.stdout.write(
         f"{topology.num_domains} domains, {len(topology.links)} links (each direction one)\n"
         f"written: {config.out}\n"

@@ -18,19 +18,20 @@ _STILL_COLOUR = "#BBBBBB"
 
 
 def training_run_figure(history: TrainingHistory, *, title: str) -> Figure:
-    """Draw iteration time, loads of other jobs and bytes moved over the time of the run.
+    """Draw iteration time, what other jobs take and bytes moved over the time of the run.
 
     Grey: the training stands still, for a change of plan or for want of memory.
     """
     figure = Figure(
-        figsize=(9.0, 7.5), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.05)
+        figsize=(9.0, 9.0), dpi=120, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.05)
     )
     FigureCanvasAgg(figure)
-    iterations, taken, waiting, moves = figure.subplots(
-        4, 1, sharex=True, gridspec_kw={"height_ratios": (3, 2, 1, 2)}
+    iterations, taken, memory, waiting, moves = figure.subplots(
+        5, 1, sharex=True, gridspec_kw={"height_ratios": (3, 2, 2, 1, 2)}
     )
     _draw_iterations(iterations, history)
     _draw_loads(taken, history, "gpu_utilisation")
+    _draw_loads(memory, history, "memory_occupancy")
     _draw_loads(waiting, history, "queue_length")
     _draw_moves(moves, history)
     iterations.set_title(title, loc="left", fontsize=10, color=INK, parse_math=False)
@@ -38,11 +39,15 @@ def training_run_figure(history: TrainingHistory, *, title: str) -> Figure:
     for axes, label in (
         (iterations, "iteration time [s]"),
         (taken, "GPUs taken\nby other jobs"),
+        (memory, "memory taken\nby other jobs"),
         (waiting, "other jobs\nwaiting"),
         (moves, "model state\nmoved [GB]"),
     ):
         axes.set_ylabel(label, color=INK, fontsize=9)
-        axes.set_ylim(bottom=0.0)
+        if axes.dataLim.y1 > 0:
+            axes.set_ylim(bottom=0.0)
+        else:  # nothing but zeros, or nothing at all
+            axes.set_ylim(0.0, 1.0)
         axes.grid(axis="y", color=FAINT, linewidth=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
@@ -105,5 +110,3 @@ def _draw_moves(axes: Axes, history: TrainingHistory) -> None:
     moved_gb = [row.moved_bytes / 1e9 for row in changes]
     axes.vlines(times_h, 0.0, moved_gb, color=BLUE, linewidth=1.8)
     axes.plot(times_h, moved_gb, color=BLUE, marker="o", markersize=4, linestyle="")
-    if not any(moved_gb):
-        axes.set_ylim(0.0, 1.0)

@@ -112,16 +112,28 @@ def test_bad_flags_are_refused_in_one_line_and_nothing_is_written(flags, message
     ("out", "message"),
     [
         ("world.json", "a topology must be written to a file ending in .yaml or .yml"),
-        ("none/world.yaml", "No such file or directory"),
+        ("none/world.json", "a topology must be written to a file ending in .yaml or .yml"),
+        ("file/world.yaml", "file/world.yaml: cannot be written: Not a directory"),
+        ("folder.yaml", "folder.yaml: cannot be written: Is a directory"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_one_error(out, message, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder.yaml").mkdir()
+
     assert main([*TEN, "--out", str(tmp_path / out)]) == 2
 
     shown = capsys.readouterr()
     assert message in shown.err
     assert shown.err.count("\n") == 1
     assert shown.out == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.yaml"]
+
+
+def test_a_missing_folder_is_made(tmp_path):
+    text = made(tmp_path / "worlds" / "new" / "world.yaml", *TEN)
+
+    assert made(tmp_path / "world.yaml", *TEN) == text
 
 
 def test_a_file_must_be_named(capsys):

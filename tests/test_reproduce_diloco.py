@@ -118,6 +118,37 @@ def test_a_utilisation_that_no_grid_point_reaches_is_a_wrong_cell(tmp_path):
     assert not table["within_a_grid_step"].any()
 
 
+def test_null_is_as_absent(tmp_path, capsys):
+    modes = {"diloco_h100": [None, cell(19)], "data_parallel": None, "streaming": [None, None]}
+
+    code, table = run(
+        tmp_path, row(bandwidth_gbit_per_s={"streaming": None}), row(bandwidth_gbit_per_s=modes)
+    )
+
+    assert code == 0
+    assert list(table["mode"]) == ["diloco_h100"]
+    assert list(table["compute_utilisation_percent"]) == [99]
+    assert "of 1: 100.0%" in capsys.readouterr().out
+
+
+def test_nothing_of_cells_that_no_grid_point_reaches_is_averaged(tmp_path, capsys):
+    huge = row(num_parameters=2e14, bandwidth_gbit_per_s={"data_parallel": [None, 1000.0]})
+
+    assert run(tmp_path, huge)[0] == 1
+    printed = capsys.readouterr().out
+    assert "On average" not in printed
+    assert "nan" not in printed.lower()
+
+
+@pytest.mark.parametrize("figures", [None, [None, None]])
+def test_a_file_without_any_figure_ends_with_code_two(figures, tmp_path, capsys):
+    path = write_rows(tmp_path, row(bandwidth_gbit_per_s={"streaming": figures}))
+
+    assert main(["--cases", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert f"{path}: rows must have a figure in bandwidth_gbit_per_s" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("grid_point", [10, 20, 30, 49])
 def test_published_figures_are_located_by_ratio(grid_point):
     gbit_per_s = GRID_GBIT_PER_S[grid_point]

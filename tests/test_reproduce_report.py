@@ -34,7 +34,7 @@ def figure():
     return drawn
 
 
-def reproduction(*bounds, frame=None):
+def reproduction(*bounds, frame=None, **further):
     if frame is None:
         frame = pd.DataFrame(
             {
@@ -46,7 +46,12 @@ def reproduction(*bounds, frame=None):
             }
         )
     return Reproduction(
-        title="A title", frame=frame, bounds=bounds, figure=figure(), notes=("A note.",)
+        title="A title",
+        frame=frame,
+        bounds=bounds,
+        figure=figure(),
+        notes=("A note.",),
+        **further,
     )
 
 
@@ -74,6 +79,34 @@ def test_the_exit_code_is_one_if_any_bound_fails(bounds, code, tmp_path, capsys)
     for bound in bounds:
         assert bound.line in printed
     assert FAILED.line == "FAILED: error: 8.0%, allowed at most 7.0%"
+
+
+def test_where_no_bound_applies_nothing_fails_and_it_is_said(tmp_path, capsys):
+    assert publish(reproduction(unjudged=("x: 1 %",)), tmp_path) == 0
+    lines = ["not judged: x: 1 %", "nothing was judged: no bound applies to these rows"]
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if "judged" in line] == lines
+    assert (tmp_path / "table.md").read_text(encoding="utf-8").splitlines()[2:4] == [
+        f"- {line}" for line in lines
+    ]
+
+    assert publish(reproduction(FAILED, unjudged=("x: 1 %",)), tmp_path) == 1
+    printed = capsys.readouterr().out
+    assert lines[0] in printed
+    assert lines[1] not in printed
+
+
+def test_the_columns_shown_are_on_screen_and_the_others_in_the_files(tmp_path, capsys):
+    publish(reproduction(MET, shown=("count", "cell")), tmp_path)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split() == ["count", "cell"] for line in lines)
+    assert any(line.split() == ["1", "a|b"] for line in lines)
+    assert "3 further columns are in the files." in lines
+    assert list(pd.read_csv(tmp_path / "table.csv")) == list(reproduction(MET).frame)
+    assert "| cell | published | ours |" in (tmp_path / "table.md").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="shown must be columns of frame, got 'absent'"):
+        reproduction(MET, shown=("cell", "absent"))
 
 
 def test_three_files_are_written_with_the_same_bytes_each_time(tmp_path):
@@ -152,6 +185,13 @@ def test_cases_are_read_as_they_are_and_may_hold_further_texts(tmp_path):
     ]
 
 
+def test_a_file_may_hold_anything_beside_its_rows(tmp_path):
+    content = {"version": 2, "tables": [5, 9], "of": {"year": 2025}, "seen": None}
+    text = json.dumps({"source": "a paper", "rows": [ROW]} | content)
+
+    assert [row.model for row in read_cases(write_cases(tmp_path, text=text), Row).rows] == ["1B"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -204,6 +244,7 @@ def test_the_command_lists_its_tables_and_refuses_others(capsys):
     assert reproduce_main(["--help"]) == 0
     printed = capsys.readouterr().out
     assert all(name in printed and about in printed for name, (_, about) in COMMANDS.items())
+    assert "for sailor it is a folder" in printed
 
     assert reproduce_main([]) == 2
     assert "table must be one of" in capsys.readouterr().err

@@ -106,6 +106,25 @@ def test_rows_may_lack_columns(tmp_path, capsys):
     assert "interleaved_1f1b" not in out
 
 
+def test_null_is_as_absent(tmp_path, capsys):
+    """Then nothing is needed for the schedule either."""
+    rates = {"zb_h2": 0.0, "interleaved_1f1b": None, "zb_2p": None}
+    partly = row(bubble_rate=rates, chunks_per_device=None, weight_input_fraction=None)
+    empty = row(bubble_rate={"1f1b": None})
+
+    assert run(tmp_path, empty, partly) == 0
+    assert list(table_of(tmp_path)["row"]) == [1]
+    assert list(table_of(tmp_path)["schedule"]) == ["zb_h2"]
+    assert "nan" not in capsys.readouterr().out
+
+
+def test_a_file_without_any_figure_is_exit_code_2(tmp_path, capsys):
+    assert run(tmp_path, row(bubble_rate={"1f1b": None})) == 2
+    error = capsys.readouterr().err
+    assert f"{tmp_path / 'rows.json'}: rows must have a bubble_rate" in error
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_same_rows_give_the_same_files(tmp_path):
     names = ("table.csv", "table.md", "picture.png")
     contents = []

@@ -15,13 +15,14 @@ from agents.planners import PLANNERS
 from des import (
     STEADY,
     InfeasiblePlacementError,
+    Parallelism,
     Placement,
     Plan,
     build_workload,
     read_topology,
     simulate,
 )
-from des.background import IDLE, BackgroundLoad, DomainLoad
+from des.background import IDLE, BackgroundLoad, DomainLoad, LoadSample
 from des.dynamics import DYNAMICS
 from des.migration import migration_s
 from des.training_history import EpochRow, IterationRow, TrainingHistory
@@ -29,8 +30,9 @@ from des.training_run import run_training
 from des.training_settings import EpochView, TrainingRun
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.replanning import Replanning
-from scenarios.training_run import Config, main
-from scenarios.training_run_figure import standing_still
+from scenarios.training_run import main
+from scenarios.training_run_figure import standing_still, training_run_figure
+from scenarios.training_run_scenario import Config
 
 FILES = ["epochs.csv", "iterations.csv", "loads.csv", "result.json", "training_run.png"]
 QUICK = ["--model", "llama2_7b", "--num-layers", "6", "--microbatches", "4", "--epochs", "3"]
@@ -75,6 +77,37 @@ def test_the_files_say_what_the_simulator_says(tmp_path):
     assert said["link_bytes"] == sum(row.num_bytes for row in history.iterations)
     assert said["config"]["dynamics"] == "ou"
     assert len(history.loads) > 10
+
+
+def test_replicas_and_devices_reach_the_simulator(tmp_path):
+    """Two replicas of two stages each, on devices that divide the layers."""
+    flags = ["--placement", "East*6", "--replicas", "West*6", "--parallelism", "2x2x2"]
+    run(tmp_path, *flags)
+
+    history = run_training(
+        read_topology(EAST_CENTRAL_WEST),
+        build_workload("llama2_7b", num_layers=6, num_microbatches=4),
+        Plan(
+            placement=Placement.parse("0*6"),
+            replicas=(Placement.parse("2*6"),),
+            parallelism=(Parallelism(tensor=2, data=2, pipeline=2),) * 3,
+        ),
+        TrainingRun(num_epochs=3, epoch_s=60.0),
+    )
+    for series in ("iterations", "epochs"):
+        read = pd.read_csv(tmp_path / f"{series}.csv")
+        pd.testing.assert_frame_equal(read, history.to_frame(series), check_exact=True)
+
+
+@pytest.mark.parametrize("flags", [[], JOBS, ["--planner", "exact"], [*MOVING, *JOBS]])
+def test_the_recorded_flags_make_the_same_run_again(tmp_path, flags):
+    first = run(tmp_path / "first", *flags)
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(json.loads(first["result.json"])["config"]), encoding="utf-8")
+
+    assert main(["--config", str(again), "--out", str(tmp_path / "second")]) == 0
+    for name, content in first.items():
+        assert (tmp_path / "second" / name).read_bytes() == content
 
 
 def test_a_planner_that_is_given_moves_the_model(tmp_path):
@@ -126,8 +159,19 @@ def test_the_terminal_shows_sums_and_files(tmp_path, capsys):
         (["--planner", "exact", "--horizon-epochs", "0"], "horizon_epochs must be positive .* 0"),
         (["--epochs", "0"], "num_epochs must be a whole number from 1 .*, got 0"),
         (["--epoch-s", "0"], "epoch_s must be positive and finite, got 0"),
-        (["--seed", "-1"], "seed must be at least 0, got -1"),
-        (["--restart-s", "-1"], "restart_s must be finite and not negative, got -1"),
+        (["--seed", "-1"], "seed must be .*at least 0, got -1"),
+        (["--planner", "exact", "--restart-s", "-1"], "restart_s must be finite and not neg.*-1"),
+        (["--horizon-epochs", "4"], "horizon_epochs must be left out without a planner, got 4.0"),
+        (["--restart-s", "1"], "restart_s must be left out without a planner, got 1.0"),
+        (["--no-pays-bytes"], "pays_bytes must be left out without a planner, got False"),
+        (["--gpu-fraction", "0.1"], "gpu_fraction must be left out without arrivals_per_s above 0"),
+        (["--memory-fraction", "0"], "memory_fraction must be left out without arrivals_per_s"),
+        (["--most-jobs", "1", "--arrivals-per-s", "0"], "most_jobs must be left out without arr"),
+        ([*JOBS[2:], "--planner", "exact"], "mean_duration_s must be left out without arrivals"),
+        (["--planner", "exact", "--parallelism", "2x2x1"], "parallelism must be left out where"),
+        (["--planner", "exact", "--replicas", "0*80"], "replicas must be left out where planner"),
+        (["--parallelism", "1x1x1,1x1x1"], "parallelism must be one .* for each of 3 .*, got 2"),
+        (["--parallelism", "9x9x1"], "parallelism of domain East must use at most its 8 GPUs"),
         (["--arrivals-per-s", "-1"], "arrivals_per_s must be positive and finite, got -1"),
         (["--arrivals-per-s", "1", "--most-jobs", "9"], "gpu_fraction times most_jobs .* below 1"),
         (["--network", "none.yaml"], "none.yaml: topology file cannot be read"),
@@ -264,3 +308,44 @@ def test_the_picture_is_grey_where_no_iteration_runs():
     )
 
     assert list(standing_still(history)) == [(20.0, 25.0), (45.0, 48.0)]
+
+
+def drawn_panels(load):
+    """Lower and upper end of every panel of a run beside one load."""
+    row = IterationRow(0, 0, 0.0, 10.0, 0.0, 0.0, 1.0)
+    epoch = EpochRow(
+        epoch=0,
+        start_s=0.0,
+        plan=plan(0, 0),
+        moved_bytes=0.0,
+        drain_s=0.0,
+        migration_s=0.0,
+        stall_s=0.0,
+        num_iterations=1,
+    )
+    history = TrainingHistory(
+        domains=("A",),
+        total_s=10.0,
+        iterations=(row,),
+        epochs=(epoch,),
+        loads=(LoadSample(0.0, 0, *load),),
+    )
+    figure = training_run_figure(history, title="a run")
+    lines = {axes.get_ylabel().replace("\n", " "): axes.lines for axes in figure.axes}
+    return lines, [axes.get_ylim() for axes in figure.axes]
+
+
+def test_the_picture_has_every_share_that_other_jobs_take():
+    lines, _ = drawn_panels(DomainLoad(0.25, 0.125, 3))
+
+    for label, value in (("GPUs taken", 0.25), ("memory taken", 0.125)):
+        assert set(lines[f"{label} by other jobs"][0].get_ydata()) == {value}
+    assert set(lines["other jobs waiting"][0].get_ydata()) == {3}
+
+
+def test_a_panel_of_zeros_goes_from_0_to_1():
+    _, (iterations, *others) = drawn_panels(IDLE)
+
+    assert others == [(0.0, 1.0)] * 4
+    assert iterations[0] == 0.0
+    assert iterations[1] > 10.0

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
@@ -13,11 +13,13 @@ from des.schedules.crossings import crossing_of
 from des.schedules.deep_1f1b import deep_1f1b
 from des.schedules.greedy import greedy
 from des.schedules.operations import Operation, Order, Orders, Pass
-from des.schedules.pipeline import Border, Pipeline
+from des.schedules.pipeline import Pipeline
 from des.schedules.recurrence import timing_of
+from des.schedules.ticks import in_ticks
 
-_MOST_TICKS = 10**8  # of a makespan, and
-_MEMORY_PARTS = 10**6  # of a device: their products stay far below 2^63
+_MEMORY_PARTS = 10**6
+"""Of a device: times a makespan in ticks they stay far below 2^63."""
+
 _ROUNDING = 1e-9  # of sums of the same terms in another order
 _HALVES: tuple[Pass, Pass, Pass] = ("F", "D", "W")
 
@@ -32,7 +34,12 @@ class ExactSchedule:
 
     @property
     def gap_fraction(self) -> float:
-        """How much longer than the bound; 0 is proven optimal, up to the search's rounding."""
+        """How much longer than the bound; 0 is proven optimal, up to the search's rounding.
+
+        Infinite where the search had no time to prove anything.
+        """
+        if self.lower_bound_s == 0.0:
+            return math.inf
         return self.makespan_s / self.lower_bound_s - 1.0
 
 
@@ -147,42 +154,12 @@ def _halves(operation: Operation) -> Iterator[Operation]:
         yield Operation(kind, operation.microbatch, operation.stage)
 
 
-def _in_ticks(pipeline: Pipeline, start: Orders) -> tuple[Pipeline, float]:
-    """The pipeline with whole ticks for seconds, and the length of a tick: as long as it can be."""
-    times_s = [*pipeline.forward_s, *pipeline.input_gradient_s, *pipeline.weight_gradient_s]
-    for border in (*pipeline.down, *pipeline.up):
-        times_s += [border.transfer_s, border.latency_s]
-    common = math.gcd(*map(_microseconds, times_s))
-    longest = _microseconds(timing_of(start, pipeline).makespan_s)
-    tick = max(common, math.ceil(longest / _MOST_TICKS), 1)
-
-    def cut(time_s: float) -> float:
-        return float(_microseconds(time_s) // tick)
-
-    def cut_border(border: Border) -> Border:
-        return Border(transfer_s=cut(border.transfer_s), latency_s=cut(border.latency_s))
-
-    in_ticks = replace(
-        pipeline,
-        forward_s=tuple(map(cut, pipeline.forward_s)),
-        input_gradient_s=tuple(map(cut, pipeline.input_gradient_s)),
-        weight_gradient_s=tuple(map(cut, pipeline.weight_gradient_s)),
-        down=tuple(map(cut_border, pipeline.down)),
-        up=tuple(map(cut_border, pipeline.up)),
-    )
-    return in_ticks, tick / 1e6
-
-
-def _microseconds(time_s: float) -> int:
-    return int(time_s * 1e6 * (1.0 + _ROUNDING))
-
-
 class _Search:
     """The constraint model of a pipeline, in ticks."""
 
     def __init__(self, pipeline: Pipeline, start: Orders) -> None:
         self.model = cp_model.CpModel()
-        self._pipeline, self.tick_s = _in_ticks(pipeline, start)
+        self._pipeline, self.tick_s = in_ticks(pipeline, start)
         timing = timing_of(start, self._pipeline)
         self._horizon = int(timing.makespan_s)
         self._starts = dict(self._passes())

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from scenarios.command import UsageError, exit_code_of
+from scenarios.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.fields import nearest
 from scenarios.reproduce import crosspipe, diloco, sailor, zero_bubble
 
@@ -41,10 +41,13 @@ def _help() -> str:
     width = max(map(len, COMMANDS))
     lines = "\n".join(f"  {name:{width}}  {about}" for name, (_, about) in COMMANDS.items())
     return (
-        f"usage: {PROG} TABLE [--cases FILE] [--out DIR]\n\n{__doc__}\n\ntables:\n{lines}\n\n"
+        f"usage: {PROG} TABLE [--cases FILE_OR_FOLDER] [--out DIR]\n\n{__doc__}\n\n"
+        f"tables:\n{lines}\n\n"
         f"{PROG} TABLE --help says more.\n"
+        "--cases is a file of published figures; for sailor it is a folder of CSV files.\n"
         "Each writes table.csv, table.md and picture.png to --out.\n"
-        "exit codes: 0 every stated bound is met; 1 one is not; 2 bad input\n"
+        "exit codes: 0 every bound that applies is met; 1 one is not; 2 bad input;\n"
+        f"  {EXIT_CODES}\n"
     )
 
 

@@ -1,6 +1,10 @@
-"""Reading files of published rows: ``{"source": ..., "note": ..., "rows": [{...}, ...]}``."""
+"""Reading files of published rows: ``{"source": ..., "note": ..., "rows": [{...}, ...]}``.
+
+A figure that is ``null`` was not published, as one that is absent.
+"""
 
 import reprlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Generic, Self, TypeVar
 
@@ -20,7 +24,7 @@ Count = Annotated[int, Field(gt=0, le=10**6)]
 
 
 class CaseForm(BaseModel):
-    """A part of a case file: other types, NaN and infinity are refused.
+    """A row of a case file: other types, NaN and infinity are refused.
 
     A key that the form does not have may hold a text, which describes and is ignored. A number or
     anything else under an unknown key could change the answer, so it is refused.
@@ -41,10 +45,13 @@ class CaseForm(BaseModel):
 
 
 RowT = TypeVar("RowT", bound=CaseForm)
+FigureT = TypeVar("FigureT")
 
 
-class CaseFile(CaseForm, Generic[RowT]):
-    """A whole file: where the figures are from, and the rows."""
+class CaseFile(BaseModel, Generic[RowT]):
+    """A whole file: where the figures are from, and the rows; other keys describe the file."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
 
     source: str
     rows: Annotated[tuple[RowT, ...], Field(min_length=1)]
@@ -70,6 +77,29 @@ def read_cases(path: Path, row_form: type[RowT]) -> CaseFile[RowT]:
         raise ValueError(f"{path}: {first_error(error)}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def without_null(figures: Mapping[str, FigureT | None]) -> dict[str, FigureT]:
+    """Return the figures that were published.
+
+    Examples
+    --------
+    >>> without_null({"1f1b": 0.1509, "zb_v": None})
+    {'1f1b': 0.1509}
+    """
+    return {name: figure for name, figure in figures.items() if figure is not None}
+
+
+def require_judged(path: Path, judged: bool, needed: str) -> None:
+    """Refuse a file none of whose figures has a bound.
+
+    Raises
+    ------
+    UsageError
+        If nothing is ``judged``.
+    """
+    if not judged:
+        raise UsageError(f"{path}: rows must have {needed}, got none that is not null")
 
 
 def existing_cases(path: Path, *, kind: str = "file") -> Path:

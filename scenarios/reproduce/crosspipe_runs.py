@@ -14,7 +14,6 @@ from pydantic import Field, model_validator
 
 from des import (
     NO_CORRECTIONS,
-    Domain,
     Layer,
     Link,
     Placement,
@@ -33,7 +32,14 @@ from des.schedules.greedy import greedy
 from des.schedules.interleaved import wave_devices
 from des.schedules.zero_bubble import zb_h1
 from des.stage_times import pipeline_of
-from scenarios.reproduce.cases import CaseForm, Count, NonNegativeNumber, PositiveNumber
+from scenarios.reproduce.cases import (
+    CaseForm,
+    Count,
+    NonNegativeNumber,
+    PositiveNumber,
+    without_null,
+)
+from scenarios.reproduce.unit_world import FREE_BANDWIDTH_BYTES_PER_S, unit_domain
 
 NUM_DEVICES = 8
 FORWARD_S = 0.038
@@ -51,7 +57,6 @@ without the attention scores, which fused attention does not keep. CrossPipe doe
 
 OVERLAPPED = Transport()
 BLOCKING = Transport(endpoints="blocking")
-_FREE_BANDWIDTH_BYTES_PER_S = 1e300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,11 @@ class Delay:
     transfer_s: float
     num_domains: int
 
+    @property
+    def is_free(self) -> bool:
+        """Whether no message costs anything."""
+        return self.num_domains == 1 or self.latency_s + self.transfer_s == 0.0
+
 
 class Row(CaseForm):
     """A row of the tables: a delay in units of the forward time, and the measured columns."""
@@ -69,7 +79,7 @@ class Row(CaseForm):
     latency_over_forward: NonNegativeNumber
     transfer_over_forward: NonNegativeNumber
     num_domains: Count
-    seconds_per_microbatch: Annotated[dict[str, PositiveNumber], Field(min_length=1)]
+    seconds_per_microbatch: Annotated[dict[str, PositiveNumber | None], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _known_columns_and_even_parts(self) -> Self:
@@ -83,6 +93,12 @@ class Row(CaseForm):
                 f"num_domains must divide the {NUM_DEVICES} stages, got {self.num_domains}"
             )
         return self
+
+    @property
+    def published(self) -> dict[str, float]:
+        """Published seconds per microbatch by column, in the order of the table."""
+        figures = without_null(self.seconds_per_microbatch)
+        return {name: figures[name] for name in COLUMNS if name in figures}
 
     @property
     def delay(self) -> Delay:
@@ -162,7 +178,7 @@ COLUMNS = {
 
 OUR_COLUMNS = {"deep_1f1b_2x": Column(orders=deep_1f1b, scale=2)}
 """Runs that were not published: 1F1B with more forwards at the start. (With the memory of 1F1B
-there is no room for more, so it is 1F1B.)"""
+there is no room for more, so it is 1F1B.) They are made for rows with figures of that memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,17 +249,7 @@ def _layer(part: float, weight_input_bytes: float) -> Layer:
 def _world(delay: Delay, memory_bytes: float) -> Topology:
     """Devices in a row, each joined to the next."""
     devices = [
-        Domain(
-            name=f"stage {device}",
-            num_gpus=1,
-            gpu_peak_flops_per_s=1.0,
-            gpu_memory_bytes=memory_bytes,
-            gpu_memory_bandwidth_bytes_per_s=1.0,
-            attainable_fraction=1.0,
-            intra_bandwidth_bytes_per_s=1.0,
-            intra_latency_s=0.0,
-        )
-        for device in range(NUM_DEVICES)
+        unit_domain(f"stage {device}", memory_bytes=memory_bytes) for device in range(NUM_DEVICES)
     ]
     centre = [device * delay.num_domains // NUM_DEVICES for device in range(NUM_DEVICES)]
     links = []
@@ -255,7 +261,7 @@ def _world(delay: Delay, memory_bytes: float) -> Topology:
                 Link(
                     source=devices[source].name,
                     target=devices[target].name,
-                    bandwidth_bytes_per_s=bandwidth or _FREE_BANDWIDTH_BYTES_PER_S,
+                    bandwidth_bytes_per_s=bandwidth or FREE_BANDWIDTH_BYTES_PER_S,
                     latency_s=delay.latency_s if crosses else 0.0,
                 )
             )

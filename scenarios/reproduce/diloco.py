@@ -34,6 +34,8 @@ from scenarios.reproduce.cases import (
     Count,
     PositiveNumber,
     read_cases,
+    require_judged,
+    without_null,
 )
 from scenarios.reproduce.report import Bound, Reproduction, publish
 
@@ -50,12 +52,15 @@ MODES: dict[str, Callable[[int], Synchronisation]] = {
 }
 """Columns of the table, for a number of steps between synchronisations, which the row gives."""
 
-_NOTE = (
-    "Ours: two replicas, the formulas of des.synchronisation, in which one step of overlap is a "
-    "fit to this table and the rest published or usual. A grid step is a factor of 1.21."
+_NOTES = (
+    "Ours: two replicas and the formulas of des.synchronisation.",
+    "There, one step of overlap is a fit to this table; the rest is published or usual.",
+    "A grid step is a factor of 1.21.",
 )
 _EXAMPLES = """\
 files written to --out: table.csv, table.md, picture.png
+
+A figure that is null was not published.
 
 exit codes: 0 the bound is met; 1 it is not; 2 a flag or the file of cases is wrong
 """
@@ -79,7 +84,8 @@ class Row(CaseForm):
         tuple[Annotated[float, Field(gt=0, lt=100)], ...], Field(min_length=1)
     ]
     bandwidth_gbit_per_s: Annotated[
-        dict[str, tuple[Annotated[float, AfterValidator(_on_the_grid)], ...]], Field(min_length=1)
+        dict[str, tuple[Annotated[float, AfterValidator(_on_the_grid)] | None, ...] | None],
+        Field(min_length=1),
     ]
 
     @model_validator(mode="after")
@@ -90,12 +96,21 @@ class Row(CaseForm):
                 raise ValueError(
                     f"bandwidth_gbit_per_s must have keys of {', '.join(MODES)}, got {name!r}"
                 )
-            if len(bandwidths) != expected:
+            if bandwidths is not None and len(bandwidths) != expected:
                 raise ValueError(
                     f"bandwidth_gbit_per_s.{name} must have {expected} numbers, one for each "
                     f"compute_utilisation_percent, got {len(bandwidths)}"
                 )
         return self
+
+    @property
+    def published(self) -> dict[str, list[tuple[float, float]]]:
+        """Compute utilisation and published bandwidth of each cell, by mode. [percent, Gbit/s]"""
+        cells = {}
+        for name, bandwidths in without_null(self.bandwidth_gbit_per_s).items():
+            pairs = zip(self.compute_utilisation_percent, bandwidths, strict=True)
+            cells[name] = [(percent, gbit) for percent, gbit in pairs if gbit is not None]
+        return cells
 
     @property
     def replicated_model(self) -> ReplicatedModel:
@@ -126,14 +141,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    return publish(reproduce(read_cases(config.cases, Row)), config.out)
+    cases = read_cases(config.cases, Row)
+    judged = any(cells for row in cases.rows for cells in row.published.values())
+    require_judged(config.cases, judged, "a figure in bandwidth_gbit_per_s")
+    return publish(reproduce(cases), config.out)
 
 
 def reproduce(cases: CaseFile[Row]) -> Reproduction:
     """Compute every published cell and judge how many are right."""
     frame = compare(cases.rows)
     share = float(frame["within_a_grid_step"].mean())
-    above = f"On average ours lies {frame['grid_steps_above'].mean():+.2f} grid steps above."
+    above = frame["grid_steps_above"].dropna()
     return Reproduction(
         title="Bandwidth that reaches a compute utilisation, per synchronisation mode",
         frame=frame,
@@ -145,8 +163,16 @@ def reproduce(cases: CaseFile[Row]) -> Reproduction:
                 shown=".1%",
             ),
         ),
-        figure=draw(cases.rows),
-        notes=(f"Published: {cases.source}", f"{_NOTE} {above}"),
+        figure=draw([row for row in cases.rows if any(row.published.values())]),
+        notes=(
+            f"Published: {cases.source}",
+            *_NOTES,
+            *(
+                [f"On average ours lies {above.mean():+.2f} grid steps above."]
+                if len(above)
+                else []
+            ),
+        ),
     )
 
 
@@ -154,8 +180,8 @@ def compare(rows: Sequence[Row]) -> pd.DataFrame:
     """One row a cell: what is published, ours, and how many grid points ours lies above it."""
     cells = []
     for row in rows:
-        for name, published in row.bandwidth_gbit_per_s.items():
-            for percent, gbit_per_s in zip(row.compute_utilisation_percent, published, strict=True):
+        for name, published in row.published.items():
+            for percent, gbit_per_s in published:
                 ours = lowest_grid_point(row, name, percent)
                 steps = None if ours is None else ours - nearest_grid_point(gbit_per_s)
                 cells.append(
@@ -192,7 +218,8 @@ def draw(rows: Sequence[Row]) -> Figure:
     panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
     for axes, row in zip(panels, rows, strict=True):
         for name, colour in zip(MODES, REFERENCE_COLOURS, strict=False):
-            if name not in row.bandwidth_gbit_per_s:
+            published = row.published.get(name)
+            if not published:
                 continue
             utilisations = [
                 100.0
@@ -200,8 +227,8 @@ def draw(rows: Sequence[Row]) -> Figure:
                 for gbit in GRID_GBIT_PER_S
             ]
             axes.plot(GRID_GBIT_PER_S, utilisations, color=colour, label=name.replace("_", " "))
-            published = row.bandwidth_gbit_per_s[name]
-            axes.plot(published, row.compute_utilisation_percent, "o", color=colour, markersize=4)
+            percents, gbits = zip(*published, strict=True)
+            axes.plot(gbits, percents, "o", color=colour, markersize=4)
         axes.set(xscale="log", title=row.model, ylabel="compute utilisation [%]")
         axes.grid(visible=True, alpha=0.3)
         axes.legend(fontsize=8, loc="lower right")

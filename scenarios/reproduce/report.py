@@ -74,8 +74,16 @@ class Bound:
 class Reproduction:
     """Published or measured figures beside ours: one row of ``frame`` a cell of their table.
 
-    ``frame`` has the labels first, then their figure, ours and the difference. ``notes`` say what
-    is not plain from the columns: where the figures come from, which constants are fits.
+    Parameters
+    ----------
+    frame
+        The labels first, then their figure, ours and the difference.
+    bounds, unjudged
+        What is judged, and what there is no bound for, a line each. Not both may be empty.
+    notes
+        What is not plain from the columns: where the figures come from, which constants are fits.
+    shown
+        Columns that a terminal is wide enough for; the files have all. None given, all are shown.
     """
 
     title: str
@@ -83,11 +91,28 @@ class Reproduction:
     bounds: tuple[Bound, ...]
     figure: Figure
     notes: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for field, held in (("frame", len(self.frame)), ("bounds", len(self.bounds))):
-            if not held:
+        held = len(self.bounds) + len(self.unjudged)
+        for field, number in (("frame", len(self.frame)), ("bounds", held)):
+            if not number:
                 raise ValueError(f"reproduction {self.title}: {field} must not be empty")
+        missing = [column for column in self.shown if column not in self.frame.columns]
+        if missing:
+            raise ValueError(
+                f"reproduction {self.title}: shown must be columns of frame, got {missing[0]!r}"
+            )
+
+    @property
+    def verdicts(self) -> tuple[tuple[str, str], ...]:
+        """Each verdict in one line, and how it is set off in a terminal."""
+        lines = [(bound.line, "green" if bound.met else "bold red") for bound in self.bounds]
+        lines += [(f"not judged: {line}", "yellow") for line in self.unjudged]
+        if not self.bounds:
+            lines.append(("nothing was judged: no bound applies to these rows", "yellow"))
+        return tuple(lines)
 
 
 def publish(reproduction: Reproduction, folder: Path) -> int:
@@ -99,7 +124,7 @@ def publish(reproduction: Reproduction, folder: Path) -> int:
     Returns
     -------
     int
-        0 if every bound is met, else 1.
+        1 if a bound is not met, else 0: also where no bound applies, as the lines then say.
 
     Raises
     ------
@@ -118,8 +143,8 @@ def publish(reproduction: Reproduction, folder: Path) -> int:
     _print_table(console, reproduction)
     for note in reproduction.notes:
         console.print(note, soft_wrap=True)
-    for bound in reproduction.bounds:
-        console.print(bound.line, style="green" if bound.met else "bold red", soft_wrap=True)
+    for line, style in reproduction.verdicts:
+        console.print(line, style=style, soft_wrap=True)
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)
     return 0 if all(bound.met for bound in reproduction.bounds) else 1
@@ -132,7 +157,7 @@ def markdown(reproduction: Reproduction) -> str:
     lines = [
         f"# {reproduction.title}",
         "",
-        *(f"- {bound.line}" for bound in reproduction.bounds),
+        *(f"- {line}" for line, _ in reproduction.verdicts),
         "",
         _markdown_row([str(column) for column in frame.columns]),
         _markdown_row(rule),
@@ -150,7 +175,12 @@ def _markdown_row(cells: Sequence[str]) -> str:
 def _print_table(console: Console, reproduction: Reproduction) -> None:
     """Print the table as wide as its cells are; a line too long for the terminal goes on below."""
     frame = reproduction.frame
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    if reproduction.shown:
+        frame = frame[list(reproduction.shown)]
+    narrow = bool(reproduction.shown)
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0 if narrow else 1), show_edge=not narrow
+    )
     for column, number in zip(frame.columns, _are_numbers(frame), strict=True):
         heading = str(column).replace("_", "\n")
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)
@@ -159,6 +189,9 @@ def _print_table(console: Console, reproduction: Reproduction) -> None:
     wide = console.options.update(max_width=_WIDEST)
     console.width = max(console.width, Measurement.get(console, wide, table).maximum)
     console.print(table)
+    num_left = len(reproduction.frame.columns) - len(frame.columns)
+    if num_left:
+        console.print(f"{num_left} further columns are in the files.", soft_wrap=True)
 
 
 def _are_numbers(frame: pd.DataFrame) -> list[bool]:

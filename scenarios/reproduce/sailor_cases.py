@@ -8,7 +8,7 @@ run is kept apart from what it is predicted from, so that no prediction can see 
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -18,10 +18,22 @@ from pydantic import ValidationError
 from des.topology_forms import first_error
 from scenarios.files import read_text
 from scenarios.reproduce.cases import existing_cases
-from scenarios.reproduce.sailor_forms import CsvForm, LayerForm, LinkForm, RunForm, StageForm
+from scenarios.reproduce.sailor_forms import (
+    CsvForm,
+    LayerForm,
+    LinkForm,
+    RunForm,
+    StageForm,
+    UsableForm,
+)
 from scenarios.reproduce.sailor_network import Bandwidth, NetworkProfile
 
 _BYTES_PER_GB = 1e9
+_BYTES_PER_FLOAT = 4.0
+LARGEST_MISFIT = 0.5
+"""Share of its layers' bytes by which a stage's parameter bytes may differ from them; else the
+model of the run is another one than that of the layers. (They are equal in the artifact.)"""
+_NETWORK_SCOPES = ("same zone", "intra node")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +44,7 @@ class StageProfile:
     profiled, of another model (see ``update_share``, this stage's parameters over that model's).
     ``parameter_bytes`` are of one GPU, ``activation_bytes`` leave the stage with a microbatch over
     all its GPUs. The bandwidths are of its message to the next stage, which the last stage has
-    none of, and of one GPU to one GPU of another replica.
+    none of, and of one GPU to one GPU of another replica, which a single replica has none of.
     """
 
     gpu_type: str
@@ -43,7 +55,7 @@ class StageProfile:
     parameter_bytes: float
     activation_bytes: float
     next_stage: Bandwidth | None
-    replica: Bandwidth
+    replica: Bandwidth | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +103,32 @@ def read_folder(folder: Path) -> Cases:
         the files do not fit together, naming the run.
     """
     existing_cases(folder, kind="folder")
-    run_forms = _read(folder / "real_runs.csv", RunForm)
-    stages: dict[str, list[StageForm]] = defaultdict(list)
-    for stage in _read(folder / "real_runs_stages.csv", StageForm):
+    path = folder / "real_runs.csv"
+    num_rows = len(_read(path, UsableForm))
+    runs = _read(path, RunForm, lambda cells: UsableForm.model_validate(cells).usable)
+    if not runs:
+        raise ValueError(f"{path}: usable must be 1 in some row, got none")
+    _check_names(path, runs)
+    usable = list(runs.values())
+    stages: dict[str, list[StageForm]] = {form.run_id: [] for form in usable}
+    for stage in _read(
+        folder / "real_runs_stages.csv", StageForm, lambda cells: cells["run_id"] in stages
+    ).values():
         stages[stage.run_id].append(stage)
+    models = {form.model for form in usable}
     layers: dict[tuple[str, int], dict[int, float]] = defaultdict(dict)
-    for layer in _read(folder / "layer_memory.csv", LayerForm):
+    for layer in _read(
+        folder / "layer_memory.csv", LayerForm, lambda cells: cells["model"] in models
+    ).values():
         layers[layer.model, layer.tp][layer.layer] = layer.params_floats
-    usable = [form for form in run_forms if form.usable]
-    if not usable:
-        raise ValueError(f"{folder / 'real_runs.csv'}: usable must be 1 in some row, got none")
+    gpu_types = {stage.gpu_type for rows in stages.values() for stage in rows}
+    links = _read(
+        folder / "network_profiles.csv",
+        LinkForm,
+        lambda cells: (
+            cells["scope"] in _NETWORK_SCOPES and {cells["src_gpu"], cells["dst_gpu"]} <= gpu_types
+        ),
+    )
     return Cases(
         runs=tuple(_run(form, stages[form.run_id], layers[form.model, form.tp]) for form in usable),
         measurements=tuple(
@@ -115,30 +143,48 @@ def read_folder(folder: Path) -> Cases:
             )
             for form in usable
         ),
-        network=_network(_read(folder / "network_profiles.csv", LinkForm)),
-        num_unusable=len(run_forms) - len(usable),
+        network=_network(list(links.values())),
+        num_unusable=num_rows - len(usable),
     )
 
 
-def _read(path: Path, form: type[FormT]) -> list[FormT]:
+def _read(
+    path: Path, form: type[FormT], wanted: Callable[[Mapping[str, str]], bool] | None = None
+) -> dict[int, FormT]:
+    """Read the rows that are wanted, by line; the others may hold anything."""
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
     header = reader.fieldnames or ()
     for column, field in form.model_fields.items():
         if field.is_required() and column not in header:
             raise ValueError(f"{path}: must have the column {column}, got {', '.join(header)}")
-    rows: list[FormT] = []
+    rows: dict[int, FormT] = {}
+    empty = True
     try:
         for cells in reader:
+            empty = False
+            if wanted is not None and not wanted(cells):
+                continue
             if None in cells:
                 raise ValueError(f"must have {len(header)} cells, got {len(header)} and more")
-            rows.append(form.model_validate(cells))
+            rows[reader.line_num] = form.model_validate(cells)
     except ValidationError as error:
         raise ValueError(f"{path}, line {reader.line_num}: {first_error(error)}") from error
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from error
-    if not rows:
+    if empty:
         raise ValueError(f"{path}: must hold at least one row, got none")
     return rows
+
+
+def _check_names(path: Path, runs: Mapping[int, RunForm]) -> None:
+    first_line: dict[str, int] = {}
+    for line, form in runs.items():
+        if form.run_id in first_line:
+            raise ValueError(
+                f"{path}, line {line}: run_id must be another for each usable run, "
+                f"got {form.run_id!r} as in line {first_line[form.run_id]}"
+            )
+        first_line[form.run_id] = line
 
 
 def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float]) -> Run:
@@ -159,12 +205,9 @@ def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float
                 f"run {form.run_id}, {name}: layers must be in layer_memory.csv for model "
                 f"{form.model} and tp {form.tp}, got layer {missing[0]}"
             )
-        profile = _stage(stage, sum(parameters[layer] for layer in own) / profiled)
-        if stage.stage < form.pp - 1 and (profile.next_stage is None or not stage.send_act_bytes):
-            raise ValueError(
-                f"run {form.run_id}, {name}: p2p_c2, p2p_c1, p2p_c0 and a positive send_act_bytes "
-                "must be given for all but the last stage"
-            )
+        num_parameters = sum(parameters[layer] for layer in own)
+        profile = _stage(stage, num_parameters / profiled)
+        _check_stage(f"run {form.run_id}, {name}", form, stage, profile, num_parameters)
         grid |= {(replica, stage.stage): profile for replica in stage.replica_ids}
     _check_cover(form, stages, grid)
     return Run(
@@ -175,6 +218,26 @@ def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float
             tuple(grid[replica, stage] for stage in range(form.pp)) for replica in range(form.dp)
         ),
     )
+
+
+def _check_stage(
+    owner: str, form: RunForm, stage: StageForm, profile: StageProfile, num_parameters: float
+) -> None:
+    """A stage has the links that it uses, and about as many parameters as its layers."""
+    if stage.stage < form.pp - 1 and (profile.next_stage is None or not stage.send_act_bytes):
+        raise ValueError(
+            f"{owner}: p2p_c2, p2p_c1, p2p_c0 and a positive send_act_bytes must be given for all "
+            "but the last stage"
+        )
+    if form.dp > 1 and profile.replica is None:
+        raise ValueError(f"{owner}: ar_c2, ar_c1 and ar_c0 must be given where dp is above 1")
+    given, summed = stage.param_bytes_per_gpu, _BYTES_PER_FLOAT * num_parameters
+    if abs(given - summed) > LARGEST_MISFIT * summed:
+        raise ValueError(
+            f"{owner}: param_bytes_per_gpu must be within {LARGEST_MISFIT:.0%} of its layers' "
+            f"parameters in layer_memory.csv, {summed:.6g} bytes for model {form.model} and tp "
+            f"{form.tp}, got {given:.6g}"
+        )
 
 
 def _check_cover(
@@ -192,7 +255,6 @@ def _check_cover(
 
 
 def _stage(form: StageForm, update_share: float) -> StageProfile:
-    message = (form.p2p_c2, form.p2p_c1, form.p2p_c0)
     return StageProfile(
         gpu_type=form.gpu_type,
         forward_s=form.fwd_s,
@@ -201,8 +263,8 @@ def _stage(form: StageForm, update_share: float) -> StageProfile:
         update_share=update_share,
         parameter_bytes=form.param_bytes_per_gpu,
         activation_bytes=form.send_act_bytes,
-        next_stage=None if None in message else _bandwidth(*(float(c or 0.0) for c in message)),
-        replica=_bandwidth(form.ar_c2, form.ar_c1, form.ar_c0),
+        next_stage=_bandwidth_if_given(form.p2p_c2, form.p2p_c1, form.p2p_c0),
+        replica=_bandwidth_if_given(form.ar_c2, form.ar_c1, form.ar_c0),
     )
 
 
@@ -220,6 +282,10 @@ def _network(forms: Sequence[LinkForm]) -> NetworkProfile:
         elif form.scope == "intra node":
             inside.setdefault((form.src_gpu, form.gpus_per_side), bandwidth)
     return NetworkProfile(between=dict(between), inside=inside)
+
+
+def _bandwidth_if_given(c2: float | None, c1: float | None, c0: float | None) -> Bandwidth | None:
+    return None if c2 is None or c1 is None or c0 is None else _bandwidth(c2, c1, c0)
 
 
 def _bandwidth(c2: float, c1: float, c0: float) -> Bandwidth:

@@ -6,6 +6,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from scenarios.reproduce.cases import Count, NonNegativeNumber, PositiveNumber
 
+_NO_ESTIMATE = ("", "n/a", "nan")
+
 
 def _blank_is_none(value: object) -> object:
     return None if value == "" else value
@@ -25,11 +27,19 @@ class CsvForm(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False, frozen=True)
 
 
-class RunForm(CsvForm):
-    """A run: its layout, what was measured and what published simulators estimate."""
+class UsableForm(CsvForm):
+    """Whether a run counts; of one that does not, nothing else is looked at."""
+
+    usable: bool
+
+
+class RunForm(UsableForm):
+    """A run: its layout, what was measured and what published simulators estimate.
+
+    An estimate that is blank, n/a or nan is none.
+    """
 
     run_id: Text
-    usable: bool
     cluster: Text
     model: Text
     schedule: Literal["1F1B"]
@@ -47,7 +57,9 @@ class RunForm(CsvForm):
         estimates = {
             column: value
             for column, value in cells.items()
-            if column.startswith("est_") and column.endswith("_s") and value != ""
+            if column.startswith("est_")
+            and column.endswith("_s")
+            and str(value).strip().lower() not in _NO_ESTIMATE
         }
         return {**cells, "published": estimates}
 
@@ -69,9 +81,9 @@ class StageForm(CsvForm):
     p2p_c2: Coefficient
     p2p_c1: Coefficient
     p2p_c0: Coefficient
-    ar_c2: float
-    ar_c1: float
-    ar_c0: float
+    ar_c2: Coefficient
+    ar_c1: Coefficient
+    ar_c0: Coefficient
 
 
 class LayerForm(CsvForm):

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from des import Domain, Layer, Link, Placement, Plan, Topology, Workload, simulate
+from des import Layer, Link, Placement, Plan, Topology, Workload, simulate
 from des.collectives import all_gather_s, ring_all_reduce_s
 from scenarios.reproduce.sailor_cases import Run, StageProfile
 from scenarios.reproduce.sailor_network import NetworkProfile
-
-_FREE_BANDWIDTH_BYTES_PER_S = 1e300
+from scenarios.reproduce.unit_world import FREE_BANDWIDTH_BYTES_PER_S, unit_domain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +147,7 @@ class _Runtime:
     ) -> float:
         """What the ring of one GPU gets of the link between neighbouring replicas. [bytes/s]"""
         if not self.rules.node_bandwidth:
+            assert here.replica is not None, "checked when the run is read"
             return here.replica.at(chunk_bytes)
         num_pairs = self.run.tensor_parallel
         whole = self.network.node_bandwidth_bytes_per_s(
@@ -180,7 +180,7 @@ def simulated_s(
     7.0
     """
     names = [f"stage {index}" for index in range(len(forward_s))]
-    topology = Topology.of([_unit_domain(name) for name in names], _links(names, down_s, up_s))
+    topology = Topology.of([unit_domain(name) for name in names], _links(names, down_s, up_s))
     workload = Workload(
         name="profiled stages",
         layers=tuple(
@@ -209,21 +209,8 @@ def _links(names: Sequence[str], down_s: Sequence[float], up_s: Sequence[float])
         Link(
             source=source,
             target=target,
-            bandwidth_bytes_per_s=1.0 / time_s if time_s else _FREE_BANDWIDTH_BYTES_PER_S,
+            bandwidth_bytes_per_s=1.0 / time_s if time_s else FREE_BANDWIDTH_BYTES_PER_S,
             latency_s=0.0,
         )
         for (source, target), time_s in zip(ends, [*down_s, *up_s], strict=True)
     ]
-
-
-def _unit_domain(name: str) -> Domain:
-    return Domain(
-        name=name,
-        num_gpus=1,
-        gpu_peak_flops_per_s=1.0,
-        gpu_memory_bytes=1.0,
-        gpu_memory_bandwidth_bytes_per_s=1.0,
-        attainable_fraction=1.0,
-        intra_bandwidth_bytes_per_s=1.0,
-        intra_latency_s=0.0,
-    )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from des import Domain, Layer, Link, Placement, Plan, Topology, Workload, simulate_orders
+from des import Layer, Link, Placement, Plan, Topology, Workload, simulate_orders
 from des.schedules import Orders, Pipeline, check_order_memory
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
@@ -24,8 +24,9 @@ from des.schedules.zero_bubble import zb_h1, zb_h2
 from scenarios.command import exit_code_of
 from scenarios.config import option, parse
 from scenarios.plots import INK, REFERENCE_COLOURS
-from scenarios.reproduce.cases import GOLDEN, CaseFile, read_cases
+from scenarios.reproduce.cases import GOLDEN, CaseFile, read_cases, require_judged
 from scenarios.reproduce.report import Bound, Reproduction, publish
+from scenarios.reproduce.unit_world import unit_domain
 from scenarios.reproduce.zero_bubble_cases import ALLOWED, Row
 
 PROG = "python -m scenarios.reproduce zero_bubble"
@@ -35,15 +36,16 @@ _NOTE = (
 )
 _NOTES = {
     "interleaved_1f1b": (
-        "interleaved_1f1b: a chunk is one layer, with embedding and head as one each. In the "
-        "paper's rows ours is above what is published, which comes out to four decimals if only "
-        "the first microbatch of each group waits for its way from the last device to the first."
+        "interleaved_1f1b: a chunk is one layer, with embedding and head as one each.",
+        "In the paper's rows ours is above what is published, which comes out to four decimals if "
+        "only the first microbatch of each group waits for its way from the last device to the "
+        "first.",
     ),
     "zb_2p": (
-        "zb_2p: our own search, within the activations of 2 p microbatches on every device. Of "
-        "those of a microbatch the part 32 / (34 + 5 a s / h) is kept from the input to the weight "
-        "gradient (a heads, s tokens, hidden size h). The difference is negative where our search "
-        "found less idle time than theirs."
+        "zb_2p: our own search, within the activations of 2 p microbatches on every device.",
+        "Of those of a microbatch the part 32 / (34 + 5 a s / h) is kept from the input to the "
+        "weight gradient (a heads, s tokens, hidden size h).",
+        "The difference is negative where our search found less idle time than theirs.",
     ),
 }
 """What is not plain from the table, by the schedule that it concerns."""
@@ -52,7 +54,8 @@ _EXAMPLES = """\
 files written to --out: table.csv, table.md, picture.png
 
 A row of a model that is not in the paper has to give chunks_per_device where it has a figure for
-interleaved_1f1b, and weight_input_fraction where it has one for zb_2p.
+interleaved_1f1b, and weight_input_fraction where it has one for zb_2p. A figure that is null was
+not published.
 
 exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the file of cases is wrong
 """
@@ -73,7 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    return publish(reproduce(read_cases(config.cases, Row)), config.out)
+    cases = read_cases(config.cases, Row)
+    judged = any(row.published for row in cases.rows)
+    require_judged(config.cases, judged, "a bubble_rate of some schedule")
+    return publish(reproduce(cases), config.out)
 
 
 def reproduce(cases: CaseFile[Row]) -> Reproduction:
@@ -97,7 +103,7 @@ def reproduce(cases: CaseFile[Row]) -> Reproduction:
         notes=(
             f"Published: {cases.source}",
             _NOTE,
-            *(note for name, note in _NOTES.items() if len(by_schedule[name])),
+            *(note for name, notes in _NOTES.items() if len(by_schedule[name]) for note in notes),
         ),
     )
 
@@ -109,7 +115,7 @@ def compare(rows: Sequence[Row]) -> pd.DataFrame:
     """
     cells = []
     for number, row in enumerate(rows):
-        for name, published in row.bubble_rate.items():
+        for name, published in row.published.items():
             ours = bubble_rate(row, name)
             cells.append(
                 {
@@ -171,19 +177,7 @@ def _topology(pipeline: Pipeline) -> Topology:
         latency_s[here, there] = pipeline.down[stage].latency_s
         latency_s[there, here] = pipeline.up[stage].latency_s
     return Topology.of(
-        [
-            Domain(
-                name=str(device),
-                num_gpus=1,
-                gpu_peak_flops_per_s=1.0,
-                gpu_memory_bytes=1.0,
-                gpu_memory_bandwidth_bytes_per_s=1.0,
-                attainable_fraction=1.0,
-                intra_bandwidth_bytes_per_s=1.0,
-                intra_latency_s=0.0,
-            )
-            for device in range(pipeline.num_devices)
-        ],
+        [unit_domain(str(device)) for device in range(pipeline.num_devices)],
         [
             Link(source=str(here), target=str(there), bandwidth_bytes_per_s=1.0, latency_s=delay_s)
             for (here, there), delay_s in latency_s.items()

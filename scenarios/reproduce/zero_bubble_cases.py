@@ -6,7 +6,13 @@ from pydantic import Field, model_validator
 
 from des.schedules import Border, Pipeline
 from des.transformer import Architecture, layer_activation_bytes, layer_weight_input_bytes
-from scenarios.reproduce.cases import CaseForm, Count, NonNegativeNumber, PositiveNumber
+from scenarios.reproduce.cases import (
+    CaseForm,
+    Count,
+    NonNegativeNumber,
+    PositiveNumber,
+    without_null,
+)
 
 MS_PER_S = 1000.0
 FOUR_DECIMALS = 5e-5 * (1.0 + 1e-9)  # published figures are rounded
@@ -63,7 +69,9 @@ class Row(CaseForm):
     backward_input_ms: PositiveNumber
     backward_weight_ms: PositiveNumber
     communication_latency_ms: NonNegativeNumber
-    bubble_rate: Annotated[dict[str, Annotated[float, Field(ge=0, lt=1)]], Field(min_length=1)]
+    bubble_rate: Annotated[
+        dict[str, Annotated[float, Field(ge=0, lt=1)] | None], Field(min_length=1)
+    ]
     chunks_per_device: Count | None = None
     weight_input_fraction: Annotated[float, Field(ge=0, le=1)] | None = None
 
@@ -74,18 +82,23 @@ class Row(CaseForm):
                 raise ValueError(
                     f"bubble_rate must have keys of {', '.join(ALLOWED)}, got {name!r}"
                 )
-        if "interleaved_1f1b" in self.bubble_rate and self.num_chunks is None:
+        if "interleaved_1f1b" in self.published and self.num_chunks is None:
             raise ValueError(
                 f"chunks_per_device must be given for interleaved_1f1b of model {self.model!r} on "
                 f"{self.num_stages} stages (known: {', '.join(MODELS)}, where their layers with "
                 "embedding and head divide by the stages), got none"
             )
-        if "zb_2p" in self.bubble_rate and self.bytes_of_layer is None:
+        if "zb_2p" in self.published and self.bytes_of_layer is None:
             raise ValueError(
                 f"weight_input_fraction must be given for zb_2p of model {self.model!r} "
                 f"(known: {', '.join(MODELS)}), got none"
             )
         return self
+
+    @property
+    def published(self) -> dict[str, float]:
+        """Published bubble rates by schedule."""
+        return without_null(self.bubble_rate)
 
     @property
     def num_chunks(self) -> int | None:

@@ -1,0 +1,144 @@
+"""What is judged of CrossPipe's tables: the mean absolute error and the ranking, for each model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import pandas as pd
+
+from scenarios.reproduce.crosspipe_assumptions import ERROR_COLUMNS, judged_columns
+from scenarios.reproduce.crosspipe_runs import COLUMNS, Row
+from scenarios.reproduce.report import Bound
+
+RANKED_COLUMNS = (*ERROR_COLUMNS, "greedy_2x")
+MOST_ERROR = {"plain": 0.08, "with the stall": 0.055}
+"""Greatest mean absolute error of each model."""
+
+CLEAR_DIFFERENCE = 0.03
+_EXACT_COLUMNS = ("1f1b", "zb_h1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A row and ours: seconds per microbatch by model and schedule."""
+
+    number: int
+    row: Row
+    ours: Mapping[str, Mapping[str, float]]
+
+    @property
+    def errors(self) -> dict[str, list[float]]:
+        """Absolute error of each judged cell, by model."""
+        published = self.row.published
+        return {
+            model: [abs(ours[name] / published[name] - 1.0) for name in judged_columns(published)]
+            for model, ours in self.ours.items()
+        }
+
+    def misranked(self, model: str, columns: Sequence[str]) -> list[str]:
+        """Clear pairs of the columns that are not so in ours: "fast < slow"."""
+        ours = self.ours[model]
+        pairs = clear_pairs(self.row.published, columns)
+        return [f"{fast} < {slow}" for fast, slow in pairs if not ours[fast] < ours[slow]]
+
+
+def clear_pairs(published: Mapping[str, float], columns: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of the columns, the faster first, whose published figures differ by more than 3 %."""
+    present = [name for name in published if name in columns]
+    return [
+        (fast, slow)
+        for fast, slow in permutations(present, 2)
+        if published[slow] > published[fast] * (1.0 + CLEAR_DIFFERENCE)
+    ]
+
+
+def bounds(compared: Sequence[Compared]) -> list[Bound]:
+    """The error and the ranking of each model, where there are cells or clear pairs."""
+    num_pairs = _num_clear_pairs(compared, RANKED_COLUMNS)
+    judged = []
+    for model, most in MOST_ERROR.items():
+        errors = [error for each in compared for error in each.errors[model]]
+        if errors:
+            named = (
+                f"mean absolute error {model}, {_cells(len(errors))} of {', '.join(ERROR_COLUMNS)}"
+            )
+            judged.append(Bound.at_most(named, _mean(errors), most, shown=".2%"))
+        if num_pairs:
+            wrong = _num_misranked(compared, model, RANKED_COLUMNS)
+            named = (
+                f"pairs ranked other than published {model}, of {num_pairs} clear ones over "
+                f"{', '.join(RANKED_COLUMNS)}"
+            )
+            judged.append(Bound.at_most(named, wrong, 0, shown=".0f"))
+    return judged
+
+
+def unjudged(compared: Sequence[Compared]) -> list[str]:
+    """The ranking over all published columns, some of which no bound is about."""
+    published = {name for each in compared for name in each.row.published}
+    left_out = [name for name in COLUMNS if name in published and name not in RANKED_COLUMNS]
+    num_pairs = _num_clear_pairs(compared, tuple(COLUMNS))
+    if not left_out or not num_pairs:
+        return []
+    return [
+        f"ranking {model} over all columns: {_num_misranked(compared, model, tuple(COLUMNS))} of "
+        f"{num_pairs} clear pairs are otherwise; no bound is about {', '.join(left_out)}"
+        for model in MOST_ERROR
+    ]
+
+
+def ranking_notes(compared: Sequence[Compared]) -> list[str]:
+    """Rank correlation of each row over all published columns, and what is ranked otherwise."""
+    notes = []
+    for each in compared:
+        figures = pd.Series(each.row.published)
+        if figures.nunique() < 2:
+            continue
+        for model, ours in each.ours.items():
+            told = []
+            of_ours = pd.Series(ours)[figures.index]
+            if of_ours.nunique() > 1:
+                correlation = figures.corr(of_ours, method="spearman")
+                told.append(f"rank correlation {correlation:.3f}")
+            wrong = each.misranked(model, tuple(COLUMNS))
+            told.append(f"clear pairs ranked otherwise: {', '.join(wrong) if wrong else 'none'}")
+            notes.append(f"Row {each.number} ({each.row}), {model}: {'; '.join(told)}.")
+    return notes
+
+
+def delayed_notes(compared: Sequence[Compared]) -> list[str]:
+    """The error without the rows of no delay, some of whose cells are exact by construction."""
+    free = [each for each in compared if each.row.delay.is_free]
+    num_exact = sum(name in each.row.published for each in free for name in _EXACT_COLUMNS)
+    if not num_exact:
+        return []
+    notes = [
+        f"{_cells(num_exact)} of {' and '.join(_EXACT_COLUMNS)} without delay, judged as the "
+        "others, are exact by construction: D and W solve the public row without delay for them."
+    ]
+    told = []
+    for model in MOST_ERROR:
+        errors = [
+            error for each in compared if not each.row.delay.is_free for error in each.errors[model]
+        ]
+        if errors:
+            told.append(f"{model} {_mean(errors):.2%} of {_cells(len(errors))}")
+    if told:
+        notes.append(f"Mean absolute error in the rows with a delay alone: {', '.join(told)}.")
+    return notes
+
+
+def _num_clear_pairs(compared: Sequence[Compared], columns: Sequence[str]) -> int:
+    return sum(len(clear_pairs(each.row.published, columns)) for each in compared)
+
+
+def _num_misranked(compared: Sequence[Compared], model: str, columns: Sequence[str]) -> int:
+    return sum(len(each.misranked(model, columns)) for each in compared)
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
