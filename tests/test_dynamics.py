@@ -183,7 +183,8 @@ def test_a_link_that_is_down_has_no_standing_world_but_factors():
     ("fields", "message"),
     [
         ({"law": STEADY}, "movement: law.update_interval_s must be given in seconds, got None"),
-        ({"seed": -1}, r"movement: seed must be within \[0, 2\*\*64\), got -1"),
+        ({"seed": -1}, r"seed must be a whole number within \[0, 2\*\*64\), got -1"),
+        ({"seed": 1.5}, r"seed must be a whole number within \[0, 2\*\*64\), got 1\.5"),
         ({"start_s": -1.0}, "movement: start_s must be from 0 to 1e.10, got -1.0"),
         ({"start_s": math.nan}, "movement: start_s must be from 0 to 1e.10, got nan"),
         ({"start_s": math.inf}, "movement: start_s must be from 0 to 1e.10, got inf"),

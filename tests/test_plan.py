@@ -226,3 +226,21 @@ def test_a_plan_that_matches_is_not_refused(case):
     assert sum(chosen.microbatches_of_replicas(workload.num_microbatches)) == (
         workload.num_microbatches
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"parallelism": Parallelism()}, "parallelism must be a tuple of Parallelism, got"),
+        ({"replicas": [Placement.even(1, 1)]}, "replicas must be a tuple of Placement, got"),
+        ({"activation_compression": "x"}, "activation_compression must be at least 1 .*, got 'x'"),
+    ],
+)
+def test_a_plan_refuses_what_is_of_another_kind(fields, message):
+    with pytest.raises(ValueError, match=f"plan: {message}"):
+        Plan(placement=Placement.even(1, 2), **fields)
+
+
+def test_sharding_is_a_yes_or_no():
+    with pytest.raises(ValueError, match="shard_optimiser must be True or False, got 'no'"):
+        Parallelism(shard_optimiser="no")

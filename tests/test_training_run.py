@@ -638,7 +638,8 @@ def test_a_background_of_another_world_is_refused():
         ({"num_epochs": 1}, "epoch_s must be positive and finite, got inf"),
         ({"num_iterations": 1, "epoch_s": 0.0}, "epoch_s must be positive and finite, got 0.0"),
         ({"num_iterations": 1, "epoch_s": math.nan}, "epoch_s must be positive .*, got nan"),
-        ({"num_iterations": 1, "seed": -1}, "seed must be at least 0, got -1"),
+        ({"num_iterations": 1, "seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"num_iterations": 1, "seed": 1.5}, "seed must be a whole number of at least 0, got 1.5"),
         ({"num_iterations": 1, "restart_s": -1.0}, "restart_s must be .* negative, got -1.0"),
     ],
 )
