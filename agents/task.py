@@ -119,17 +119,16 @@ class PlacementTask:
     def _scales(self) -> tuple[float, float]:
         """Largest bandwidth and latency that an observation can meet."""
         world = self.world
-        bandwidth_factor, latency_factor = world.largest_factors
         return (
-            world.largest_bandwidth_bytes_per_s * bandwidth_factor,
-            world.largest_latency_s * latency_factor,
+            world.largest_bandwidth_bytes_per_s * (1.0 + world.dynamics.bandwidth_fluctuation),
+            world.largest_latency_s * (1.0 + world.dynamics.latency_jitter),
         )
 
     def observe(self, topology: Topology, last_placement: Placement) -> np.ndarray:
         """Observation of the links at the start of an epoch, float32 in [0, 1], (2 K^2 + K,).
 
-        Bandwidth matrix over (intra bandwidth x largest factor), latency matrix over (largest base
-        latency x largest factor), share of layers per domain in the last placement.
+        Bandwidth matrix over (intra bandwidth x (1 + fluctuation)), latency matrix over
+        (largest base latency x (1 + jitter)), share of layers per domain in the last placement.
         """
         bandwidth, latency = path_matrices(topology.at_start())
         bandwidth_scale, latency_scale = self._scales

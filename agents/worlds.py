@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from des import Domain, Dynamics, Law, Link, Topology, read_topology
+from des import Domain, Dynamics, Link, Topology, read_topology
 from des.checks import require_count
 from des.transport import goodput_bytes_per_s
 from des.worlds import EAST_CENTRAL_WEST
@@ -25,12 +25,8 @@ class WorldSource(Protocol):
         """Number of domains, K."""
 
     @property
-    def dynamics(self) -> Law:
+    def dynamics(self) -> Dynamics:
         """Law of the moving links."""
-
-    @property
-    def largest_factors(self) -> tuple[float, float]:
-        """How far bandwidths and latencies can rise above their base figures."""
 
     @property
     def largest_bandwidth_bytes_per_s(self) -> float:
@@ -80,18 +76,11 @@ class GivenWorld:
         return self.topology.num_domains
 
     @property
-    def dynamics(self) -> Law:
+    def dynamics(self) -> Dynamics:
         """Law of the moving links."""
-        return self.topology.dynamics
-
-    @property
-    def largest_factors(self) -> tuple[float, float]:
-        """How far bandwidths and latencies can rise above their base figures."""
-        bounds = [self.dynamics.extremes(link) for link in self.topology.links]
-        return (
-            max((each.most_bandwidth_factor for each in bounds), default=1.0),
-            max((each.most_latency_factor for each in bounds), default=1.0),
-        )
+        law = self.topology.dynamics
+        assert isinstance(law, Dynamics)  # checked when constructed
+        return law
 
     @property
     def largest_bandwidth_bytes_per_s(self) -> float:
@@ -122,11 +111,6 @@ class DrawnWorld:
 
     def __post_init__(self) -> None:
         require_count("environment", "num_domains", self.num_domains)
-
-    @property
-    def largest_factors(self) -> tuple[float, float]:
-        """How far bandwidths and latencies can rise above their base figures."""
-        return 1.0 + self.dynamics.bandwidth_fluctuation, 1.0 + self.dynamics.latency_jitter
 
     @property
     def largest_bandwidth_bytes_per_s(self) -> float:

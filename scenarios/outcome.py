@@ -11,7 +11,7 @@ from agents.planners import PLANNERS, Planner
 from agents.planners.exact import most_placements, num_contiguous_placements
 from agents.policy_planner import PolicyPlanner
 from agents.task import PlacementTask
-from des import Dynamics, InfeasiblePlacementError, IterationResult
+from des import InfeasiblePlacementError, IterationResult
 from des.chrome_trace import write_chrome_trace
 from des.gantt import gantt_png
 from scenarios.evaluation import (
@@ -163,15 +163,10 @@ def _caveats(task: PlacementTask, frame: pd.DataFrame) -> tuple[str, ...]:
     """What a reader must know before believing the table."""
     over_memory = sorted(frame.loc[~frame["fits_memory"], "planner"].unique())
     law = task.world.dynamics
-    moved = (
-        f"within ±{100 * law.bandwidth_fluctuation:g} % bandwidth and "
-        f"±{100 * law.latency_jitter:g} % latency"
-        if isinstance(law, Dynamics)
-        else f"by {law}"
-    )
     caveats = [
         "Decision times are wall times on this machine; everything else repeats exactly.",
-        f"Links were drawn {moved}, as in training, with other seeds.",
+        f"Links were drawn within ±{100 * law.bandwidth_fluctuation:g} % bandwidth and "
+        f"±{100 * law.latency_jitter:g} % latency, as in training, with other seeds.",
         "One training seed; python -m scenarios.compare_seeds shows the spread over several.",
     ]
     if over_memory:

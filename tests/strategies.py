@@ -5,6 +5,7 @@ generators draw figures of a realistic order of magnitude: seconds of work, mega
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise, permutations
@@ -27,6 +28,12 @@ from des import (
 )
 from des.dynamics import Law, LinkState, MarkovModulated, OrnsteinUhlenbeck, Product
 from des.schedules import is_static
+
+ALLOWED_SCHEDULES = re.escape(
+    "schedule: must be one of gpipe, 1f1b[_2x], deep_1f1b[_2x], interleaved_1f1b, zb_h1, zb_h2, "
+    "zb_auto[_2x], greedy[_2x], exact[_2x]; got"
+)
+"""How every unknown schedule is refused, as a pattern."""
 
 STATIC_SCHEDULES = tuple(name for name in sorted(SCHEDULES) if is_static(name))
 """Schedules that can be made for any placement; others look at devices, times and memory."""

@@ -191,7 +191,7 @@ def test_an_outage_that_never_ends_is_reported(sharing, endpoints):
     ("rules", "message"),
     [
         ({"sharing": "lifo"}, "transport: sharing must be one of fifo, fair; got 'lifo'"),
-        ({"endpoints": 1}, "transport: endpoints must be one of overlapped, .*; got 1"),
+        ({"endpoints": 1}, "endpoints must be one of overlapped, one_in_flight, blocking; got 1"),
         ({"half_duplex": 1}, "transport: half_duplex must be True or False, got 1"),
         ({"num_endpoint_pairs": 0}, "transport: num_endpoint_pairs must be a whole number"),
         ({"flows_per_pair": 1.5}, "transport: flows_per_pair must be a whole number"),
