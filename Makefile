@@ -21,7 +21,7 @@ check:
 	$(BIN)/mypy
 	$(BIN)/pytest
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench
 
 clean:
@@ -37,5 +37,5 @@ $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt | $(VENV)/bin/pytho
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,ray]'
 	@touch $@

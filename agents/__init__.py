@@ -2,4 +2,8 @@
 
 import gymnasium
 
-gymnasium.register(id="EastWest/Placement-v0", entry_point="agents.env:PlacementEnv")
+gymnasium.register(
+    id="EastWest/Placement-v0",
+    entry_point="agents.env:PlacementEnv",
+    vector_entry_point="agents.vector_env:PlacementVectorEnv",
+)

@@ -15,7 +15,7 @@ class BatchStep:
     episode where one ended. ``final_observations`` (N, D) are what the step reached before any
     reset, so the two are equal where no episode ended. ``terminated`` (N,) says that the task
     itself ended there, ``truncated`` (N,) that only a time limit did. ``metrics`` are quantities
-    to report, each (N,).
+    to report, each (N,). The arrays are made for this step: later ones leave them as they are.
     """
 
     observations: npt.NDArray[np.float32]

@@ -1,161 +1,49 @@
-"""N placement episodes stepped together: arrays in, arrays out, on one or more processes."""
+"""N placement episodes stepped together: arrays in, arrays out, on one or more threads."""
 
-import multiprocessing
-import pickle
-import signal
-import traceback
 from collections.abc import Sequence
-from contextlib import suppress
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple, cast
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from agents.batch_step import BatchStep
-from agents.episode import Episode
+from agents.compiled_batch import CompiledBatch, is_compilable
+from agents.episode_batch import EpisodeBatch, SeatState
+from agents.kernels.placements import first_out_of_range
 from agents.task import PlacementTask
-from des import Placement
-from des.checks import MOST_ITEMS, require_count
+from des.checks import MOST_ITEMS, require_count, require_seed
 
 
-class _Outcome(NamedTuple):
-    """One environment's part of a `BatchStep`."""
+class _Batch(Protocol):
+    """Environments side by side, in whatever way they are stepped."""
 
-    observation: np.ndarray
-    final_observation: np.ndarray
-    reward: float
-    truncated: bool
-    metrics: dict[str, float]
+    @property
+    def bytes_per_env(self) -> float | None:
+        """Memory of an environment, None where it is not known. [bytes]"""
 
+    def begin(self) -> npt.NDArray[np.float32]:
+        """Begin the next episode in every environment."""
 
-class _Seat:
-    """One environment of the batch: begins its next episode when the last is over.
+    def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
+        """Apply actions that are known to be within range."""
 
-    Everything random follows from (seed, position in the batch, number of the episode), so the
-    outcome does not depend on which process the environment lives in.
-    """
+    def states(self) -> list[SeatState]:
+        """Where the environments stand."""
 
-    def __init__(self, task: PlacementTask, seed: int, position: int) -> None:
-        self._task = task
-        self._key = (seed, position)
-        self._number = -1
-        self._episode = Episode(task)
-
-    def begin(self) -> np.ndarray:
-        self._number += 1
-        return self._episode.begin((*self._key, self._number))
-
-    def step(self, action: list[int]) -> _Outcome:
-        after = self._episode.step(self._task.codec.decode(action))
-        observation = after.observation
-        if after.truncated:
-            observation = self.begin()
-        return _Outcome(
-            observation, after.observation, after.reward, after.truncated, after.metrics
-        )
-
-    def state(self) -> dict[str, object]:
-        return {
-            "number": self._number,
-            "epoch": self._episode.epoch,
-            "domain_of_layer": list(self._episode.last_placement.domain_of_layer),
-        }
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        self._number = state["number"]
-        placement = Placement(domain_of_layer=tuple(state["domain_of_layer"]))
-        self._episode.resume((*self._key, self._number), state["epoch"], placement)
-
-
-class _Shard:
-    """Neighbouring seats of the batch, and the calls that a process answers for them."""
-
-    def __init__(self, task: PlacementTask, seed: int, positions: Sequence[int]) -> None:
-        self._seats = [_Seat(task, seed, position) for position in positions]
-
-    def begin(self) -> list[np.ndarray]:
-        return [seat.begin() for seat in self._seats]
-
-    def step(self, actions: list[list[int]]) -> list[_Outcome]:
-        return [seat.step(action) for seat, action in zip(self._seats, actions, strict=True)]
-
-    def state(self) -> list[dict[str, object]]:
-        return [seat.state() for seat in self._seats]
-
-    def load_state(self, states: list[dict[str, Any]]) -> None:
-        for seat, state in zip(self._seats, states, strict=True):
-            seat.load_state(state)
-
-
-def _serve(connection: Connection, shard: _Shard) -> None:
-    """Answer calls until the other side closes; Ctrl-C is the parent's business."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        try:
-            name, arguments = connection.recv()
-        except (EOFError, ConnectionResetError):
-            return
-        try:
-            answer = (True, getattr(shard, name)(*arguments))
-        except Exception as error:  # noqa: BLE001 - raised again in the parent
-            answer = (False, _portable(error))
-        connection.send(answer)
-
-
-def _portable(error: Exception) -> Exception:
-    """Return the error with the worker's traceback, as one that can be sent."""
-    where = traceback.format_exc()
-    try:
-        pickle.dumps(error)
-    except Exception:  # noqa: BLE001 - an error may hold anything, and fail in any way
-        return RuntimeError(f"simulation worker: {where}")
-    error.add_note(f"In a simulation worker: {where}")
-    return error
-
-
-class _Worker:
-    """A shard that lives in a process of its own."""
-
-    def __init__(self, shard: _Shard) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(
-            target=_serve, args=(theirs, shard), daemon=True
-        )
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited; _serve keeps it
-        try:
-            self._process.start()
-        finally:
-            signal.signal(signal.SIGINT, before)
-        theirs.close()
-
-    def ask(self, name: str, *arguments: object) -> None:
-        """Send a call without waiting for its answer; a dead worker shows when it is awaited."""
-        with suppress(BrokenPipeError):
-            self._connection.send((name, arguments))
-
-    def answer(self) -> tuple[bool, Any]:
-        """Wait for the answer: whether all went well, and the answer or the error."""
-        try:
-            fine, content = self._connection.recv()
-        except (EOFError, ConnectionResetError):
-            self._process.join()
-            code = self._process.exitcode
-            return False, RuntimeError(f"simulation worker ended with exit code {code}")
-        return fine, content
+    def load(self, states: Sequence[SeatState]) -> None:
+        """Stand where the environments stood."""
 
     def close(self) -> None:
-        """End the process."""
-        self._connection.close()
-        self._process.join()
+        """Give back what is held."""
 
 
 class BatchedPlacementEnv:
     """N environments of one task; see `agents.batch_step.BatchStep` for what a step returns.
 
-    Results are the same for any ``num_workers``. Use it as a context manager, or call `close`.
+    Where the task leaves it to the engine of `des` and the schedule does not look at the pipeline,
+    compiled code steps all environments together; else each is an `agents.episode.Episode`. Both
+    give the same to the last bit. Results are also the same for any ``num_workers``. Use it as a
+    context manager, or call `close`.
 
     Parameters
     ----------
@@ -164,9 +52,9 @@ class BatchedPlacementEnv:
     num_envs
         Environments in the batch, N.
     seed
-        Of everything random in the batch.
+        Of everything random in the batch, within [0, 2**63).
     num_workers
-        Processes that simulate; 1 stays in this process.
+        Threads that step compiled environments; episodes in Python take one.
     """
 
     def __init__(
@@ -174,17 +62,16 @@ class BatchedPlacementEnv:
     ) -> None:
         require_count("batched environment", "num_envs", num_envs, MOST_ITEMS)
         require_count("batched environment", "num_workers", num_workers, MOST_ITEMS)
-        if seed < 0:
-            raise ValueError(f"batched environment: seed must be at least 0, got {seed!r}")
+        require_seed("batched environment", "seed", seed)
         self.task = task
         self.num_envs = num_envs
-        num_shards = min(num_workers, num_envs)
-        positions = [part.tolist() for part in np.array_split(np.arange(num_envs), num_shards)]
-        self._borders = np.cumsum([len(part) for part in positions])[:-1].tolist()
-        shards = [_Shard(task, seed, part) for part in positions]
+        self._sizes = np.array(task.codec.sizes, dtype=np.int64)
         self._is_closed = False
-        self._local = shards[0] if num_shards == 1 else None
-        self._workers = [] if num_shards == 1 else [_Worker(shard) for shard in shards]
+        self._batch: _Batch
+        if is_compilable(task):
+            self._batch = CompiledBatch(task, num_envs, seed, num_threads=num_workers)
+        else:
+            self._batch = EpisodeBatch(task, num_envs, seed)
 
     @property
     def observation_size(self) -> int:
@@ -201,57 +88,64 @@ class BatchedPlacementEnv:
         """Where to start looking in each ordered component; None for a plain category."""
         return self.task.codec.ordinal_starts
 
+    @property
+    def bytes_per_env(self) -> float | None:
+        """Memory of an environment between steps; None where it is an object of Python. [bytes]"""
+        return self._batch.bytes_per_env
+
     def reset(self) -> npt.NDArray[np.float32]:
         """Begin the next episode in every environment; first observations (N, D)."""
-        return np.stack(self._call("begin"))
+        self._require_open()
+        return self._batch.begin()
 
     def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
         """Apply actions (N, A)."""
-        shape = (self.num_envs, len(self.action_sizes))
+        self._require_open()
+        shape = (self.num_envs, len(self._sizes))
         if actions.shape != shape or actions.dtype.kind not in "iu":
             raise ValueError(
                 f"batched environment: actions must be whole numbers shaped {shape}, got "
                 f"{actions.dtype} shaped {actions.shape}"
             )
-        within = (actions >= 0) & (actions < np.array(self.action_sizes))
-        if not within.all():
-            row, component = np.argwhere(~within)[0].tolist()
+        whole = np.ascontiguousarray(actions, dtype=np.int64)
+        place = first_out_of_range(whole, self._sizes)
+        if place >= 0:
+            row, component = divmod(int(place), len(self._sizes))
             raise ValueError(
                 f"batched environment: actions[{row}, {component}] must be within "
-                f"[0, {self.action_sizes[component]}), got {actions[row, component]}"
+                f"[0, {self._sizes[component]}), got {actions[row, component]}"
             )
-        outcomes = cast(list[_Outcome], self._call("step", actions.tolist()))
-        return BatchStep(
-            observations=np.stack([outcome.observation for outcome in outcomes]),
-            final_observations=np.stack([outcome.final_observation for outcome in outcomes]),
-            rewards=np.array([outcome.reward for outcome in outcomes], dtype=np.float32),
-            terminated=np.zeros(self.num_envs, dtype=np.bool_),
-            truncated=np.array([outcome.truncated for outcome in outcomes], dtype=np.bool_),
-            metrics={
-                name: np.array([outcome.metrics[name] for outcome in outcomes])
-                for name in outcomes[0].metrics
-            },
-        )
+        return self._batch.step(whole)
 
     def state(self) -> dict[str, object]:
-        """Everything that `load_state` needs to continue from here."""
-        return {"seats": self._call("state")}
+        """Everything that `load_state` needs to continue from here, as plain content."""
+        self._require_open()
+        seats = [
+            {"number": number, "epoch": epoch, "domain_of_layer": list(domain_of_layer)}
+            for number, epoch, domain_of_layer in self._batch.states()
+        ]
+        return {"seats": seats}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned, in a batch of the same task, seed and size."""
-        seats = state["seats"]
+        self._require_open()
+        seats = [
+            SeatState(seat["number"], seat["epoch"], tuple(seat["domain_of_layer"]))
+            for seat in state["seats"]
+        ]
         if len(seats) != self.num_envs:
             raise ValueError(
                 f"batched environment: state must be of {self.num_envs} environments, "
                 f"got {len(seats)}"
             )
-        self._call("load_state", seats)
+        for seat in seats:
+            self._check(seat)
+        self._batch.load(seats)
 
     def close(self) -> None:
-        """End the worker processes, if any."""
-        for worker in self._workers:
-            worker.close()
-        self._workers, self._local, self._is_closed = [], None, True
+        """End the threads, if any."""
+        self._batch.close()
+        self._is_closed = True
 
     def __enter__(self) -> "BatchedPlacementEnv":
         return self
@@ -259,19 +153,21 @@ class BatchedPlacementEnv:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(self, name: str, items: list[Any] | None = None) -> list[Any]:
-        """Call all shards, each with its part of ``items``, and join their answers."""
+    def _require_open(self) -> None:
         if self._is_closed:
             raise RuntimeError("batched environment: is closed")
-        if self._local is not None:
-            arguments = [] if items is None else [items]
-            return getattr(self._local, name)(*arguments) or []
-        starts, ends = [0, *self._borders], [*self._borders, self.num_envs]
-        for worker, start, end in zip(self._workers, starts, ends, strict=True):
-            worker.ask(name, *([] if items is None else [items[start:end]]))
-        # All answers are read before any error is raised, so the workers stay in step.
-        answers = [worker.answer() for worker in self._workers]
-        for fine, content in answers:
-            if not fine:
-                raise content
-        return [item for _, content in answers for item in content or []]
+
+    def _check(self, seat: SeatState) -> None:
+        """Refuse what cannot be of this task."""
+        num_layers, num_domains = self.task.workload.num_layers, self.task.world.num_domains
+        placed = seat.domain_of_layer
+        if len(placed) != num_layers or not all(0 <= one < num_domains for one in placed):
+            raise ValueError(
+                f"batched environment: state must hold {num_layers} layers within "
+                f"{num_domains} domains, got {placed!r}"
+            )
+        if seat.number < 0 or not 0 <= seat.epoch < self.task.epochs_per_episode:
+            raise ValueError(
+                "batched environment: state must be of an episode from 0 on and of an epoch within "
+                f"[0, {self.task.epochs_per_episode}), got {seat.number!r} and {seat.epoch!r}"
+            )

@@ -17,7 +17,7 @@ from agents.networks import ActorCritic, Architecture
 from des.atomic_write import write_atomically
 
 _FORMAT = "eastwest-checkpoint"
-_VERSION = 1
+_VERSION = 2
 
 
 class CheckpointError(ValueError):

@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.episode import Episode
 from agents.simulator import Simulator
-from agents.task import PlacementTask, RewardWeights
+from agents.task import PlacementTask, Replacement, RewardWeights
 from agents.worlds import DrawnWorld, GivenWorld, WorldSource
 from des import (
     DEFAULT_SCHEDULE,
@@ -42,6 +42,8 @@ def make_task(
     actions: str = "per_layer",
     weights: RewardWeights | None = None,
     epochs_per_episode: int = 32,
+    iterations_per_epoch: int = 1,
+    replacement: Replacement | None = None,
     simulator: Simulator = simulate,
     corrections: Corrections = NO_CORRECTIONS,
 ) -> PlacementTask:
@@ -64,6 +66,10 @@ def make_task(
         Weights of the reward; 0.4, 0.3 and 0.3 by default.
     epochs_per_episode
         Decisions before an episode is truncated.
+    iterations_per_epoch
+        Iterations for which a placement is kept.
+    replacement
+        What it costs to change the placement; None: nothing.
     simulator, corrections
         What judges the plans, and calibrated factors for it.
 
@@ -92,6 +98,8 @@ def make_task(
         actions=actions,
         weights=RewardWeights() if weights is None else weights,
         epochs_per_episode=epochs_per_episode,
+        iterations_per_epoch=iterations_per_epoch,
+        replacement=replacement,
         simulator=simulator,
         corrections=corrections,
     )
@@ -132,6 +140,8 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         actions: str = "per_layer",
         weights: RewardWeights | None = None,
         epochs_per_episode: int = 32,
+        iterations_per_epoch: int = 1,
+        replacement: Replacement | None = None,
         simulator: Simulator = simulate,
         corrections: Corrections = NO_CORRECTIONS,
         render_mode: str | None = None,
@@ -152,6 +162,8 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             actions=actions,
             weights=weights,
             epochs_per_episode=epochs_per_episode,
+            iterations_per_epoch=iterations_per_epoch,
+            replacement=replacement,
             simulator=simulator,
             corrections=corrections,
         )
@@ -166,7 +178,7 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode; the same seed gives the same episodes from there on."""
         super().reset(seed=seed)
-        observation = self._episode.begin((int(self.np_random.integers(2**63)),))
+        observation = self._episode.begin(int(self.np_random.integers(2**63)))
         baseline = self._episode.baseline
         return observation, {
             "baseline_iteration_time_s": baseline.iteration_time_s,
@@ -174,7 +186,7 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         }
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Run one iteration with the placement that the action stands for."""
+        """Run an epoch with the placement that the action stands for."""
         array = np.asarray(action)
         if array.dtype.kind not in "iu" or not self.action_space.contains(array.astype(np.int64)):
             raise ValueError(

@@ -1,12 +1,13 @@
 """One environment's course: the world of the episode, its epochs, the last placement."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from agents.kernels.seeds import epoch_seed, world_seed
 from agents.task import Baseline, PlacementTask
 from des import IterationResult, Placement, Topology
+from des.checks import require_seed
 
 
 class EpisodeStep(NamedTuple):
@@ -21,29 +22,30 @@ class EpisodeStep(NamedTuple):
 class Episode:
     """Steps through epochs; everything random follows from the seed given to `begin`.
 
-    The seed is a tuple of whole numbers. Epoch ``k`` of an episode is drawn from the seed and ``k``
-    alone, so an episode can be resumed at any epoch without replaying it.
+    The seed is within [0, 2**63). Epoch ``k`` of an episode is drawn from the seed and ``k`` alone
+    (`agents.kernels.seeds`), so an episode can be resumed at any epoch without replaying it.
     """
 
     def __init__(self, task: PlacementTask) -> None:
         self.task = task
         self._base_world: Topology | None = None
 
-    def begin(self, seed: Sequence[int]) -> np.ndarray:
+    def begin(self, seed: int) -> np.ndarray:
         """Draw the episode's world and first epoch; return the first observation."""
         return self.resume(seed, epoch=0, last_placement=self.task.uniform_placement)
 
-    def resume(self, seed: Sequence[int], epoch: int, last_placement: Placement) -> np.ndarray:
+    def resume(self, seed: int, epoch: int, last_placement: Placement) -> np.ndarray:
         """Stand where an episode stood before the decision of ``epoch``."""
+        require_seed("episode", "seed", seed)
         if len(last_placement.domain_of_layer) != self.task.workload.num_layers:
             raise ValueError(
                 f"episode: last_placement must have {self.task.workload.num_layers} layers, got "
                 f"{len(last_placement.domain_of_layer)}"
             )
-        self._seed = tuple(seed)
+        self._seed = seed
         self.epoch = epoch
         self.last_placement = last_placement
-        base_world = self.task.world.draw(np.random.default_rng([*self._seed, 0]))
+        base_world = self.task.world.world(int(world_seed(seed)))
         if base_world is not self._base_world:
             self._base_world = base_world
             self._baseline = self.task.baseline(base_world)
@@ -51,11 +53,11 @@ class Episode:
         return self._observe(base_world)
 
     def step(self, placement: Placement) -> EpisodeStep:
-        """Run the epoch's iteration with a placement and move on to the next epoch."""
+        """Run the epoch's iterations with a placement and move on to the next epoch."""
         base_world = self._require_begun()
-        result = self.task.simulate(self.topology, placement)
-        self._result = result
-        metrics = self.task.metrics(result, self._baseline)
+        epoch = self.task.run_epoch(self.topology, placement, self.last_placement)
+        self._result = epoch.iterations[-1]
+        metrics = self.task.metrics(epoch, self._baseline)
         self.last_placement = placement
         self.epoch += 1
         return EpisodeStep(
@@ -66,7 +68,7 @@ class Episode:
         )
 
     def last_result(self) -> IterationResult:
-        """Outcome of the last step; before the first, of the uniform plan on the first epoch."""
+        """Last iteration of the last step; before the first, one of the uniform plan."""
         self._require_begun()
         if self._result is None:
             self._result = self.task.simulate(self.topology, self.last_placement)
@@ -89,6 +91,5 @@ class Episode:
         return self._base_world
 
     def _observe(self, base_world: Topology) -> np.ndarray:
-        rng = np.random.default_rng([*self._seed, 1 + self.epoch])
-        self.topology = base_world.draw_epoch(rng)
+        self.topology = base_world.epoch_of(int(epoch_seed(self._seed, self.epoch)))
         return self.task.observe(self.topology, self.last_placement)

@@ -1,32 +1,36 @@
-"""Proximal policy optimisation (Schulman et al., arXiv:1707.06347) of a batched environment."""
+"""Proximal policy optimisation (Schulman et al., arXiv:1707.06347) on rollouts from any source."""
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from agents.checkpoint import CheckpointError, network_payload
 from agents.networks import ActorCritic, Architecture
 from agents.ppo_config import PPOConfig
-from agents.rollout import BatchedEnvironment, Experience, collect, judge
+from agents.ppo_loss import Objective
+from agents.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, judge
+from agents.rollout_source import LocalRollouts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateReport:
-    """One rollout and the optimisation that followed it.
+    """One rollout of every worker and the optimisation that followed.
 
-    ``step_count`` counts environment steps so far, ``update_index`` is 0 for the first update.
-    ``metrics`` are the environment's, averaged over the rollout; losses, entropy, divergence and
-    clip fraction are averaged over minibatches. ``explained_variance`` is of the values before the
-    update: 1 is a perfect critic, 0 no better than a constant; NaN if the returns do not vary.
+    ``step_count`` counts environment steps so far, ``rollout_steps`` those of this update, and
+    ``update_index`` is 0 for the first one. ``metrics`` are the environment's, averaged over the
+    rollouts; losses, entropy, divergence and clip fraction are averaged over minibatches.
+    ``explained_variance`` is of the values before the update: 1 is a perfect critic, 0 no better
+    than a constant; NaN if the returns do not vary.
     """
 
     step_count: int
+    rollout_steps: int
     update_index: int
     mean_reward: float
     metrics: Mapping[str, float]
@@ -39,37 +43,17 @@ class UpdateReport:
     learning_rate: float
 
 
-def use_torch_threads(num_threads: int) -> None:
-    """Let torch compute on that many threads: one is fastest for networks of this size."""
-    torch.set_num_threads(num_threads)
-
-
-def clipped_policy_loss(log_ratio: Tensor, advantages: Tensor, clip_range: float) -> Tensor:
-    """Pessimistic surrogate: no gain from moving a probability by more than the clip range.
-
-    Equation 7 of Schulman et al. (arXiv:1707.06347), negated.
-
-    Examples
-    --------
-    >>> float(clipped_policy_loss(torch.tensor([2.0]).log(), torch.tensor([10.0]), 0.5))
-    -15.0
-    """
-    ratio = log_ratio.exp()
-    clipped = ratio.clamp(1 - clip_range, 1 + clip_range)
-    return -torch.minimum(ratio * advantages, clipped * advantages).mean()
-
-
 class Trainer:
-    """Alternate between collecting a rollout and optimising the policy on it.
+    """Alternate between collecting rollouts and optimising the policy on them.
 
-    Randomness of the policy and of the shuffling come from ``seed``; the environment has its own.
-    Observations are normalised by what was seen before the current rollout.
+    Randomness of the first weights and of the shuffling come from ``seed``; workers have their
+    own. Observations are normalised by what was seen before the current rollouts.
     """
 
     def __init__(
-        self, environment: BatchedEnvironment, config: PPOConfig, seed: int, total_steps: int
+        self, rollouts: RolloutSource, config: PPOConfig, seed: int, total_steps: int
     ) -> None:
-        self.steps_per_update = environment.num_envs * config.num_steps
+        self.steps_per_update = rollouts.num_envs * config.num_steps
         if config.num_minibatches > self.steps_per_update:
             raise ValueError(
                 f"PPO: num_minibatches must be at most num_envs * num_steps = "
@@ -79,22 +63,33 @@ class Trainer:
             raise ValueError(f"PPO: total_steps must be at least 1, got {total_steps}")
         self.config, self.seed, self.total_steps = config, seed, total_steps
         self.step_count, self.update_count = 0, 0
-        self.environment = environment
-        initialisation, self._sampling, self._shuffling = _generators(seed, 3)
+        self.rollouts = rollouts
+        self._device = torch.device(config.device)
+        initialisation, shuffling = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self.network = ActorCritic(
             Architecture(
-                observation_size=environment.observation_size,
-                action_sizes=environment.action_sizes,
-                ordinal_starts=environment.ordinal_starts,
+                observation_size=rollouts.observation_size,
+                action_sizes=rollouts.action_sizes,
+                ordinal_starts=rollouts.ordinal_starts,
                 hidden_sizes=config.hidden_sizes,
+                precision=config.precision,
             ),
-            initialisation,
-        )
+            torch.Generator().manual_seed(int(initialisation)),
+        ).to(self._device)
+        self._shuffling = torch.Generator(self._device).manual_seed(int(shuffling))
         self._optimiser = torch.optim.Adam(
-            self.network.parameters(), lr=config.learning_rate, eps=1e-5
+            self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
-        self._observations = torch.from_numpy(environment.reset())
-        self.network.normaliser.update(self._observations)
+        for moments in rollouts.first_moments():
+            self.network.normaliser.merge(moments)
+
+    @classmethod
+    def local(
+        cls, environment: BatchedEnvironment, config: PPOConfig, seed: int, total_steps: int
+    ) -> Self:
+        """Train on one environment in this process."""
+        rollouts = LocalRollouts([environment], seed=seed, device=config.device)
+        return cls(rollouts, config, seed, total_steps)
 
     @property
     def finished(self) -> bool:
@@ -102,36 +97,46 @@ class Trainer:
         return self.step_count >= self.total_steps
 
     def update(self) -> UpdateReport:
-        """Collect one rollout and optimise on it; ``RuntimeError`` once finished."""
+        """Collect one rollout of every worker and optimise on them.
+
+        Raises
+        ------
+        RuntimeError
+            If training is finished, or a gradient was not finite: the weights are then useless.
+        """
         if self.finished:
             raise RuntimeError(f"PPO: all {self.total_steps} steps are done")
         config, progress = self.config, self.step_count / self.total_steps
         learning_rate = _line(config.learning_rate, config.final_learning_rate, progress)
         for group in self._optimiser.param_groups:
             group["lr"] = learning_rate
-        rollout = collect(
-            self.environment,
-            self.network,
-            self._observations,
-            num_steps=config.num_steps,
-            generator=self._sampling,
-        )
+        rollouts = self.rollouts.collect(self.network, config.num_steps)
         experience = judge(
-            rollout, self.network, discount=config.discount, trace_decay=config.trace_decay
+            rollouts,
+            discount=config.discount,
+            trace_decay=config.trace_decay,
+            device=self._device,
+        )
+        objective = Objective(
+            clip_range=config.clip_range,
+            value_coefficient=config.value_coefficient,
+            entropy_coefficient=_line(
+                config.entropy_coefficient, config.final_entropy_coefficient, progress
+            ),
         )
         policy_loss, value_loss, entropy, approximate_kl, clip_fraction = self._optimise(
-            experience,
-            _line(config.entropy_coefficient, config.final_entropy_coefficient, progress),
+            experience, objective
         )
-        self.network.normaliser.update(rollout.observations[1:].flatten(0, 1))
-        self._observations = rollout.observations[-1].clone()
-        self.step_count += self.steps_per_update
+        for rollout in rollouts:
+            self.network.normaliser.merge(rollout.moments)
+        self.step_count += len(experience)
         self.update_count += 1
         return UpdateReport(
             step_count=self.step_count,
+            rollout_steps=len(experience),
             update_index=self.update_count - 1,
-            mean_reward=float(rollout.rewards.mean()),
-            metrics=rollout.metrics,
+            mean_reward=sum(float(part.rewards.sum()) for part in rollouts) / len(experience),
+            metrics=_joint_metrics(rollouts),
             policy_loss=policy_loss,
             value_loss=value_loss,
             entropy=entropy,
@@ -143,18 +148,15 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """Snapshot for ``save_checkpoint``; ``load_state`` continues from it exactly."""
-        state = {
+        of_learner = {
             **self._identity(),
             "step_count": self.step_count,
             "update_count": self.update_count,
             "policy": network_payload(self.network),
             "optimiser": self._optimiser.state_dict(),
-            "sampling": self._sampling.get_state(),
             "shuffling": self._shuffling.get_state(),
-            "observations": self._observations,
-            "environment": self.environment.state(),
         }
-        return copy.deepcopy(state)
+        return {**copy.deepcopy(of_learner), "rollouts": self.rollouts.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continue where another trainer of the same identity took a snapshot.
@@ -182,18 +184,13 @@ class Trainer:
             ) from error
 
     def _restore(self, state: dict[str, Any]) -> None:
-        observations = state["observations"]
-        if observations.shape != self._observations.shape or not observations.isfinite().all():
-            raise ValueError(f"observations must be finite, {tuple(self._observations.shape)}")
         parameters = state["policy"]["parameters"]
         if not all(parameter.isfinite().all() for parameter in parameters.values()):
             raise ValueError("the policy's parameters must be finite")
         self.network.load_state_dict(parameters)
         self._optimiser.load_state_dict(state["optimiser"])
-        self._sampling.set_state(state["sampling"])
         self._shuffling.set_state(state["shuffling"])
-        self._observations = observations
-        self.environment.load_state(state["environment"])
+        self.rollouts.load_state(state["rollouts"])
         self.step_count, self.update_count = state["step_count"], state["update_count"]
 
     def _identity(self) -> dict[str, object]:
@@ -202,52 +199,51 @@ class Trainer:
             "config": asdict(self.config),
             "seed": self.seed,
             "total_steps": self.total_steps,
-            "num_envs": self.environment.num_envs,
+            "num_workers": self.rollouts.num_workers,
+            "num_envs": self.rollouts.num_envs,
             "architecture": asdict(self.network.architecture),
         }
 
-    def _optimise(self, experience: Experience, entropy_coefficient: float) -> list[float]:
-        """Run the epochs of one update; means of what ``_descend`` returns."""
+    def _optimise(self, experience: Experience, objective: Objective) -> list[float]:
+        """Run the epochs of one update; means of the figures of `Objective.loss`."""
         if self.config.normalise_advantages:
             experience = _with_normalised_advantages(experience)
         measured: list[Tensor] = []
         for _ in range(self.config.num_epochs):
-            order = torch.randperm(self.steps_per_update, generator=self._shuffling)
+            order = torch.randperm(len(experience), generator=self._shuffling, device=self._device)
             minibatches = order.tensor_split(self.config.num_minibatches)
-            epoch = [self._descend(experience[rows], entropy_coefficient) for rows in minibatches]
+            epoch = [self._descend(experience[rows], objective) for rows in minibatches]
             measured += epoch
-            divergence = float(torch.stack(epoch).mean(dim=0)[3])
-            if self.config.target_kl is not None and divergence > self.config.target_kl:
-                break
-        means: list[float] = torch.stack(measured).mean(dim=0).tolist()
+            if self.config.target_kl is not None:
+                divergence = float(torch.stack(epoch).mean(dim=0)[3])
+                if divergence > self.config.target_kl:
+                    break
+        *means, gradient_norm = torch.stack(measured).mean(dim=0).tolist()
+        if not math.isfinite(gradient_norm):  # asked once per update: a GPU would have to wait
+            raise RuntimeError(
+                f"PPO: gradients of update {self.update_count} must be finite, "
+                f"got norm {gradient_norm} on average"
+            )
         return means
 
-    def _descend(self, batch: Experience, entropy_coefficient: float) -> Tensor:
-        """One gradient step; policy loss, value loss, entropy, divergence, clip fraction (5,)."""
-        policy = self.network.policy(batch.observations)
-        log_ratio = policy.log_prob(batch.actions) - batch.log_probs
-        policy_loss = clipped_policy_loss(log_ratio, batch.advantages, self.config.clip_range)
-        value_loss = (self.network.value(batch.observations) - batch.returns).square().mean() / 2
-        entropy = policy.entropy().mean()
-        loss = policy_loss + self.config.value_coefficient * value_loss
-        loss = loss - entropy_coefficient * entropy
-        self._optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(
-            self.network.parameters(), self.config.max_gradient_norm, error_if_nonfinite=True
+    def _descend(self, batch: Experience, objective: Objective) -> Tensor:
+        """One gradient step; the figures of `Objective.loss` and the gradient's norm (6,)."""
+        policy, values = self.network(batch.inputs)
+        log_probs, entropies = policy.log_prob_and_entropy(batch.actions)
+        loss, figures = objective.loss(
+            log_probs,
+            entropies,
+            values,
+            old_log_probs=batch.log_probs,
+            advantages=batch.advantages,
+            returns=batch.returns,
         )
+        parameter = self.network.parameter
+        (parameter.grad,) = torch.autograd.grad(loss, parameter)
+        gradient_norm = parameter.grad.norm()
+        parameter.grad.mul_((self.config.max_gradient_norm / gradient_norm).clamp(max=1.0))
         self._optimiser.step()
-        # E[r - 1 - log r] is the divergence from the old policy, and never negative.
-        log_ratio = log_ratio.detach()
-        approximate_kl = (log_ratio.exp() - 1 - log_ratio).mean()
-        clipped = ((log_ratio.exp() - 1).abs() > self.config.clip_range).float().mean()
-        return torch.stack((policy_loss, value_loss, entropy, approximate_kl, clipped)).detach()
-
-
-def _generators(seed: int, num_generators: int) -> list[torch.Generator]:
-    """Independent streams that depend on the seed only."""
-    seeds = np.random.SeedSequence(seed).generate_state(num_generators, np.uint64)
-    return [torch.Generator().manual_seed(int(entry)) for entry in seeds]
+        return torch.cat((figures, gradient_norm.unsqueeze(0)))
 
 
 def _line(first: float, final: float, progress: float) -> float:
@@ -266,3 +262,12 @@ def _explained_variance(experience: Experience) -> float:
     variance = float(experience.returns.var(correction=0))
     residual = float(experience.advantages.var(correction=0))  # returns - values
     return 1 - residual / variance if variance > 0 else math.nan
+
+
+def _joint_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """Means over the decisions of all rollouts."""
+    num_decisions = sum(rollout.num_decisions for rollout in rollouts)
+    return {
+        name: sum(part.metrics[name] * part.num_decisions for part in rollouts) / num_decisions
+        for name in rollouts[0].metrics
+    }

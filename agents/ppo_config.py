@@ -3,13 +3,16 @@
 import math
 from dataclasses import dataclass
 
+from agents.devices import DEVICES, PRECISIONS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PPOConfig:
     """Hyperparameters; pairs ``x`` and ``final_x`` are joined by a line over the training.
 
     ``target_kl`` (None: never) ends an update after the epoch whose mean divergence exceeds it.
-    With ``discount`` 0, an action is judged by its own reward only.
+    With ``discount`` 0, an action is judged by its own reward only. ``device`` and ``precision``
+    (of the products within layers) are here because results depend on them, if only by rounding.
     """
 
     num_steps: int = 32
@@ -27,6 +30,8 @@ class PPOConfig:
     target_kl: float | None = None
     hidden_sizes: tuple[int, ...] = (64, 64)
     normalise_advantages: bool = True
+    device: str = "cpu"
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         above = "at least 0 and finite"
@@ -45,6 +50,8 @@ class PPOConfig:
             ("max_gradient_norm", 0 < self.max_gradient_norm < math.inf, "positive and finite"),
             ("target_kl", self.target_kl is None or self.target_kl > 0, "None or positive"),
             ("hidden_sizes", min(self.hidden_sizes, default=1) >= 1, "all at least 1"),
+            ("device", self.device in DEVICES, f"one of {', '.join(DEVICES)}"),
+            ("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
         )
         for field, holds, allowed in checks:
             if not holds:

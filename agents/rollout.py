@@ -1,8 +1,8 @@
-"""Experience from a batched environment, and the advantages that follow from it."""
+"""What a policy has experienced, and the advantages that follow from it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Protocol, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from agents.batch_step import BatchStep
 from agents.networks import ActorCritic
+from agents.normaliser import Moments
 
 
 class BatchedEnvironment(Protocol):
@@ -48,66 +49,81 @@ class BatchedEnvironment(Protocol):
     def load_state(self, state: dict[str, object]) -> None:
         """Continue from what ``state`` returned."""
 
+    def close(self) -> None:
+        """End what the environment has started; it is not used any more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """T steps of N environments.
+    """T steps of N environments, as the policy met and judged them.
 
-    ``observations`` (T + 1, N, D) are those acted on, then the ones the next rollout starts from;
-    ``actions`` are (T, N, A), ``final_observations`` (T, N, D), every other tensor (T, N).
-    ``metrics`` are means over steps and environments.
+    ``inputs`` (T, N, D) are the observations acted on, as the network's normaliser standardised
+    them; ``actions`` are (T, N, A), every other tensor is (T, N). ``values`` are the network's of
+    what was acted on, ``next_values`` of what the step reached, before any reset. ``moments`` are
+    those of the raw observations that followed, ``metrics`` means over steps and environments.
     """
 
-    observations: Tensor
+    inputs: Tensor
     actions: Tensor
     log_probs: Tensor
+    values: Tensor
+    next_values: Tensor
     rewards: Tensor
-    final_observations: Tensor
     terminated: Tensor
     truncated: Tensor
+    moments: Moments
     metrics: Mapping[str, float]
 
+    @property
+    def num_decisions(self) -> int:
+        """Steps of all environments, T * N."""
+        return self.rewards.numel()
 
-@torch.no_grad()
-def collect(
-    environment: BatchedEnvironment,
-    network: ActorCritic,
-    observations: Tensor,
-    *,
-    num_steps: int,
-    generator: torch.Generator,
-) -> Rollout:
-    """Let the policy act for ``num_steps`` steps, beginning at ``observations`` (N, D)."""
-    num_envs, observation_size = observations.shape
-    shape = (num_steps, num_envs)
-    metrics: dict[str, float] = {}
-    rollout = Rollout(
-        observations=torch.empty(num_steps + 1, num_envs, observation_size),
-        actions=torch.empty(*shape, len(environment.action_sizes), dtype=torch.int64),
-        log_probs=torch.empty(shape),
-        rewards=torch.empty(shape),
-        final_observations=torch.empty(*shape, observation_size),
-        terminated=torch.empty(shape, dtype=torch.bool),
-        truncated=torch.empty(shape, dtype=torch.bool),
-        metrics=metrics,
-    )
-    rollout.observations[0] = observations
-    for t in range(num_steps):
-        rollout.actions[t], rollout.log_probs[t] = network.act(rollout.observations[t], generator)
-        step = environment.step(rollout.actions[t].numpy().copy())
-        if step.observations.shape != observations.shape:  # would be broadcast silently
-            raise ValueError(
-                f"environment: step must return observations shaped {tuple(observations.shape)}, "
-                f"got {step.observations.shape}"
-            )
-        rollout.observations[t + 1] = torch.from_numpy(step.observations)
-        rollout.rewards[t] = torch.from_numpy(step.rewards)
-        rollout.final_observations[t] = torch.from_numpy(step.final_observations)
-        rollout.terminated[t] = torch.from_numpy(step.terminated)
-        rollout.truncated[t] = torch.from_numpy(step.truncated)
-        for name, values in step.metrics.items():
-            metrics[name] = metrics.get(name, 0.0) + float(values.mean()) / num_steps
-    return rollout
+
+class RolloutSource(Protocol):
+    """One or more logical workers that let a policy act, each with environments of its own.
+
+    ``state`` returns ``{"workers": [...]}``, the `RolloutWorker.state` of each in order: so a run
+    can go on with another kind of source.
+    """
+
+    @property
+    def num_workers(self) -> int:
+        """Logical workers, W."""
+
+    @property
+    def num_envs(self) -> int:
+        """Environments of all workers together."""
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of one observation, D."""
+
+    @property
+    def action_sizes(self) -> tuple[int, ...]:
+        """Number of choices of every action component, A of them."""
+
+    @property
+    def ordinal_starts(self) -> tuple[float | None, ...]:
+        """For each ordered component, the share of its range to start at; else None."""
+
+    def first_moments(self) -> Sequence[Moments]:
+        """Moments of the observations that each worker would act on next, in order."""
+
+    def collect(self, network: ActorCritic, num_steps: int) -> Sequence[Rollout]:
+        """Let the policy act for up to ``num_steps`` steps; a rollout per worker, in order.
+
+        Their tensors may be overwritten by the next call.
+        """
+
+    def state(self) -> dict[str, object]:
+        """Everything that ``load_state`` needs to continue from here, as plain content."""
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continue from what ``state`` returned."""
+
+    def close(self) -> None:
+        """End what the source has started; it is not used any more."""
 
 
 def gae(
@@ -141,49 +157,60 @@ def gae(
     >>> advantages.squeeze(1).tolist()
     [4.0, 6.0]
     """
-    errors = rewards + discount * next_values * ~terminated - values
-    advantages = torch.empty_like(errors)
-    following = torch.zeros_like(errors[0])
-    for t in reversed(range(len(errors))):
-        following = errors[t] + discount * trace_decay * following * ~ended[t]
-        advantages[t] = following
+    advantages = rewards + discount * next_values * ~terminated - values
+    for t in reversed(range(len(advantages) - 1)):
+        advantages[t] += discount * trace_decay * advantages[t + 1] * ~ended[t]
     return advantages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """A rollout as a bag of B = T * N decisions, with what they turned out to be worth."""
+    """A bag of B decisions, with what they turned out to be worth; see `Rollout`."""
 
-    observations: Tensor
+    inputs: Tensor
     actions: Tensor
     log_probs: Tensor
     advantages: Tensor
     returns: Tensor
 
+    def __len__(self) -> int:
+        return len(self.returns)
+
     def __getitem__(self, rows: Tensor) -> Self:
-        return replace(self, **{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return type(self)(
+            **{f.name: getattr(self, f.name).index_select(0, rows) for f in fields(self)}
+        )
 
 
-@torch.no_grad()
 def judge(
-    rollout: Rollout, network: ActorCritic, *, discount: float, trace_decay: float
+    rollouts: Sequence[Rollout], *, discount: float, trace_decay: float, device: torch.device
 ) -> Experience:
-    """Value every decision of a rollout, with ``returns - advantages`` the critic's values."""
-    observations = rollout.observations[:-1].flatten(0, 1)
-    values = network.value(observations).view_as(rollout.rewards)
+    """Join rollouts, of any lengths, into a bag on a device; ``returns - advantages`` are values.
+
+    What comes from a single rollout on that device is not copied.
+    """
+    bags = [_bag(rollout, discount, trace_decay) for rollout in rollouts]
+    if len(bags) == 1:
+        (joined,) = bags
+    else:
+        joined = {name: torch.cat([bag[name] for bag in bags]) for name in bags[0]}
+    return Experience(**{name: part.to(device, non_blocking=True) for name, part in joined.items()})
+
+
+def _bag(rollout: Rollout, discount: float, trace_decay: float) -> dict[str, Tensor]:
     advantages = gae(
         rollout.rewards,
-        values,
-        network.value(rollout.final_observations.flatten(0, 1)).view_as(values),
+        rollout.values,
+        rollout.next_values,
         rollout.terminated,
         rollout.terminated | rollout.truncated,
         discount=discount,
         trace_decay=trace_decay,
     )
-    return Experience(
-        observations=observations,
-        actions=rollout.actions.flatten(0, 1),
-        log_probs=rollout.log_probs.flatten(),
-        advantages=advantages.flatten(),
-        returns=(advantages + values).flatten(),
-    )
+    return {
+        "inputs": rollout.inputs.flatten(0, 1),
+        "actions": rollout.actions.flatten(0, 1),
+        "log_probs": rollout.log_probs.flatten(),
+        "advantages": advantages.flatten(),
+        "returns": (advantages + rollout.values).flatten(),
+    }

@@ -13,14 +13,17 @@ from des import (
     DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     Corrections,
+    EpochResult,
     IterationResult,
     Placement,
     Plan,
     Topology,
     Workload,
     simulate,
+    simulate_epoch,
 )
-from des.checks import require_count, require_non_negative
+from des.checks import MOST_ITEMS, require_count, require_non_negative
+from des.migration import RESTART_S
 from des.schedules import require_quick
 
 
@@ -38,6 +41,21 @@ class RewardWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """What it costs to change the placement, see `des.migration.migration_s`."""
+
+    restart_s: float = RESTART_S
+    pays_bytes: bool = True
+
+    def __post_init__(self) -> None:
+        require_non_negative("replacement", "restart_s", self.restart_s)
+        if not isinstance(self.pays_bytes, bool):
+            raise ValueError(
+                f"replacement: pays_bytes must be True or False, got {self.pays_bytes!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
     """What the reward compares with: the uniform plan on the episode's links at base figures."""
 
@@ -50,8 +68,11 @@ class PlacementTask:
     """Place the layers of a workload on the domains of a world, epoch after epoch.
 
     Each epoch the links move, the policy sees them and the last placement, and places all layers
-    anew; one iteration is simulated. A placement costs nothing to change, so it does not influence
-    later epochs. An episode is cut after ``epochs_per_episode``: training goes on, it does not end.
+    anew; ``iterations_per_epoch`` are simulated, see `des.epoch.simulate_epoch`. Without
+    ``replacement`` a placement costs nothing to change, so it does not influence later epochs. With
+    it, every change is paid for, that from the even split in the first epoch included, and a
+    decision is also one on what the next ones cost. An episode is cut after
+    ``epochs_per_episode``: training goes on, it does not end.
     """
 
     world: WorldSource
@@ -60,11 +81,14 @@ class PlacementTask:
     actions: str = "per_layer"
     weights: RewardWeights = RewardWeights()
     epochs_per_episode: int = 32
+    iterations_per_epoch: int = 1
+    replacement: Replacement | None = None
     simulator: Simulator = simulate
     corrections: Corrections = NO_CORRECTIONS
 
     def __post_init__(self) -> None:
         require_count("environment", "epochs_per_episode", self.epochs_per_episode)
+        require_count("environment", "iterations_per_epoch", self.iterations_per_epoch, MOST_ITEMS)
         require_quick("environment", self.schedule)
         self.plan(self.uniform_placement)
         action_codec(self.actions, self.world.num_domains, self.workload.num_layers)
@@ -94,6 +118,8 @@ class PlacementTask:
             self.actions,
             self.weights,
             self.epochs_per_episode,
+            self.iterations_per_epoch,
+            self.replacement,
             self.corrections,
             simulator,
         )
@@ -104,8 +130,25 @@ class PlacementTask:
         return Plan(placement=placement, schedule=self.schedule)
 
     def simulate(self, topology: Topology, placement: Placement) -> IterationResult:
-        """Judge a placement on the links as they are."""
+        """Judge one iteration of a placement on the links as they are."""
         return self.simulator(topology, self.workload, self.plan(placement), self.corrections)
+
+    def run_epoch(
+        self, topology: Topology, placement: Placement, last_placement: Placement
+    ) -> EpochResult:
+        """Judge a placement over an epoch that finds the layers where the last one has put them."""
+        costs = self.replacement or Replacement()
+        return simulate_epoch(
+            topology,
+            self.workload,
+            self.plan(placement),
+            num_iterations=self.iterations_per_epoch,
+            previous=None if self.replacement is None else self.plan(last_placement),
+            restart_s=costs.restart_s,
+            pays_bytes=costs.pays_bytes,
+            corrections=self.corrections,
+            simulator=self.simulator,
+        )
 
     def baseline(self, base_world: Topology) -> Baseline:
         """Figures of the uniform plan on the base links."""
@@ -116,7 +159,7 @@ class PlacementTask:
         )
 
     @cached_property
-    def _scales(self) -> tuple[float, float]:
+    def observation_scales(self) -> tuple[float, float]:
         """Largest bandwidth and latency that an observation can meet."""
         world = self.world
         return (
@@ -131,7 +174,7 @@ class PlacementTask:
         (largest base latency x (1 + jitter)), share of layers per domain in the last placement.
         """
         bandwidth, latency = path_matrices(topology.at_start())
-        bandwidth_scale, latency_scale = self._scales
+        bandwidth_scale, latency_scale = self.observation_scales
         counts = np.bincount(last_placement.domain_of_layer, minlength=self.world.num_domains)
         parts = (
             bandwidth.ravel() / bandwidth_scale,
@@ -140,18 +183,20 @@ class PlacementTask:
         )
         return np.concatenate(parts).astype(np.float32)
 
-    def metrics(self, result: IterationResult, baseline: Baseline) -> dict[str, float]:
-        """All figures of one epoch, by name with unit."""
-        overflow = max(memory.overflow_fraction for memory in result.memory)
+    def metrics(self, epoch: EpochResult, baseline: Baseline) -> dict[str, float]:
+        """All figures of one epoch, by name with unit; means per iteration bear the change."""
+        num_tokens = epoch.num_iterations * self.workload.tokens_per_iteration
         return {
-            "iteration_time_s": result.makespan_s,
-            "utilisation": result.utilisation,
-            "communication_cost_bytes": result.communication_cost_bytes,
-            "bubble_fraction": result.bubble_fraction,
-            "tokens_per_s": self.workload.tokens_per_iteration / result.makespan_s,
-            "num_stages": float(len(result.stages)),
-            "fits_memory": float(result.fits_memory),
-            "memory_overflow_fraction": overflow,
+            "iteration_time_s": epoch.iteration_time_s,
+            "utilisation": epoch.utilisation,
+            "communication_cost_bytes": epoch.communication_cost_bytes,
+            "bubble_fraction": epoch.bubble_fraction,
+            "tokens_per_s": num_tokens / epoch.duration_s,
+            "num_stages": float(len(epoch.iterations[0].stages)),
+            "fits_memory": float(epoch.fits_memory),
+            "memory_overflow_fraction": epoch.memory_overflow_fraction,
+            "migration_s": epoch.migration_s,
+            "moved_bytes": epoch.moved_bytes,
             "baseline_iteration_time_s": baseline.iteration_time_s,
             "baseline_communication_cost_bytes": baseline.communication_cost_bytes,
         }
@@ -159,9 +204,10 @@ class PlacementTask:
     def reward(self, metrics: dict[str, float]) -> float:
         """``w1 (T_base - T) / T_base + w2 U - w3 C / C_base``; 1 + overflow less if over memory.
 
-        T is the iteration time, U the utilisation of all GPUs, C the communication cost; the base
-        is the uniform plan on the links at their base figures. Where it communicates nothing
-        (one domain) the last term is 0. A plan over memory is judged as if it fitted, then fined.
+        T is the iteration time, U the utilisation of all GPUs, C the communication cost, means of
+        the epoch that bear the change of placement; the base is an iteration of the uniform plan on
+        the links at their base figures. Where it communicates nothing (one domain) the last term is
+        0. A plan over memory is judged as if it fitted, then fined.
         """
         base_s = metrics["baseline_iteration_time_s"]
         base_bytes = metrics["baseline_communication_cost_bytes"]

@@ -7,8 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from agents.kernels.worlds import within
 from des import Domain, Dynamics, Link, Topology, read_topology
-from des.checks import require_count
+from des.checks import require_count, require_seed
+from des.kernels.random_numbers import uniform_pair
 from des.transport import goodput_bytes_per_s
 from des.worlds import EAST_CENTRAL_WEST
 
@@ -36,8 +38,11 @@ class WorldSource(Protocol):
     def largest_latency_s(self) -> float:
         """Highest base latency that an episode can have."""
 
+    def world(self, seed: int) -> Topology:
+        """Return the base world of the episode that has a seed within [0, 2**63)."""
+
     def draw(self, rng: np.random.Generator) -> Topology:
-        """Return the base world of the next episode."""
+        """Return the `world` of the seed that a generator gives next."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +98,13 @@ class GivenWorld:
         """Highest base latency between two domains, over all hops, or inside one."""
         return float(path_matrices(self.topology)[1].max())
 
-    def draw(self, rng: np.random.Generator) -> Topology:
-        """Return the topology; nothing is random."""
+    def world(self, seed: int) -> Topology:
+        """Return the topology, whatever the seed."""
         return self.topology
+
+    def draw(self, rng: np.random.Generator) -> Topology:
+        """Return the topology; the generator moves on as for any source."""
+        return self.world(int(rng.integers(2**63)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,24 +131,33 @@ class DrawnWorld:
         """Highest latency that can be drawn."""
         return HIGHEST_LATENCY_S
 
-    def draw(self, rng: np.random.Generator) -> Topology:
-        """Draw the links of one episode."""
+    def world(self, seed: int) -> Topology:
+        """Return the links of the episode that has a seed; each pair has numbers of its own."""
+        require_seed("environment", "seed", seed)
         model = _model_domain()
         domains = [replace(model, name=f"domain{index}") for index in range(self.num_domains)]
         links = []
-        for one, other in combinations([domain.name for domain in domains], 2):
-            bandwidth = rng.uniform(LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S)
-            latency = rng.uniform(LOWEST_LATENCY_S, HIGHEST_LATENCY_S)
+        pairs = combinations([domain.name for domain in domains], 2)
+        for pair, (one, other) in enumerate(pairs):
+            bandwidth_eps, latency_eps = uniform_pair(seed, pair, 0)
+            bandwidth = within(
+                LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S, bandwidth_eps
+            )
+            latency_s = within(LOWEST_LATENCY_S, HIGHEST_LATENCY_S, latency_eps)
             for source, target in ((one, other), (other, one)):
                 links.append(
                     Link(
                         source=source,
                         target=target,
-                        bandwidth_bytes_per_s=float(bandwidth),
-                        latency_s=float(latency),
+                        bandwidth_bytes_per_s=bandwidth,
+                        latency_s=latency_s,
                     )
                 )
         return Topology.of(domains, links, self.dynamics)
+
+    def draw(self, rng: np.random.Generator) -> Topology:
+        """Return the `world` of the seed that a generator gives next."""
+        return self.world(int(rng.integers(2**63)))
 
 
 @lru_cache(maxsize=1)

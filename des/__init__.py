@@ -15,6 +15,7 @@ from des.dynamics import (
     Replay,
 )
 from des.engine import simulate, simulate_orders
+from des.epoch import EpochResult, simulate_epoch
 from des.exposure import exposed_communication_s
 from des.feasibility import check_job_fits, check_memory, domain_memory
 from des.generator import PlaneWorlds
@@ -54,6 +55,7 @@ __all__ = [
     "Domain",
     "DomainMemory",
     "Dynamics",
+    "EpochResult",
     "EpochView",
     "GradientExchange",
     "InfeasiblePlacementError",
@@ -101,6 +103,7 @@ __all__ = [
     "read_topology",
     "run_training",
     "simulate",
+    "simulate_epoch",
     "simulate_orders",
     "write_topology",
 ]

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from des.plan import Plan, plan_stages
+from des.plan import Plan
 from des.synchronisation import fragments_due
 from des.transformer import GRADIENT_BYTES
-from des.workload import Workload
+from des.workload import Workload, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,13 @@ def _between(
     """Buckets of layers that each replica holds in one stage."""
     if not due:
         return
-    stages = plan_stages(plan)
+    stages = plan.stages
     holders: list[list[int]] = [[] for _ in range(workload.num_layers)]
     for stage in stages:
         for layer in range(workload.num_layers)[stage.layers]:
             holders[layer].append(stage.index)
     for layers in _runs(sorted(due), holders, workload, plan):
-        parameters = sum(workload.num_parameters[layer] for layer in layers)
+        parameters = total(workload.sums_before.num_parameters, layers[0], len(layers))
         yield Bucket(
             first_layer=layers[0],
             num_layers=len(layers),
@@ -80,7 +80,7 @@ def _between(
 
 def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Bucket]:
     """Buckets of layers whose replicas are all inside one device."""
-    for stage in plan_stages(plan):
+    for stage in plan.stages:
         parallelism = plan.parallelism_of(stage.domain)
         if parallelism is None or parallelism.data == 1:
             continue
@@ -90,7 +90,8 @@ def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Buc
             yield Bucket(
                 first_layer=run[0],
                 num_layers=len(run),
-                num_bytes=GRADIENT_BYTES * sum(workload.num_parameters[layer] for layer in run),
+                num_bytes=GRADIENT_BYTES
+                * total(workload.sums_before.num_parameters, run[0], len(run)),
                 stages=(stage.index,),
                 between_domains=False,
             )

@@ -35,6 +35,14 @@ def require_swing(owner: str, field: str, value: float) -> None:
         raise ValueError(f"{owner}: {field} must be at least 0 and below 1, got {value!r}")
 
 
+def require_seed(owner: str, field: str, value: int) -> None:
+    """Refuse what random numbers by position cannot be keyed by, see `des.kernels`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(
+            f"{owner}: {field} must be a whole number within [0, 2**63), got {reprlib.repr(value)}"
+        )
+
+
 def require_count(owner: str, field: str, value: int, most: int = LARGEST_COUNT) -> None:
     """Refuse anything but a whole number from 1 to ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:

@@ -39,7 +39,6 @@ class Conditions:
         "_weather",
         "_window_bytes",
         "message_overhead_s",
-        "name",
         "steady",
     )
 
@@ -60,8 +59,12 @@ class Conditions:
         self._weather = weather
         self._offer = self._times(1.0, 1.0, math.inf if weather is None else 0.0)
         self.steady = self._offer if weather is None else None
-        self.name = str(link)
         self.message_overhead_s = corrections.message_overhead_s
+
+    @property
+    def name(self) -> str:
+        """The link, for errors."""
+        return str(self._link)
 
     def at(self, time_s: float) -> Offer:
         """Figures at a time, asked for in order of time; a border belongs to what it opens."""

@@ -5,25 +5,28 @@ Every worker is a SimPy process that does its operations in order. What it compu
 comes first where workers share a device or a link.
 """
 
-import math
 from collections.abc import Generator, Sequence
-from itertools import pairwise
+from itertools import chain
 
 import simpy
 
 from des.buckets import buckets_of
-from des.clock import Clock, Message
+from des.clock import WORKER, Clock, Message, Moment
 from des.corrections import NO_CORRECTIONS, Corrections
-from des.feasibility import orders_of_plan
+from des.feasibility import orders_of_plan, peaks_of_plan
 from des.gradients import GradientSums
-from des.memory import memory_of_orders
-from des.network import Network, Parcel
-from des.plan import Plan, device_numbers, replica_stages
+from des.memory import Peaks, memory_of_peaks
+from des.network import Network, Parcel, Send
+from des.plan import Plan
 from des.result import IterationResult, Span, StageUse
-from des.schedules import MESSAGE_OF, DeadlockError, Operation, Order, Orders, check_orders
-from des.stage_run import StageRun, make_stage_runs
+from des.schedules import DeadlockError, Order, Pass, check_orders, peaks_held
+from des.stage_run import LocalWire, make_stage_runs
+from des.stage_times import local_message_s
 from des.topology import Topology
 from des.workload import Workload
+
+_new = tuple.__new__
+"""``_new(Span, values)`` is ``Span(*values)`` without a call of Python code."""
 
 
 def simulate(
@@ -58,7 +61,9 @@ def simulate(
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
         raise ValueError(f"simulate: step must be a whole number of at least 0, got {step!r}")
     orders = orders_of_plan(topology, workload, plan, corrections)
-    return _run(topology, workload, plan, orders, corrections=corrections, step=step)
+    iteration = _Iteration(topology, workload, plan, orders, corrections=corrections, step=step)
+    iteration.run()
+    return iteration.result(peaks_of_plan(workload, plan, orders))
 
 
 def simulate_orders(
@@ -81,23 +86,10 @@ def simulate_orders(
     plan.check_against(topology, workload)
     if plan.replicas:
         raise ValueError(f"simulate_orders: plan must have one replica, got {len(plan.placements)}")
-    stages = replica_stages(plan.placement, plan.parallelism)
-    check_orders(orders, device_numbers(stages), workload.num_microbatches)
-    return _run(topology, workload, plan, tuple(orders), corrections=corrections, step=0)
-
-
-def _run(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    orders: Orders,
-    *,
-    corrections: Corrections,
-    step: int,
-) -> IterationResult:
-    iteration = _Iteration(topology, workload, plan, orders, corrections=corrections, step=step)
+    check_orders(orders, plan.device_of_stage, workload.num_microbatches)
+    iteration = _Iteration(topology, workload, plan, orders, corrections=corrections, step=0)
     iteration.run()
-    return iteration.result()
+    return iteration.result(peaks_held(tuple(orders)))
 
 
 class _Iteration:
@@ -108,7 +100,7 @@ class _Iteration:
         topology: Topology,
         workload: Workload,
         plan: Plan,
-        orders: Orders,
+        orders: Sequence[Order],
         *,
         corrections: Corrections,
         step: int,
@@ -118,16 +110,15 @@ class _Iteration:
         self._clock = Clock()
         self._network = Network(self._clock, topology, corrections)
         self._blocking = topology.transport.endpoints == "blocking"
-        self._message_bytes = workload.message_bytes / plan.activation_compression
-        self._waits_for: list[Operation | None] = [None] * len(orders)
-        self._spans: list[Span] = []
+        self._spans: list[list[Span]] = [[] for _ in orders]
         self._stages = make_stage_runs(topology, workload, plan, corrections)
+        self._local: dict[tuple[int, int], LocalWire] = {}
         shares = plan.microbatches_of_replicas(workload.num_microbatches)
         first_stage = 0
-        for placement, num_microbatches in zip(plan.placements, shares, strict=True):
-            num_stages = len(replica_stages(placement, plan.parallelism))
-            for upper, lower in pairwise(self._stages[first_stage : first_stage + num_stages]):
-                self._connect(upper, lower, num_microbatches)
+        for num_stages, share in zip(plan.replica_sizes, shares, strict=True):
+            for lower in range(first_stage + 1, first_stage + num_stages):
+                self._connect(lower - 1, lower, share, ("F",))
+                self._connect(lower, lower - 1, share, ("B", "D"))
             first_stage += num_stages
         self._gradients = GradientSums(
             self._clock,
@@ -138,17 +129,39 @@ class _Iteration:
             buckets=buckets_of(workload, plan, step),
         )
 
-    def _connect(self, upper: StageRun, lower: StageRun, num_microbatches: int) -> None:
-        """Prepare the messages and routes between neighbouring stages."""
-        here, there = upper.stage.domain, lower.stage.domain
-        upper.receiver["F"] = lower
-        lower.receiver["B"] = lower.receiver["D"] = upper
-        if here != there:
-            upper.routes["F"] = self._topology.route(here, there)
-            lower.routes["B"] = lower.routes["D"] = self._topology.route(there, here)
-        lower.inputs["F"] = [Message(self._clock) for _ in range(num_microbatches)]
-        upper.inputs["B"] = [Message(self._clock) for _ in range(num_microbatches)]
-        upper.inputs["D"] = upper.inputs["B"]
+    def _connect(
+        self, sender: int, receiver: int, num_messages: int, kinds: tuple[Pass, ...]
+    ) -> None:
+        """Prepare what one stage sends to a neighbour, which one of some kinds of passes makes.
+
+        Messages are numbered by receiver, activations before gradients, microbatch.
+        """
+        first = (2 * receiver + (kinds[0] != "F")) * self._workload.num_microbatches
+        messages = [Message(self._clock, first + each, each) for each in range(num_messages)]
+        send = self._way(sender, receiver, kinds[0])
+        for kind in kinds:
+            made_by, needed_by = (self._stages[each].passes[kind] for each in (sender, receiver))
+            made_by.outputs, made_by.send, needed_by.inputs = messages, send, messages
+
+    def _way(self, sender: int, receiver: int, kind: str) -> Send:
+        """Return what passes a message on: over the network, within the domain or the device."""
+        topology, plan = self._topology, self._plan
+        here, there = self._stages[sender], self._stages[receiver]
+        source, target = here.stage.domain, there.stage.domain
+        if source != target:
+            parcel = Parcel(
+                num_bytes=self._workload.message_bytes / plan.activation_compression,
+                route=topology.route(source, target),
+                stage=sender,
+                kind=kind,
+                sender=here.device.number,
+            )
+            return self._network.way(parcel)
+        if here.device is there.device:
+            return Message.happen_at
+        border = local_message_s(self._workload, topology.domains[source], plan.parallelism[source])
+        wire = self._local.setdefault((here.device.number, there.device.number), LocalWire(border))
+        return lambda message, ready_s: message.happen_at(wire.carry(ready_s))
 
     def run(self) -> None:
         """Run until all workers have done all their operations and all gradients are summed up."""
@@ -156,65 +169,54 @@ class _Iteration:
         workers = [
             clock.process(self._work(worker, order)) for worker, order in enumerate(self._orders)
         ]
-        all_done = clock.all_of([*workers, *self._gradients.processes()])
-        try:
-            clock.run(until=all_done)
-        except RuntimeError as error:
-            if all_done.triggered or clock.peek() < math.inf:
-                raise
-            waiting = ", ".join(str(one) for one in self._waits_for if one is not None)
+        members = list(self._gradients.processes())
+        clock.run_out()
+        waiting = [
+            str(order[len(spans)])
+            for worker, order, spans in zip(workers, self._orders, self._spans, strict=True)
+            if worker.is_alive
+        ]
+        if waiting:
             raise DeadlockError(
-                f"schedule: deadlock, waiting for their inputs: {waiting}"
-            ) from error
+                f"schedule: deadlock, waiting for their inputs: {', '.join(waiting)}"
+            )
+        assert not any(member.is_alive for member in members)
 
     def _work(self, worker: int, order: Order) -> Generator[simpy.Event, None, None]:
         """Do the operations in order: wait for the input, compute, send the output."""
-        clock, gradients, stages, spans = self._clock, self._gradients, self._stages, self._spans
-        end_s = 0.0
-        for operation in order:
-            kind, microbatch, index = operation
-            run = stages[index]
-            device, duration_s, inputs = run.device, run.duration_s[kind], run.inputs[kind]
-            start_s = end_s
-            if inputs:
-                message = inputs[microbatch]
-                self._waits_for[worker] = operation
-                yield message
-                self._waits_for[worker] = None
-                start_s = max(start_s, message.arrival_s)
-            start_s = max(start_s, device.free_at_s)
-            end_s = device.free_at_s = start_s + duration_s
-            run.busy_s += duration_s
-            spans.append(Span(index, kind, microbatch, start_s, end_s))
+        clock, gradients, stages = self._clock, self._gradients, self._stages
+        push, note, blocking = clock.push, self._spans[worker].append, self._blocking
+        turn = Moment(clock, WORKER + worker)
+        rank, end_s = turn.rank, 0.0
+        for kind, microbatch, index in order:
+            stage = stages[index]
+            this, device, asked_s = stage.passes[kind], stage.device, end_s
+            if this.inputs:
+                message = this.inputs[microbatch]
+                if message.callbacks is not None:  # it has not arrived yet
+                    yield message
+                    asked_s = clock.now
+            start_s = asked_s if asked_s > device.free_at_s else device.free_at_s
+            end_s = device.free_at_s = start_s + this.duration_s
+            stage.busy_s += this.duration_s
+            note(_new(Span, (index, kind, microbatch, start_s, end_s)))
             if gradients.are_due and kind in "BW":
                 gradients.made(index, start_s, end_s)
-            yield clock.at(end_s)
-            if kind in run.receiver:
-                sent = self._send(run, operation, end_s)
-                if self._blocking:
-                    yield sent
-                    end_s = sent.arrival_s
+            turn.callbacks = []
+            push((end_s, rank, 0, turn))
+            yield turn
+            if this.send is not None:
+                message = this.outputs[microbatch]
+                this.send(message, end_s)
+                if blocking:
+                    yield message.told()
+                    end_s = clock.now
 
-    def _send(self, run: StageRun, operation: Operation, ready_s: float) -> Message:
-        """Pass an output on: within the device, within the domain, or over the network."""
-        kind, microbatch, index = operation
-        message = run.receiver[kind].inputs[kind][microbatch]
-        route = run.routes.get(kind)
-        if route is not None:
-            made, sender = MESSAGE_OF[kind], run.device.number
-            parcel = Parcel(self._message_bytes, route, index, made, microbatch, sender)
-            self._network.send(parcel, message, ready_s)
-        elif kind in run.local:
-            message.arrive_at(run.local[kind].carry(ready_s))
-        else:
-            message.arrive_at(ready_s)
-        return message
-
-    def result(self) -> IterationResult:
+    def result(self, peaks: Peaks) -> IterationResult:
         """Sum up what has happened."""
         topology, workload = self._topology, self._workload
-        compute_end_s = max(span.end_s for span in self._spans)
-        makespan_s = max(compute_end_s, self._gradients.end_s)
+        last_ends_s = [spans[-1].end_s for spans in self._spans if spans]
+        makespan_s = max(*last_ends_s, self._gradients.end_s)
         stages = tuple(
             StageUse(
                 domain=topology.domains[run.stage.domain].name,
@@ -231,7 +233,7 @@ class _Iteration:
             utilisation=workload.flops_per_iteration / (topology.peak_flops_per_s * makespan_s),
             stages=stages,
             links=self._network.link_uses(),
-            memory=memory_of_orders(topology, workload, self._plan, self._orders),
-            spans=tuple(self._spans),
-            transfers=tuple(self._network.transfers),
+            memory=memory_of_peaks(topology, workload, self._plan, peaks),
+            spans=tuple(chain.from_iterable(self._spans)),
+            transfers=self._network.transfers(),
         )

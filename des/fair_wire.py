@@ -1,53 +1,54 @@
 """One direction of a link whose messages leave side by side, each with an equal part of it."""
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop, heappush
-from itertools import count
 
 import simpy
 
-from des.clock import Clock
+from des.clock import MEDIUM, Clock
 from des.conditions import Conditions, Offer
 from des.weather import StarvationError
+
+Left = Callable[[float, float], None]
+"""Told when the last byte of a message has left, which is now, and when it will arrive. [s]"""
 
 
 class FairMedium:
     """Divides itself among the messages on its wires, anew whenever one joins or has left.
 
-    It carries one direction of a link, or both where they share it (half duplex).
+    It carries one direction of a link, or both where they share it (half duplex). ``number`` tells
+    it from other media.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, number: int) -> None:
         self._clock = clock
+        self._rank = MEDIUM + number
         self._wires: list[FairWire] = []
-        self._joined = clock.event()
-        clock.process(self._serve())
+        self._due_s = math.inf
 
     def add(self, conditions: Conditions) -> "FairWire":
         """Make a wire that runs over this medium."""
-        wire = FairWire(conditions, self)
+        wire = FairWire(self._clock, conditions, self)
         self._wires.append(wire)
         return wire
 
-    def notice(self) -> None:
-        """Divide anew: a message has joined one of the wires."""
-        if not self._joined.triggered:
-            self._joined.succeed()
+    def divide_at(self, time_s: float) -> None:
+        """Divide anew at a time, unless that is to happen before anyway."""
+        if time_s < self._due_s:
+            self._due_s = time_s
+            self._clock.at(time_s, self._rank).callbacks.append(self._serve)
 
-    def _serve(self) -> Generator[simpy.Event, None, None]:
-        """Give out rates, wait for the next change, let go of what has wholly left."""
-        clock = self._clock
-        while True:
-            until_s = self._divide(clock.now)
-            if until_s < math.inf:
-                yield self._joined | clock.at(until_s)
-            else:
-                yield self._joined
-            if self._joined.triggered:
-                self._joined = clock.event()
-            for wire in self._wires:
-                wire.let_go(clock.now)
+    def _serve(self, _: simpy.Event) -> None:
+        """Let go of what has wholly left, give out rates until the next change."""
+        now_s = self._clock.now
+        if now_s != self._due_s:  # it was to happen earlier, and has
+            return
+        self._due_s = math.inf
+        for wire in self._wires:
+            wire.let_go(now_s)
+        self.divide_at(self._divide(now_s))
 
     def _divide(self, now_s: float) -> float:
         """Set the rates of all wires in use; they hold until the returned time at most. [s]"""
@@ -79,11 +80,11 @@ class FairWire:
     the time: the level. A message leaves when the level has risen by its size.
     """
 
-    def __init__(self, conditions: Conditions, medium: FairMedium) -> None:
+    def __init__(self, clock: Clock, conditions: Conditions, medium: FairMedium) -> None:
         self.conditions = conditions
+        self._clock = clock
         self._medium = medium
-        self._sending: list[tuple[float, int, simpy.Event]] = []
-        self._numbers = count()
+        self._sending: list[tuple[float, int, Left]] = []
         self._level_bytes = self._since_s = self._rate_bytes_per_s = 0.0
         self._joined = False
         self._num_present = 0
@@ -97,26 +98,23 @@ class FairWire:
         """Messages that have bytes to send now."""
         return len(self._sending)
 
-    def transmit(
-        self, clock: Clock, num_bytes: float
-    ) -> Generator[simpy.Event, None, tuple[float, float, float]]:
-        """Spend the overhead, send the bytes beside those of others, let them fly.
+    def carry(self, rank: int, ready_s: float, num_bytes: float, left: Left) -> None:
+        """Take a message now: spend the overhead, then send the bytes beside those of others.
 
-        Returns
-        -------
-        tuple
-            When the message comes, when its last byte has left, when it has arrived. [s]
+        Parameters
+        ----------
+        rank
+            That of the message, which no other one has.
+        ready_s
+            The time, which is now. [s]
         """
-        start_s = clock.now
-        self._come(start_s, num_bytes)
-        if self.conditions.message_overhead_s > 0:
-            yield clock.at(start_s + self.conditions.message_overhead_s)
-        yield self._join(clock, num_bytes)
-        end_s = clock.now
-        self._go(end_s)
-        arrival_s = end_s + self.conditions.at(end_s).latency_s
-        yield clock.at(arrival_s)
-        return start_s, end_s, arrival_s
+        self._come(ready_s, num_bytes)
+        overhead_s = self.conditions.message_overhead_s
+        if overhead_s > 0:
+            join = partial(self._join, rank, ready_s + overhead_s, num_bytes, left)
+            self._clock.at(ready_s + overhead_s, rank).callbacks.append(join)
+        else:
+            self._join(rank, ready_s, num_bytes, left)
 
     def set_rate(self, rate_bytes_per_s: float, now_s: float) -> None:
         """Give each message another rate; an equal one goes on undisturbed, to the last bit."""
@@ -132,26 +130,32 @@ class FairWire:
         return self._since_s + (self._sending[0][0] - self._level_bytes) / self._rate_bytes_per_s
 
     def let_go(self, now_s: float) -> None:
-        """Tell the messages whose last byte has left, those that joined first before others.
+        """Let the messages fly whose last byte has left.
 
         Once one has joined nobody else leaves at the rate of before, even if it is empty.
         """
         while self._sending and not self._joined and self.next_end_s() <= now_s:
             self._level_bytes, _, left = heappop(self._sending)
             self._since_s = now_s
-            left.succeed()
+            self._go(now_s)
+            left(now_s, now_s + self.conditions.at(now_s).latency_s)
 
-    def _join(self, clock: Clock, num_bytes: float) -> simpy.Event:
-        self.let_go(clock.now)
+    def _join(
+        self,
+        rank: int,
+        now_s: float,
+        num_bytes: float,
+        left: Left,
+        _: simpy.Event | None = None,
+    ) -> None:
+        """Send from now on, from the level of now; of equal levels the lowest rank leaves first."""
+        self.let_go(now_s)
         if not self._sending:
             self._level_bytes = self._rate_bytes_per_s = 0.0
-            self._since_s = clock.now
-        left = clock.event()
-        level_bytes = self._level_at(clock.now)
-        heappush(self._sending, (level_bytes + num_bytes, next(self._numbers), left))
+            self._since_s = now_s
+        heappush(self._sending, (self._level_at(now_s) + num_bytes, rank, left))
         self._joined = True
-        self._medium.notice()
-        return left
+        self._medium.divide_at(now_s)
 
     def _level_at(self, time_s: float) -> float:
         return self._level_bytes + self._rate_bytes_per_s * (time_s - self._since_s)

@@ -1,16 +1,26 @@
 """Whether a plan fits into the memory of its domains, and the orders it works by."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from des.corrections import NO_CORRECTIONS, Corrections
 from des.memory import (
     DomainMemory,
     InfeasiblePlacementError,
+    Peaks,
     activation_room_bytes,
     memory_of_orders,
 )
-from des.plan import Plan, plan_stages, replica_stages
-from des.schedules import Operation, Order, Orders, is_static, orders_of, stage_orders
+from des.plan import Plan
+from des.schedules import (
+    Operation,
+    Order,
+    Orders,
+    is_static,
+    orders_of,
+    peaks_held,
+    stage_orders,
+)
 from des.stage_times import pipeline_of
 from des.topology import Topology
 from des.transformer import BYTES_PER_PARAMETER
@@ -31,19 +41,44 @@ def orders_of_plan(
         If the schedule cannot be made for the placement.
     """
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
-    orders: list[Order] = []
-    first_stage = 0
-    for replica, (placement, num_microbatches) in enumerate(
-        zip(plan.placements, shares, strict=True)
-    ):
-        num_stages = len(replica_stages(placement, plan.parallelism))
-        if is_static(plan.schedule):
-            own = stage_orders(plan.schedule, num_stages, num_microbatches)
-        else:
-            own = orders_of(
-                plan.schedule, pipeline_of(topology, workload, plan, replica, corrections)
-            )
-        orders += own if first_stage == 0 else (_moved(order, first_stage) for order in own)
+    if is_static(plan.schedule):
+        return _static_orders(plan.schedule, plan.replica_sizes, shares)
+    replicas = [
+        orders_of(plan.schedule, pipeline_of(topology, workload, plan, replica, corrections))
+        for replica in range(len(shares))
+    ]
+    return _numbered(replicas, plan.replica_sizes)
+
+
+def peaks_of_plan(workload: Workload, plan: Plan, orders: Orders) -> Peaks:
+    """What the workers of a plan hold at their peaks, by `peaks_held` of its orders."""
+    if not is_static(plan.schedule):
+        return peaks_held(orders)
+    shares = plan.microbatches_of_replicas(workload.num_microbatches)
+    return _static_peaks(plan.schedule, plan.replica_sizes, shares)
+
+
+@lru_cache(maxsize=1024)
+def _static_orders(name: str, replica_sizes: tuple[int, ...], shares: tuple[int, ...]) -> Orders:
+    replicas = [
+        stage_orders(name, num_stages, num_microbatches)
+        for num_stages, num_microbatches in zip(replica_sizes, shares, strict=True)
+    ]
+    return _numbered(replicas, replica_sizes)
+
+
+@lru_cache(maxsize=1024)
+def _static_peaks(name: str, replica_sizes: tuple[int, ...], shares: tuple[int, ...]) -> Peaks:
+    return peaks_held(_static_orders(name, replica_sizes, shares))
+
+
+def _numbered(replicas: Sequence[Orders], replica_sizes: Sequence[int]) -> Orders:
+    """Orders of replicas, each numbered from 0, with stages numbered one after another."""
+    first, *others = replicas
+    orders = list(first)
+    first_stage = replica_sizes[0]
+    for own, num_stages in zip(others, replica_sizes[1:], strict=True):
+        orders += (_moved(order, first_stage) for order in own)
         first_stage += num_stages
     return tuple(orders)
 
@@ -93,7 +128,7 @@ def _first_misfit(
 
     Workers of one device are looked at one by one.
     """
-    stages = plan_stages(plan)
+    stages = plan.stages
     for order in orders:
         here = [stages[index] for index in sorted({operation.stage for operation in order})]
         if not here or topology.domains[here[0].domain].name != domain:
@@ -101,9 +136,9 @@ def _first_misfit(
         room = activation_room_bytes(topology, workload, here, plan.parallelism)
         held = 0.0
         for operation in order if room >= 0.0 else ():
-            layers = stages[operation.stage].layers
-            kept = sum(workload.activation_bytes[layers])
-            halved = sum(workload.weight_input_bytes[layers])
+            stage = stages[operation.stage]
+            kept = stage.total(workload.sums_before.activation_bytes)
+            halved = stage.total(workload.sums_before.weight_input_bytes)
             held += {"F": kept, "B": -kept, "D": halved - kept, "W": -halved}[operation.kind]
             if held > room:
                 return operation
@@ -125,7 +160,7 @@ def check_job_fits(topology: Topology, workload: Workload) -> None:
     InfeasiblePlacementError
         Naming what is needed and what there is.
     """
-    state_bytes = BYTES_PER_PARAMETER * sum(workload.num_parameters)
+    state_bytes = BYTES_PER_PARAMETER * workload.sums_before.num_parameters[-1]
     memory_bytes = sum(domain.memory_bytes for domain in topology.domains)
     if state_bytes > memory_bytes:
         raise InfeasiblePlacementError(

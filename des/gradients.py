@@ -1,19 +1,20 @@
 """Summing up gradients over the replicas: inside a domain, and over the WAN between domains."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from itertools import count
 from types import MappingProxyType
 
 import simpy
 
 from des.buckets import Bucket, buckets_behind
-from des.clock import Clock, Message
+from des.clock import MEMBER, Clock, Message, Moment
 from des.collectives import all_gather_s, reduce_scatter_s
 from des.corrections import NO_CORRECTIONS, Corrections
 from des.network import Network, Parcel
-from des.plan import Plan, device_numbers, plan_stages, replica_stages
+from des.plan import Plan
 from des.topology import Topology
 from des.transformer import GRADIENT_BYTES
-from des.workload import Workload
+from des.workload import Workload, total
 
 Collective = Callable[[float, int, float, float], float]
 _BEFORE: Mapping[str, tuple[Collective, ...]] = MappingProxyType(
@@ -50,16 +51,18 @@ class GradientSums:
         self._buckets = buckets
         self.are_due = bool(buckets)
         self.end_s = 0.0
+        self._members: list[list[Moment]] = []
         if not self.are_due:
             return
-        self._stages = plan_stages(plan)
-        self._device_of = device_numbers(self._stages)
-        self._ready = [[Message(clock) for _ in bucket.stages] for bucket in self._buckets]
+        self._stages, self._device_of = plan.stages, plan.device_of_stage
+        numbers = count()
+        self._members = [
+            [Moment(clock, MEMBER + next(numbers)) for _ in bucket.stages] for bucket in buckets
+        ]
         shares = plan.microbatches_of_replicas(workload.num_microbatches)
         self._passes_left: list[int] = []
         self._replica_of: list[int] = []
-        for replica, placement in enumerate(plan.placements):
-            num_stages = len(replica_stages(placement, plan.parallelism))
+        for replica, num_stages in enumerate(plan.replica_sizes):
             self._passes_left += [shares[replica]] * num_stages
             self._replica_of += [replica] * num_stages
         self._stages_left = [self._replica_of.count(each) for each in range(len(shares))]
@@ -88,66 +91,79 @@ class GradientSums:
         A pass spends its time on the layers in proportion to the FLOPs of their whole backward
         pass.
         """
-        flops = self._workload.backward_flops
-        layers = self._stages[stage].layers
-        whole = sum(flops[layers])
-        for bucket, ready in zip(self._buckets, self._ready, strict=True):
+        flops = self._workload.sums_before.backward_flops
+        layers = self._stages[stage]
+        whole = layers.total(flops)
+        for bucket, members in zip(self._buckets, self._members, strict=True):
             if stage in bucket.stages:
-                left = sum(flops[layers.start : bucket.first_layer]) / whole
+                left = (flops[bucket.first_layer] - flops[layers.first_layer]) / whole
                 ready_s = end_s - left * (end_s - start_s)  # the last one exactly at the end
-                ready[bucket.stages.index(stage)].arrive_at(max(start_s, ready_s))
+                members[bucket.stages.index(stage)].happen_at(max(start_s, ready_s))
 
     def release_all(self) -> None:
         """Let all buckets be ready now."""
-        for ready in self._ready if self.are_due else ():
-            for message in ready:
-                message.arrive_at(self._clock.now)
+        for members in self._members:
+            for member in members:
+                member.happen_at(self._clock.now)
 
     def processes(self) -> Iterator[simpy.Process]:
-        """Start the exchanges, last layers first, as the backward pass makes them."""
+        """Start the exchanges, last layers first, as the backward pass makes them.
+
+        Their messages are numbered after those of the pipelines.
+        """
+        num_stages = len(self._stages) if self.are_due else 0
+        numbers = count(2 * num_stages * self._workload.num_microbatches)
         for number, bucket in enumerate(self._buckets):
             num_steps = 2 * (len(bucket.stages) - 1) if bucket.between_domains else 0
-            inboxes = [[Message(self._clock) for _ in range(num_steps)] for _ in bucket.stages]
+            inboxes = [
+                [Message(self._clock, next(numbers), number) for _ in range(num_steps)]
+                for _ in bucket.stages
+            ]
             for member in range(len(bucket.stages)):
                 yield self._clock.process(self._take_part(number, member, inboxes))
 
     def _take_part(
-        self, number: int, member: int, inboxes: Sequence[Sequence[Message]]
+        self, number: int, position: int, inboxes: Sequence[Sequence[Message]]
     ) -> Generator[simpy.Event, None, None]:
         """One replica's way through one exchange."""
-        bucket = self._buckets[number]
-        stage = bucket.stages[member]
-        yield self._ready[number][member]
+        bucket, member = self._buckets[number], self._members[number][position]
+        stage = bucket.stages[position]
+        after = (position + 1) % len(bucket.stages)
+        yield member
         for collective in _BEFORE[bucket.inside]:
-            yield self._inside(stage, bucket, collective)
-        after = (member + 1) % len(bucket.stages)
-        for step, message in enumerate(inboxes[member]):
-            parcel = Parcel(
-                num_bytes=bucket.num_bytes / len(bucket.stages),
-                route=self._topology.route(
-                    self._stages[stage].domain, self._stages[bucket.stages[after]].domain
-                ),
-                stage=stage,
-                kind="G",
-                microbatch=number,
-                sender=self._device_of[stage],
-            )
-            self._network.send(parcel, inboxes[after][step], self._clock.now)
-            yield message
-        yield self._inside(stage, bucket, all_gather_s)
+            yield from self._inside(member, stage, bucket, collective)
+        if inboxes[position]:
+            send = self._network.way(self._parcel(bucket, stage, bucket.stages[after]))
+            for sent, received in zip(inboxes[after], inboxes[position], strict=True):
+                send(sent, self._clock.now)
+                yield received
+        yield from self._inside(member, stage, bucket, all_gather_s)
         self.end_s = max(self.end_s, self._clock.now)
 
-    def _inside(self, stage: int, bucket: Bucket, collective: Collective) -> simpy.Event:
+    def _parcel(self, bucket: Bucket, sender: int, receiver: int) -> Parcel:
+        """Part of a bucket that a stage sends to the next one of the ring at every step."""
+        return Parcel(
+            num_bytes=bucket.num_bytes / len(bucket.stages),
+            route=self._topology.route(self._stages[sender].domain, self._stages[receiver].domain),
+            stage=sender,
+            kind="G",
+            sender=self._device_of[sender],
+        )
+
+    def _inside(
+        self, member: Moment, stage: int, bucket: Bucket, collective: Collective
+    ) -> Generator[simpy.Event, None, None]:
         """Half an all-reduce among the replicas of one device, which does one at a time."""
         index = self._stages[stage].domain
         parallelism = self._plan.parallelism_of(index)
         if parallelism is None:
-            return self._clock.at(self._clock.now)
+            return
         domain = self._topology.domains[index]
-        parameters = self._workload.num_parameters
-        layers = slice(bucket.first_layer, bucket.first_layer + bucket.num_layers)
+        parameters = total(
+            self._workload.sums_before.num_parameters, bucket.first_layer, bucket.num_layers
+        )
         duration_s = collective(
-            GRADIENT_BYTES * sum(parameters[layers]) / parallelism.tensor,
+            GRADIENT_BYTES * parameters / parallelism.tensor,
             parallelism.data,
             domain.intra_bandwidth_bytes_per_s,
             domain.intra_latency_s,
@@ -155,7 +171,7 @@ class GradientSums:
         device = self._device_of[stage]
         start_s = max(self._clock.now, self._inner_free_s[device])
         self._inner_free_s[device] = start_s + duration_s
-        return self._clock.at(start_s + duration_s)
+        yield member.again_at(start_s + duration_s)
 
 
 def exchange_behind_s(
@@ -174,5 +190,7 @@ def exchange_behind_s(
     buckets = buckets_behind(workload, plan, step)
     sums = GradientSums(clock, network, topology, workload, plan, buckets=buckets)
     sums.release_all()
-    clock.run(until=clock.all_of(list(sums.processes())))
+    members = list(sums.processes())
+    clock.run_out()
+    assert not any(member.is_alive for member in members)
     return sums.end_s

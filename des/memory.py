@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from des.placement import Stage
-from des.plan import Parallelism, Plan, plan_stages
+from des.plan import Parallelism, Plan
 from des.schedules import Orders, peaks_held
+from des.schedules.check import Held
 from des.topology import Domain, Topology
 from des.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.workload import Workload
+
+Peaks = tuple[tuple[tuple[Held, ...], ...], ...]
+"""What every worker holds at the moments that can be its worst, by `peaks_held`."""
 
 
 class InfeasiblePlacementError(ValueError):
@@ -96,22 +100,26 @@ def memory_of_orders(
     microbatches as its order has in flight; the peaks of several workers of one device are added,
     although they need not fall on the same moment.
     """
-    stages = plan_stages(plan)
-    activations = _peaks_of_devices(workload, stages, orders)
-    parameters: dict[tuple[int, int], float] = {}
-    for stage in stages:
-        device = (stage.domain, stage.device)
-        own = sum(workload.num_parameters[stage.layers])
-        parameters[device] = parameters.get(device, 0.0) + own
+    return memory_of_peaks(topology, workload, plan, peaks_held(orders))
+
+
+def memory_of_peaks(
+    topology: Topology, workload: Workload, plan: Plan, peaks: Peaks
+) -> tuple[DomainMemory, ...]:
+    """`memory_of_orders` of orders whose peaks are known."""
     fullest = [(0.0, 0.0)] * topology.num_domains
-    for device, held_bytes in activations.items():
-        domain = device[0]
-        parallelism = plan.parallelism_of(domain)
+    domain_of_device = {
+        device: stage.domain
+        for stage, device in zip(plan.stages, plan.device_of_stage, strict=True)
+    }
+    parameters = _parameters_of_devices(workload, plan)
+    for device, held_bytes in _peaks_of_devices(workload, plan, peaks).items():
+        index = domain_of_device[device]
+        domain, parallelism = topology.domains[index], plan.parallelism_of(index)
         state_bytes = model_state_bytes(parameters[device], parallelism)
-        whole_domain = topology.domains[domain]
-        count = whole_domain.num_gpus / gpus_of_device(whole_domain, parallelism)
+        count = domain.num_gpus / gpus_of_device(domain, parallelism)
         found = (count * state_bytes, count * held_bytes)
-        fullest[domain] = max(fullest[domain], found, key=sum)
+        fullest[index] = max(fullest[index], found, key=sum)
     return tuple(
         DomainMemory(
             domain=domain.name,
@@ -123,27 +131,32 @@ def memory_of_orders(
     )
 
 
-def _peaks_of_devices(
-    workload: Workload, stages: Sequence[Stage], orders: Orders
-) -> dict[tuple[int, int], float]:
-    """Most activations of every device in use, by domain and device. [bytes]"""
-    whole = [sum(workload.activation_bytes[stage.layers]) for stage in stages]
-    halved = [sum(workload.weight_input_bytes[stage.layers]) for stage in stages]
-    peaks: dict[tuple[int, int], float] = {}
-    for moments in peaks_held(orders):
-        if not moments:  # a worker that has nothing to do
-            continue
-        stage = stages[moments[0][0].stage]
-        peak = max(
-            sum(
-                held.num_whole * whole[held.stage] + held.num_halved * halved[held.stage]
-                for held in moment
-            )
-            for moment in moments
-        )
-        device = (stage.domain, stage.device)
-        peaks[device] = peaks.get(device, 0.0) + peak
-    return peaks
+def _parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
+    """Parameters of all stages of each device."""
+    sums_before = workload.sums_before.num_parameters
+    parameters = [0.0] * (max(plan.device_of_stage) + 1)
+    for stage, device in zip(plan.stages, plan.device_of_stage, strict=True):
+        parameters[device] += stage.total(sums_before)
+    return parameters
+
+
+def _peaks_of_devices(workload: Workload, plan: Plan, peaks: Peaks) -> dict[int, float]:
+    """Most activations of every device that works. [bytes]"""
+    sums = workload.sums_before
+    whole = [stage.total(sums.activation_bytes) for stage in plan.stages]
+    halved = [stage.total(sums.weight_input_bytes) for stage in plan.stages]
+    found: dict[int, float] = {}
+    for moments in peaks:
+        peak = 0.0
+        for moment in moments:
+            held_bytes = 0.0
+            for stage, num_whole, num_halved in moment:
+                held_bytes += num_whole * whole[stage] + num_halved * halved[stage]
+            peak = max(peak, held_bytes)
+        if moments:  # else a worker that has nothing to do
+            device = plan.device_of_stage[moments[0][0].stage]
+            found[device] = found.get(device, 0.0) + peak
+    return found
 
 
 def gpus_of_device(domain: Domain, parallelism: Parallelism | None) -> int:
@@ -160,6 +173,7 @@ def activation_room_bytes(
     """Memory that is left for activations on the device of some stages; negative if too little."""
     domain = topology.domains[stages[0].domain]
     shared = parallelism[stages[0].domain] if parallelism else None
-    num_parameters = sum(sum(workload.num_parameters[stage.layers]) for stage in stages)
+    sums_before = workload.sums_before.num_parameters
+    num_parameters = sum(stage.total(sums_before) for stage in stages)
     capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
     return capacity_bytes - model_state_bytes(num_parameters, shared)

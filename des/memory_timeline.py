@@ -7,6 +7,7 @@ backward pass or of the weight gradient. Weights, gradients and the optimiser's 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import pandas as pd
@@ -15,7 +16,7 @@ from des.memory import bytes_per_parameter, gpus_of_device
 from des.plan import Plan
 from des.result import IterationResult, Span, StageUse
 from des.topology import Topology
-from des.workload import Workload
+from des.workload import Workload, total
 
 
 class MemoryChange(NamedTuple):
@@ -113,7 +114,7 @@ def memory_timeline(
     for stage, device in enumerate(devices):
         stages_of.setdefault(device, []).append(stage)
     spans_of: dict[tuple[str, int], list[Span]] = {device: [] for device in stages_of}
-    for span in result.spans:  # those of one device come in the order of their times
+    for span in sorted(result.spans, key=attrgetter("start_s", "end_s")):
         spans_of[devices[span.stage]].append(span)
     return MemoryTimeline(
         devices=tuple(
@@ -141,17 +142,17 @@ def _device_memory(
     domain, parallelism = topology.domains[index], plan.parallelism_of(index)
     num_gpus = gpus_of_device(domain, parallelism)
 
-    def per_gpu(of_layers: Sequence[float]) -> dict[int, float]:
+    def per_gpu(sums_before: Sequence[float]) -> dict[int, float]:
         """Share that each GPU has of what the layers of every stage hold."""
         return {
-            stage: sum(of_layers[one.first_layer : one.first_layer + one.num_layers]) / num_gpus
+            stage: total(sums_before, one.first_layer, one.num_layers) / num_gpus
             for stage, one in stages.items()
         }
 
-    num_parameters = sum(per_gpu(workload.num_parameters).values())
+    num_parameters = sum(per_gpu(workload.sums_before.num_parameters).values())
     each = bytes_per_parameter(parallelism)
-    whole_bytes = per_gpu(workload.activation_bytes)
-    halved_bytes = per_gpu(workload.weight_input_bytes)
+    whole_bytes = per_gpu(workload.sums_before.activation_bytes)
+    halved_bytes = per_gpu(workload.sums_before.weight_input_bytes)
     return DeviceMemory(
         domain=use.domain,
         device=use.device,

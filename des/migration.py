@@ -111,20 +111,17 @@ def _transfer_s(topology: Topology, moves: Sequence[LayerMove], corrections: Cor
     """Time until the last of some layers that all leave at time 0 has arrived. [s]"""
     clock = Clock()
     network = Network(clock, topology, corrections)
-    arrivals = []
-    for move in moves:
-        arrivals.append(Message(clock))
+    for number, move in enumerate(moves):
         parcel = Parcel(
             num_bytes=move.num_bytes,
             route=topology.route(move.source, move.target),
             stage=move.source,
             kind="M",
-            microbatch=move.layer,
             sender=move.source,
         )
-        network.send(parcel, arrivals[-1], 0.0)
-    clock.run(until=clock.all_of(arrivals))
-    return clock.now
+        network.way(parcel)(Message(clock, number, move.layer), 0.0)
+    clock.run_out()
+    return max((transfer.arrival_s for transfer in network.transfers()), default=0.0)
 
 
 def _check_layers(workload: Workload, plan: Plan) -> None:

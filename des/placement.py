@@ -8,8 +8,9 @@ from functools import cached_property
 from itertools import groupby
 
 from des.checks import MOST_ITEMS
+from des.kernels.arithmetic import even_share
 from des.topology import Topology
-from des.workload import Workload
+from des.workload import Workload, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,10 @@ class Stage:
     def layers(self) -> slice:
         """The stage's layers, as a slice of the workload's."""
         return slice(self.first_layer, self.first_layer + self.num_layers)
+
+    def total(self, sums_before: Sequence[float]) -> float:
+        """Sum of one of `Workload.sums_before` over the stage's layers."""
+        return total(sums_before, self.first_layer, self.num_layers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +68,7 @@ class Placement:
         >>> [stage.num_layers for stage in Placement.even(3, 80).stages]
         [27, 27, 26]
         """
-        share, rest = divmod(num_layers, num_domains)
-        counts = [share + (domain < rest) for domain in range(num_domains)]
+        counts = [even_share(num_layers, num_domains, domain) for domain in range(num_domains)]
         return cls.contiguous(range(num_domains), counts)
 
     @classmethod

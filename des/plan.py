@@ -4,9 +4,10 @@ import re
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from des.checks import MOST_ITEMS, require_count, require_positive
+from des.kernels.arithmetic import even_share
 from des.placement import Placement, Stage
 from des.schedules import DEFAULT_SCHEDULE, schedule_named
 from des.synchronisation import EVERY_STEP, Synchronisation
@@ -148,6 +149,27 @@ class Plan:
         """Placements of all replicas."""
         return (self.placement, *self.replicas)
 
+    @cached_property
+    def replica_sizes(self) -> tuple[int, ...]:
+        """Number of stages of each replica."""
+        return tuple(len(replica_stages(one, self.parallelism)) for one in self.placements)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Stages of all replicas, numbered one after another."""
+        if not self.replicas:
+            return replica_stages(self.placement, self.parallelism)
+        stages: list[Stage] = []
+        for placement in self.placements:
+            for stage in replica_stages(placement, self.parallelism):
+                stages.append(replace(stage, index=len(stages)))
+        return tuple(stages)
+
+    @cached_property
+    def device_of_stage(self) -> tuple[int, ...]:
+        """Device of each stage of all replicas, by `device_numbers`."""
+        return device_numbers(self.stages)
+
     def check_against(self, topology: Topology, workload: Workload) -> None:
         """Refuse a plan that does not match the topology or the workload.
 
@@ -192,8 +214,7 @@ def split_evenly(total: int, parts: int) -> tuple[int, ...]:
     >>> split_evenly(8, 3)
     (3, 3, 2)
     """
-    share, rest = divmod(total, parts)
-    return tuple(share + (part < rest) for part in range(parts))
+    return tuple(even_share(total, parts, part) for part in range(parts))
 
 
 @lru_cache(maxsize=4096)
@@ -227,17 +248,6 @@ def replica_stages(placement: Placement, parallelism: tuple[Parallelism, ...]) -
                 )
             )
             first_layer += num_layers
-    return tuple(stages)
-
-
-def plan_stages(plan: Plan) -> tuple[Stage, ...]:
-    """Stages of all replicas, numbered one after another."""
-    if not plan.replicas:
-        return replica_stages(plan.placement, plan.parallelism)
-    stages: list[Stage] = []
-    for placement in plan.placements:
-        for stage in replica_stages(placement, plan.parallelism):
-            stages.append(replace(stage, index=len(stages)))
     return tuple(stages)
 
 

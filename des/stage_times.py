@@ -57,18 +57,19 @@ def stage_times_s(
     parallelism: Sequence[Parallelism] = (),
 ) -> list[dict[Pass, float]]:
     """Time of each pass of each stage for one microbatch. [s]"""
+    sums_before = workload.sums_before
     flops: dict[Pass, tuple[float, ...]] = {
-        "F": workload.forward_flops,
-        "B": workload.backward_flops,
-        "D": workload.input_gradient_flops,
-        "W": workload.weight_gradient_flops,
+        "F": sums_before.forward_flops,
+        "B": sums_before.backward_flops,
+        "D": sums_before.input_gradient_flops,
+        "W": sums_before.weight_gradient_flops,
     }
     times: list[dict[Pass, float]] = []
     for stage in stages:
         domain = topology.domains[stage.domain]
         shared = parallelism[stage.domain] if parallelism else None
         rate = compute_rate_flops_per_s(domain, corrections, shared)
-        found = {kind: sum(each[stage.layers]) / rate for kind, each in flops.items()}
+        found = {kind: stage.total(each) / rate for kind, each in flops.items()}
         if shared is not None:
             exchange_s = stage.num_layers * tensor_parallel_s(workload, domain, shared)
             found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
@@ -96,6 +97,7 @@ def pipeline_of(
     bandwidth_factors[bandwidth_factors == 0.0] = 1.0
     steady = topology.scaled(bandwidth_factors, latency_factors)
     pairs = list(pairwise(stages))
+    sums = workload.sums_before
     return Pipeline(
         num_microbatches=plan.microbatches_of_replicas(workload.num_microbatches)[replica],
         device_of_stage=numbers,
@@ -106,10 +108,8 @@ def pipeline_of(
             _border(steady, workload, plan, a, b, corrections=corrections) for a, b in pairs
         ),
         up=tuple(_border(steady, workload, plan, b, a, corrections=corrections) for a, b in pairs),
-        activation_bytes=tuple(sum(workload.activation_bytes[stage.layers]) for stage in stages),
-        weight_input_bytes=tuple(
-            sum(workload.weight_input_bytes[stage.layers]) for stage in stages
-        ),
+        activation_bytes=tuple(stage.total(sums.activation_bytes) for stage in stages),
+        weight_input_bytes=tuple(stage.total(sums.weight_input_bytes) for stage in stages),
         memory_bytes=tuple(
             _room_bytes(
                 topology,
@@ -132,10 +132,9 @@ def _room_bytes(
     num_devices: int,
 ) -> float:
     """What a schedule may use of a device; without room for one microbatch, what 1F1B holds."""
-    held = 0.0
+    held, sums = 0.0, workload.sums_before
     for stage in stages:
-        activations = sum(workload.activation_bytes[stage.layers])
-        held += max(activations, sum(workload.weight_input_bytes[stage.layers]))
+        held += max(stage.total(sums.activation_bytes), stage.total(sums.weight_input_bytes))
     room = activation_room_bytes(topology, workload, stages, parallelism)
     if room > 0.0 and room >= held:
         return room

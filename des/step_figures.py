@@ -10,7 +10,7 @@ from des.corrections import Corrections
 from des.engine import simulate
 from des.feasibility import tightest_domain
 from des.gradients import exchange_behind_s
-from des.plan import Plan, plan_stages
+from des.plan import Plan
 from des.result import IterationResult
 from des.synchronisation import Fragment, all_reduce_bytes, fragments_due
 from des.topology import Topology
@@ -173,7 +173,7 @@ def bytes_behind(topology: Topology, workload: Workload, plan: Plan, step: int) 
 
     Every replica passes its share of the ring all-reduce on to the next one.
     """
-    stages = plan_stages(plan)
+    stages = plan.stages
     num_bytes = 0.0
     for bucket in buckets_behind(workload, plan, step):
         domains = [stages[stage].domain for stage in bucket.stages]

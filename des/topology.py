@@ -13,6 +13,7 @@ from des.checks import (
     require_fraction,
     require_non_negative,
     require_positive,
+    require_seed,
 )
 from des.dynamics import STEADY, Dynamics, Law, Movement
 from des.routes import lowest_latency_path
@@ -229,22 +230,27 @@ class Topology:
         routing = self.routing_latencies_s or tuple(link.latency_s for link in self.links)
         return replace(self, links=links, movement=None, routing_latencies_s=routing)
 
-    def draw_epoch(self, rng: np.random.Generator) -> "Topology":
-        """Return the world as one epoch finds it, drawn around the figures of this one.
+    def epoch_of(self, seed: int) -> "Topology":
+        """Return the world as the epoch of a seed finds it, around the figures of this one.
 
         Links that are drawn once an epoch come back with their new figures; links that move in
         time come back with a `Movement` on top of their base figures.
         """
+        require_seed("topology", "seed", seed)
         law = self.dynamics
         if isinstance(law, Dynamics) and law.update_interval_s is None:
-            return self.scaled(*law.draw_factors(len(self.links), rng))
-        return replace(self, movement=Movement(law=law, seed=int(rng.integers(2**63))))
+            return self.scaled(*law.factors(len(self.links), seed, 0))
+        return replace(self, movement=Movement(law=law, seed=seed))
+
+    def draw_epoch(self, rng: np.random.Generator) -> "Topology":
+        """Return `epoch_of` the seed that a generator gives next."""
+        return self.epoch_of(int(rng.integers(2**63)))
 
     def later(self, duration_s: float) -> "Topology":
         """Return the world in which time 0 is that much later; links that stand still stay so."""
         require_non_negative("topology", "duration_s", duration_s)
         moving = self.movement
-        if moving is None:
+        if moving is None or duration_s == 0:
             return self
         return replace(self, movement=replace(moving, start_s=moving.start_s + duration_s))
 

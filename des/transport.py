@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from des.checks import require_count, require_non_negative, require_positive
+from des.kernels.arithmetic import goodput
 
 _SHARING = ("fifo", "fair")
 _ENDPOINTS = ("overlapped", "one_in_flight", "blocking")
@@ -126,6 +127,4 @@ def goodput_bytes_per_s(
     if window_bytes is None:
         return capacity_bytes_per_s
     require_positive("goodput", "window_bytes", window_bytes)
-    if window_bytes >= capacity_bytes_per_s * round_trip_s:  # no round trip, no limit
-        return capacity_bytes_per_s
-    return window_bytes / round_trip_s
+    return goodput(capacity_bytes_per_s, round_trip_s, window_bytes)

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable, Sequence
+from operator import call
 
 from des.dynamics import LinkFigures, Movement
+from des.kernels import arithmetic
 
 
 class StarvationError(ValueError):
@@ -75,20 +77,9 @@ def serialisation_end_s(
     >>> serialisation_end_s(1.0, 8.0, rate_at)
     11.0
     """
-    rate, until_s = rate_at(start_s)
-    while True:
-        if rate > 0:
-            end_s = start_s + num_bytes / rate
-            if end_s <= until_s:
-                return end_s
-        elif until_s == math.inf:
-            raise StarvationError(
-                f"{owner}: is down for ever from {start_s:g} s on, with {num_bytes:g} bytes to send"
-            )
-        next_rate, next_until_s = rate_at(until_s)
-        if next_rate != rate:  # an equal rate goes on as if there were no border, to the last bit
-            num_bytes -= (until_s - start_s) * rate
-            if num_bytes <= 0:  # the last byte left at the border, rounding aside
-                return until_s
-            start_s, rate = until_s, next_rate
-        until_s = next_until_s
+    end_s, since_s, left_bytes = arithmetic.serialisation_end_s(start_s, num_bytes, call, rate_at)
+    if end_s == math.inf:
+        raise StarvationError(
+            f"{owner}: is down for ever from {since_s:g} s on, with {left_bytes:g} bytes to send"
+        )
+    return end_s

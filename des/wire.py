@@ -1,10 +1,5 @@
 """One direction of a link whose messages leave one after the other."""
 
-from collections.abc import Generator
-
-import simpy
-
-from des.clock import Clock
 from des.conditions import Conditions
 from des.weather import serialisation_end_s
 
@@ -60,14 +55,17 @@ class Wire:
             If the link is down for ever before the last byte has left.
         """
         turn, offer = self._turn, self._steady
-        start_s = max(ready_s, turn.free_at_s)
+        start_s = turn.free_at_s
+        start_s = max(start_s, ready_s)
         if offer is None:
             end_s = self._end_s(start_s + self._overhead_s, num_bytes)
             offer = self._conditions.at(end_s)
         else:  # the same without a search for the border
             end_s = start_s + self._overhead_s + num_bytes / offer.goodput_bytes_per_s
-        arrival_s = max(end_s + offer.latency_s, self._last_arrival_s)
-        turn.free_at_s, self._last_arrival_s = end_s, arrival_s
+        arrival_s = end_s + offer.latency_s
+        arrival_s = max(arrival_s, self._last_arrival_s)
+        turn.free_at_s = end_s
+        self._last_arrival_s = arrival_s
         self.busy_s += end_s - start_s
         self.num_bytes += num_bytes
         self.num_messages += 1
@@ -76,11 +74,3 @@ class Wire:
     def _end_s(self, start_s: float, num_bytes: float) -> float:
         conditions = self._conditions
         return serialisation_end_s(start_s, num_bytes, conditions.goodput_at, owner=conditions.name)
-
-    def transmit(
-        self, clock: Clock, num_bytes: float
-    ) -> Generator[simpy.Event, None, tuple[float, float, float]]:
-        """Send a message now and wait until it has arrived; returns what `carry` does."""
-        times_s = self.carry(clock.now, num_bytes)
-        yield clock.at(times_s[-1])
-        return times_s

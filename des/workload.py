@@ -1,7 +1,10 @@
 """What is trained in one iteration: the model's layers and the microbatches sent through them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 from des.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 
@@ -42,6 +45,32 @@ class Layer:
     def useful_flops(self) -> float:
         """FLOPs of all passes, recomputation left out."""
         return self.forward_flops + self.input_gradient_flops + self.weight_gradient_flops
+
+
+class SumsBefore(NamedTuple):
+    """Sums of figures over all layers before each one; the last item is the sum of all."""
+
+    forward_flops: tuple[float, ...]
+    backward_flops: tuple[float, ...]
+    input_gradient_flops: tuple[float, ...]
+    weight_gradient_flops: tuple[float, ...]
+    num_parameters: tuple[float, ...]
+    activation_bytes: tuple[float, ...]
+    weight_input_bytes: tuple[float, ...]
+
+
+def total(sums_before: Sequence[float], first_layer: int, num_layers: int) -> float:
+    """Sum of a figure over layers in a row.
+
+    Exact for whole numbers as long as the sum over the model is below 2**53; else rounded as that
+    one is.
+
+    Examples
+    --------
+    >>> total((0.0, 2.0, 3.0, 7.0), first_layer=1, num_layers=2)
+    5.0
+    """
+    return sums_before[first_layer + num_layers] - sums_before[first_layer]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +136,12 @@ class Workload:
     def weight_input_bytes(self) -> tuple[float, ...]:
         """The part of it that each layer keeps from its input gradient to its weight gradient."""
         return tuple(layer.weight_input_bytes for layer in self.layers)
+
+    @cached_property
+    def sums_before(self) -> SumsBefore:
+        """Sums over layers from the first one on, for `total`."""
+        figures = (getattr(self, name) for name in SumsBefore._fields)
+        return SumsBefore(*(tuple(accumulate(figure, initial=0.0)) for figure in figures))
 
     @cached_property
     def flops_per_iteration(self) -> float:

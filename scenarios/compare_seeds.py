@@ -8,16 +8,19 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from scenarios import east_west_train
 from scenarios.command import UsageError, exit_code_of
 from scenarios.config import option, parse
 from scenarios.files import read_csv, write_csv
-from scenarios.outcome import POLICY
 from scenarios.run_folder import RunFolder
 from scenarios.statistics import mean_and_interval
+from scenarios.training_points import (
+    TrainingPoint,
+    policy_figures,
+    refuse_other_runs,
+    train_point,
+)
 
 PROG = "python -m scenarios.compare_seeds"
-REFERENCES = ("exact", "uniform", "single_domain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,7 @@ class Config:
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", "model preset")
     num_layers: int | None = option(None, "divide the model into that many equal layers")
-    steps: int = option(60_000, "decisions to train each seed on")
+    steps: int = option(1_000_000, "decisions to train each seed on")
     largest_gap: float = option(0.02, "to exact, a fraction; above it the exit code is 1")
     out: Path = option(Path("runs/seeds"), "folder for one run a seed; what is there is continued")
     quick: bool = option(False, "runs of seconds that show all steps and learn little")
@@ -45,56 +48,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "")
-    for seed in config.seeds:
-        code = _train(config, seed)
+    points = {seed: _point(config, seed) for seed in config.seeds}
+    refuse_other_runs(points.values(), PROG)
+    for point in points.values():
+        code = train_point(point)
         if code:
             return code
-    evaluations = {seed: read_csv(_folder(config, seed).evaluation_csv) for seed in config.seeds}
+    evaluations = {seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()}
     table = seed_table(evaluations)
     write_csv(config.out / "seeds.csv", table)
     return _show(config, table)
 
 
 def seed_table(evaluations: dict[int, pd.DataFrame]) -> pd.DataFrame:
-    """One row a seed: mean iteration time of the policy, and its excess over each reference.
-
-    The excess is of means over the same draws: 0.01 says that the policy takes 1 % longer.
-    """
-    rows = []
-    for seed, evaluation in evaluations.items():
-        times_s = evaluation.groupby("planner")["iteration_time_s"].mean()
-        row = {"seed": seed, "iteration_time_s": times_s[POLICY]}
-        for reference in REFERENCES:
-            if reference in times_s:
-                row[f"excess_over_{reference}"] = times_s[POLICY] / times_s[reference] - 1
-        rows.append(row)
+    """One row a seed, with the figures of `scenarios.training_points.policy_figures`."""
+    rows = [
+        {"seed": seed, **policy_figures(evaluation)} for seed, evaluation in evaluations.items()
+    ]
     return pd.DataFrame(rows)
 
 
-def _train(config: Config, seed: int) -> int:
-    """Train one seed, from where it stands; a finished one of the same settings is taken as is."""
-    folder = _folder(config, seed)
-    arguments = ["--seed", str(seed), "--out", str(folder.path)]
-    arguments += ["--network", config.network, "--model", config.model]
-    arguments += [] if config.num_layers is None else ["--num-layers", str(config.num_layers)]
-    arguments += ["--quick"] if config.quick else ["--steps", str(config.steps)]
-    if not folder.config_json.exists():
-        return east_west_train.main(arguments)
-    asked = east_west_train.recorded(east_west_train.resolve(arguments)[0])
-    found = folder.read_config()
-    for name, value in asked.items():
-        if found.get(name) != value:
-            raise UsageError(
-                f"{PROG}: {folder.path} must hold a run with {name} {value!r}, "
-                f"got one with {found.get(name)!r}; choose another --out"
-            )
-    if folder.report_html.exists():
-        return 0
-    return east_west_train.main(["--resume", "--out", str(folder.path)])
-
-
-def _folder(config: Config, seed: int) -> RunFolder:
-    return RunFolder(path=config.out / f"seed{seed}")
+def _point(config: Config, seed: int) -> TrainingPoint:
+    flags = ["--seed", str(seed), "--network", config.network, "--model", config.model]
+    flags += [] if config.num_layers is None else ["--num-layers", str(config.num_layers)]
+    flags += ["--quick"] if config.quick else ["--steps", str(config.steps)]
+    folder = RunFolder(path=config.out / f"seed{seed}")
+    return TrainingPoint(flags=tuple(flags), folder=folder)
 
 
 def _show(config: Config, table: pd.DataFrame) -> int:

@@ -2,90 +2,38 @@
 
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from agents.batched_env import BatchedPlacementEnv
+from agents.devices import keep_freed_memory, use_torch_threads
 from agents.env import make_task
-from agents.ppo import Trainer, use_torch_threads
-from agents.ppo_config import PPOConfig
+from agents.ppo import Trainer
+from agents.rollout import RolloutSource
 from agents.task import PlacementTask
 from calibration import read_corrections
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
-from des.checks import MOST_ITEMS, require_count
 from des.topology_files import topology_path
 from scenarios.command import INTERRUPTED, UsageError, exit_code_of
-from scenarios.config import from_dict, option, parse_given, to_dict
+from scenarios.config import from_dict, parse_given
 from scenarios.outcome import Evaluation, evaluate_and_report
+from scenarios.rollouts import make_rollouts
 from scenarios.run_folder import RunFolder
 from scenarios.training import restore, train
+from scenarios.training_config import (
+    PROG,
+    RUNTIME_FIELDS,
+    Config,
+    ppo_config,
+    quick,
+    recorded,
+    replacement_of,
+)
 
-PROG = "python -m scenarios.east_west_train"
 RUNS = Path("runs")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """What is trained and how; the fields are the flags."""
-
-    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", "model preset")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
-    microbatches: int = option(32, "microbatches per iteration")
-    schedule: str = option("1f1b", "pipeline schedule")
-    actions: str = option("order_split", "action encoding: order_split or per_layer")
-    corrections: Path | None = option(
-        None, "calibrated factors for the simulator, a JSON file", is_file=True
-    )
-    epochs_per_episode: int = option(8, "decisions from one even split to the next")
-    seed: int = option(0, "of everything random in training")
-    steps: int = option(60_000, "decisions to train on")
-    num_envs: int = option(32, "environments stepped together")
-    steps_per_rollout: int = option(16, "of each environment")
-    learning_rate: float = option(1e-3, "at the start; falls to 0")
-    entropy_coefficient: float = option(0.01, "at the start; falls to 0")
-    evaluation_draws: int = option(64, "held-out networks to judge on")
-    evaluation_seed: int = option(1_000_000, "of the held-out networks")
-    workers: int = option(2, "processes that simulate; results are the same for any")
-    out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
-    resume: bool = option(False, "continue the run in --out, or the newest one")
-    quick: bool = option(False, "a run of seconds that shows all steps and learns little")
-
-    def __post_init__(self) -> None:
-        for name in (
-            "microbatches",
-            "epochs_per_episode",
-            "num_envs",
-            "steps_per_rollout",
-            "evaluation_draws",
-            "workers",
-        ):
-            require_count(PROG, name, getattr(self, name), MOST_ITEMS)
-        require_count(PROG, "steps", self.steps)
-        for name in ("seed", "evaluation_seed"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{PROG}: {name} must be at least 0, got {getattr(self, name)}")
-        ppo = ppo_config(self)
-        if self.num_envs * self.steps_per_rollout < ppo.num_minibatches:
-            raise UsageError(
-                f"{PROG}: num_envs times steps_per_rollout must be at least {ppo.num_minibatches}, "
-                f"got {self.num_envs} x {self.steps_per_rollout}"
-            )
-
-
-RUNTIME_FIELDS = frozenset({"out", "resume", "workers"})
-"""Where and how a run is done: not recorded, as results do not depend on them."""
-
-
-def quick(config: Config, given: frozenset[str]) -> Config:
-    """Return a configuration of seconds; what was given stays."""
-    short = replace(
-        config, steps=1024, evaluation_draws=4, num_envs=16, steps_per_rollout=8, workers=1
-    )
-    return replace(short, **{name: getattr(config, name) for name in given})
 
 
 def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
@@ -101,7 +49,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config, given = resolve(argv)
-    use_torch_threads(1)
     if config.resume:
         config, folder = _open_run(config, given)
         task = make_scenario_task(config)
@@ -121,10 +68,10 @@ def _run(config: Config, task: PlacementTask, folder: RunFolder, console: Consol
     """Train, evaluate, report."""
     path = shlex.quote(str(folder.path))
     try:
-        with BatchedPlacementEnv(
-            task, num_envs=config.num_envs, seed=config.seed, num_workers=config.workers
-        ) as environment:
-            trainer = Trainer(environment, ppo_config(config), config.seed, config.steps)
+        keep_freed_memory()
+        use_torch_threads(config.torch_threads)
+        with _rollouts(config, task, console) as rollouts:
+            trainer = Trainer(rollouts, ppo_config(config), config.seed, config.steps)
             fingerprint = task.fingerprint()
             restore(trainer, folder, fingerprint)
             complete = train(trainer, folder, fingerprint, console)
@@ -141,6 +88,26 @@ def _run(config: Config, task: PlacementTask, folder: RunFolder, console: Consol
         f"Interrupted. Continue with: {PROG} --resume --out {path}", soft_wrap=True, markup=False
     )
     return INTERRUPTED
+
+
+@contextmanager
+def _rollouts(config: Config, task: PlacementTask, console: Console) -> Iterator[RolloutSource]:
+    """Give the rollouts of the training; code that is not compiled yet is compiled here."""
+    with ExitStack() as stack:
+        with console.status("preparing; after a change of the sources this compiles the simulator"):
+            rollouts = stack.enter_context(
+                make_rollouts(
+                    task,
+                    num_envs=config.num_envs,
+                    num_workers=config.rollout_workers,
+                    seed=config.seed,
+                    num_processes=config.workers,
+                    device=ppo_config(config).device,
+                    ray=config.ray,
+                    preempt_share=config.preempt_share,
+                )
+            )
+        yield rollouts
 
 
 def make_scenario_task(config: Config) -> PlacementTask:
@@ -163,30 +130,10 @@ def make_scenario_task(config: Config) -> PlacementTask:
         schedule=config.schedule,
         actions=config.actions,
         epochs_per_episode=config.epochs_per_episode,
+        iterations_per_epoch=config.iterations_per_epoch,
+        replacement=replacement_of(config),
         corrections=NO_CORRECTIONS if corrections is None else read_corrections(corrections),
     )
-
-
-def ppo_config(config: Config) -> PPOConfig:
-    """Return the training's hyperparameters."""
-    return PPOConfig(
-        num_steps=config.steps_per_rollout,
-        learning_rate=config.learning_rate,
-        entropy_coefficient=config.entropy_coefficient,
-    )
-
-
-def recorded(config: Config) -> dict[str, object]:
-    """Return what a run folder keeps of its configuration: all that results depend on.
-
-    Input files appear by the names of the copies that the folder keeps of them.
-    """
-    kept = replace(
-        config,
-        network=f"network{topology_path(config.network).suffix}",
-        corrections=None if config.corrections is None else Path("corrections.json"),
-    )
-    return {name: value for name, value in to_dict(kept).items() if name not in RUNTIME_FIELDS}
 
 
 def _create_run(config: Config) -> RunFolder:
@@ -230,7 +177,7 @@ def _open_run(config: Config, given: frozenset[str]) -> tuple[Config, RunFolder]
     old = from_dict(Config, record, source=str(folder.config_json))
     corrections = None if old.corrections is None else path / old.corrections
     kept = replace(old, network=str(path / old.network), corrections=corrections)
-    return replace(kept, workers=config.workers, out=path, resume=True), folder
+    return replace(kept, workers=config.workers, ray=config.ray, out=path, resume=True), folder
 
 
 if __name__ == "__main__":

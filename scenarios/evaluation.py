@@ -1,7 +1,7 @@
 """Judging planners side by side: every one decides on the same held-out draws of the network."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +10,17 @@ import pandas as pd
 from agents.episode import Episode
 from agents.planners import Planner, PlanningProblem
 from agents.task import Baseline, PlacementTask
-from des import IterationResult, Placement, Topology
+from des import Placement, Topology
+from des.kernels.random_numbers import derived_seed
 
 _STREAM = 0xE7A1
-"""Keeps evaluation draws apart from training draws of an equal seed."""
+"""Keeps evaluation draws apart from training draws of an equal seed, which are of stream 0."""
+
+COSTS_OF_CHANGE = ("migration_s", "moved_bytes")
+"""Figures of an epoch that are 0 where a changed placement costs nothing."""
+
+_JUDGED_BY = ("iteration_time_s", "utilisation", "communication_cost_bytes", *COSTS_OF_CHANGE)
+"""Metrics of the task that the table of evaluations holds as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +44,7 @@ class Judgement:
     draw: int
     planner: str
     placement: Placement
-    result: IterationResult
+    metrics: Mapping[str, float]
     reward: float
     decision_time_s: float
 
@@ -47,11 +54,9 @@ class Judgement:
             "draw": self.draw,
             "planner": self.planner,
             "placement": str(self.placement),
-            "iteration_time_s": self.result.makespan_s,
-            "utilisation": self.result.utilisation,
-            "communication_cost_bytes": self.result.communication_cost_bytes,
+            **{name: self.metrics[name] for name in _JUDGED_BY},
             "reward": self.reward,
-            "fits_memory": self.result.fits_memory,
+            "fits_memory": bool(self.metrics["fits_memory"]),
             "decision_time_s": self.decision_time_s,
         }
 
@@ -61,7 +66,7 @@ def held_out_draws(task: PlacementTask, *, num_draws: int, seed: int) -> list[He
     draws = []
     for index in range(num_draws):
         episode = Episode(task)
-        episode.begin((seed, _STREAM, index))
+        episode.begin(int(derived_seed(seed, index, _STREAM)))
         draws.append(
             HeldOutDraw(
                 index=index,
@@ -78,24 +83,27 @@ def judge(
 ) -> Iterator[Judgement]:
     """Let a planner decide on every draw, as on the epochs of a training run, one after another.
 
-    So each decision finds the layers where the last one has put them. The decision time is the
-    wall time from the links to the placement, on one core, after one decision to warm up.
+    So each decision finds the layers where the last one has put them, and pays for what it moves
+    where the task says so. The decision time is the wall time from the links to the placement, on
+    one core, after one decision to warm up.
     """
     planner(planning_problem(task, draws[0].topology), draws[0].planner_rng())
     placement = task.uniform_placement
     for draw in draws:
         rng = draw.planner_rng()
-        problem = planning_problem(task, draw.topology, last_placement=placement)
+        last_placement = placement
+        problem = planning_problem(task, draw.topology, last_placement=last_placement)
         started_s = time.perf_counter()
         placement = planner(problem, rng)
         decision_time_s = time.perf_counter() - started_s
-        result = problem.simulate(placement)
+        epoch = task.run_epoch(draw.topology, placement, last_placement)
+        metrics = task.metrics(epoch, draw.baseline)
         yield Judgement(
             draw=draw.index,
             planner=name,
             placement=placement,
-            result=result,
-            reward=task.reward(task.metrics(result, draw.baseline)),
+            metrics=metrics,
+            reward=task.reward(metrics),
             decision_time_s=decision_time_s,
         )
 

@@ -15,6 +15,7 @@ from des import InfeasiblePlacementError, IterationResult
 from des.chrome_trace import write_chrome_trace
 from des.gantt import gantt_png
 from scenarios.evaluation import (
+    COSTS_OF_CHANGE,
     HeldOutDraw,
     Judgement,
     evaluation_frame,
@@ -72,7 +73,8 @@ def evaluate_and_report(
 ) -> None:
     """Judge the trained policy beside all planners; print the table, write the run's files."""
     outcome = evaluate(evaluation, folder, console)
-    summary = summarise(outcome.evaluation)
+    free = evaluation.task.replacement is None
+    summary = summarise(outcome.evaluation.drop(columns=list(COSTS_OF_CHANGE) if free else []))
     console.print(summary_table(summary))
     for line in (outcome.verdict, *(f"Note: {caveat}" for caveat in outcome.caveats)):
         console.print(line, soft_wrap=True, markup=False)
@@ -169,6 +171,13 @@ def _caveats(task: PlacementTask, frame: pd.DataFrame) -> tuple[str, ...]:
         f"±{100 * law.latency_jitter:g} % latency, as in training, with other seeds.",
         "One training seed; python -m scenarios.compare_seeds shows the spread over several.",
     ]
+    if task.replacement is not None:
+        moved = " and the model state over the links" if task.replacement.pays_bytes else ""
+        caveats.append(
+            f"A changed placement costs a restart of {task.replacement.restart_s:g} s{moved}, "
+            f"shared by the {task.iterations_per_epoch} iterations of the epoch; planners other "
+            "than the policy choose as if it cost nothing."
+        )
     if over_memory:
         caveats.append(
             f"{', '.join(over_memory)}: on some draws the plan does not fit into memory and was "

@@ -49,10 +49,13 @@ _QUANTITIES = {
     "iteration_time_s": _Quantity(heading="iteration time [s]", best="low"),
     "utilisation": _Quantity(heading="utilisation [%]", factor=1e2, best="high"),
     "communication_cost_bytes": _Quantity(heading="comm. cost [GB]", factor=1e-9, best="low"),
+    "migration_s": _Quantity(heading="change [s]", best="low"),
+    "moved_bytes": _Quantity(heading="moved [GB]", factor=1e-9, best="low"),
     "decision_time_s": _Quantity(heading="decision time [ms]", factor=1e3, best="low"),
     "reward": _Quantity(heading="reward", best="high"),
     "fits_memory": _Quantity(heading="fits mem. [%]", factor=1e2, best="high"),
 }
+_REPORT_ONLY = ("reward", "migration_s", "moved_bytes")
 _HALF_WIDTH = "_half_width"
 
 _STYLE = """
@@ -122,9 +125,9 @@ def render(report: Report) -> str:
 def summary_table(summary: pd.DataFrame) -> Table:
     """Return the summary of `scenarios.statistics.summarise` as a table for a rich console.
 
-    The reward stays in the HTML report, so that the table fits 80 characters.
+    Some columns stay in the HTML report, so that the table fits 80 characters.
     """
-    columns = [column for column in _value_columns(summary) if column != "reward"]
+    columns = [column for column in _value_columns(summary) if column not in _REPORT_ONLY]
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, caption=_note(summary), caption_justify="left"
     )

@@ -44,21 +44,27 @@ def deliver(
     """Send messages as they become ready, those ready at the same time in the order given."""
     clock = Clock()
     network = Network(clock, topology, corrections)
-    arrivals = [Message(clock) for _ in messages]
+    arrivals = [Message(clock, index, index) for index in range(len(messages))]
+    arrivals_s = [math.nan] * len(messages)
+
+    def note(message: simpy.Event) -> None:
+        arrivals_s[message.microbatch] = clock.now
 
     def feed() -> Generator[simpy.Event, None, None]:
         for index in sorted(range(len(messages)), key=lambda index: messages[index].ready_s):
             one = messages[index]
             yield clock.at(one.ready_s)
-            parcel = Parcel(one.num_bytes, one.route, 0, "F", index, one.sender)
-            network.send(parcel, arrivals[index], one.ready_s)
+            arrivals[index].callbacks.append(note)
+            send = network.way(Parcel(one.num_bytes, one.route, 0, "F", one.sender))
+            send(arrivals[index], one.ready_s)
 
     clock.process(feed())
-    clock.run(until=clock.all_of(arrivals))
+    clock.run_out()
+    assert all(message.processed for message in arrivals)
     hops: list[list[Transfer]] = [[] for _ in messages]
-    for transfer in network.transfers:
+    for transfer in sorted(network.transfers(), key=lambda transfer: transfer.start_s):
         hops[transfer.microbatch].append(transfer)
-    return Delivery([each.arrival_s for each in arrivals], hops, network.link_uses())
+    return Delivery(arrivals_s, hops, network.link_uses())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""The batch against single episodes, in one process and in several."""
+"""The batch against single episodes, on one thread and on several."""
 
+import copy
 import dataclasses
 import json
-import multiprocessing
-import os
+import threading
 
 import numpy as np
 import pytest
@@ -16,21 +16,16 @@ from agents.simulator import Simulator
 from agents.task import PlacementTask
 from agents.worlds import DrawnWorld, GivenWorld
 from des import Dynamics, IterationResult, Plan, Topology, simulate
+from des.kernels.random_numbers import derived_seed
 
 SEED, NUM_ENVS, NUM_LAYERS, EPOCHS = 17, 3, 4, 3
 FATAL = (1, 1, 1, 1)
-"""The placement on which the simulators of this module fail."""
+"""The placement on which the simulator of this module fails."""
 
 
 def failing_simulator(topology: Topology, workload, plan: Plan, corrections) -> IterationResult:
     if plan.placement.domain_of_layer == FATAL:
         raise ArithmeticError("simulator: lost count")
-    return simulate(topology, workload, plan, corrections)
-
-
-def dying_simulator(topology: Topology, workload, plan: Plan, corrections) -> IterationResult:
-    if plan.placement.domain_of_layer == FATAL:
-        os._exit(7)
     return simulate(topology, workload, plan, corrections)
 
 
@@ -60,6 +55,11 @@ def some_actions(num_steps: int) -> np.ndarray:
     return actions
 
 
+def seed_of(position: int, number: int) -> int:
+    """Seed of an episode of an environment, derived from that of the batch in two steps."""
+    return derived_seed(derived_seed(SEED, position, 0), number, 0)
+
+
 def play(env: BatchedPlacementEnv, actions: np.ndarray) -> list[BatchStep]:
     return [env.step(action) for action in actions]
 
@@ -70,11 +70,11 @@ def assert_equal_steps(some: list[BatchStep], others: list[BatchStep]) -> None:
             np.testing.assert_equal(getattr(one, field.name), getattr(other, field.name))
 
 
-# One process.
+# One thread.
 
 
 def test_batch_is_single_episodes_side_by_side():
-    """Episode n of the environment at position i begins with (seed, i, n)."""
+    """Episode n of the environment at position i has a seed that follows from (seed, i, n)."""
     env, given, actions = batch(), task(), some_actions(2 * EPOCHS + 1)
     first = env.reset()
     steps = play(env, actions)
@@ -82,7 +82,7 @@ def test_batch_is_single_episodes_side_by_side():
     assert first.shape == (NUM_ENVS, given.observation_size)
     for position in range(NUM_ENVS):
         episode = Episode(given)
-        np.testing.assert_array_equal(first[position], episode.begin((SEED, position, 0)))
+        np.testing.assert_array_equal(first[position], episode.begin(seed_of(position, 0)))
         for number, (action, step) in enumerate(zip(actions, steps, strict=True), start=1):
             placement = given.codec.decode(action[position].tolist())
             alone = episode.step(placement)
@@ -94,7 +94,7 @@ def test_batch_is_single_episodes_side_by_side():
             )
             then = alone.observation
             if alone.truncated:
-                then = episode.begin((SEED, position, number // EPOCHS))
+                then = episode.begin(seed_of(position, number // EPOCHS))
             np.testing.assert_array_equal(step.observations[position], then)
 
 
@@ -216,19 +216,62 @@ def test_counts_out_of_range_are_refused(field):
         BatchedPlacementEnv(task(), seed=0, **counts)
 
 
-def test_error_of_the_simulator_surfaces():
-    env = batch(task(failing_simulator))
+def test_steps_keep_their_arrays():
+    """What a step has returned does not change with the next."""
+    env, again = batch(), batch()
     env.reset()
+    again.reset()
+    kept, copies = [], []
+    for action in some_actions(2 * EPOCHS):
+        kept.append(env.step(action))
+        copies.append(copy.deepcopy(again.step(action)))
 
-    with pytest.raises(ArithmeticError, match="simulator: lost count"):
-        env.step(np.array([FATAL] * NUM_ENVS))
+    assert_equal_steps(kept, copies)
 
 
-# Several processes. They import this module, so nothing here may import torch: it takes seconds.
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"domain_of_layer": [0, 0, 0]}, r"state must hold 4 layers within 2 domains, got"),
+        ({"domain_of_layer": [0, 0, 0, 2]}, r"state must hold 4 layers within 2 domains, got"),
+        ({"number": -1}, "state must be of an episode from 0 on"),
+        ({"epoch": EPOCHS}, r"of an epoch within \[0, 3\), got 0 and 3"),
+    ],
+)
+def test_state_of_another_task_is_refused(changes, message):
+    env = batch()
+    env.reset()
+    state = env.state()
+    state["seats"][1].update(changes)
+
+    with pytest.raises(ValueError, match=f"batched environment: .*{message}"):
+        env.load_state(state)
 
 
-@pytest.mark.parametrize("num_workers", [2, 3])
-def test_results_do_not_depend_on_the_number_of_processes(num_workers):
+def test_state_of_another_size_is_refused():
+    env = batch()
+    env.reset()
+    larger = BatchedPlacementEnv(task(), num_envs=NUM_ENVS + 1, seed=SEED)
+
+    with pytest.raises(ValueError, match="state must be of 4 environments, got 3"):
+        larger.load_state(env.state())
+
+
+def test_step_before_reset_and_after_close_is_refused():
+    env = batch()
+    with pytest.raises(RuntimeError, match="environment: reset must be called first"):
+        env.step(some_actions(1)[0])
+
+    env.close()
+    with pytest.raises(RuntimeError, match="batched environment: is closed"):
+        env.reset()
+
+
+# Several threads.
+
+
+@pytest.mark.parametrize("num_workers", [2, 3, 8])
+def test_results_do_not_depend_on_the_number_of_threads(num_workers):
     """Nor does the state, which may come from a batch with another number of them."""
     actions = some_actions(2 * EPOCHS)
     local = batch()
@@ -243,41 +286,47 @@ def test_results_do_not_depend_on_the_number_of_processes(num_workers):
         assert env.state() == local.state()
         env.load_state(state)
         assert_equal_steps(play(env, actions[2:]), steps[2:])
-    assert multiprocessing.active_children() == []
 
 
-def test_error_in_a_worker_surfaces_and_leaves_the_others_in_step():
-    """Only the first environment fails; the answer of the second worker is not mistaken later."""
+def test_threads_end_with_the_batch():
+    before = threading.active_count()
+    with batch(num_workers=3) as env:
+        env.reset()
+        assert threading.active_count() > before
+    assert threading.active_count() == before
+
+
+# Simulators of one's own.
+
+
+def other_simulator(topology: Topology, workload, plan: Plan, corrections) -> IterationResult:
+    return simulate(topology, workload, plan, corrections)
+
+
+def test_a_simulator_of_ones_own_is_asked_for_each_environment():
+    """One that does what the engine does gives what compiled code gives."""
+    actions = some_actions(2 * EPOCHS)
+    own, compiled = batch(task(other_simulator), num_workers=2), batch()
+
+    np.testing.assert_array_equal(own.reset(), compiled.reset())
+    assert_equal_steps(play(own, actions), play(compiled, actions))
+    assert own.state() == compiled.state()
+
+
+def test_error_of_the_simulator_surfaces_and_the_batch_can_be_reset():
+    """Only the first environment fails; afterwards all begin their next episode."""
+    env, healthy = batch(task(failing_simulator)), batch()
+    env.reset()
     actions = some_actions(1)[0]
     actions[0] = FATAL
-    with batch(task(failing_simulator), num_workers=2) as env:
-        env.reset()
-        with pytest.raises(ArithmeticError, match="simulator: lost count"):
-            env.step(actions)
-        after = env.reset()
+    with pytest.raises(ArithmeticError, match="simulator: lost count"):
+        env.step(actions)
 
-    with batch() as healthy:
-        first, second = healthy.reset(), healthy.reset()
-    np.testing.assert_array_equal(after, second)
-    assert not np.array_equal(first, second)
-    assert multiprocessing.active_children() == []
+    healthy.reset()
+    np.testing.assert_array_equal(env.reset(), healthy.reset())
 
 
-def test_death_of_a_worker_is_an_error_and_the_others_end():
-    actions = some_actions(1)[0]
-    actions[0] = FATAL
-    with batch(task(dying_simulator), num_workers=2) as env:
-        env.reset()
-        for _ in range(2):  # when it happens, and when asked again
-            with pytest.raises(RuntimeError, match="simulation worker ended with exit code 7"):
-                env.step(actions)
-    assert multiprocessing.active_children() == []
-
-
-def test_no_more_processes_than_environments():
-    with BatchedPlacementEnv(task(), num_envs=1, seed=SEED, num_workers=8) as env:
-        assert multiprocessing.active_children() == []
-        np.testing.assert_array_equal(env.reset()[0], batch().reset()[0])
+# Worlds.
 
 
 def test_given_worlds_move_apart_in_each_environment():

@@ -18,7 +18,6 @@ from des import (
     StreamingDiLoCo,
 )
 from des.buckets import Bucket, buckets_behind, buckets_of
-from des.plan import plan_stages
 
 SIX_LAYERS = with_parameters(unit_workload([(1, 1)] * 6, num_microbatches=2), 10.0)
 """20 bytes of gradients a layer."""
@@ -199,7 +198,7 @@ def test_every_layer_is_summed_up_once_where_it_is_due(case, step, fragments):
                 steps_between=3, layers_per_fragment=fragments, overlap_steps=0
             ),
         )
-    stages = plan_stages(chosen)
+    stages = chosen.stages
     buckets = buckets_of(workload, chosen, step)
     over_wan = [layer for one in buckets if one.between_domains for layer in layers_of(one)]
 
@@ -225,7 +224,7 @@ def test_every_layer_is_summed_up_once_where_it_is_due(case, step, fragments):
 @given(case=parallel_cases())
 def test_a_bucket_belongs_to_one_stage_of_each_replica_and_is_no_larger_than_allowed(case):
     _, workload, chosen = case
-    stages = plan_stages(chosen)
+    stages = chosen.stages
     limit = chosen.exchange.bucket_bytes
 
     for one in buckets_of(workload, chosen, 0):

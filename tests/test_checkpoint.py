@@ -19,7 +19,9 @@ from agents.checkpoint import (
     network_payload,
     save_checkpoint,
 )
-from agents.networks import ActorCritic, Architecture, ordinal_z
+from agents.distributions import ordinal_z
+from agents.networks import ActorCritic, Architecture
+from agents.normaliser import Moments
 
 PAYLOAD = {
     "step": 3,
@@ -128,12 +130,12 @@ class Unsafe:
         (torch.ones(2), "got another torch file"),
         (Unsafe(), "torch cannot load"),
         (
-            {"format": "eastwest-checkpoint", "version": 2, "payload": {}},
-            "version 1, got version 2",
+            {"format": "eastwest-checkpoint", "version": 1, "payload": {}},
+            "version 2, got version 1",
         ),
-        ({"format": "eastwest-checkpoint", "version": 1, "payload": 3}, "payload must be a dict"),
+        ({"format": "eastwest-checkpoint", "version": 2, "payload": 3}, "payload must be a dict"),
     ],
-    ids=["foreign", "tensor", "unsafe", "newer", "no payload"],
+    ids=["foreign", "tensor", "unsafe", "older", "no payload"],
 )
 def test_other_torch_files_are_refused_by_name(tmp_path: Path, content, complaint):
     path = tmp_path / "other.pt"
@@ -188,7 +190,7 @@ def test_trained_policy_decides_as_the_network_it_was_saved_from(tmp_path: Path)
     original = network()
     generator = torch.Generator().manual_seed(1)
     observations = torch.rand(50, 4, generator=generator)
-    original.normaliser.update(observations)
+    original.normaliser.merge(Moments.of(observations))
     with torch.no_grad():
         for parameter in original.parameters():  # so that decisions differ
             parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator))
@@ -242,7 +244,7 @@ def test_first_policy_is_around_its_start_whatever_it_sees(share, num_choices):
         observation_size=2, action_sizes=(4, num_choices), ordinal_starts=(None, share)
     )
     network = ActorCritic(architecture, torch.Generator().manual_seed(0))
-    network.normaliser.update(torch.tensor([[0.0, 0.1], [1.0, 0.3]]))
+    network.normaliser.merge(Moments.of(torch.tensor([[0.0, 0.1], [1.0, 0.3]])))
 
     choices = network.greedy(torch.rand(20, 2, generator=torch.Generator().manual_seed(1)))[:, 1]
 

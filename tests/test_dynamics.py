@@ -24,6 +24,7 @@ from des.dynamics import (
     Replay,
 )
 from des.dynamics.replay import LinkSeries
+from des.kernels.random_numbers import derived_seed
 from des.weather import Weather
 from des.worlds import EAST_CENTRAL_WEST
 
@@ -71,7 +72,7 @@ def test_seeds_and_links_have_paths_of_their_own(law):
     times_s = [86400.0 * day + 3600.0 for day in range(30)]
     courses = [
         tuple(column)
-        for seed in (0, 1, 2**63)
+        for seed in (0, 1, 2**63 - 1)
         for column in bandwidth_factors(law, seed, 3, times_s).T.tolist()
     ]
 
@@ -183,8 +184,10 @@ def test_a_link_that_is_down_has_no_standing_world_but_factors():
     ("fields", "message"),
     [
         ({"law": STEADY}, "movement: law.update_interval_s must be given in seconds, got None"),
-        ({"seed": -1}, r"seed must be a whole number within \[0, 2\*\*64\), got -1"),
-        ({"seed": 1.5}, r"seed must be a whole number within \[0, 2\*\*64\), got 1\.5"),
+        ({"seed": -1}, r"seed must be a whole number within \[0, 2\*\*63\), got -1"),
+        ({"seed": 2**63}, r"seed must be a whole number within \[0, 2\*\*63\), got 92233"),
+        ({"seed": True}, r"seed must be a whole number within \[0, 2\*\*63\), got True"),
+        ({"seed": 1.5}, r"seed must be a whole number within \[0, 2\*\*63\), got 1\.5"),
         ({"start_s": -1.0}, "movement: start_s must be from 0 to 1e.10, got -1.0"),
         ({"start_s": math.nan}, "movement: start_s must be from 0 to 1e.10, got nan"),
         ({"start_s": math.inf}, "movement: start_s must be from 0 to 1e.10, got inf"),
@@ -203,7 +206,7 @@ def test_segments_and_seeds_have_uniform_numbers_of_their_own():
     law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.3, update_interval_s=1.0)
     numbers = [
         factor
-        for seed in (0, 1, 2**63)
+        for seed in (0, 1, 2**63 - 1)
         for path in [law.path(unit_links(3), seed)]
         for segment, link in itertools.product(range(5), range(3))
         for factor in path.piece_at(link, float(segment))[2:]
@@ -212,16 +215,55 @@ def test_segments_and_seeds_have_uniform_numbers_of_their_own():
     assert len(numbers) == len(set(numbers)) == 3 * 5 * 3 * 2
 
 
-def test_a_segment_is_drawn_from_the_seed_and_its_number():
-    """The draw is fixed: recorded figures rest on it."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=2.0)
-    rng = np.random.Generator(np.random.Philox(key=7, counter=[0, 0, 0, 4]))
-    bandwidth, latency = rng.uniform(-1.0, 1.0, size=(2, 3))
+def test_a_segment_of_a_link_is_drawn_from_the_seed_and_its_position():
+    """The draw is fixed, as recorded figures rest on it: numpy's, from a counter of its own.
 
+    numpy counts before it draws, so its counter stands one below (link, segment).
+    """
+    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=2.0)
     path = law.path(unit_links(3), 7)
     for link in range(3):
+        rng = np.random.Generator(np.random.Philox(key=[7, 0], counter=link + (4 << 64) - 1))
+        bandwidth_eps, latency_eps = rng.uniform(-1.0, 1.0, size=2)
+
         found = path.piece_at(link, 9.9)
-        assert found == (8.0, 10.0, 1 + 0.3 * bandwidth[link], 1 + 0.2 * latency[link])
+        assert found == (8.0, 10.0, 1 + 0.3 * bandwidth_eps, 1 + 0.2 * latency_eps)
+
+
+def test_factors_of_a_link_do_not_depend_on_how_many_links_there_are():
+    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+
+    np.testing.assert_array_equal(law.factors(3, 7, 4), law.factors(90, 7, 4)[:, :3])
+    assert law.factors(0, 7, 4).shape == (2, 0)
+
+
+def test_correlated_segments_are_drawn_from_the_seed_and_their_number():
+    """A normal number of its own for each link, then a common one: the draw is fixed."""
+    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, correlation=0.36)
+    rng = np.random.Generator(np.random.Philox(key=7, counter=[0, 0, 0, 4]))
+    own, common = rng.standard_normal((2, 3)), rng.standard_normal((2, 1))
+    eps = 2 * stats.norm.cdf(0.6 * common + 0.8 * own) - 1
+
+    expected = [1 + 0.3 * eps[0], 1 + 0.2 * eps[1]]
+    np.testing.assert_allclose(law.factors(3, 7, 4), expected, rtol=1e-14)
+
+
+def test_uniform_numbers_fill_their_range_over_links_segments_and_seeds():
+    """20 equal bins of the band, with each of the three in turn as what is counted through."""
+    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5)
+    over_links = law.factors(4000, 11, 5)
+    over_segments = np.stack([law.factors(2, 11, segment)[:, 1] for segment in range(4000)], 1)
+    over_seeds = np.stack([law.factors(2, seed, 5)[:, 1] for seed in range(4000)], 1)
+
+    for bandwidth, latency in (over_links, over_segments, over_seeds):
+        for factors in (bandwidth, latency):
+            counts = np.histogram(factors, bins=20, range=(0.5, 1.5))[0]
+            assert counts.sum() == 4000
+            assert stats.chisquare(counts).pvalue > 1e-4
+            # Neighbours are independent: pairs fill the square.
+            pairs = np.histogram2d(factors[::2], factors[1::2], 5, [[0.5, 1.5]] * 2)[0]
+            assert stats.chisquare(pairs.ravel()).pvalue > 1e-4
+        assert abs(np.corrcoef(bandwidth, latency)[0, 1]) < 4 / np.sqrt(4000)
 
 
 def test_uniform_numbers_of_any_two_links_correlate_as_their_normal_ones():
@@ -267,8 +309,10 @@ def test_factors_of_several_laws_are_multiplied():
     """Around an hour after the start: each law is drawn with a seed of its own."""
     law = Product(laws=(OU, OU, DYNAMICS["markov_fast"]))
     path = law.path(unit_links(2), 31)
-    seeds = np.random.SeedSequence(31).generate_state(3, np.uint64).tolist()
-    parts = [one.path(unit_links(2), seed) for one, seed in zip(law.laws, seeds, strict=True)]
+    parts = [
+        one.path(unit_links(2), int(derived_seed(31, index, 0)))
+        for index, one in enumerate(law.laws)
+    ]
 
     for time_s in np.arange(3600.0, 3700.0, 0.7):
         pieces = [part.piece_at(1, time_s) for part in parts]

@@ -15,11 +15,13 @@ from strategies import ALLOWED_SCHEDULES
 
 from agents.checkpoint import load_checkpoint, save_checkpoint
 from agents.planners import PLANNERS
+from agents.task import Replacement
 from calibration import write_corrections
 from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
-from scenarios.east_west_train import main
+from scenarios.east_west_train import main, make_scenario_task, resolve
 from scenarios.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
+from scenarios.training_config import ppo_config, recorded
 
 QUICK = ["--quick", "--steps", "256", "--evaluation-draws", "2", "--workers", "1"]
 REPEATED_FILES = (
@@ -179,11 +181,19 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
         ),
         (["--actions", "any"], "actions: must be one of per_layer, order_split; got 'any'"),
         (["--corrections", "absent.json"], r"absent\.json: corrections file cannot be read"),
+        (["--replacement", "all"], "replacement must be one of none, restart, full; got 'all'"),
+        (["--restart-s", "5"], r"restart_s must be left out without replacement, got 5\.0"),
+        (
+            ["--replacement", "full", "--restart-s", "-1"],
+            r"replacement: restart_s must be finite and not negative, got -1\.0",
+        ),
+        (["--iterations-per-epoch", "0"], "iterations_per_epoch must be a whole number from 1"),
+        (["--discount", "1.5"], r"discount must be in \[0, 1\], got 1\.5"),
         (["--steps", "0"], "steps must be a whole number from 1"),
         (["--workers", "0"], "workers must be a whole number from 1"),
         (["--learning-rate", "0"], r"learning_rate must be positive and at most 1, got 0\.0"),
         (["--num-envs", "1", "--steps-per-rollout", "2"], "must be at least 4, got 1 x 2"),
-        (["--seed", "-1"], "seed must be at least 0, got -1"),
+        (["--seed", "-1"], r"seed must be a whole number within \[0, 2\*\*63\), got -1"),
         (["--microbatches", "1000000"], "microbatches must be a whole number from 1 to 100000"),
         (["--num-layers", "1000000"], "num_layers must be a whole number from 1 to 100000"),
         (["--model", "llama3_405b"], r"at most the 1920\.0 GB of all domains together, got 6493"),
@@ -255,6 +265,61 @@ def test_a_run_on_files_of_ones_own_can_be_repeated_from_its_folder_alone(tmp_pa
     assert times_s["single_domain"] == pytest.approx(2 * 121.376, rel=1e-3)
 
 
+def test_costs_of_a_changed_placement_are_trained_on_judged_by_and_recorded(tmp_path, capsys):
+    """What stays pays nothing; the record alone repeats the run, and resumes it."""
+    flags = ["--iterations-per-epoch", "3", "--replacement", "restart", "--restart-s", "60"]
+    run, again = tmp_path / "run", tmp_path / "again"
+    assert main([*QUICK, *flags, "--out", str(run)]) == 0
+
+    config = json.loads((run / "config.json").read_text())["config"]
+    asked = ("iterations_per_epoch", "replacement", "restart_s", "discount")
+    assert [config[name] for name in asked] == [3, "restart", 60.0, 0.9]
+    judged = pd.read_csv(run / "evaluation.csv").set_index(["planner", "draw"])
+    assert set(judged["migration_s"]) <= {0.0, 60.0}
+    assert judged.loc["single_domain", "migration_s"].tolist() == [60.0, 0.0]
+    assert judged.loc["uniform", "migration_s"].tolist() == [0.0, 0.0]
+    times_s = judged["iteration_time_s"]
+    assert times_s["single_domain", 0] == pytest.approx(times_s["single_domain", 1] + 60.0 / 3)
+    shown = capsys.readouterr().out
+    assert "change [s]" in (run / "report.html").read_text()
+    assert "a restart of 60 s, shared by the 3 iterations of the epoch" in " ".join(shown.split())
+
+    assert main(["--config", str(run / "config.json"), "--workers", "1", "--out", str(again)]) == 0
+    assert_same_results(run, again)
+    assert main(["--resume", "--out", str(run), "--restart-s", "61"]) == 2
+    assert "with --resume, restart_s must be 60.0 as in" in capsys.readouterr().err
+
+
+def test_changes_are_free_unless_told_and_the_table_is_silent_about_them(finished):
+    config = json.loads((finished / "config.json").read_text())["config"]
+
+    assert (config["replacement"], config["discount"]) == ("none", 0.0)
+    judged = pd.read_csv(finished / "evaluation.csv")
+    assert (judged[["migration_s", "moved_bytes"]] == 0).all(axis=None)
+    assert "change [s]" not in (finished / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "discount", "costs"),
+    [
+        ([], 0.0, None),
+        (["--replacement", "full"], 0.9, Replacement()),
+        (
+            ["--replacement", "restart", "--restart-s", "5"],
+            0.9,
+            Replacement(restart_s=5.0, pays_bytes=False),
+        ),
+        (["--replacement", "full", "--discount", "0"], 0.0, Replacement()),
+        (["--discount", "0.5"], 0.5, None),
+    ],
+)
+def test_the_discount_looks_ahead_where_changes_cost_something(flags, discount, costs):
+    config, _ = resolve(flags)
+
+    assert ppo_config(config).discount == recorded(config)["discount"] == discount
+    assert make_scenario_task(config).replacement == costs
+
+
 def test_runs_without_a_name_are_numbered_on_and_the_newest_is_resumed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "east_west-007").mkdir(parents=True)
@@ -292,10 +357,11 @@ def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys
         network = (copy / "network.yaml").read_text()
         (copy / "network.yaml").write_text(network.replace("5Gbps", "6Gbps"))
     elif kind == "damaged":
-        save_checkpoint(checkpoint, {**state, "environment": {"seats": []}})
+        state["rollouts"]["workers"][0]["environment"] = {"seats": []}
+        save_checkpoint(checkpoint, state)
     elif kind == "not finite":
-        observations = state["observations"]
-        save_checkpoint(checkpoint, {**state, "observations": observations * float("nan")})
+        state["rollouts"]["workers"][0]["observations"] *= float("nan")
+        save_checkpoint(checkpoint, state)
     else:
         record = json.loads((copy / "config.json").read_text())
         record["config"]["seed"] = 5

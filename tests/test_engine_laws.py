@@ -49,23 +49,30 @@ def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_domain_allow(
     result = simulate(dataclasses.replace(topology, movement=movement), workload, chosen, found)
     stages = chosen.placement.stages
     passes_s = stage_times_s(topology, workload, stages, found)
-    # The last hop of a message overwrites those before it.
     arrivals = {
-        (transfer.stage + (1 if transfer.kind == "F" else -1), *transfer[2:4]): transfer.arrival_s
-        for transfer in result.transfers
+        (stage + (1 if kind == "F" else -1), kind, microbatch): time_s
+        for (stage, kind, microbatch), time_s in arrived_s(result).items()
     }
     stage_free_s, domain_free_s, last_asked_s = (defaultdict(float) for _ in range(3))
     done = defaultdict(list)
-    for span in result.spans:
-        domain = stages[span.stage].domain
+    asked = []
+    for span in result.spans:  # stage by stage, in order of execution
         needs = (span.stage, MESSAGE_OF.get(span.kind), span.microbatch)
-        asked_s = max(stage_free_s[span.stage], arrivals.get(needs, 0.0))
+        asked.append(max(stage_free_s[span.stage], arrivals.get(needs, 0.0)))
+        stage_free_s[span.stage] = span.end_s
+        done[span.stage].append(Operation(span.kind, span.microbatch, span.stage))
+    in_time = [
+        (span.start_s, span.end_s, asked_s, number)
+        for number, (span, asked_s) in enumerate(zip(result.spans, asked, strict=True))
+    ]
+    for _, _, asked_s, number in sorted(in_time):
+        span = result.spans[number]
+        domain = stages[span.stage].domain
         assert span.start_s == max(asked_s, domain_free_s[domain])
         assert span.end_s == span.start_s + passes_s[span.stage][span.kind]
         assert asked_s >= last_asked_s[domain] * (1 - 1e-12)  # first come, first served
         last_asked_s[domain] = asked_s
-        stage_free_s[span.stage] = domain_free_s[domain] = span.end_s
-        done[span.stage].append(Operation(span.kind, span.microbatch, span.stage))
+        domain_free_s[domain] = span.end_s
     orders = stage_orders(chosen.schedule, len(stages), workload.num_microbatches)
     assert [tuple(done[stage]) for stage in range(len(stages))] == list(orders)
 
@@ -80,7 +87,8 @@ def test_every_message_leaves_as_soon_as_it_is_there_and_the_wire_is_free(case, 
     result = simulate(topology, workload, chosen, found)
     ready_s = made_s(result)
     free_s, arrived_s, last_ready_s = (defaultdict(float) for _ in range(3))
-    for transfer in result.transfers:
+    in_time = sorted(result.transfers, key=lambda move: (move.start_s, move.end_s, move.arrival_s))
+    for transfer in in_time:
         message = (transfer.stage, transfer.kind, transfer.microbatch)
         link = corrected(topology.links[transfer.link], found)
         assert transfer.start_s == max(ready_s[message], free_s[transfer.link])
@@ -104,6 +112,14 @@ def made_s(result: IterationResult) -> dict[tuple[int, str, int], float]:
         for span in result.spans
         if span.kind in MESSAGE_OF
     }
+
+
+def arrived_s(result: IterationResult) -> dict[tuple[int, str, int], float]:
+    """When each message was at its target, by stage, kind and microbatch: the end of its way."""
+    found: dict[tuple[int, str, int], float] = defaultdict(float)
+    for transfer in result.transfers:
+        found[transfer[1:4]] = max(found[transfer[1:4]], transfer.arrival_s)
+    return found
 
 
 def assert_no_overtaking(result: IterationResult) -> None:
@@ -161,9 +177,8 @@ def test_no_message_is_quicker_than_the_quickest(case, movement, found):
     result = simulate(topology, workload, chosen, found)
 
     ready_s = made_s(result)
-    arrived_s = {transfer[1:4]: transfer.arrival_s for transfer in result.transfers}
     domains = [stage.domain for stage in chosen.placement.stages]
-    for (stage, kind, microbatch), time_s in arrived_s.items():
+    for (stage, kind, microbatch), time_s in arrived_s(result).items():
         ends = domains[stage], domains[stage + (1 if kind == "F" else -1)]
         least_s, _ = quickest_message_s(topology, *ends, workload.message_bytes, found)
         assert time_s - ready_s[stage, kind, microbatch] >= least_s - 1e-9 * time_s

@@ -12,6 +12,7 @@ from strategies import ALLOWED_SCHEDULES, unit_domain, unit_workload, world
 
 from agents import env as placement_env
 from agents.env import PlacementEnv
+from agents.task import Replacement
 from des import (
     Corrections,
     Dynamics,
@@ -237,6 +238,8 @@ def test_info_holds_every_figure_of_the_epoch_with_its_unit():
         "num_stages",
         "fits_memory",
         "memory_overflow_fraction",
+        "migration_s",
+        "moved_bytes",
         *at_reset,
     }
     assert at_reset["baseline_communication_cost_bytes"] == 2 * 2 * 4
@@ -258,6 +261,23 @@ def test_a_simulator_of_ones_own_is_the_one_asked():
         both.append(env.step(np.zeros(4, dtype=np.int64))[4])
     assert both[0] == both[1]
     assert both[0]["iteration_time_s"] == 8 * 2 * 4 * 3
+
+
+def test_changes_that_cost_something_and_epochs_of_several_iterations():
+    """Nothing but the share of the restart is added to the iteration time."""
+    free = small(iterations_per_epoch=4)
+    costly = small(iterations_per_epoch=4, replacement=Replacement(restart_s=8.0, pays_bytes=False))
+    pairs = []
+    for env in (free, costly):
+        env.reset(seed=0)
+        pairs.append([env.step(np.array([0, 1, 1, 1]))[4] for _ in range(2)])
+
+    for without, with_costs, restart_s in zip(*pairs, (8.0, 0.0), strict=True):
+        assert with_costs["migration_s"] == restart_s
+        assert without["migration_s"] == 0.0
+        assert with_costs["iteration_time_s"] == pytest.approx(
+            without["iteration_time_s"] + restart_s / 4
+        )
 
 
 # Pictures.

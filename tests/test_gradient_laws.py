@@ -22,7 +22,6 @@ from des import (
 )
 from des.buckets import buckets_of
 from des.costs import quickest_message_s
-from des.plan import plan_stages
 from des.synchronisation import all_reduce_bytes
 
 AT_THE_END = GradientExchange(overlapped=False)
@@ -100,7 +99,7 @@ def test_no_sum_starts_before_its_gradients_or_ends_before_its_steps(case, found
     """
     topology, workload, chosen = case
     result = simulate(topology, workload, chosen, found)
-    stages = plan_stages(chosen)
+    stages = chosen.stages
     last_end_s = {span.stage: span.end_s for span in result.spans if span.kind in "BW"}
 
     for number, bucket in enumerate(buckets_of(workload, chosen, 0)):
@@ -134,7 +133,7 @@ def test_without_overlap_every_sum_starts_after_the_passes_of_its_replica(case):
     replica_of = [
         replica
         for replica, placement in enumerate(chosen.placements)
-        for _ in plan_stages(dataclasses.replace(chosen, placement=placement, replicas=()))
+        for _ in dataclasses.replace(chosen, placement=placement, replicas=()).stages
     ]
     for move in sums(result):
         mates = [s for s in result.spans if replica_of[s.stage] == replica_of[move.stage]]

@@ -22,7 +22,7 @@ from des import (
     simulate_orders,
 )
 from des.memory import activation_room_bytes, model_state_bytes
-from des.plan import plan_stages, replica_stages
+from des.plan import replica_stages
 from des.schedules import Operation, stage_orders
 from des.stage_times import pipeline_of
 
@@ -195,7 +195,7 @@ def test_replicas_hold_a_copy_each(case):
     """Summed over devices: 4 bytes a parameter for each replica, and as many optimisers."""
     _, workload, chosen = case
     total = expected = 0.0
-    for stage in plan_stages(chosen):
+    for stage in chosen.stages:
         sharing = chosen.parallelism_of(stage.domain)
         parameters = sum(workload.num_parameters[stage.layers])
         copies = 1 if sharing is None else sharing.data
@@ -212,7 +212,7 @@ def test_the_simulation_reports_the_memory_of_the_plan(case):
 
     memory = domain_memory(topology, workload, chosen)
     assert simulate(topology, workload, chosen).memory == memory
-    used = {stage.domain for stage in plan_stages(chosen)}
+    used = {stage.domain for stage in chosen.stages}
     for index, domain in enumerate(memory):
         assert index in used or domain.required_bytes == 0.0
         assert domain.capacity_bytes == topology.domains[index].memory_bytes

@@ -7,7 +7,7 @@ from sharing import parallel_cases, parallelisms
 from strategies import free_world, placements, plan, unit_workload
 
 from des import GradientExchange, Parallelism, Placement, Plan
-from des.plan import device_numbers, plan_stages, replica_stages, split_evenly
+from des.plan import device_numbers, replica_stages, split_evenly
 
 
 def shares(*texts: str) -> tuple[Parallelism, ...]:
@@ -69,13 +69,13 @@ def test_one_device_a_domain_leaves_the_stages_of_the_placement(placement, draw)
     parallelism = tuple(draw.draw(parallelisms(16, max_devices=1)) for _ in range(3))
 
     assert replica_stages(placement, parallelism) == placement.stages
-    assert plan_stages(Plan(placement=placement, parallelism=parallelism)) == placement.stages
+    assert Plan(placement=placement, parallelism=parallelism).stages == placement.stages
 
 
 @given(case=parallel_cases())
 def test_the_stages_of_every_replica_hold_each_layer_once_and_in_order(case):
     _, workload, chosen = case
-    stages = plan_stages(chosen)
+    stages = chosen.stages
 
     assert [stage.index for stage in stages] == list(range(len(stages)))
     layers = [layer for stage in stages for layer in range(workload.num_layers)[stage.layers]]
@@ -88,7 +88,7 @@ def test_the_stages_of_every_replica_hold_each_layer_once_and_in_order(case):
 def test_devices_are_as_many_as_the_domains_in_use_have_and_equally_loaded(case):
     """The devices of a domain differ by a layer at most for each time that it comes up."""
     _, _, chosen = case
-    stages = plan_stages(chosen)
+    stages = chosen.stages
     numbers = device_numbers(stages)
 
     pairs = [(stage.domain, stage.device) for stage in stages]

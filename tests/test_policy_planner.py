@@ -10,6 +10,7 @@ from strategies import unit_workload
 from agents.batched_env import BatchedPlacementEnv
 from agents.checkpoint import CheckpointError, network_payload, save_checkpoint
 from agents.networks import ActorCritic, Architecture
+from agents.normaliser import Moments
 from agents.planners import PlanningProblem
 from agents.policy_planner import PolicyPlanner
 from agents.ppo import Trainer
@@ -46,9 +47,9 @@ def network(given: PlacementTask) -> ActorCritic:
     seen = torch.tensor(
         np.array([given.observe(*pair) for pair in zip(WORLDS, turns, strict=True)])
     )
-    result.normaliser.update(seen)
+    result.normaliser.merge(Moments.of(seen))
     with torch.no_grad():
-        for parameter in result.actor.parameters():
+        for parameter in result.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
     return result
 
@@ -115,7 +116,7 @@ def test_checkpoint_of_a_trainer_on_the_batch_can_be_used(tmp_path: Path):
     given = task()
     config = PPOConfig(num_steps=4, num_epochs=1, num_minibatches=1, hidden_sizes=(8,))
     with BatchedPlacementEnv(given, num_envs=2, seed=0) as environment:
-        trainer = Trainer(environment, config, seed=0, total_steps=16)
+        trainer = Trainer.local(environment, config, seed=0, total_steps=16)
         while not trainer.finished:
             trainer.update()
         save_checkpoint(tmp_path / "run.pt", trainer.state())

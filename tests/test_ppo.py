@@ -10,9 +10,18 @@ import pytest
 import torch
 
 from agents.batch_step import BatchStep
-from agents.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from agents.ppo import Trainer, clipped_policy_loss
+from agents.checkpoint import (
+    CheckpointError,
+    load_checkpoint,
+    network_from_payload,
+    save_checkpoint,
+)
+from agents.networks import ActorCritic
+from agents.ppo import Trainer
 from agents.ppo_config import PPOConfig
+from agents.ppo_loss import Objective, clipped_policy_loss
+from agents.rollout import Rollout
+from agents.rollout_source import LocalRollouts
 
 
 class Bandit:
@@ -65,6 +74,9 @@ class Bandit:
         self._rng.bit_generator.state = state["random"]
         self._shares = shares.numpy()
 
+    def close(self) -> None:
+        """Nothing was started."""
+
     def _observed(self) -> npt.NDArray[np.float32]:
         constant = np.full(self.num_envs, 0.5)
         columns = (self._shares[:, 0], 0.01 + 0.001 * self._shares[:, 1], constant)
@@ -72,11 +84,14 @@ class Bandit:
 
 
 class Clock:
-    """Every step pays 1; an episode is cut every four steps. Observations say nothing."""
+    """Every step pays 1; an episode is cut every four steps. Observations say nothing.
+
+    There is a single action, so that nothing is learnt but values.
+    """
 
     num_envs = 8
     observation_size = 1
-    action_sizes = (2,)
+    action_sizes = (1,)
     ordinal_starts = (None,)
 
     def __init__(self, *, terminates: bool) -> None:
@@ -106,6 +121,9 @@ class Clock:
         assert isinstance(num_steps, int)
         self._num_steps = num_steps
 
+    def close(self) -> None:
+        """Nothing was started."""
+
 
 def config(**changes: object) -> PPOConfig:
     learning_fast = PPOConfig(num_steps=16, num_minibatches=4, num_epochs=8, learning_rate=3e-3)
@@ -130,28 +148,97 @@ def test_clipped_objective_has_no_gradient_where_the_gain_is_clipped(advantage, 
     assert log_ratio.grad.item() == pytest.approx(gradient)
 
 
-@pytest.mark.parametrize(
-    ("action_sizes", "ordinal"), [((3, 5), False), ((3, 81), True)], ids=["nominal", "ordinal"]
-)
-def test_ppo_earns_95_percent_of_the_optimum_of_a_bandit(action_sizes, ordinal):
-    environment = Bandit(action_sizes, ordinal)
-    trainer = Trainer(environment, config(), seed=1, total_steps=30 * 512)
+@pytest.mark.parametrize("num_decisions", [1, 50])
+def test_loss_and_its_gradient_are_those_of_the_plain_formulas(num_decisions):
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(deviation: float = 1.0) -> torch.Tensor:
+        noise = torch.randn(num_decisions, generator=generator, dtype=torch.float64)
+        return deviation * noise
+
+    log_probs, entropies, values = leaves = [drawn(0.3).requires_grad_() for _ in range(3)]
+    old_log_probs, advantages, returns = drawn(0.3), drawn(), drawn()
+    objective = Objective(clip_range=0.2, value_coefficient=0.7, entropy_coefficient=0.05)
+
+    loss, figures = objective.loss(
+        log_probs,
+        entropies,
+        values,
+        old_log_probs=old_log_probs,
+        advantages=advantages,
+        returns=returns,
+    )
+    found = torch.autograd.grad(3 * loss, leaves)
+
+    ratio = (log_probs - old_log_probs).exp()
+    policy_loss = clipped_policy_loss(ratio.log(), advantages, 0.2)
+    value_loss = ((values - returns) ** 2).mean() / 2
+    plain = policy_loss + 0.7 * value_loss - 0.05 * entropies.mean()
+    torch.testing.assert_close(loss, plain)
+    for one, other in zip(found, torch.autograd.grad(3 * plain, leaves), strict=True):
+        torch.testing.assert_close(one, other)
+    expected = [policy_loss, value_loss, entropies.mean()]
+    expected += [(ratio - 1 - ratio.log()).mean(), ((ratio - 1).abs() > 0.2).double().mean()]
+    torch.testing.assert_close(figures, torch.stack(expected))
+    assert not figures.requires_grad
+
+
+def share_of_optimum(trainer: Trainer, environment: Bandit) -> float:
+    """What the greedy policy earns after the training."""
     while not trainer.finished:
         trainer.update()
-
     earned = []
     for _ in range(30):
         observations = torch.from_numpy(environment.reset())
         earned.append(environment.rewards(trainer.network.greedy(observations).numpy()).mean())
+    return float(np.mean(earned))
 
-    assert np.mean(earned) >= 0.95
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("action_sizes", "ordinal"), [((3, 5), False), ((3, 81), True)], ids=["nominal", "ordinal"]
+)
+def test_ppo_earns_95_percent_of_the_optimum_of_a_bandit(action_sizes, ordinal, precision):
+    environment = Bandit(action_sizes, ordinal)
+    settings = config(precision=precision)
+    trainer = Trainer.local(environment, settings, seed=1, total_steps=30 * 512)
+
+    assert share_of_optimum(trainer, environment) >= 0.95
+
+
+def test_ppo_learns_from_several_workers():
+    environments = [Bandit((3, 81), True, seed) for seed in range(3)]
+    rollouts = LocalRollouts(environments, seed=1)
+    trainer = Trainer(rollouts, config(num_steps=8), seed=1, total_steps=30 * 768)
+
+    assert share_of_optimum(trainer, environments[0]) >= 0.95
+    assert trainer.step_count == 30 * 768
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
+def test_ppo_learns_on_a_cuda_device_and_its_checkpoint_decides_on_the_processor(tmp_path: Path):
+    environment = Bandit((3, 81), True)
+    settings = config(device="cuda")
+    trainer = Trainer.local(environment, settings, seed=1, total_steps=30 * 512)
+    while not trainer.finished:
+        trainer.update()
+    save_checkpoint(tmp_path / "run.pt", trainer.state())
+    payload = load_checkpoint(tmp_path / "run.pt")
+
+    network = network_from_payload(payload["policy"], source=tmp_path / "run.pt")
+    observations = torch.from_numpy(environment.reset())
+    earned = environment.rewards(network.greedy(observations).numpy())
+    assert earned.mean() >= 0.9
+    resumed = Trainer.local(Bandit((3, 81), True), settings, seed=1, total_steps=30 * 512)
+    resumed.load_state(payload)
+    assert resumed.finished
 
 
 @pytest.mark.parametrize(("terminates", "value"), [(False, 2.0), (True, 1.6)])
 def test_critic_learns_that_a_time_limit_does_not_end_the_task(terminates, value):
     """All states look alike: v = 1 + v / 2, or v = 1 + 3/4 v / 2 if every fourth step is last."""
     settings = config(discount=0.5, trace_decay=0.0, learning_rate=0.05, num_epochs=4)
-    trainer = Trainer(Clock(terminates=terminates), settings, seed=0, total_steps=20 * 128)
+    trainer = Trainer.local(Clock(terminates=terminates), settings, seed=0, total_steps=20 * 128)
     while not trainer.finished:
         trainer.update()
 
@@ -161,7 +248,7 @@ def test_critic_learns_that_a_time_limit_does_not_end_the_task(terminates, value
 def test_first_gradient_step_sees_the_policy_that_acted():
     """With one minibatch nothing has moved yet: no divergence, nothing clipped, no loss."""
     settings = config(num_epochs=1, num_minibatches=1)
-    trainer = Trainer(Bandit((3, 81), True), settings, seed=0, total_steps=2 * 512)
+    trainer = Trainer.local(Bandit((3, 81), True), settings, seed=0, total_steps=2 * 512)
 
     for report in (trainer.update(), trainer.update()):
         assert report.approximate_kl == pytest.approx(0, abs=1e-6)
@@ -170,11 +257,12 @@ def test_first_gradient_step_sees_the_policy_that_acted():
 
 
 def test_report_averages_the_rollout_and_counts_its_steps():
-    trainer = Trainer(Bandit((3, 5), False), config(), seed=0, total_steps=2048)
+    trainer = Trainer.local(Bandit((3, 5), False), config(), seed=0, total_steps=2048)
 
     reports = [trainer.update() for _ in range(4)]
 
     assert [report.step_count for report in reports] == [512, 1024, 1536, 2048]
+    assert [report.rollout_steps for report in reports] == [512] * 4
     assert [report.update_index for report in reports] == [0, 1, 2, 3]
     shares = [report.learning_rate / 3e-3 for report in reports]
     assert shares == pytest.approx([1, 0.75, 0.5, 0.25])
@@ -184,11 +272,59 @@ def test_report_averages_the_rollout_and_counts_its_steps():
         trainer.update()
 
 
+class Stragglers(LocalRollouts):
+    """Worker w stops after w + 1 steps."""
+
+    def collect(self, network: ActorCritic, num_steps: int) -> list[Rollout]:
+        return [
+            worker.collect(network, min(number + 1, num_steps))
+            for number, worker in enumerate(self._workers)
+        ]
+
+
+def test_shorter_rollouts_count_as_what_they_are():
+    """Of 32 environments each, 1 + 2 + 3 steps; means weigh every decision alike."""
+    rollouts = Stragglers([Bandit((3, 5), False, seed) for seed in range(3)], seed=0)
+    trainer = Trainer(rollouts, config(), seed=0, total_steps=1000)
+
+    reports = [trainer.update() for _ in range(2)]
+
+    assert [report.rollout_steps for report in reports] == [6 * 32] * 2
+    assert trainer.step_count == 2 * 6 * 32
+    assert trainer.steps_per_update == 3 * 32 * 16
+    for report in reports:
+        assert report.metrics["regret"] == pytest.approx(1 - report.mean_reward)
+
+
+def test_observations_seen_by_all_workers_are_in_the_normaliser():
+    environments = [Bandit((3, 5), False, seed) for seed in range(2)]
+    first = np.concatenate([environment.reset() for environment in environments])
+    rollouts = LocalRollouts([Bandit((3, 5), False, seed) for seed in range(2)], seed=0)
+    trainer = Trainer(rollouts, config(num_steps=4), seed=0, total_steps=1000)
+
+    assert trainer.network.normaliser.count == 64
+    trainer.update()
+
+    seen = [*first] + [row for env in environments for _ in range(4) for row in env.reset()]
+    assert trainer.network.normaliser.count == len(seen) == 5 * 64
+    np.testing.assert_allclose(trainer.network.normaliser.mean, np.mean(seen, axis=0), rtol=1e-6)
+
+
+def test_gradients_that_are_not_finite_end_the_training():
+    class Boundless(Bandit):
+        def rewards(self, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            return np.full(len(actions), 1e30)  # finite, but not its square
+
+    trainer = Trainer.local(Boundless((3, 5), False), config(), seed=0, total_steps=1000)
+    with pytest.raises(RuntimeError, match=r"of update 0 must be finite, got norm (nan|inf)"):
+        trainer.update()
+
+
 def test_exceeded_target_kl_ends_the_update_after_one_epoch():
     """The weights are then those of a single epoch."""
     weights = []
     for settings in (config(target_kl=1e-12), config(num_epochs=1)):
-        trainer = Trainer(Bandit((3, 5), False), settings, seed=0, total_steps=512)
+        trainer = Trainer.local(Bandit((3, 5), False), settings, seed=0, total_steps=512)
         trainer.update()
         weights.append(torch.nn.utils.parameters_to_vector(trainer.network.parameters()))
 
@@ -196,7 +332,7 @@ def test_exceeded_target_kl_ends_the_update_after_one_epoch():
 
 
 def trained(num_updates: int) -> Trainer:
-    trainer = Trainer(Bandit((3, 81), True), config(), seed=7, total_steps=4 * 512)
+    trainer = Trainer.local(Bandit((3, 81), True), config(), seed=7, total_steps=4 * 512)
     for _ in range(num_updates):
         trainer.update()
     return trainer
@@ -205,7 +341,9 @@ def trained(num_updates: int) -> Trainer:
 def test_interrupted_training_continues_to_the_same_bytes(tmp_path: Path):
     for num_updates_before in (0, 1, 3):
         save_checkpoint(tmp_path / "middle.pt", trained(num_updates_before).state())
-        resumed = Trainer(Bandit((3, 81), True, seed=99), config(), seed=7, total_steps=4 * 512)
+        resumed = Trainer.local(
+            Bandit((3, 81), True, seed=99), config(), seed=7, total_steps=4 * 512
+        )
         resumed.load_state(load_checkpoint(tmp_path / "middle.pt"))
         while not resumed.finished:
             resumed.update()
@@ -241,7 +379,7 @@ def test_state_is_a_snapshot_that_training_does_not_change():
     again = trained(0)
     again.load_state(state)
     again.update()
-    assert torch.equal(*(t.network.actor[0].weight for t in (trainer, again)))
+    assert torch.equal(*(t.network.parameter for t in (trainer, again)))
 
 
 def test_foreign_state_is_refused_by_the_name_of_what_differs():
@@ -249,11 +387,14 @@ def test_foreign_state_is_refused_by_the_name_of_what_differs():
     fresh = trained(0)
 
     with pytest.raises(CheckpointError, match=r"architecture must be .*5.*got .*81"):
-        Trainer(Bandit((3, 5), True), config(), 7, 2048).load_state(state)
+        Trainer.local(Bandit((3, 5), True), config(), 7, 2048).load_state(state)
     with pytest.raises(CheckpointError, match=r"config must be .*got"):
-        Trainer(Bandit((3, 81), True), config(num_epochs=1), 7, 2048).load_state(state)
+        Trainer.local(Bandit((3, 81), True), config(num_epochs=1), 7, 2048).load_state(state)
     with pytest.raises(CheckpointError, match="seed must be 8, got 7"):
-        Trainer(Bandit((3, 81), True), config(), 8, 2048).load_state(state)
+        Trainer.local(Bandit((3, 81), True), config(), 8, 2048).load_state(state)
+    two_workers = LocalRollouts([Bandit((3, 81), True) for _ in range(2)], seed=7)
+    with pytest.raises(CheckpointError, match="num_workers must be 2, got 1"):
+        Trainer(two_workers, config(), 7, 2048).load_state(state)
     with pytest.raises(CheckpointError, match=r"got no \['optimiser'\]"):
         fresh.load_state({name: part for name, part in state.items() if name != "optimiser"})
 
@@ -275,6 +416,8 @@ def test_foreign_state_is_refused_by_the_name_of_what_differs():
         ("max_gradient_norm", 0.0),
         ("target_kl", 0.0),
         ("hidden_sizes", (64, 0)),
+        ("device", "tpu"),
+        ("precision", "float16"),
     ],
 )
 def test_config_names_the_field_that_is_out_of_range(field, value):
@@ -284,6 +427,6 @@ def test_config_names_the_field_that_is_out_of_range(field, value):
 
 def test_trainer_refuses_what_it_cannot_split_or_count():
     with pytest.raises(ValueError, match=r"num_minibatches must be at most .* = 512, got 513"):
-        Trainer(Bandit((3, 5), True), config(num_minibatches=513), seed=0, total_steps=1)
+        Trainer.local(Bandit((3, 5), True), config(num_minibatches=513), seed=0, total_steps=1)
     with pytest.raises(ValueError, match="total_steps must be at least 1, got 0"):
-        Trainer(Bandit((3, 5), True), config(), seed=0, total_steps=0)
+        Trainer.local(Bandit((3, 5), True), config(), seed=0, total_steps=0)

@@ -24,12 +24,12 @@ def test_tables_by_hand():
     assert result.utilisation == 6 / (2 * 12)
     assert result.bubble_fraction == 1 - 6 / (2 * 12)
     assert result.to_frame().to_dict("list") == {
-        "stage": [0, 1, 1, 0],
-        "domain": ["A", "B", "B", "A"],
-        "kind": ["F", "F", "B", "B"],
+        "stage": [0, 0, 1, 1],
+        "domain": ["A", "A", "B", "B"],
+        "kind": ["F", "B", "F", "B"],
         "microbatch": [0, 0, 0, 0],
-        "start_s": [0.0, 4.0, 5.0, 10.0],
-        "end_s": [1.0, 5.0, 7.0, 12.0],
+        "start_s": [0.0, 10.0, 4.0, 5.0],
+        "end_s": [1.0, 12.0, 5.0, 7.0],
     }
     assert result.to_frame("transfers").to_dict("list") == {
         "source": ["A", "B"],

@@ -1,4 +1,4 @@
-"""Acting, observing and judging: distributions, normalisation, rollouts and advantages."""
+"""Rollouts of one worker and of several, and the advantages that follow from them."""
 
 import dataclasses
 
@@ -8,18 +8,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
-from torch.distributions import Categorical
 
 from agents.batch_step import BatchStep
-from agents.networks import (
-    ActionHead,
-    ActorCritic,
-    Architecture,
-    RunningNormaliser,
-    ordinal_logits,
-)
-from agents.rollout import Rollout, collect, gae, judge
+from agents.networks import ActorCritic, Architecture
+from agents.normaliser import Moments
+from agents.rollout import Experience, Rollout, gae, judge
+from agents.rollout_source import LocalRollouts, RolloutWorker
 
 
 def column(*entries: float) -> torch.Tensor:
@@ -96,120 +90,6 @@ def test_full_trace_without_ends_is_the_discounted_return_minus_the_value(seed, 
         assert advantages[t, 0].item() == pytest.approx(expected, abs=1e-9)
 
 
-SIZES = (3, 2, 81, 2, 81, 1)
-ORDINAL = (False, False, True, False, False, False)
-
-
-def random_policy(seed: int, batch_size: int = 16):
-    head = ActionHead(SIZES, ORDINAL)
-    generator = torch.Generator().manual_seed(seed)
-    return head.distribution(torch.randn(batch_size, head.num_outputs, generator=generator))
-
-
-def by_component(policy) -> list[Categorical]:
-    """The same distribution as one torch object per component."""
-    places = {
-        int(component): (group, place)
-        for group, components in enumerate(policy.components)
-        for place, component in enumerate(components)
-    }
-    return [
-        Categorical(logits=policy.log_probs[group][:, place])
-        for group, place in (places[component] for component in range(len(SIZES)))
-    ]
-
-
-def test_log_prob_and_entropy_are_the_sums_over_components():
-    policy = random_policy(0)
-    components = by_component(policy)
-    assert [component.probs.shape[-1] for component in components] == list(SIZES)
-    actions = policy.sample(torch.Generator().manual_seed(1))
-
-    log_probs = sum(component.log_prob(actions[:, i]) for i, component in enumerate(components))
-    torch.testing.assert_close(policy.log_prob(actions), log_probs)
-    entropies = sum(component.entropy() for component in components)
-    torch.testing.assert_close(policy.entropy(), entropies)
-    modes = torch.stack([component.probs.argmax(-1) for component in components], dim=1)
-    assert torch.equal(policy.mode(), modes)
-
-
-def test_samples_come_as_often_as_their_probabilities_say():
-    """Frequencies of 20000 samples are within four standard errors, for components of each kind."""
-    num_samples = 20_000
-    policy = random_policy(3, batch_size=1)
-    repeated = dataclasses.replace(
-        policy, log_probs=tuple(part.expand(num_samples, -1, -1) for part in policy.log_probs)
-    )
-    actions = repeated.sample(torch.Generator().manual_seed(0))
-
-    for i, component in enumerate(by_component(policy)):
-        expected = component.probs[0]
-        found = torch.bincount(actions[:, i], minlength=SIZES[i]) / num_samples
-        error = (expected * (1 - expected) / num_samples).sqrt()
-        assert bool(((found - expected).abs() <= 4 * error + 1e-6).all())
-
-
-def test_choices_of_probability_zero_are_never_sampled():
-    head = ActionHead((3,), (None,))
-    policy = head.distribution(torch.tensor([[-1e30, 0.0, -1e30]]).expand(1000, 3))
-
-    assert policy.sample(torch.Generator().manual_seed(0)).unique().tolist() == [1]
-
-
-@given(z=st.floats(-8, 8), w=st.floats(-8, 8), num_choices=st.integers(1, 100))
-def test_ordinal_policy_peaks_at_the_choice_next_to_its_location(z, w, num_choices):
-    logits = ordinal_logits(torch.tensor(z), torch.tensor(w), num_choices)
-    probabilities = logits.softmax(-1).tolist()
-
-    location = (num_choices - 1) * (1.2 / (1 + np.exp(-z)) - 0.1)
-    nearest = min(range(num_choices), key=lambda choice: abs(choice - location))
-    assert sum(probabilities) == pytest.approx(1)
-    assert probabilities[nearest] == pytest.approx(max(probabilities), rel=1e-3)
-    assert probabilities[:nearest] == sorted(probabilities[:nearest])
-    assert probabilities[nearest + 1 :] == sorted(probabilities[nearest + 1 :], reverse=True)
-
-
-@given(
-    batches=st.lists(
-        npst.arrays(
-            np.float32,
-            st.tuples(st.integers(1, 6), st.just(3)),
-            elements=st.floats(-100, 100, width=32),
-        ),
-        min_size=1,
-        max_size=5,
-    )
-)
-def test_normaliser_has_the_moments_of_all_batches_together(batches):
-    normaliser = RunningNormaliser(3)
-    for batch in batches:
-        normaliser.update(torch.from_numpy(batch))
-
-    together = np.concatenate(batches).astype(np.float64)
-    np.testing.assert_allclose(normaliser.mean.numpy(), together.mean(axis=0), atol=1e-9)
-    np.testing.assert_allclose(normaliser.variance.numpy(), together.var(axis=0), atol=1e-9)
-
-
-@given(constant=st.floats(-1e6, 1e6, width=32), num_batches=st.integers(1, 30))
-def test_entry_that_never_varied_is_normalised_to_zero(constant, num_batches):
-    normaliser = RunningNormaliser(1)
-    for _ in range(num_batches):
-        normaliser.update(torch.full((7, 1), constant))
-
-    assert normaliser(torch.full((1, 1), constant)).item() == 0
-    assert normaliser(torch.full((1, 1), constant + 1)).item() == 0
-
-
-def test_small_entries_are_normalised_to_mean_zero_and_deviation_one():
-    entries = 0.01 + 1e-5 * torch.rand(1000, 1, generator=torch.Generator().manual_seed(0))
-    normaliser = RunningNormaliser(1)
-    normaliser.update(entries)
-
-    normalised = normaliser(entries)
-    assert normalised.mean().item() == pytest.approx(0, abs=1e-5)
-    assert normalised.std(correction=0).item() == pytest.approx(1, abs=1e-5)
-
-
 class Counter:
     """Two environments that count steps from 0 and begin again after 3; action 1 pays 10."""
 
@@ -217,7 +97,10 @@ class Counter:
     observation_size = 1
     action_sizes = (2,)
     ordinal_starts = (None,)
-    _count = 0
+
+    def __init__(self) -> None:
+        self._count = 0
+        self.is_closed = False
 
     def reset(self) -> npt.NDArray[np.float32]:
         self._count = 0
@@ -237,45 +120,194 @@ class Counter:
         )
 
     def state(self) -> dict[str, object]:
-        return {}
+        return {"count": self._count}
 
     def load_state(self, state: dict[str, object]) -> None:
-        assert not state
+        count = state["count"]
+        assert isinstance(count, int)
+        self._count = count
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
-def counted(num_steps: int) -> tuple[ActorCritic, Rollout]:
+def network() -> ActorCritic:
+    """Trained on nothing, but with outputs that depend on what it sees."""
     architecture = Architecture(observation_size=1, action_sizes=(2,), ordinal_starts=(None,))
     generator = torch.Generator().manual_seed(0)
-    network = ActorCritic(architecture, generator)
-    network.normaliser.update(torch.tensor([[0.0], [3.0]]))
-    first = torch.zeros(2, 1)
-    return network, collect(Counter(), network, first, num_steps=num_steps, generator=generator)
+    result = ActorCritic(architecture, generator)
+    result.normaliser.merge(Moments.of(torch.tensor([[0.0], [3.0]])))
+    with torch.no_grad():
+        for parameter in result.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+    return result
 
 
-def test_rollout_keeps_what_was_reached_apart_from_what_comes_next():
-    network, rollout = counted(num_steps=5)
+def counted(num_steps: int) -> Rollout:
+    return RolloutWorker(Counter(), seed=0).collect(network(), num_steps)
 
-    assert rollout.observations[:, 0, 0].tolist() == [0, 1, 2, 0, 1, 2]
-    assert rollout.final_observations[:, 1, 0].tolist() == [1, 2, 3, 1, 2]
+
+def test_rollout_keeps_what_was_acted_on_and_how():
+    rollout = counted(num_steps=5)
+
+    acted_on = torch.tensor([0.0, 1, 2, 0, 1])
+    assert torch.equal(rollout.inputs[:, 0], network().normaliser(acted_on.unsqueeze(1)))
+    assert torch.equal(rollout.inputs[:, 0], rollout.inputs[:, 1])
     assert rollout.terminated.nonzero().tolist() == [[2, 0]]
     assert rollout.truncated.nonzero().tolist() == [[2, 1]]
     assert torch.equal(rollout.rewards, 10.0 * rollout.actions[..., 0])
     assert rollout.metrics == pytest.approx({"count": (1 + 2 + 3 + 1 + 2) / 5})
-    again = network.policy(rollout.observations[:-1].flatten(0, 1))
-    log_probs = again.log_prob(rollout.actions.flatten(0, 1))
+    policy, values = network()(rollout.inputs.flatten(0, 1))
+    log_probs = policy.log_prob(rollout.actions.flatten(0, 1))
     torch.testing.assert_close(rollout.log_probs.flatten(), log_probs)
+    torch.testing.assert_close(rollout.values.flatten(), values)
+    assert rollout.num_decisions == 10
 
 
-def test_judge_values_what_a_step_reached_not_where_the_next_episode_begins():
-    network, rollout = counted(num_steps=3)
+def test_next_values_are_of_what_a_step_reached_not_of_where_the_next_episode_begins():
+    """After the cut at 3 the count is 0 again; a termination has nothing to value."""
+    rollout = counted(num_steps=4)
 
-    experience = judge(rollout, network, discount=0.5, trace_decay=0.0)
+    by_count = network().value(torch.arange(4.0).unsqueeze(1))
+    torch.testing.assert_close(rollout.next_values[:, 1], by_count[[1, 2, 3, 1]])
+    torch.testing.assert_close(rollout.next_values[[0, 1, 3], 0], by_count[[1, 2, 1]])
 
-    at_2, at_3 = network.value(torch.tensor([[2.0], [3.0]])).tolist()
+
+def test_judge_values_a_cut_episode_at_its_end():
+    experience = judge(
+        [counted(num_steps=3)], discount=0.5, trace_decay=0.0, device=torch.device("cpu")
+    )
+
+    rollout = counted(num_steps=3)
+    at_2, at_3 = network().value(torch.tensor([[2.0], [3.0]])).tolist()
     rewards = rollout.rewards[2].tolist()  # environment 0 terminates here, 1 is cut off
     expected = [rewards[0] - at_2, rewards[1] + 0.5 * at_3 - at_2]
     assert experience.advantages[-2:].tolist() == pytest.approx(expected, abs=1e-5)
     assert experience.returns[-2:].tolist() == pytest.approx([e + at_2 for e in expected], abs=1e-5)
+
+
+def test_moments_are_those_of_the_observations_that_followed():
+    moments = counted(num_steps=5).moments
+
+    followed = np.repeat([1.0, 2, 0, 1, 2], 2)
+    assert moments.count == 10
+    assert moments.mean.item() == pytest.approx(followed.mean())
+    assert moments.sum_of_squares.item() == pytest.approx(followed.var() * 10)
+
+
+def test_rollouts_of_different_lengths_are_joined_in_order():
+    rollouts = [counted(num_steps=3), counted(num_steps=5)]
+
+    experience = judge(rollouts, discount=0.9, trace_decay=0.8, device=torch.device("cpu"))
+
+    assert len(experience) == 2 * (3 + 5)
+    for rollout, rows in zip(rollouts, (slice(0, 6), slice(6, 16)), strict=True):
+        alone = judge([rollout], discount=0.9, trace_decay=0.8, device=torch.device("cpu"))
+        for field in dataclasses.fields(Experience):
+            part = getattr(experience, field.name)[rows]
+            assert torch.equal(part, getattr(alone, field.name))
+    taken = experience[torch.tensor([7, 2])]
+    assert taken.returns.tolist() == experience.returns[[7, 2]].tolist()
+    assert torch.equal(taken.actions, experience.actions[[7, 2]])
+
+
+def content(rollout: Rollout) -> dict[str, object]:
+    """Copies that the next rollout does not overwrite."""
+    return {
+        **{
+            field.name: getattr(rollout, field.name).tolist()
+            for field in dataclasses.fields(rollout)
+            if field.name not in ("moments", "metrics")
+        },
+        "moments": [rollout.moments.count, rollout.moments.mean.tolist()],
+        "metrics": dict(rollout.metrics),
+    }
+
+
+def test_worker_made_again_redoes_exactly_its_rollout():
+    worker = RolloutWorker(Counter(), seed=0, worker=3)
+    worker.collect(network(), 4)
+    before = worker.state()
+    lost = content(worker.collect(network(), 7))
+
+    again = RolloutWorker(Counter(), seed=99)
+    again.load_state(before)
+    assert content(again.collect(network(), 7)) == lost
+    again.load_state(before)
+    assert content(again.collect(network(), 7)) == lost
+    assert content(again.collect(network(), 7)) != lost
+
+
+def test_worker_that_is_stopped_has_done_a_step_and_goes_on_from_there():
+    """Rollouts of 1 and 4 steps are together one of 5."""
+    whole = content(counted(num_steps=5))
+    worker = RolloutWorker(Counter(), seed=0)
+    first = content(worker.collect(network(), 5, should_stop=lambda: True))
+    second = content(worker.collect(network(), 4, should_stop=lambda: False))
+
+    for name in ("inputs", "actions", "log_probs", "rewards", "terminated", "truncated"):
+        assert len(first[name]) == 1
+        assert first[name] + second[name] == whole[name]
+    assert first["metrics"] == {"count": 1.0}
+    assert first["moments"] == [2, [1.0]]
+    np.testing.assert_allclose(first["next_values"] + second["next_values"], whole["next_values"])
+
+
+def test_stop_is_asked_after_every_step():
+    answers = iter([False, False, True])
+
+    rollout = RolloutWorker(Counter(), seed=0).collect(network(), 9, lambda: next(answers))
+
+    assert rollout.rewards.shape == (3, 2)
+
+
+def test_local_workers_act_as_each_would_alone_whoever_is_beside_them():
+    together = LocalRollouts([Counter(), Counter()], seed=5)
+    rollouts = [content(rollout) for rollout in together.collect(network(), 6)]
+
+    for number, found in enumerate(rollouts):
+        alone = RolloutWorker(Counter(), seed=5, worker=number)
+        assert content(alone.collect(network(), 6)) == found
+    assert rollouts[0]["actions"] != rollouts[1]["actions"]
+    assert (together.num_workers, together.num_envs) == (2, 4)
+    assert [moments.count for moments in together.first_moments()] == [2, 2]
+
+
+def test_local_rollouts_continue_from_their_state_and_refuse_that_of_others():
+    source = LocalRollouts([Counter(), Counter()], seed=5)
+    source.collect(network(), 2)
+    state = source.state()
+    expected = [content(rollout) for rollout in source.collect(network(), 3)]
+
+    other = LocalRollouts([Counter(), Counter()], seed=0)
+    other.load_state(state)
+    assert [content(rollout) for rollout in other.collect(network(), 3)] == expected
+    with pytest.raises(ValueError, match="state must be of 1 workers, got 2"):
+        LocalRollouts([Counter()], seed=0).load_state(state)
+    wide = {**state["workers"][0], "observations": torch.zeros(3, 1)}
+    with pytest.raises(ValueError, match=r"observations must be finite, \(2, 1\)"):
+        RolloutWorker(Counter(), seed=0).load_state(wide)
+    with pytest.raises(ValueError, match="environments must be at least one"):
+        LocalRollouts([], seed=0)
+
+
+def test_closing_closes_every_environment():
+    environments = [Counter(), Counter()]
+    LocalRollouts(environments, seed=0).close()
+
+    assert all(environment.is_closed for environment in environments)
+
+
+def test_environment_that_changes_its_mind_about_sizes_is_refused():
+    class Growing(Counter):
+        def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
+            wide = np.zeros((2, 2), dtype=np.float32)
+            return dataclasses.replace(
+                super().step(actions), observations=wide, final_observations=wide
+            )
+
+    with pytest.raises(ValueError, match=r"observations shaped \(2, 1\), got \(2, 2\)"):
+        RolloutWorker(Growing(), seed=0).collect(network(), 1)
 
 
 @pytest.mark.parametrize(

@@ -170,9 +170,15 @@ def test_routes_join_their_ends_and_no_other_route_is_quicker(topology):
                 assert latency_s == pytest.approx(distances[target], abs=1e-11)
 
 
-@given(law=dynamics(), seed=st.integers(0, 2**32))
-def test_draws_stay_within_the_declared_swings(law, seed):
-    bandwidth, latency = law.draw_factors(50, np.random.default_rng(seed))
+@given(
+    law=dynamics(),
+    correlation=st.just(0.0) | st.floats(0.0, 1.0),
+    seed=st.integers(0, 2**63 - 1),
+    segment=st.integers(0, 2**40),
+)
+def test_draws_stay_within_the_declared_swings(law, correlation, seed, segment):
+    law = dataclasses.replace(law, correlation=correlation)
+    bandwidth, latency = law.factors(50, seed, segment)
 
     assert np.all(np.abs(bandwidth - 1) <= law.bandwidth_fluctuation + 1e-15)
     assert np.all(np.abs(latency - 1) <= law.latency_jitter + 1e-15)
@@ -181,10 +187,9 @@ def test_draws_stay_within_the_declared_swings(law, seed):
 
 
 def test_draws_are_uniform_and_every_link_direction_moves_on_its_own():
-    """Mean 1, standard deviation swing / sqrt(3), no correlation, over 20 000 draws."""
+    """Mean 1, standard deviation swing / sqrt(3), no correlation, over 20 000 seeds."""
     law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
-    rng = np.random.default_rng(1)
-    draws = np.array([np.concatenate(law.draw_factors(2, rng)) for _ in range(20_000)])
+    draws = np.array([np.concatenate(law.factors(2, seed, 0)) for seed in range(20_000)])
 
     assert draws.mean(axis=0) == pytest.approx([1.0] * 4, abs=0.006)
     assert draws.std(axis=0) == pytest.approx(np.array([0.3, 0.3, 0.2, 0.2]) / 3**0.5, rel=0.02)
@@ -234,6 +239,44 @@ def test_epochs_change_with_the_generator(update_interval_s):
 
     epochs = [topology.draw_epoch(rng).at_start().links for _ in range(3)]
     assert len({*epochs, topology.links}) == 4
+
+
+@given(topology=topologies(min_domains=2), seed=st.integers(0, 2**63 - 1))
+def test_an_epoch_that_is_drawn_once_has_the_factors_of_segment_0_of_its_seed(topology, seed):
+    """So a world that moves in time starts as one that is drawn once, to the last bit."""
+    law = dataclasses.replace(topology.dynamics, update_interval_s=None)
+    once = dataclasses.replace(topology, dynamics=law).epoch_of(seed)
+    moving = dataclasses.replace(
+        topology, dynamics=dataclasses.replace(law, update_interval_s=3.0)
+    ).epoch_of(seed)
+
+    assert moving.movement.seed == seed
+    assert once.movement is None
+    assert once.links == topology.scaled(*law.factors(len(topology.links), seed, 0)).links
+    assert moving.at_start().links == once.links
+
+
+@pytest.mark.parametrize("update_interval_s", [None, 5.0])
+def test_an_epoch_drawn_by_a_generator_is_that_of_its_next_seed(update_interval_s):
+    law = Dynamics(
+        bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=update_interval_s
+    )
+    topology = dataclasses.replace(read_topology(EAST_CENTRAL_WEST), dynamics=law)
+    seed = int(np.random.default_rng(7).integers(2**63))
+
+    assert topology.draw_epoch(np.random.default_rng(7)) == topology.epoch_of(seed)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.0, True, None])
+@pytest.mark.parametrize("update_interval_s", [None, 5.0])
+def test_an_epoch_of_an_impossible_seed_is_refused(seed, update_interval_s):
+    law = Dynamics(
+        bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=update_interval_s
+    )
+    topology = dataclasses.replace(read_topology(EAST_CENTRAL_WEST), dynamics=law)
+
+    with pytest.raises(ValueError, match=r"topology: seed must be a whole number within \[0, 2"):
+        topology.epoch_of(seed)
 
 
 def test_links_that_move_within_the_iteration_keep_their_base_figures():

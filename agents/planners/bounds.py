@@ -85,12 +85,13 @@ def _stage_times_s(
     ends = np.cumsum(num_layers, axis=1)
     starts = ends - num_layers
     workload = problem.workload
-    passes = [workload.forward_flops, workload.backward_flops, (0.0,) * workload.num_layers]
+    before = workload.sums_before
+    passes = [before.forward_flops, before.backward_flops, (0.0,) * (workload.num_layers + 1)]
     if halves:
-        passes[1:] = [workload.input_gradient_flops, workload.weight_gradient_flops]
+        passes[1:] = [before.input_gradient_flops, before.weight_gradient_flops]
     times = []
-    for flops in passes:
-        total = np.concatenate([[0.0], np.cumsum(flops)])
+    for sums_before in passes:
+        total = np.array(sums_before)
         times.append((total[ends] - total[starts]) / rates)
     return times[0], times[1], times[2]
 

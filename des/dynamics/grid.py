@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from des.dynamics.law import Piece
+from des.kernels.weather import segment_at
 
 _SHORTEST_INTERVAL_S = 1e-3
 """A millisecond: far below any latency, and keeps the pieces of a transfer countable."""
@@ -36,20 +37,12 @@ class GridPath:
 
     def piece_at(self, link: int, time_s: float) -> Piece:
         """Piece that holds a time."""
-        segment = self._segment_at(time_s)
+        interval_s = self._interval_s
+        segment = segment_at(time_s, interval_s)
         factors = self._segments.get(segment)
         if factors is None:
             if len(self._segments) >= _MOST_SEGMENTS:
                 self._segments.clear()
             factors = self._segments[segment] = self._draw(segment).tolist()
-        interval_s = self._interval_s
         start_s, end_s = segment * interval_s, (segment + 1) * interval_s
         return Piece(start_s, end_s, factors[0][link], factors[1][link])
-
-    def _segment_at(self, time_s: float) -> int:
-        """Segment that rules at a time; a border belongs to the segment it opens."""
-        interval_s = self._interval_s
-        segment = math.floor(time_s / interval_s)
-        if (segment + 1) * interval_s <= time_s:  # the division was rounded down
-            return segment + 1
-        return segment - 1 if segment * interval_s > time_s else segment

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from des.checks import require_seed
 from des.dynamics.law import Law
 from des.dynamics.uniform import Dynamics
 
-_LATEST_START_S = 1e10
+LATEST_START_S = 1e10
 """Three centuries: later, floats no longer tell milliseconds apart."""
 
 
@@ -25,11 +26,8 @@ class Movement:
 
     def __post_init__(self) -> None:
         require_moving("movement", self.law)
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
+        require_seed("movement", "seed", self.seed)
+        if not 0 <= self.start_s <= LATEST_START_S:
             raise ValueError(
-                f"movement: seed must be a whole number within [0, 2**64), got {self.seed!r}"
-            )
-        if not 0 <= self.start_s <= _LATEST_START_S:
-            raise ValueError(
-                f"movement: start_s must be from 0 to {_LATEST_START_S:g}, got {self.start_s!r}"
+                f"movement: start_s must be from 0 to {LATEST_START_S:g}, got {self.start_s!r}"
             )

@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from des.dynamics.law import Extremes, Law, LinkFigures, Path, Piece
 from des.dynamics.movement import require_moving
+from des.kernels.random_numbers import derived_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +33,12 @@ class Product:
 
     def path(self, links: Sequence[LinkFigures], seed: int) -> Path:
         """Draw a course of each law, with seeds that follow from the one given."""
-        seeds = np.random.SeedSequence(seed).generate_state(len(self.laws), np.uint64).tolist()
-        pairs = zip(self.laws, seeds, strict=True)
-        return _ProductPath([law.path(links, own_seed) for law, own_seed in pairs])
+        return _ProductPath(
+            [
+                law.path(links, int(derived_seed(seed, index, 0)))
+                for index, law in enumerate(self.laws)
+            ]
+        )
 
 
 class _ProductPath:

@@ -10,6 +10,7 @@ from des.checks import require_swing
 from des.dynamics.correlation import require_correlation, share_common_factor
 from des.dynamics.grid import GridPath, require_interval
 from des.dynamics.law import Extremes, LinkFigures, Path
+from des.kernels.weather import uniform_factors_of_links
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +35,18 @@ class Dynamics:
             require_interval("dynamics", "update_interval_s", self.update_interval_s)
         require_correlation("dynamics", self.correlation)
 
-    def draw_factors(
-        self, num_links: int, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``1 + eps`` for the bandwidths and the latencies, each shaped (num_links,)."""
-        if self.correlation:
-            eps = 2.0 * ndtr(share_common_factor(rng, (2, num_links), self.correlation)) - 1.0
-        else:
-            eps = rng.uniform(-1.0, 1.0, size=(2, num_links))
-        return 1.0 + self.bandwidth_fluctuation * eps[0], 1.0 + self.latency_jitter * eps[1]
+    def factors(self, num_links: int, seed: int, segment: int) -> np.ndarray:
+        """``1 + eps`` of the bandwidths (first row) and the latencies, shaped (2, num_links).
+
+        A function of (seed, link, segment) alone; links that are drawn once per epoch have the
+        factors of segment 0. With correlation, a function of (seed, segment) and all links.
+        """
+        bandwidth, latency = float(self.bandwidth_fluctuation), float(self.latency_jitter)
+        if not self.correlation:
+            return uniform_factors_of_links(seed, num_links, segment, bandwidth, latency)
+        rng = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, segment]))
+        eps = 2.0 * ndtr(share_common_factor(rng, (2, num_links), self.correlation)) - 1.0
+        return np.stack([1.0 + bandwidth * eps[0], 1.0 + latency * eps[1]])
 
     def check_links(self, links: Sequence[LinkFigures]) -> None:
         """Any links will do."""
@@ -55,12 +59,10 @@ class Dynamics:
     def path(self, links: Sequence[LinkFigures], seed: int) -> Path:
         """Draw a course of the links; each segment has random numbers of its own."""
         assert self.update_interval_s is not None  # checked by the movement
-
-        def draw(segment: int) -> np.ndarray:
-            rng = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, segment]))
-            return np.stack(self.draw_factors(len(links), rng))
-
-        return GridPath(self.update_interval_s, draw)
+        num_links = len(links)
+        return GridPath(
+            self.update_interval_s, lambda segment: self.factors(num_links, seed, segment)
+        )
 
 
 STEADY = Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0)

@@ -1,0 +1,55 @@
+"""Decision times of the planners."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.planners import PLANNERS, Planner, PlanningProblem
+from bench.report import Section, Table, column
+from bench.timing import Contestant, Effort, Timing, race
+from bench.worlds import DRAWN, SEED, SIZES, SMALL, Size, job, mesh
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRow:
+    """One planner on one size."""
+
+    planner: str = column("planner")
+    size: str = column("domains and microbatches")
+    decision_ms: float = column("decision [ms]", ",.3f")
+    spread_percent: float = column("± %", ".0f")
+
+
+def measure(effort: Effort) -> Section:
+    """Time the decisions on three domains, and on eight those of the planners but `exact`."""
+    small, large, _ = SIZES
+    groups = [(SMALL[0], PLANNERS)] if effort.is_quick else [(small, PLANNERS), (large, _static())]
+    rows = [
+        _row(size, timing)
+        for size, planners in groups
+        for timing in race([_contestant(name, planners[name], size) for name in planners], effort)
+    ]
+    return Section(
+        name="planners", tables=[Table(title="One decision, on links drawn once", rows=rows)]
+    )
+
+
+def _static() -> dict[str, Planner]:
+    """Planners that simulate little or nothing."""
+    return {name: planner for name, planner in PLANNERS.items() if name != "exact"}
+
+
+def _contestant(name: str, planner: Planner, size: Size) -> Contestant:
+    topology = mesh(size.num_stages, DRAWN).epoch_of(SEED)
+    problem = PlanningProblem(topology=topology, workload=job(size.num_microbatches))
+    rng = np.random.default_rng(SEED)
+    return Contestant(name=name, call=lambda: planner(problem, rng))
+
+
+def _row(size: Size, timing: Timing) -> DecisionRow:
+    return DecisionRow(
+        planner=timing.name,
+        size=f"K{size.num_stages} M{size.num_microbatches}",
+        decision_ms=1e3 / timing.items_per_s,
+        spread_percent=1e2 * timing.spread_fraction,
+    )

@@ -1,0 +1,38 @@
+"""Which iterations can be worked out by recurrence, see `des.kernels.recurrence`."""
+
+from itertools import pairwise
+
+from des.buckets import buckets_of
+from des.plan import Plan, device_numbers, replica_stages
+from des.schedules import is_static
+from des.topology import Topology
+from des.workload import Workload
+
+
+def is_foreseeable(topology: Topology, workload: Workload, plan: Plan) -> bool:
+    """Whether nothing that happens in an iteration can change the order of anything else.
+
+    So it is where the schedule asks for counts alone, every stage has a device of its own, every
+    border between domains is one direct link each way, links serve in turn and each way by itself,
+    senders never wait, and no gradients are exchanged.
+
+    Parameters
+    ----------
+    plan
+        One that matches the topology and the workload.
+    """
+    transport = topology.transport
+    if transport.sharing != "fifo" or transport.endpoints != "overlapped" or transport.half_duplex:
+        return False
+    if plan.replicas or not is_static(plan.schedule) or buckets_of(workload, plan, 0):
+        return False
+    stages = replica_stages(plan.placement, plan.parallelism)
+    if len(set(device_numbers(stages))) < len(stages):
+        return False
+    borders = [(upper.domain, lower.domain) for upper, lower in pairwise(stages)]
+    return all(
+        way in topology.link_index
+        for here, there in borders
+        if here != there
+        for way in ((here, there), (there, here))
+    )

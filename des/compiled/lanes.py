@@ -1,0 +1,52 @@
+"""Arrays for many iterations side by side, see `des.kernels.lanes`."""
+
+import math
+
+import numpy as np
+
+from des.compiled.operation_table import OperationTable
+from des.kernels.lanes import LANE_ROWS, PIECE_ROWS, SEED, STAGE_ROWS, WIRE_ROWS, Lanes, Record
+from des.kernels.vectors import LANES
+
+_CACHE_LINE_BYTES = 64
+
+
+def new_lanes(num_stages: int, num_slots: int, num_pieces: int = 32) -> Lanes:
+    """Make room for tables of at most so many stages and arrival slots.
+
+    Parameters
+    ----------
+    num_pieces
+        Most pieces of a wire's course that are worked out for all lanes together. What comes later
+        takes more time, lane by lane; given pieces must not be more.
+    """
+    num_wires = max(1, 2 * (num_stages - 1))
+    own = _zeros(LANE_ROWS, LANES)
+    return Lanes(
+        stages=_zeros(num_stages, STAGE_ROWS, LANES),
+        wires=_zeros(num_wires, WIRE_ROWS, LANES),
+        arrivals=_zeros(num_slots, LANES),
+        pieces=_zeros(num_wires, num_pieces, PIECE_ROWS, LANES),
+        own=own,
+        seed=own[SEED].view(np.int64),
+    )
+
+
+def new_record(table: OperationTable) -> Record:
+    """Make room for all that happens in a run of a table."""
+    num_rows = len(table.rows)
+    return Record(spans=_zeros(num_rows, 2, LANES), transfers=_zeros(num_rows, 3, LANES))
+
+
+def no_record() -> Record:
+    """Make no room: nothing is written down."""
+    return Record(spans=_zeros(0, 2, LANES), transfers=_zeros(0, 3, LANES))
+
+
+def _zeros(*shape: int) -> np.ndarray:
+    """Array whose rows of lanes each begin a cache line: others take two to read."""
+    count = math.prod(shape)
+    spare = _CACHE_LINE_BYTES // 8
+    room = np.zeros(count + spare)
+    first = -room.ctypes.data % _CACHE_LINE_BYTES // 8
+    return room[first : first + count].reshape(shape)

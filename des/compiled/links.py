@@ -1,0 +1,87 @@
+"""Links of a program: their figures, the media they run over, and how they move."""
+
+from typing import Any
+
+import numpy as np
+
+from des.corrections import Corrections
+from des.costs import corrected
+from des.dynamics import Dynamics
+from des.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
+from des.topology import Topology
+from des.weather import Weather
+
+
+def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
+    """Corrected figures of all links, and the media, numbered by their first link."""
+    media: dict[tuple[str, ...], list[int]] = {}
+    links = np.zeros(len(topology.links), LINK)
+    for index, link in enumerate(topology.links):
+        ends = (link.source, link.target)
+        key = tuple(sorted(ends)) if topology.transport.half_duplex else ends
+        media.setdefault(key, []).append(index)
+        figures = corrected(link, corrections)
+        round_trip_s = topology.round_trip_s(index) * corrections.wan_latency_factor
+        links[index] = (
+            figures.bandwidth_bytes_per_s,
+            figures.latency_s,
+            round_trip_s,
+            list(media).index(key),
+            0,
+            0,
+        )
+    found = [(*users, -1)[:2] for users in media.values()]
+    return links, np.array(found, MEDIUM)
+
+
+def weather_fields(topology: Topology) -> dict[str, Any]:
+    """Fields of a header that say how the links move."""
+    movement = topology.movement
+    if movement is None:
+        return {"weather": STEADY}
+    law = movement.law
+    if not isinstance(law, Dynamics) or law.correlation:
+        return {"weather": TABLE}
+    return {
+        "weather": UNIFORM,
+        "seed": movement.seed,
+        "start_s": movement.start_s,
+        "interval_s": law.update_interval_s,
+        "bandwidth_fluctuation": law.bandwidth_fluctuation,
+        "latency_jitter": law.latency_jitter,
+    }
+
+
+class Pieces:
+    """Courses of all links by any law, worked out as far as they were asked for."""
+
+    def __init__(self, topology: Topology) -> None:
+        assert topology.movement is not None
+        self._weather = Weather(topology.movement, topology.links)
+        self._pieces: list[list[tuple[float, float, float]]] = [[] for _ in topology.links]
+        self._has_ended = [False] * len(topology.links)
+
+    def reach(self, link: int, time_s: float) -> bool:
+        """Whether the course of a link is known at a time; so it is after `extend`."""
+        pieces = self._pieces[link]
+        return bool(pieces) and pieces[-1][0] > time_s
+
+    def extend(self, horizon_s: float) -> None:
+        """Work out all courses to some time, or to where a trace ends before."""
+        for link, pieces in enumerate(self._pieces):
+            until_s = pieces[-1][0] if pieces else 0.0
+            while until_s <= horizon_s and not self._has_ended[link]:
+                try:
+                    bandwidth, latency, until_s = self._weather.piece(link, until_s)
+                except ValueError:  # a trace has ended; who needs more of it is told so there
+                    self._has_ended[link] = True
+                else:
+                    pieces.append((until_s, bandwidth, latency))
+
+    def write(self, links: np.ndarray) -> np.ndarray:
+        """Return all pieces, link by link, and tell the links where theirs are."""
+        counts = [len(pieces) for pieces in self._pieces]
+        ends = np.cumsum(counts)
+        links["end_piece"] = ends
+        links["first_piece"] = ends - counts
+        return np.array([piece for pieces in self._pieces for piece in pieces], PIECE)

@@ -1,0 +1,89 @@
+"""What a compiled run leaves behind, as the readable engine reports it."""
+
+from functools import partial
+
+import numpy as np
+
+from des.compiled.flows import Marks
+from des.compiled.operations import columns_of
+from des.compiled.program import Lowered
+from des.feasibility import peaks_of_plan
+from des.kernels.program import State
+from des.memory import memory_of_peaks
+from des.plan import Plan
+from des.result import IterationResult, LinkUse, Span, StageUse, Transfer
+from des.topology import Topology
+from des.workload import Workload
+
+_new_span = partial(tuple.__new__, Span)
+_new_transfer = partial(tuple.__new__, Transfer)
+"""What `_make` does, without a call of Python code for each of thousands."""
+
+
+def iteration_result(
+    topology: Topology, workload: Workload, plan: Plan, lowered: Lowered, state: State
+) -> IterationResult:
+    """Sum up a run that ended well and was recorded."""
+    peaks = peaks_of_plan(workload, plan, lowered.orders)
+    makespan_s = float(state.outcome["end_s"][0])
+    stages = tuple(
+        StageUse(
+            domain=topology.domains[stage.domain].name,
+            device=stage.device,
+            first_layer=stage.first_layer,
+            num_layers=stage.num_layers,
+            busy_s=busy_s,
+            idle_s=makespan_s - busy_s,
+        )
+        for stage, busy_s in zip(plan.stages, state.stages["busy_s"].tolist(), strict=True)
+    )
+    return IterationResult(
+        makespan_s=makespan_s,
+        utilisation=workload.flops_per_iteration / (topology.peak_flops_per_s * makespan_s),
+        stages=stages,
+        links=_link_uses(topology, state),
+        memory=memory_of_peaks(topology, workload, plan, peaks),
+        spans=_spans(lowered, state),
+        transfers=_transfers(lowered, state),
+    )
+
+
+def _link_uses(topology: Topology, state: State) -> tuple[LinkUse, ...]:
+    figures = state.links[["num_messages", "num_bytes", "busy_s"]].tolist()
+    return tuple(
+        LinkUse(
+            source=link.source,
+            target=link.target,
+            num_messages=num_messages,
+            num_bytes=num_bytes,
+            busy_s=busy_s,
+        )
+        for link, (num_messages, num_bytes, busy_s) in zip(topology.links, figures, strict=False)
+    )
+
+
+def _spans(lowered: Lowered, state: State) -> tuple[Span, ...]:
+    kinds, microbatches, stages = columns_of(lowered.orders)
+    starts_s, ends_s = state.spans["start_s"].tolist(), state.spans["end_s"].tolist()
+    rows = zip(stages, kinds, microbatches, starts_s, ends_s, strict=True)
+    return tuple(map(_new_span, rows))
+
+
+def _transfers(lowered: Lowered, state: State) -> tuple[Transfer, ...]:
+    """All transfers, link by link; those of a link stay in the order in which they left."""
+    found = state.transfers[: int(state.outcome["num_transfers"][0])]
+    found = found[np.argsort(found["link"], kind="stable")]
+    marks: Marks = lowered.marks
+    flows = lowered.program.flow_of["flow"][found["message"]]
+    later = found["message"] - marks.first_messages[flows]
+    columns = (
+        found["link"],
+        marks.stages[flows],
+        marks.kinds[flows],
+        marks.microbatches[flows] + later * marks.microbatch_steps[flows],
+        found["start_s"],
+        found["end_s"],
+        found["arrival_s"],
+    )
+    rows = zip(*(one.tolist() for one in columns), strict=True)
+    return tuple(map(_new_transfer, rows))

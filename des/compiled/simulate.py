@@ -1,0 +1,72 @@
+"""The compiled twin of `des.simulate`: the same arguments, the same result to the last bit."""
+
+from collections.abc import Sequence
+
+from des.compiled.links import Pieces
+from des.compiled.program import lower, lower_moves
+from des.compiled.results import iteration_result
+from des.compiled.state import new_state
+from des.corrections import NO_CORRECTIONS, Corrections
+from des.engine import simulate
+from des.kernels.general import run_program
+from des.kernels.program import BEYOND, OK, TABLE, Program, State
+from des.migration import LayerMove
+from des.plan import Plan
+from des.result import IterationResult
+from des.topology import Topology
+from des.workload import Workload
+
+
+def simulate_compiled(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    corrections: Corrections = NO_CORRECTIONS,
+    *,
+    step: int = 0,
+) -> IterationResult:
+    """Simulate one iteration of a plan, see `des.simulate`; what cannot be is refused there."""
+    plan.check_against(topology, workload)
+    if isinstance(step, int) and not isinstance(step, bool) and step >= 0:
+        lowered = lower(topology, workload, plan, corrections, step=step)
+        state = run_to_end(topology, lowered.program)
+        if state is not None:
+            return iteration_result(topology, workload, plan, lowered, state)
+    return simulate(topology, workload, plan, corrections, step=step)
+
+
+def moves_end_s(
+    topology: Topology, moves: Sequence[LayerMove], corrections: Corrections = NO_CORRECTIONS
+) -> float | None:
+    """Time until layers that all leave at time 0 have arrived, see `des.migration`. [s]
+
+    None where some never do, as `des.migration_s` will tell.
+    """
+    if not moves:
+        return 0.0
+    state = run_to_end(topology, lower_moves(topology, moves, corrections))
+    return None if state is None else float(state.outcome["end_s"][0])
+
+
+def run_to_end(topology: Topology, program: Program) -> State | None:
+    """Run a program of a world; None where it cannot end, as `des.simulate` will tell."""
+    state = new_state(program)
+    pieces = Pieces(topology) if program.header["weather"][0] == TABLE else None
+    while (status := run_program(program, state)) == BEYOND and pieces is not None:
+        link, time_s = int(state.outcome["link"][0]), float(state.outcome["time_s"][0])
+        pieces.extend(2.0 * max(time_s, _work_s(program)))
+        if not pieces.reach(link, time_s):
+            return None
+        links = program.links.copy()
+        program = program._replace(pieces=pieces.write(links), links=links)
+    return state if status == OK else None
+
+
+def _work_s(program: Program) -> float:
+    """Time of all operations of the busiest worker, which no iteration is shorter than. [s]"""
+    durations_s = program.durations_s["s"][program.operations["work"]]
+    workers = program.workers
+    return max(
+        float(durations_s[first:end].sum())
+        for first, end in zip(workers["first_operation"], workers["end_operation"], strict=True)
+    )

@@ -1,0 +1,80 @@
+"""States for compiled runs: how long their arrays have to be."""
+
+import numpy as np
+
+from des.kernels.program import (
+    ARRIVAL,
+    DEVICE_STATE,
+    EVENT,
+    LINK_STATE,
+    LOCAL_WIRE_STATE,
+    MEDIUM_STATE,
+    MEMBER_STATE,
+    OUTCOME,
+    PARCEL,
+    REPLICA_STATE,
+    SPAN,
+    STAGE_STATE,
+    TRANSFER,
+    WORKER_STATE,
+    Program,
+    State,
+)
+
+
+def new_state(program: Program) -> State:
+    """Make a state that can hold a run of a program, and of any with no greater counts."""
+    header = program.header[0]
+    num_transfers = int(program.flows["num_hops"][program.flow_of["flow"]].sum())
+    return make_state(
+        num_workers=int(header["num_workers"]),
+        num_operations=len(program.operations),
+        num_stages=int(header["num_stages"]),
+        num_devices=int(header["num_devices"]),
+        num_replicas=int(header["num_replicas"]),
+        num_messages=int(header["num_messages"]),
+        num_transfers=num_transfers,
+        num_links=int(header["num_links"]),
+        num_local_wires=int(header["num_local_wires"]),
+        num_members=int(header["num_members"]),
+        is_recorded=bool(header["is_recorded"]),
+    )
+
+
+def make_state(
+    *,
+    num_workers: int,
+    num_operations: int,
+    num_stages: int,
+    num_devices: int,
+    num_replicas: int,
+    num_messages: int,
+    num_transfers: int,
+    num_links: int,
+    num_local_wires: int,
+    num_members: int,
+    is_recorded: bool,
+) -> State:
+    """Make a state for programs of at most these counts.
+
+    The queue holds an event for each worker, member and medium, up to two for each message that
+    somebody waits for, and under fair sharing a division that was put off for each hop.
+    """
+    num_events = num_workers + 2 * num_members + num_links + 2 * num_messages + num_transfers
+    lengths = {
+        "outcome": (OUTCOME, 1),
+        "events": (EVENT, num_events),
+        "workers": (WORKER_STATE, num_workers),
+        "devices": (DEVICE_STATE, num_devices),
+        "stages": (STAGE_STATE, num_stages),
+        "replicas": (REPLICA_STATE, num_replicas),
+        "local_wires": (LOCAL_WIRE_STATE, num_local_wires),
+        "arrivals": (ARRIVAL, num_messages),
+        "parcels": (PARCEL, num_messages),
+        "links": (LINK_STATE, num_links),
+        "media": (MEDIUM_STATE, num_links),
+        "members": (MEMBER_STATE, num_members),
+        "spans": (SPAN, num_operations if is_recorded else 0),
+        "transfers": (TRANSFER, num_transfers if is_recorded else 0),
+    }
+    return State(**{name: np.zeros(max(count, 1), kind) for name, (kind, count) in lengths.items()})

@@ -1,0 +1,1 @@
+"""Compiled code, and the scalar formulas that it shares with the readable engine."""

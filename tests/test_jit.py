@@ -1,0 +1,163 @@
+"""Compiled functions: the bits of Python, and a cache that is never stale."""
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba.core import config
+
+import des.kernels.jit
+from des.kernels.jit import digest_of, kernel, scalar
+
+KERNELS = Path(des.kernels.jit.__file__).parent
+ROOT = KERNELS.parent.parent
+
+INNER = """
+from des.kernels.jit import kernel, scalar
+
+@scalar
+def shared(x):
+    return x + 1.0
+
+@kernel
+def compiled(x):
+    return x * 10.0
+"""
+OUTER = """
+from des.kernels.jit import kernel
+from {package}.inner import compiled, shared
+
+@kernel
+def outer(x):
+    return compiled(shared(x))
+
+print(outer(3.0), sum(outer.stats.cache_hits.values()), sum(outer.stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package whose kernel calls functions of another module."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "inner.py").write_text(INNER)
+    (folder / "outer.py").write_text(OUTER.format(package=folder.name))
+    return folder
+
+
+def run(package: Path, **variables: str) -> list[float]:
+    """Result of the kernel in a process of its own, and how often the cache had it or not."""
+    path = f"{package.parent}{os.pathsep}{ROOT}"
+    kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment = {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    command = [sys.executable, "-m", f"{package.name}.outer"]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True, cwd=package.parent
+    )
+    return [float(word) for word in done.stdout.split()]
+
+
+def folder_of(package: Path) -> str:
+    """Name of the folder of a package's cache, as its sources are now."""
+    return digest_of(*sorted({KERNELS, package}))
+
+
+def test_a_kernel_follows_changes_of_what_it_calls_in_other_modules(package, tmp_path):
+    """Numba alone looks at the file of the kernel only, and would go on with what it took."""
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(package, **cache) == [40.0, 0, 1]
+    assert run(package, **cache) == [40.0, 1, 0]
+    folders = {folder_of(package)}
+
+    for old, new, expected in (("x + 1.0", "x + 2.0", 50.0), ("x * 10.0", "x * 20.0", 80.0)):
+        (package / "inner.py").write_text(INNER.replace(old, new))
+        assert run(package, **cache) == [expected, 0, 1]
+        folders.add(folder_of(package))
+    (package / "inner.py").write_text(INNER)
+    assert run(package, **cache) == [40.0, 1, 0]
+
+    assert len(folders) == 3
+    assert folders <= {path.name for path in (tmp_path / "cache").iterdir()}
+
+
+def test_the_cache_is_the_users_where_none_is_named(package, tmp_path):
+    run(package, XDG_CACHE_HOME=str(tmp_path / "home"))
+
+    assert list((tmp_path / "home" / "eastwest" / folder_of(package)).rglob("*.nbi"))
+
+
+def test_the_cache_is_a_temporary_one_where_the_users_cannot_be_made(package, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "scratch").mkdir()
+    run(package, XDG_CACHE_HOME=str(tmp_path / "file"), TMPDIR=str(tmp_path / "scratch"))
+
+    (base,) = (tmp_path / "scratch").glob("eastwest*")
+    assert list((base / folder_of(package)).rglob("*.nbi"))
+
+
+@pytest.mark.parametrize("name", ["one.py", "other.py"])
+def test_the_digest_changes_with_every_source(name, tmp_path):
+    sources = {"one.py": "a = 1\n", "other.py": "b = 2\n"}
+    for path, text in sources.items():
+        (tmp_path / path).write_text(text)
+    before = digest_of(tmp_path)
+    assert digest_of(tmp_path) == before
+
+    (tmp_path / name).write_text(sources[name] + "#")
+    assert digest_of(tmp_path) != before
+    (tmp_path / name).rename(tmp_path / f"new_{name}")
+    (tmp_path / f"new_{name}").write_text(sources[name])
+    assert digest_of(tmp_path) != before
+    (tmp_path / f"new_{name}").rename(tmp_path / name)
+    assert digest_of(tmp_path) == before
+    (tmp_path / "third.py").write_text("")
+    assert digest_of(tmp_path) != before
+
+
+def test_the_digest_covers_all_folders_and_only_sources(tmp_path):
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "kernels.py").write_text("a = 1\n")
+    both = digest_of(tmp_path / "one", tmp_path / "other")
+
+    (tmp_path / "one" / "notes.txt").write_text("")
+    assert digest_of(tmp_path / "one", tmp_path / "other") == both
+    (tmp_path / "other" / "kernels.py").write_text("a = 2\n")
+    assert digest_of(tmp_path / "one", tmp_path / "other") != both
+
+
+def test_decorating_leaves_numbas_own_cache_alone():
+    before = config.CACHE_DIR
+    kernel(lambda x: x)
+
+    assert before == config.CACHE_DIR
+
+
+@scalar
+def curve(x: float, y: float) -> float:
+    """Operations that a compiler is tempted to fuse or to turn into a reciprocal."""
+    return (x * y + x) / 3.0 - x / y * y
+
+
+@kernel
+def compiled_curve(x: float, y: float) -> float:
+    return curve(x, y)
+
+
+@given(x=st.floats(-1e100, 1e100), y=st.floats(1e-100, 1e100))
+def test_shared_formulas_give_the_same_bits_compiled(x, y):
+    found, expected = compiled_curve(x, y), curve(x, y)
+
+    assert found == expected or (math.isnan(found) and math.isnan(expected))
+
+
+def test_divisions_by_zero_give_infinities_in_kernels_and_errors_in_python():
+    with pytest.raises(ZeroDivisionError):
+        curve(1.0, 0.0)
+    assert math.isnan(compiled_curve(1.0, 0.0))
