@@ -13,7 +13,7 @@ from torch import Tensor
 from agents.checkpoint import CheckpointError, network_payload
 from agents.networks import ActorCritic, Architecture
 from agents.ppo_config import PPOConfig
-from agents.ppo_loss import Objective
+from agents.ppo_loss import FIGURES, Objective
 from agents.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, judge
 from agents.rollout_source import LocalRollouts
 
@@ -106,27 +106,15 @@ class Trainer:
         """
         if self.finished:
             raise RuntimeError(f"PPO: all {self.total_steps} steps are done")
-        config, progress = self.config, self.step_count / self.total_steps
-        learning_rate = _line(config.learning_rate, config.final_learning_rate, progress)
-        for group in self._optimiser.param_groups:
-            group["lr"] = learning_rate
-        rollouts = self.rollouts.collect(self.network, config.num_steps)
+        learning_rate, objective = self._annealed()
+        rollouts = self.rollouts.collect(self.network, self.config.num_steps)
         experience = judge(
             rollouts,
-            discount=config.discount,
-            trace_decay=config.trace_decay,
+            discount=self.config.discount,
+            trace_decay=self.config.trace_decay,
             device=self._device,
         )
-        objective = Objective(
-            clip_range=config.clip_range,
-            value_coefficient=config.value_coefficient,
-            entropy_coefficient=_line(
-                config.entropy_coefficient, config.final_entropy_coefficient, progress
-            ),
-        )
-        policy_loss, value_loss, entropy, approximate_kl, clip_fraction = self._optimise(
-            experience, objective
-        )
+        figures = self._optimise(experience, objective)
         for rollout in rollouts:
             self.network.normaliser.merge(rollout.moments)
         self.step_count += len(experience)
@@ -137,13 +125,9 @@ class Trainer:
             update_index=self.update_count - 1,
             mean_reward=sum(float(part.rewards.sum()) for part in rollouts) / len(experience),
             metrics=_joint_metrics(rollouts),
-            policy_loss=policy_loss,
-            value_loss=value_loss,
-            entropy=entropy,
-            approximate_kl=approximate_kl,
-            clip_fraction=clip_fraction,
             explained_variance=_explained_variance(experience),
             learning_rate=learning_rate,
+            **figures,
         )
 
     def state(self) -> dict[str, Any]:
@@ -204,18 +188,33 @@ class Trainer:
             "architecture": asdict(self.network.architecture),
         }
 
-    def _optimise(self, experience: Experience, objective: Objective) -> list[float]:
-        """Run the epochs of one update; means of the figures of `Objective.loss`."""
+    def _annealed(self) -> tuple[float, Objective]:
+        """Set the learning rate that is due; return it, and the objective that is due."""
+        config, progress = self.config, self.step_count / self.total_steps
+        learning_rate = _line(config.learning_rate, config.final_learning_rate, progress)
+        for group in self._optimiser.param_groups:
+            group["lr"] = learning_rate
+        objective = Objective(
+            clip_range=config.clip_range,
+            value_coefficient=config.value_coefficient,
+            entropy_coefficient=_line(
+                config.entropy_coefficient, config.final_entropy_coefficient, progress
+            ),
+        )
+        return learning_rate, objective
+
+    def _optimise(self, experience: Experience, objective: Objective) -> dict[str, float]:
+        """Run the epochs of one update; means of ``FIGURES`` over its minibatches."""
         if self.config.normalise_advantages:
             experience = _with_normalised_advantages(experience)
         measured: list[Tensor] = []
         for _ in range(self.config.num_epochs):
             order = torch.randperm(len(experience), generator=self._shuffling, device=self._device)
-            minibatches = order.tensor_split(self.config.num_minibatches)
+            minibatches = order.tensor_split(min(self.config.num_minibatches, len(order)))
             epoch = [self._descend(experience[rows], objective) for rows in minibatches]
             measured += epoch
             if self.config.target_kl is not None:
-                divergence = float(torch.stack(epoch).mean(dim=0)[3])
+                divergence = float(torch.stack(epoch).mean(dim=0)[FIGURES.index("approximate_kl")])
                 if divergence > self.config.target_kl:
                     break
         *means, gradient_norm = torch.stack(measured).mean(dim=0).tolist()
@@ -224,10 +223,10 @@ class Trainer:
                 f"PPO: gradients of update {self.update_count} must be finite, "
                 f"got norm {gradient_norm} on average"
             )
-        return means
+        return dict(zip(FIGURES, means, strict=True))
 
     def _descend(self, batch: Experience, objective: Objective) -> Tensor:
-        """One gradient step; the figures of `Objective.loss` and the gradient's norm (6,)."""
+        """One gradient step; ``FIGURES`` and the gradient's norm, (6,)."""
         policy, values = self.network(batch.inputs)
         log_probs, entropies = policy.log_prob_and_entropy(batch.actions)
         loss, figures = objective.loss(

@@ -7,6 +7,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+FIGURES = ("policy_loss", "value_loss", "entropy", "approximate_kl", "clip_fraction")
+"""What `Objective.loss` reports beside the loss, in this order."""
+
 
 def clipped_policy_loss(log_ratio: Tensor, advantages: Tensor, clip_range: float) -> Tensor:
     """Pessimistic surrogate: no gain from moving a probability by more than the clip range.
@@ -44,12 +47,11 @@ class Objective:
         advantages: Tensor,
         returns: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Loss of B decisions, all arguments (B,), and figures (5,) that have no gradient.
+        """Loss of B decisions, all arguments (B,), and ``FIGURES`` (5,), which have no gradient.
 
-        The loss is ``clipped_policy_loss``, half the mean squared error of the values, and the mean
-        entropy that is wanted, weighted. The figures are these three, then the divergence from the
-        old policy, estimated by the mean of r - 1 - log r >= 0 for ratios r, and the share of
-        ratios outside the clip range.
+        The loss adds up ``clipped_policy_loss``, half the mean squared error of the values and the
+        mean entropy, which is wanted. The divergence from the old policy is estimated by the mean
+        of r - 1 - log r >= 0 over ratios r; the clip fraction is that of ratios outside the range.
         """
         both: tuple[Tensor, Tensor] = _Loss.apply(  # type: ignore[no-untyped-call]
             self, log_probs, entropies, values, old_log_probs, advantages, returns

@@ -60,7 +60,7 @@ KINDS = (
     Kind(title="Moving links shared fairly", law="moving", is_fair=True),
 )
 TARGETS = {
-    f"{METRICS}, 2 threads": ("4,000,000", "400,000", "130,000"),
+    f"{BATCH}, 2 threads": ("4,000,000", "400,000", "130,000"),
     EVENTS: ("x 150",) * len(SIZES),
     ENGINE: ("x 4",) * len(SIZES),
 }

@@ -69,7 +69,9 @@ class Config:
         2, "threads that simulate, or processes with --ray local; results are the same for any"
     )
     ray: str | None = option(
-        None, "simulate on Ray: local, or the address of a cluster (host:port or auto)"
+        None,
+        "simulate on Ray: local, or the address of a cluster (host:port or auto); with an actor "
+        "for each of the rollout workers at most",
     )
     out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
     resume: bool = option(False, "continue the run in --out, or the newest one")

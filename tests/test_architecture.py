@@ -1,6 +1,7 @@
 """Who may import whom, read off the source of every package."""
 
 import ast
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ MAY_IMPORT = {
 }
 ONLY_IN = {"simpy": "des", "torch": "agents"}
 MAX_LINES = 300
+NEEDS = runpy.run_path(str(ROOT / "conftest.py"))["NEEDS"]
 MODULES = [
     pytest.param(package, path, id=str(path.relative_to(ROOT)))
     for package, folder in SOURCES.items()
@@ -65,6 +67,18 @@ def test_simpy_stays_in_des_and_torch_in_agents(package, path):
 
     foreign = {name for name, owner in ONLY_IN.items() if name in packages and owner != package}
     assert not foreign
+
+
+@pytest.mark.parametrize("extra", NEEDS)
+def test_extras_are_imported_by_few(extra):
+    users = {
+        str(path.relative_to(ROOT))
+        for package, folder in SOURCES.items()
+        for path in folder.rglob("*.py")
+        if extra in imported_packages(package, ast.parse(path.read_text(encoding="utf-8")))
+    }
+
+    assert users == set(NEEDS[extra])
 
 
 @pytest.mark.parametrize(("package", "path"), MODULES)

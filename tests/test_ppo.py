@@ -296,6 +296,18 @@ def test_shorter_rollouts_count_as_what_they_are():
         assert report.metrics["regret"] == pytest.approx(1 - report.mean_reward)
 
 
+def test_fewer_decisions_than_minibatches_are_minibatches_of_one():
+    class OneStep(LocalRollouts):
+        def collect(self, network: ActorCritic, num_steps: int) -> list[Rollout]:
+            return super().collect(network, 1)
+
+    rollouts = OneStep([Bandit((3, 5), False)], seed=0)
+    trainer = Trainer(rollouts, config(num_minibatches=100), seed=0, total_steps=1000)
+
+    assert math.isfinite(trainer.update().policy_loss)
+    assert trainer.step_count == 32
+
+
 def test_observations_seen_by_all_workers_are_in_the_normaliser():
     environments = [Bandit((3, 5), False, seed) for seed in range(2)]
     first = np.concatenate([environment.reset() for environment in environments])
