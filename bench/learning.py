@@ -60,6 +60,7 @@ class LearningRow:
 def measure(effort: Effort) -> Section:
     """Time PPO of ours and of Stable-Baselines3 on the same task, in turn."""
     keep_freed_memory()
+    use_torch_threads(1)
     sizes = SMALL if effort.is_quick else SIZES
     rows = [row for size in sizes for row in _rows(size, effort)]
     state = "installed, and not measured" if find_spec("pufferlib") else "not installed"
@@ -70,7 +71,7 @@ def measure(effort: Effort) -> Section:
             f"SB3 is Stable-Baselines3. Rollouts of {NUM_STEPS} steps, {NUM_EPOCHS} epochs of "
             f"{NUM_MINIBATCHES} minibatches. "
             f"One by one: {NUM_ENVS_ONE_BY_ONE} of our single environments in DummyVecEnv; the "
-            f"other batches have {NUM_ENVS}. Threads are those of the environment and of torch. "
+            f"other batches have {NUM_ENVS}. Threads are those of the environment; torch has one. "
             f"PufferLib: {state}."
         ],
     )
@@ -81,14 +82,14 @@ def _rows(size: Size, effort: Effort) -> list[LearningRow]:
     num_slow, num_fast = (2, 4) if effort.is_quick else (NUM_ENVS_ONE_BY_ONE, NUM_ENVS)
     single = DummyVecEnv([_maker(task) for _ in range(num_slow)])
     entries: list[tuple[Contestant, float | None]] = [
-        (_sb3("SB3, one by one", single, network, 1), None)
+        (_sb3("SB3, one by one", single, network), None)
     ]
     for num_threads, text in THREADS.items():
         batch = PlacementSB3VecEnv(task, num_envs=num_fast, seed=SEED, num_workers=num_threads)
         is_aimed_at = num_threads == NUM_CORES
         entries += [
             (
-                _sb3(f"SB3, our batch, {text}", batch, network, num_threads),
+                _sb3(f"SB3, our batch, {text}", batch, network),
                 SB3_TARGET_PER_S if is_aimed_at and size == SIZES[0] else None,
             ),
             (
@@ -109,7 +110,7 @@ def _maker(task: PlacementTask) -> Callable[[], PlacementEnv]:
     return lambda: PlacementEnv(topology=world, workload=task.workload, actions=task.actions)
 
 
-def _sb3(name: str, environment: VecEnv, network: Network, num_threads: int) -> Contestant:
+def _sb3(name: str, environment: VecEnv, network: Network) -> Contestant:
     rollout_steps = NUM_STEPS * environment.num_envs
     model = PPO(
         "MlpPolicy",
@@ -125,7 +126,6 @@ def _sb3(name: str, environment: VecEnv, network: Network, num_threads: int) -> 
     model.set_logger(Logger(folder=None, output_formats=[]))  # else one folder a call
 
     def learn() -> None:
-        use_torch_threads(num_threads)
         model.learn(total_timesteps=rollout_steps, reset_num_timesteps=False)
 
     return Contestant(name=name, call=learn, num_items=rollout_steps)
@@ -143,11 +143,7 @@ def _ours(
     environment = BatchedPlacementEnv(task, num_envs=num_envs, seed=SEED, num_workers=num_threads)
     trainer = Trainer.local(environment, config, SEED, total_steps=2**62)
 
-    def update() -> None:
-        use_torch_threads(num_threads)
-        trainer.update()
-
-    return Contestant(name=name, call=update, num_items=trainer.steps_per_update)
+    return Contestant(name=name, call=trainer.update, num_items=trainer.steps_per_update)
 
 
 def _row(size: Size, timing: Timing, slowest: Timing, target_per_s: float | None) -> LearningRow:

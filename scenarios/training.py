@@ -73,7 +73,7 @@ def train(trainer: Trainer, folder: RunFolder, fingerprint: str, console: Consol
             started_s = time.perf_counter()
             report = trainer.update()
             wall_s = time.perf_counter() - started_s
-            log.append(_row(report, wall_s, trainer.steps_per_update / wall_s))
+            log.append(_row(report, wall_s, report.rollout_steps / wall_s))
             display.show(report)
             due = trainer.update_count % UPDATES_PER_CHECKPOINT == 0
             if due or trainer.finished or interrupted.is_set:
@@ -164,7 +164,7 @@ class _Display:
         completed = min(report.step_count, total)
         self._progress.update(self._task, completed=completed, figures=figures)
         if not self._console.is_terminal:
-            before = completed - self._trainer.steps_per_update
+            before = completed - report.rollout_steps
             tenth = total / LINES_WITHOUT_TERMINAL
             if math.floor(completed / tenth) > math.floor(max(0, before) / tenth):
                 eta_s = (total - completed) / rate
