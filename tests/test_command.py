@@ -46,12 +46,11 @@ def test_ctrl_c_ends_a_process_without_a_traceback():
     process = started(
         "import time\n"
         "from scenarios.command import exit_code_of\n"
-        "print('ready', flush=True)\n"
-        "raise SystemExit(exit_code_of(lambda: time.sleep(60)))",
+        "body = lambda: print('ready', flush=True) or time.sleep(60)\n"
+        "raise SystemExit(exit_code_of(body))",
         stdout=subprocess.PIPE,
     )
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.3)  # into the body
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
 
