@@ -38,7 +38,7 @@ from des.topology import Topology
 from des.weather import Weather
 from des.workload import Workload
 
-_FEW_PIECES, _MOST_PIECES = 32, 2048
+_FEW_PIECES, MOST_PIECES = 32, 2048
 """Pieces of a course that are worked out at first, and at most: each is kept for all lanes."""
 
 _NO_LINK = -1
@@ -85,7 +85,7 @@ def run_foreseeable(
     rules, record = rules_of(topology), new_record(table)
     courses = _Courses(topology, wires, corrections) if rules.weather == TABLE else None
     num_pieces = _FEW_PIECES
-    while num_pieces <= _MOST_PIECES:
+    while num_pieces <= MOST_PIECES:
         lanes = new_lanes(len(stages), table.num_slots, num_pieces)
         lanes.stages[:, : len(PASSES)] = [[[each[kind]] for kind in PASSES] for each in times_s]
         if wires:
