@@ -1,62 +1,81 @@
-"""ASTRA-sim's ``network.yml``: the dimensions of a logical topology, read and checked."""
+"""ASTRA-sim's ``network.yml``: the dimensions of a logical topology, read and checked.
+
+Two extensions: a dimension ``Pairwise`` takes ``bandwidth_matrix`` and ``latency_matrix``, and
+``bandwidth_changes`` lists links that get another bandwidth at a known time.
+"""
 
 import math
+import warnings
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, cast
 
-import yaml
+from astra_sim.dimensions import (
+    AnyDimension,
+    BandwidthChange,
+    Dimension,
+    PairwiseDimension,
+    Pattern,
+)
+from astra_sim.errors import AbortError, AstraSimError, UsageError
+from astra_sim.json_fields import Warn, shown
+from astra_sim.yaml_fields import is_null, list_of, number, read_yaml_mapping, whole
 
-TopologyName = Literal["Ring", "FullyConnected", "Switch"]
+__all__ = [
+    "AnyDimension",
+    "BandwidthChange",
+    "Dimension",
+    "NetworkConfig",
+    "PairwiseDimension",
+    "read_network_config",
+]
 
-BYTES_PER_GB = 2**30
-"""A GB in ``network.yml`` is 2**30 bytes, although ``system.json`` means 10**9."""
-
-NS_PER_S = 10**9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dimension:
-    """One dimension of the network: ``num_npus`` neighbours joined in one pattern."""
-
-    topology: TopologyName
-    num_npus: int
-    bandwidth_gb_per_s: float
-    latency_ns: float
-
-    def __post_init__(self) -> None:
-        if self.topology not in get_args(TopologyName):
-            allowed = ", ".join(get_args(TopologyName))
-            raise ValueError(f"topology: must be one of {allowed}; got {self.topology!r}")
-        if self.num_npus < 2:
-            raise ValueError(f"npus_count: must be at least 2, got {self.num_npus!r}")
-        if not 0 < self.bandwidth_gb_per_s < math.inf:
-            raise ValueError(
-                f"bandwidth: must be positive and finite, got {self.bandwidth_gb_per_s!r}"
-            )
-        if not 0 <= self.latency_ns < math.inf:
-            raise ValueError(f"latency: must be finite and not negative, got {self.latency_ns!r}")
-
-    @property
-    def bytes_per_ns(self) -> float:
-        """Serialisation rate of a link; a product, then a quotient, as the last bit matters."""
-        return self.bandwidth_gb_per_s * BYTES_PER_GB / NS_PER_S
-
-    def num_hops(self, source: int, target: int) -> int:
-        """Links between two places of this dimension: the shorter way round on a ring."""
-        if source == target:
-            return 0
-        if self.topology == "Ring":
-            clockwise = (target - source) % self.num_npus
-            return min(clockwise, self.num_npus - clockwise)
-        return 2 if self.topology == "Switch" else 1
+PAIRWISE = "Pairwise"
+LISTS = ("topology", "npus_count", "bandwidth", "latency")
+MATRICES = ("bandwidth_matrix", "latency_matrix")
+CHANGES = "bandwidth_changes"
+CHANGE_KEYS = ("time_ns", "dimension", "source", "target", "bandwidth")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConfig:
-    """A whole network; dimension 0 varies fastest in the number of an NPU."""
+    """A whole network; dimension 0 varies fastest in the number of an NPU.
 
-    dimensions: tuple[Dimension, ...]
+    ``bandwidth_changes`` are in order of time; of those at one time the last counts.
+    """
+
+    dimensions: tuple[AnyDimension, ...]
+    bandwidth_changes: tuple[BandwidthChange, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.dimensions:
+            raise UsageError("network: must have at least one dimension, got none")
+        for change in self.bandwidth_changes:
+            self._check_change(change)
+        for earlier, later in pairwise(self.bandwidth_changes):
+            if earlier.time_ns > later.time_ns:
+                raise UsageError(
+                    f"{CHANGES}: must be in order of time, got {later.time_ns} after "
+                    f"{earlier.time_ns}"
+                )
+
+    def _check_change(self, change: BandwidthChange) -> None:
+        if not 0 <= change.dimension < len(self.dimensions):
+            raise UsageError(
+                f"{change}: dimension must be within [0, {len(self.dimensions)}), "
+                f"got {change.dimension}"
+            )
+        dimension = self.dimensions[change.dimension]
+        if change.source is None or change.target is None:
+            return
+        if not dimension.has_link(change.source, change.target):
+            hint = f", whose switch is place {dimension.num_npus}"
+            raise UsageError(
+                f"{change}: source and target must be joined by a link of {dimension.topology} "
+                f"dimension {change.dimension}{hint if dimension.topology == 'Switch' else ''}; "
+                f"got {change.source} and {change.target}"
+            )
 
     @property
     def num_npus(self) -> int:
@@ -79,74 +98,67 @@ class NetworkConfig:
             places.append(place)
         return tuple(places)
 
-
-def unaware_message_ns(network: NetworkConfig, source: int, target: int, num_bytes: int) -> int:
-    """Time of one message in the congestion-unaware network, where none disturbs another. [ns]
-
-    ``floor(hops * latency + bytes / rate)`` of the lowest dimension in which the addresses differ;
-    the other dimensions are ignored, and bytes are serialised once however many hops there are.
-
-    Raises
-    ------
-    ValueError
-        If the two are the same NPU, or one does not exist.
-
-    Examples
-    --------
-    >>> ring = Dimension(topology="Ring", num_npus=4, bandwidth_gb_per_s=50.0, latency_ns=500.0)
-    >>> unaware_message_ns(NetworkConfig(dimensions=(ring,)), 0, 2, 2**20)
-    20531
-    """
-    places = zip(network.dimensions, network.address(source), network.address(target), strict=True)
-    for dimension, here, there in places:
-        if here != there:
-            wire_ns = num_bytes / dimension.bytes_per_ns
-            return math.floor(dimension.num_hops(here, there) * dimension.latency_ns + wire_ns)
-    raise ValueError(f"message: source and target must differ, got {source} twice")
+    def neighbours(self, npu: int, dimension: int) -> tuple[int, ...]:
+        """NPUs that differ from one in no other dimension, itself included, in its order."""
+        stride = math.prod(each.num_npus for each in self.dimensions[:dimension])
+        size = self.dimensions[dimension].num_npus
+        first = npu - npu // stride % size * stride
+        return tuple(range(first, first + size * stride, stride))
 
 
-def read_network_config(path: str | Path) -> NetworkConfig:
+def read_network_config(path: str | Path, warn: Warn = warnings.warn) -> NetworkConfig:
     """Read a ``network.yml``: four lists of equal length, one entry a dimension.
 
-    Other keys are ignored, as ASTRA-sim ignores them.
+    ``warn`` is told of other keys, which ASTRA-sim ignores. A ``Pairwise`` dimension has null in
+    place of bandwidth and latency.
 
     Raises
     ------
-    ValueError
-        If the file cannot be read or a list is missing, of another length or holds a wrong value;
-        the message names the file and the field.
+    UsageError
+        If a list is missing, of another length or holds a wrong value.
+    AbortError
+        If the file is no YAML mapping, or ``topology`` no list.
+    AstraSimError
+        If the file cannot be read.
     """
-    path = Path(path)
+    content = read_yaml_mapping(path, kind="network")
+    for key in content:
+        if key not in (*LISTS, *MATRICES, CHANGES):
+            warn(f"{path}: {key}: unknown key, ignored")
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path}: network file cannot be read: {reason}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: must be a mapping, got {content!r}")
-    try:
-        return NetworkConfig(dimensions=_dimensions(content))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        dimensions = _dimensions(content)
+        for key in MATRICES:
+            if key in content and not any(each.topology == PAIRWISE for each in dimensions):
+                warn(f"{path}: {key}: ignored, as no dimension is {PAIRWISE}")
+        return NetworkConfig(dimensions=dimensions, bandwidth_changes=_bandwidth_changes(content))
+    except AstraSimError as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
-def _dimensions(content: dict[str, Any]) -> tuple[Dimension, ...]:
-    names = _list_of(content, "topology")
-    counts, bandwidths, latencies = (
-        _list_of(content, field) for field in ("npus_count", "bandwidth", "latency")
-    )
+def _dimensions(content: dict[str, Any]) -> tuple[AnyDimension, ...]:
+    topology = content.get("topology")
+    if isinstance(topology, str) and not is_null(topology):
+        raise AbortError(f"topology: must be a list, got {topology!r}")
+    names = list_of(content, "topology")
+    absent = [""] if names == [PAIRWISE] else None
+    counts = list_of(content, "npus_count")
+    bandwidths, latencies = (list_of(content, field, absent) for field in LISTS[2:])
     lengths = {len(names), len(counts), len(bandwidths), len(latencies)}
     if lengths == {0} or len(lengths) != 1:
-        raise ValueError(
+        raise UsageError(
             "topology, npus_count, bandwidth, latency: must be lists of one equal length, got "
             f"{len(names)}, {len(counts)}, {len(bandwidths)} and {len(latencies)} entries"
         )
+    if names.count(PAIRWISE) > 1:
+        raise UsageError(f"topology: must be {PAIRWISE} once at most, got {shown(names)}")
     return tuple(
-        Dimension(
-            topology=name,
-            num_npus=_whole_number(count),
-            bandwidth_gb_per_s=_number("bandwidth", bandwidth),
-            latency_ns=_number("latency", latency),
+        _pairwise_dimension(content, count, bandwidth, latency)
+        if name == PAIRWISE
+        else Dimension(
+            topology=cast(Pattern, name),
+            num_npus=whole("npus_count", count),
+            bandwidth_gb_per_s=number("bandwidth", bandwidth),
+            latency_ns=number("latency", latency),
         )
         for name, count, bandwidth, latency in zip(
             names, counts, bandwidths, latencies, strict=True
@@ -154,24 +166,62 @@ def _dimensions(content: dict[str, Any]) -> tuple[Dimension, ...]:
     )
 
 
-def _list_of(content: dict[str, Any], field: str) -> list[Any]:
-    value = content.get(field)
-    if not isinstance(value, list):
-        raise ValueError(f"{field}: must be a list, got {value!r}")
-    return value
+def _pairwise_dimension(
+    content: dict[str, Any], count: object, bandwidth: object, latency: object
+) -> PairwiseDimension:
+    for field, entry in (("bandwidth", bandwidth), ("latency", latency)):
+        if not is_null(entry):
+            raise UsageError(
+                f"{field}: must be null for a {PAIRWISE} dimension, whose {field}_matrix counts; "
+                f"got {shown(entry)}"
+            )
+    num_npus = whole("npus_count", count)
+    bandwidths, latencies = (_matrix(content, field, num_npus) for field in MATRICES)
+    return PairwiseDimension(bandwidth_matrix_gb_per_s=bandwidths, latency_matrix_ns=latencies)
 
 
-def _whole_number(value: object) -> int:
-    """Read a count; a quoted one is fine, 4.0 is not."""
-    if isinstance(value, bool) or not str(value).isdecimal():
-        raise ValueError(f"npus_count: must be a whole number, got {value!r}")
-    return int(str(value))
+def _matrix(content: dict[str, Any], field: str, size: int) -> tuple[tuple[float, ...], ...]:
+    """Read a square matrix; its diagonal, of no meaning, becomes 0."""
+    rows = list_of(content, field)
+    if len(rows) != size:
+        raise UsageError(f"{field}: must have a row for each of {size} places, got {len(rows)}")
+    matrix = []
+    for source, row in enumerate(rows):
+        owner = f"{field}: row {source}"
+        if not isinstance(row, list):
+            raise UsageError(f"{owner}: must be a list, got {shown(row)}")
+        matrix.append(
+            tuple(
+                0.0 if source == target else number(f"{owner}, column {target}", entry)
+                for target, entry in enumerate(row)
+            )
+        )
+    return tuple(matrix)
 
 
-def _number(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{field}: must be a number, got {value!r}")
-    try:
-        return float(value)
-    except ValueError as error:
-        raise ValueError(f"{field}: must be a number, got {value!r}") from error
+def _bandwidth_changes(content: dict[str, Any]) -> tuple[BandwidthChange, ...]:
+    """Read the changes, in order of time; those of the same time in the order of the file."""
+    changes = [
+        _bandwidth_change(f"{CHANGES}: entry {number}", entry)
+        for number, entry in enumerate(list_of(content, CHANGES, []))
+    ]
+    return tuple(sorted(changes, key=lambda change: change.time_ns))
+
+
+def _bandwidth_change(owner: str, entry: object) -> BandwidthChange:
+    if not isinstance(entry, dict):
+        raise UsageError(f"{owner}: must be a mapping, got {shown(entry)}")
+    for key in entry:
+        if key not in CHANGE_KEYS:
+            raise UsageError(f"{owner}: key must be one of {', '.join(CHANGE_KEYS)}; got {key!r}")
+    source, target = (
+        None if is_null(entry.get(key)) else whole(f"{owner}: {key}", entry[key])
+        for key in ("source", "target")
+    )
+    return BandwidthChange(
+        time_ns=whole(f"{owner}: time_ns", entry.get("time_ns")),
+        dimension=whole(f"{owner}: dimension", entry.get("dimension", "0")),
+        source=source,
+        target=target,
+        bandwidth_gb_per_s=number(f"{owner}: bandwidth", entry.get("bandwidth")),
+    )

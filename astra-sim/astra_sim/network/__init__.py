@@ -1,0 +1,45 @@
+"""The two network models: messages that never meet, and messages that queue for links."""
+
+from typing import Literal, get_args
+
+from astra_sim.errors import UsageError
+from astra_sim.events import EventQueue
+from astra_sim.network.aware import AwareNetwork
+from astra_sim.network.interface import Network
+from astra_sim.network.unaware import UnawareNetwork
+from astra_sim.network_config import NetworkConfig
+
+__all__ = ["Backend", "Network", "make_network"]
+
+Backend = Literal["unaware", "aware"]
+
+
+def make_network(
+    config: NetworkConfig, queue: EventQueue, *, backend: Backend, multi_dimensional: bool = False
+) -> Network:
+    """Build the network of a configuration.
+
+    Parameters
+    ----------
+    config
+        Dimensions of the network.
+    queue
+        Tells the time and takes the arrivals.
+    backend
+        ``unaware`` of congestion, or ``aware`` of it.
+    multi_dimensional
+        Let the aware network have several dimensions, which the original refuses.
+
+    Raises
+    ------
+    AbortError
+        If the aware network has a ring of two.
+    UsageError
+        If the aware network has several dimensions that nobody asked for, or there is no such
+        backend.
+    """
+    if backend not in get_args(Backend):
+        raise UsageError(f"backend: must be one of {', '.join(get_args(Backend))}; got {backend!r}")
+    if backend == "unaware":
+        return UnawareNetwork(config, queue)
+    return AwareNetwork(config, queue, multi_dimensional=multi_dimensional)

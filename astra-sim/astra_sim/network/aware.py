@@ -1,0 +1,123 @@
+"""The congestion-aware network: messages queue for links.
+
+Two extensions. *Several dimensions*, if asked for or if one of them is ``Pairwise``: a message goes
+by dimension 0 first, inside its source's domain, then by dimension 1 and so on, stored and
+forwarded by every link on the way. A link of a higher dimension belongs to the two places it joins
+(two domains, say), not to NPUs: all pairs of NPUs that cross it share it, first come first served.
+A message to itself has no link then, not even under a switch. *Bandwidth changes* hold for a link
+from their time on, also for the message that it is sending.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from astra_sim.errors import AbortError, UsageError
+from astra_sim.events import EventQueue
+from astra_sim.network.bandwidth import LinkRates
+from astra_sim.network.links import Link
+from astra_sim.network.routes import LinkPlace, check_npu, differing_dimensions, links_within
+from astra_sim.network_config import NetworkConfig
+
+
+class _Transit:
+    """A message on the first of several links, or further."""
+
+    __slots__ = ("deliver", "links", "message", "num_bytes", "num_crossed")
+
+    def __init__(
+        self,
+        links: tuple[Link, ...],
+        num_bytes: int,
+        deliver: Callable[[Any], None],
+        message: Any,
+    ) -> None:
+        self.links = links
+        self.num_bytes = num_bytes
+        self.deliver = deliver
+        self.message = message
+        self.num_crossed = 1
+
+
+def _forward(transit: _Transit) -> None:
+    """Offer a message to the next link of its route."""
+    number = transit.num_crossed
+    transit.num_crossed = number + 1
+    link = transit.links[number]
+    if transit.num_crossed == len(transit.links):
+        link.carry(transit.num_bytes, transit.deliver, transit.message)
+    else:
+        link.carry(transit.num_bytes, _forward, transit)
+
+
+class AwareNetwork:
+    """Store and forward over directed links, each first come first served."""
+
+    __slots__ = ("_config", "_links", "_num_npus", "_queue", "_rates", "_routes")
+
+    def __init__(
+        self, config: NetworkConfig, queue: EventQueue, *, multi_dimensional: bool = False
+    ) -> None:
+        patterns = [dimension.topology for dimension in config.dimensions]
+        if len(patterns) > 1 and not multi_dimensional and "Pairwise" not in patterns:
+            raise UsageError(
+                "network: the aware network must have one dimension unless --multi-dimensional "
+                f"is given, got {len(patterns)}"
+            )
+        for number, dimension in enumerate(config.dimensions):
+            if dimension.topology == "Ring" and dimension.num_npus == 2:
+                raise AbortError(
+                    f"network: dimension {number}: an aware Ring must have at least 3 NPUs, got 2"
+                )
+        self._config = config
+        self._num_npus = config.num_npus
+        self._queue = queue
+        self._rates = LinkRates(config)
+        self._links: dict[LinkPlace, Link] = {}
+        self._routes: list[dict[int, tuple[Link, ...]]] = [{} for _ in range(self._num_npus)]
+
+    def send(
+        self,
+        source: int,
+        target: int,
+        num_bytes: int,
+        deliver: Callable[[Any], None],
+        message: Any,
+    ) -> None:
+        """Put a message on the first link of its route."""
+        links = self._routes[source].get(target) or self._route(source, target)
+        if len(links) == 1:
+            links[0].carry(num_bytes, deliver, message)
+        else:
+            links[0].carry(num_bytes, _forward, _Transit(links, num_bytes, deliver, message))
+
+    def _route(self, source: int, target: int) -> tuple[Link, ...]:
+        """Links from one NPU to another, remembered."""
+        check_npu(self._num_npus, target)
+        config = self._config
+        if source == target:
+            crossings = [(0, 0, source, target)] if self._is_one_switch() else []
+        else:
+            crossings = list(differing_dimensions(config, source, target))
+        links = tuple(
+            self._link(LinkPlace(number, group, *ends))
+            for number, group, here, there in crossings
+            for ends in links_within(config.dimensions[number], here, there)
+        )
+        if not links:
+            raise AbortError(f"message: source and target must differ, got NPU {source} twice")
+        self._routes[source][target] = links
+        return links
+
+    def _is_one_switch(self) -> bool:
+        return [dimension.topology for dimension in self._config.dimensions] == ["Switch"]
+
+    def _link(self, place: LinkPlace) -> Link:
+        link = self._links.get(place)
+        if link is None:
+            number, _, source, target = place
+            link = self._links[place] = Link(
+                self._queue,
+                latency_ns=self._config.dimensions[number].link_latency_ns(source, target),
+                rate=self._rates.of_link(number, source, target),
+            )
+        return link

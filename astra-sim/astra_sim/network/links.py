@@ -1,0 +1,61 @@
+"""A directed link of the congestion-aware network and its queue."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from astra_sim.events import EventQueue
+from astra_sim.network.bandwidth import RateProfile
+
+
+class Link:
+    """Carries one message at a time, first come first served, and stores it before it forwards.
+
+    A message that starts at t arrives at ``t + floor(latency + bytes / rate)`` and frees the link
+    at ``t + floor(bytes / rate)``; the two are truncated one by one and inserted in this order.
+    Where the rate changes, ``bytes / rate`` is the time until its integral reaches the bytes.
+    """
+
+    __slots__ = (
+        "_busy",
+        "_bytes_per_ns",
+        "_changing",
+        "_latency_ns",
+        "_queue",
+        "_waiting",
+    )
+
+    def __init__(self, queue: EventQueue, *, latency_ns: float, rate: RateProfile) -> None:
+        self._queue = queue
+        self._latency_ns = latency_ns
+        self._bytes_per_ns = rate.bytes_per_ns[0]
+        self._changing = None if rate.is_constant else rate
+        self._busy = False
+        self._waiting: deque[tuple[int, Callable[[Any], None], Any]] | None = None
+
+    def carry(self, num_bytes: int, arrive: Callable[[Any], None], argument: Any) -> None:
+        """Take a message to the far end as soon as the link is free, then ``arrive(argument)``."""
+        if not self._busy:
+            self._busy = True
+            self._start(num_bytes, arrive, argument)
+        elif self._waiting is None:  # most links of a large network never have a queue
+            self._waiting = deque(((num_bytes, arrive, argument),))
+        else:
+            self._waiting.append((num_bytes, arrive, argument))
+
+    def _start(self, num_bytes: int, arrive: Callable[[Any], None], argument: Any) -> None:
+        queue = self._queue
+        now = queue.now
+        if self._changing is None:
+            wire_ns = num_bytes / self._bytes_per_ns
+        else:
+            wire_ns = self._changing.transmission_ns(now, num_bytes)
+        queue.at(now + int(self._latency_ns + wire_ns), arrive, argument)
+        queue.at(now + int(wire_ns), self._release, None)
+
+    def _release(self, _: None) -> None:
+        """Serve the head of the queue within the same tick."""
+        if self._waiting:
+            self._start(*self._waiting.popleft())
+        else:
+            self._busy = False

@@ -1,0 +1,71 @@
+"""The congestion-unaware network: a message takes its time, whatever else is under way.
+
+Two extensions. A ``Pairwise`` dimension charges every pair its own link. *Bandwidth changes*: the
+bytes of a message flow at the rate of the moment, that of the slowest link on its way, and changes
+meanwhile count; messages still do not disturb each other. Of two messages of equal size between the
+same NPUs the later may then come up to 1 ns before the earlier, by rounding alone: without changes
+equal messages keep their order.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from astra_sim.errors import AbortError, UsageError
+from astra_sim.events import EventQueue
+from astra_sim.network.bandwidth import LinkRates, RateProfile
+from astra_sim.network.routes import check_npu, differing_dimensions
+from astra_sim.network_config import NetworkConfig
+
+Route = tuple[float, float, RateProfile | None]
+"""Latency of all hops, rate at first, and the rate over time if it changes."""
+
+
+class UnawareNetwork:
+    """``floor(hops * latency + bytes / rate)`` of the lowest dimension in which addresses differ.
+
+    The other dimensions are ignored: a message between domains whose ends also differ within the
+    domain pays the way within the domain alone. Bytes are serialised once, however many the hops.
+    """
+
+    __slots__ = ("_config", "_insert", "_num_npus", "_queue", "_rates", "_routes")
+
+    def __init__(self, config: NetworkConfig, queue: EventQueue) -> None:
+        self._config = config
+        self._num_npus = config.num_npus
+        self._queue = queue
+        self._insert = queue.at
+        self._rates = LinkRates(config)
+        self._routes: list[dict[int, Route]] = [{} for _ in range(self._num_npus)]
+
+    def send(
+        self,
+        source: int,
+        target: int,
+        num_bytes: int,
+        deliver: Callable[[Any], None],
+        message: Any,
+    ) -> None:
+        """Deliver a message after its own time."""
+        route = self._routes[source].get(target) or self._route(source, target)
+        latency_ns, bytes_per_ns, changing = route
+        now = self._queue.now
+        if changing is None:
+            wire_ns = num_bytes / bytes_per_ns
+        else:
+            wire_ns = changing.transmission_ns(now, num_bytes)
+        self._insert(now + int(latency_ns + wire_ns), deliver, message)
+
+    def _route(self, source: int, target: int) -> Route:
+        """What a message from one NPU to another pays, remembered."""
+        check_npu(self._num_npus, target)
+        config = self._config
+        if source == target:
+            kind = AbortError if len(config.dimensions) == 1 else UsageError
+            raise kind(f"message: source and target must differ, got NPU {source} twice")
+        number, _, here, there = next(differing_dimensions(config, source, target))
+        dimension = config.dimensions[number]
+        latency_ns = dimension.num_hops(here, there) * dimension.link_latency_ns(here, there)
+        rate = self._rates.of_way(number, here, there)
+        route = latency_ns, rate.bytes_per_ns[0], None if rate.is_constant else rate
+        self._routes[source][target] = route
+        return route

@@ -1,0 +1,283 @@
+"""Ring, direct and halving-doubling as one machine of tokens, credits and local moves.
+
+A token is a message to be sent; each one is preceded by a local move, whose end gives a credit.
+A credit sends the oldest token. Every message received makes a new token.
+"""
+
+import math
+from collections import deque
+
+from astra_sim.execution_trace import CollectiveType
+from astra_sim.system.messages import Key
+from astra_sim.system.phases import PhaseRun
+
+GROUP_MOVE_NS = 10
+"""A local move in a group smaller than the system, whatever the endpoint delay."""
+
+
+Token = tuple[Key, Key]
+
+
+class Exchange:
+    """One chunk phase of one NPU; subclasses say who its peers are.
+
+    The first round has ``width`` tokens that only move, the second ``second_round`` that also
+    reduce: in a reduce-scatter always, in an all-reduce in its odd rounds.
+    """
+
+    __slots__ = (
+        "_bus",
+        "_credits",
+        "_end",
+        "_is_odd",
+        "_message_bytes",
+        "_messages",
+        "_move_ns",
+        "_others_left",
+        "_plain_left",
+        "_rank",
+        "_reduces_in_even",
+        "_reduces_in_odd",
+        "_second_round",
+        "_sends_left",
+        "_settings",
+        "_tag",
+        "_timers",
+        "_tokens",
+        "_width",
+    )
+
+    def __init__(
+        self, run: PhaseRun, *, message_bytes: int, sends: int, width: int, second: int
+    ) -> None:
+        npu, plan = run.npu, run.phase.plan
+        self._end = run.end
+        self._rank = npu.rank
+        self._timers = npu.timers
+        self._messages = npu.messages
+        self._settings = npu.settings
+        self._tag = run.tag
+        self._reduces_in_even = plan.kind is CollectiveType.REDUCE_SCATTER
+        self._reduces_in_odd = self._reduces_in_even or plan.kind is CollectiveType.ALL_REDUCE
+        self._bus = None if plan.is_part else npu.bus
+        self._move_ns = GROUP_MOVE_NS if plan.is_part else npu.settings.endpoint_delay_ns
+        self._message_bytes = message_bytes
+        self._sends_left = sends
+        self._width = width
+        self._second_round = second
+        self._plain_left = self._others_left = 0
+        self._is_odd = False
+        self._credits = 0
+        self._tokens: deque[Token] = deque()
+
+    def start(self) -> None:
+        """Make the first round's tokens."""
+        for _ in range(self._width):
+            self._make_token()
+
+    def _next_token(self) -> Token:
+        """Keys of the message that the next token sends and of the one it then waits for."""
+        raise NotImplementedError
+
+    def _make_token(self) -> None:
+        if not self._plain_left and not self._others_left:
+            self._plain_left = self._width
+            self._others_left = self._second_round
+            self._is_odd = not self._is_odd
+        num_bytes = self._message_bytes
+        self._tokens.append(self._next_token())
+        if self._plain_left:
+            self._plain_left -= 1
+            self._move(num_bytes, is_plain=True, reduces=False, back=False)
+        else:
+            back = self._others_left > self._width
+            self._others_left -= 1
+            reduces = self._reduces_in_odd if self._is_odd else self._reduces_in_even
+            self._move(num_bytes, is_plain=False, reduces=reduces, back=back)
+
+    def _move(self, num_bytes: int, *, is_plain: bool, reduces: bool, back: bool) -> None:
+        done = self._reduce if reduces else self._moved
+        if self._bus is None:
+            self._timers.after(self._move_ns, done, num_bytes)
+        else:
+            self._bus.move(
+                from_a=is_plain,
+                num_bytes=num_bytes,
+                reduces=reduces,
+                back=back,
+                done=done,
+                argument=num_bytes,
+            )
+
+    def _reduce(self, num_bytes: int) -> None:
+        self._timers.after(self._settings.reduction_ns(num_bytes), self._moved, num_bytes)
+
+    def _moved(self, _: int) -> None:
+        self._credits += 1
+        self._try_to_send()
+        if not self._sends_left and self._credits == self._width:
+            self._end()
+
+    def _try_to_send(self) -> bool:
+        """Send the oldest token if there is a credit for it; tell whether there was one."""
+        if not self._credits or not self._tokens or not self._sends_left:
+            return False
+        outgoing, incoming = self._tokens.popleft()
+        self._messages.post_send(outgoing)
+        self._messages.post_receive(incoming, self._received)
+        self._sends_left -= 1
+        self._credits -= 1
+        return True
+
+    def _received(self, _: None) -> None:
+        self._make_token()
+
+
+class RingExchange(Exchange):
+    """Always the next neighbour, from the one behind."""
+
+    __slots__ = ("_token",)
+
+    def __init__(self, run: PhaseRun) -> None:
+        plan = run.phase.plan
+        members, n = plan.members, len(plan.members)
+        super().__init__(
+            run,
+            message_bytes=_ring_bytes(plan.kind, run.num_bytes, n),
+            sends={
+                CollectiveType.ALL_REDUCE: 2 * (n - 1),
+                CollectiveType.REDUCE_SCATTER: n - 1,
+                CollectiveType.ALL_GATHER: n - 1,
+                CollectiveType.ALL_TO_ALL: n * (n - 1) // 2,
+            }[plan.kind],
+            width=1,
+            second=n - 1,
+        )
+        step = 1 if run.phase.is_up else -1
+        position = plan.position
+        num_bytes = self._message_bytes
+        self._token = (
+            (run.tag, self._rank, members[(position + step) % n], num_bytes),
+            (run.tag, members[(position - step) % n], self._rank, num_bytes),
+        )
+
+    def _next_token(self) -> Token:
+        return self._token
+
+
+class DirectExchange(Exchange):
+    """Every other member in turn: targets in the phase's direction, sources against it."""
+
+    __slots__ = ("_distance", "_is_all_reduce", "_members", "_position", "_received_count", "_step")
+
+    def __init__(self, run: PhaseRun) -> None:
+        plan = run.phase.plan
+        members, n = plan.members, len(plan.members)
+        window = plan.algorithm.window
+        width = n - 1 if window is None else min(window, n - 1)
+        kind = plan.kind
+        super().__init__(
+            run,
+            message_bytes=_ring_bytes(kind, run.num_bytes, n),
+            sends=2 * (n - 1) if kind is CollectiveType.ALL_REDUCE else n - 1,
+            width=width,
+            second=(n - 1) * width if plan.is_part else width,
+        )
+        self._members = members
+        self._position = plan.position
+        self._step = 1 if run.phase.is_up else -1
+        self._distance = 1
+        self._is_all_reduce = kind is CollectiveType.ALL_REDUCE
+        self._received_count = 0
+
+    def _next_token(self) -> Token:
+        members, shift, num_bytes = self._members, self._step * self._distance, self._message_bytes
+        n = len(members)
+        target, source = (
+            members[(self._position + shift) % n],
+            members[(self._position - shift) % n],
+        )
+        self._distance = self._distance % (n - 1) + 1
+        return (
+            (self._tag, self._rank, target, num_bytes),
+            (self._tag, source, self._rank, num_bytes),
+        )
+
+    def _received(self, _: None) -> None:
+        self._received_count += 1
+        self._make_token()
+
+    def _moved(self, num_bytes: int) -> None:
+        others = len(self._members) - 1
+        if not self._is_all_reduce or self._sends_left > others:
+            super()._moved(num_bytes)
+            return
+        self._credits += 1
+        if self._received_count < others:
+            return
+        for _ in range(self._width):
+            if not self._try_to_send():
+                break
+        if not self._sends_left and self._credits == self._width:
+            self._end()
+
+
+class HalvingDoublingExchange(Exchange):
+    """The member at a distance that doubles as messages halve, and then back.
+
+    Meant for powers of two: with other numbers of members it stalls, as the original does.
+    """
+
+    __slots__ = ("_distance", "_doubles", "_members", "_position", "_turns")
+
+    def __init__(self, run: PhaseRun) -> None:
+        plan = run.phase.plan
+        n = len(plan.members)
+        kind = plan.kind
+        gathers = kind is CollectiveType.ALL_GATHER
+        rounds = 2 if kind is CollectiveType.ALL_REDUCE else 1
+        super().__init__(
+            run,
+            message_bytes=run.num_bytes if gathers else run.num_bytes // 2,
+            sends=math.floor(rounds * math.log2(n)),
+            width=1,
+            second=math.floor(math.log2(n) - 1),
+        )
+        self._members = plan.members
+        self._position = plan.position
+        self._doubles = not gathers
+        self._turns = kind is CollectiveType.ALL_REDUCE
+        self._distance = n // 2 if gathers else 1
+
+    def _next_token(self) -> Token:
+        position, distance, rank = self._position, self._distance, self._rank
+        peer = rank
+        if distance:
+            shift = distance if position // distance % 2 == 0 else -distance
+            peer = self._members[(position + shift) % len(self._members)]
+        num_bytes = self._message_bytes
+        self._advance()
+        return (self._tag, rank, peer, num_bytes), (self._tag, peer, rank, num_bytes)
+
+    def _advance(self) -> None:
+        """Go to the next distance, turning back in an all-reduce at the whole ring."""
+        if self._doubles:
+            self._distance *= 2
+            self._message_bytes //= 2
+        else:
+            self._distance //= 2
+            self._message_bytes *= 2
+        if self._turns and self._distance == len(self._members):
+            self._doubles = False
+            self._distance //= 2
+            self._message_bytes *= 2
+
+    def _try_to_send(self) -> bool:
+        """Send nothing once the distance is 0, when peer and NPU are the same."""
+        if self._tokens and self._tokens[0][0][2] == self._rank:
+            return False
+        return super()._try_to_send()
+
+
+def _ring_bytes(kind: CollectiveType, num_bytes: int, num_members: int) -> int:
+    return num_bytes if kind is CollectiveType.ALL_GATHER else num_bytes // num_members

@@ -1,0 +1,124 @@
+"""An NPU's side of collectives: its queues of chunk phases, counters and local moves."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from astra_sim.events import Timers
+from astra_sim.system.messages import Messages
+from astra_sim.system.shared_bus import SharedBus
+from astra_sim.system_config import SystemConfig
+from astra_sim.units import BYTES_PER_GB, NS_PER_S
+
+CHUNKS_OF_GROUP = 1_000_000
+"""Ids of a group's chunks begin at this many times the group's number."""
+
+
+class Share(Enum):
+    """Which queues of a dimension a phase takes in turn, and so in which direction it runs."""
+
+    WHOLE = 0
+    LOWER = 1
+    UPPER = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemSettings:
+    """What the system file and the flags say about every NPU alike."""
+
+    config: SystemConfig
+    endpoint_delay_ns: int
+    num_queues: int
+
+    def reduction_ns(self, num_bytes: int) -> int:
+        """Time to read two operands and write one; 0 where no memory bandwidth is given."""
+        bytes_per_s = self.config.local_mem_bw_gb_per_s * BYTES_PER_GB
+        return 3 * int(num_bytes / bytes_per_s * NS_PER_S) if bytes_per_s else 0
+
+    @property
+    def max_running(self) -> int:
+        """Chunk phases that one queue runs at a time."""
+        return -(-self.config.active_chunks_per_dimension // self.num_queues)
+
+
+class PhaseQueue:
+    """First in, first out; at most ``max_running`` chunk phases at a time."""
+
+    __slots__ = ("_max_running", "running", "waiting")
+
+    def __init__(self, max_running: int) -> None:
+        self._max_running = max_running
+        self.running = 0
+        self.waiting: deque[Callable[[], None]] = deque()
+
+    def start_waiting(self) -> None:
+        """Start as many waiting phases as the limit allows."""
+        while self.waiting and self.running < self._max_running:
+            self.running += 1
+            self.waiting.popleft()()
+
+
+class Npu:
+    """One NPU: timers, messages, the queues of its dimensions and counters that never go back."""
+
+    __slots__ = (
+        "_queues",
+        "_taken",
+        "bus",
+        "chunk_ids",
+        "messages",
+        "rank",
+        "settings",
+        "timers",
+        "trees_made",
+    )
+
+    def __init__(
+        self, timers: Timers, messages: Messages, settings: SystemSettings, num_dimensions: int
+    ) -> None:
+        self.rank = timers.rank
+        self.timers = timers
+        self.messages = messages
+        self.settings = settings
+        bus = settings.config.shared_bus
+        self.bus = None if bus is None else SharedBus(timers, bus)
+        self.chunk_ids: dict[int, int] = {}
+        self.trees_made: dict[tuple[int, int], int] = {}
+        self._queues = [
+            [PhaseQueue(settings.max_running) for _ in range(settings.num_queues)]
+            for _ in range(num_dimensions)
+        ]
+        self._taken: dict[tuple[int, Share], int] = {}
+
+    def take_queue(self, dimension: int, share: Share) -> tuple[PhaseQueue, bool]:
+        """Next queue of a dimension in turn, and whether the phase runs up the ring."""
+        queues = self._queues[dimension]
+        half = len(queues) // 2
+        first, last = {
+            Share.WHOLE: (0, len(queues)),
+            Share.LOWER: (0, max(half, 1)),
+            Share.UPPER: (half, len(queues)),
+        }[share]
+        taken = self._taken.get((dimension, share), 0)
+        self._taken[dimension, share] = taken + 1
+        index = first + taken % (last - first)
+        if share is Share.WHOLE:
+            return queues[index], len(queues) == 1 or index < half
+        return queues[index], share is Share.LOWER
+
+    def next_chunk_id(self, group: int) -> int:
+        """Id of a new chunk; group 0 is the world, whose count every chunk advances."""
+        world = self.chunk_ids.get(0, 0)
+        self.chunk_ids[0] = world + 1
+        if group == 0:
+            return world
+        count = self.chunk_ids.get(group, 0)
+        self.chunk_ids[group] = count + 1
+        return CHUNKS_OF_GROUP * group + count
+
+    def next_tree(self, collective: int, dimension: int) -> int:
+        """Which of the two trees (0 or 1) a new chunk phase takes: they alternate."""
+        made = self.trees_made.get((collective, dimension), 0)
+        self.trees_made[collective, dimension] = made + 1
+        return made % 2

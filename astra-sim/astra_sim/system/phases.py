@@ -1,0 +1,57 @@
+"""Chunks of a collective go through phases, one logical dimension each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from astra_sim.execution_trace import CollectiveType
+from astra_sim.system.npu import Npu, PhaseQueue, Share
+from astra_sim.system_config import Algorithm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePlan:
+    """What every chunk of a kind does in one of its phases on one NPU.
+
+    ``members`` exchange among each other, this NPU standing at ``position``. ``is_part`` is true
+    in communicator groups smaller than the system.
+    """
+
+    kind: CollectiveType
+    algorithm: Algorithm
+    dimension: int
+    share: Share
+    members: tuple[int, ...]
+    position: int
+    is_part: bool = False
+
+    def passed_on(self, num_bytes: int) -> int:
+        """Data that a chunk of ``num_bytes`` has after this phase."""
+        if self.algorithm.name == "doubleBinaryTree":
+            return num_bytes
+        if self.kind is CollectiveType.REDUCE_SCATTER:
+            return num_bytes // len(self.members)
+        if self.kind is CollectiveType.ALL_GATHER:
+            return num_bytes * len(self.members)
+        return num_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A phase of one chunk: what is chosen when the chunk is made."""
+
+    plan: PhasePlan
+    queue: PhaseQueue
+    is_up: bool
+    tree: int
+    """Which of the two double binary trees, 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRun:
+    """A phase that starts now, with the data it has then; ``end`` is called when it is over."""
+
+    npu: Npu
+    phase: Phase
+    tag: int
+    num_bytes: int
+    end: Callable[[], None]

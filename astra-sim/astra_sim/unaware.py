@@ -1,0 +1,15 @@
+"""Simulate in the congestion-unaware network: ``python -m astra_sim.unaware``."""
+
+import sys
+from collections.abc import Sequence
+
+from astra_sim.command_line import run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return run("unaware", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

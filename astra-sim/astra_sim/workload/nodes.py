@@ -1,0 +1,152 @@
+"""What each type of node does when it is issued."""
+
+from astra_sim.comm_groups import LEADING_INTEGER
+from astra_sim.errors import AbortError, NodeError
+from astra_sim.execution_trace import CollectiveType, NodeType, TraceNode
+from astra_sim.system.collectives import CHUNK_TAG_OFFSET, WORLD, Collective, Collectives
+from astra_sim.system.npu import Npu
+from astra_sim.system.remote_memory import RemoteMemory
+from astra_sim.system_config import SystemConfig
+from astra_sim.workload.rank import Rank
+from astra_sim.workload.roofline import roofline_ns
+
+IDLE_NS = 1
+"""What a node of duration 0 lasts."""
+
+DEFAULT_INVOLVED = (True,) * 4
+
+COLLECTIVES = (
+    CollectiveType.ALL_REDUCE,
+    CollectiveType.ALL_GATHER,
+    CollectiveType.ALL_TO_ALL,
+    CollectiveType.REDUCE_SCATTER,
+)
+
+
+class NodeIssuer:
+    """Hands nodes to what runs them, and has their ranks told of the end."""
+
+    __slots__ = ("_collectives", "_memory", "_npus", "_system")
+
+    def __init__(
+        self,
+        npus: tuple[Npu, ...],
+        system: SystemConfig,
+        collectives: Collectives,
+        memory: RemoteMemory,
+    ) -> None:
+        self._npus = npus
+        self._system = system
+        self._collectives = collectives
+        self._memory = memory
+
+    def issue(self, rank: Rank, node: TraceNode) -> None:
+        """Start a node that holds its slot.
+
+        Raises
+        ------
+        NodeError
+            If an attribute is missing or of a wrong type, or the node cannot be run.
+        AstraSimError
+            If what it needs is not there: its group, the memory, the network's way.
+        """
+        if self._system.replay_only:
+            self._wait(rank, node, counts=not node.is_cpu)
+        elif node.type == NodeType.COMP:
+            self._compute(rank, node)
+        elif node.type == NodeType.INVALID:
+            rank.retire(node)
+        elif node.type in (NodeType.MEM_LOAD, NodeType.MEM_STORE):
+            timers = self._npus[rank.rank].timers
+            num_bytes = node.unsigned64("tensor_size")
+            self._memory.request(rank.rank, timers, num_bytes, rank.complete, node)
+        elif node.type in (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL):
+            self._communicate(rank, node)
+        else:
+            raise AbortError(f"rank {rank.rank}, node {node.id}: no node has type {node.type}")
+
+    def _wait(self, rank: Rank, node: TraceNode, *, counts: bool) -> None:
+        duration_ns = node.duration_ns or IDLE_NS
+        if counts:
+            rank.computing_ns += duration_ns
+        self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
+
+    def _compute(self, rank: Rank, node: TraceNode) -> None:
+        if node.is_cpu or not self._system.roofline_enabled:
+            self._wait(rank, node, counts=not node.is_cpu)
+        elif not node.unsigned64("tensor_size"):
+            rank.retire(node)
+        else:
+            duration_ns = roofline_ns(node, self._system)
+            rank.computing_ns += duration_ns
+            self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
+
+    def _communicate(self, rank: Rank, node: TraceNode) -> None:
+        if node.is_cpu:
+            raise NodeError(
+                f"rank {rank.rank}, node {node.id}: a message or collective must not be marked "
+                "is_cpu_op"
+            )
+        if node.type == NodeType.COMM_COLL:
+            self._join(rank, node)
+            return
+        messages = self._npus[rank.rank].messages
+        key = message_key(rank.rank, node)
+        if node.type == NodeType.COMM_SEND:
+            messages.post_send(key, rank.complete, node)
+        else:
+            messages.post_receive(key, rank.complete, node)
+
+    def _join(self, rank: Rank, node: TraceNode) -> None:
+        code = node.unsigned64("comm_type")
+        num_bytes = node.unsigned64("comm_size")
+        group = _group(rank, node)
+        if code == CollectiveType.BROADCAST:
+            self._wait(rank, node, counts=False)
+            return
+        if code not in COLLECTIVES:
+            allowed = ", ".join(kind.name for kind in COLLECTIVES)
+            raise NodeError(
+                f"rank {rank.rank}, node {node.id}: comm_type must be one of {allowed}, "
+                f"BROADCAST, got {code}"
+            )
+        collective = Collective(
+            CollectiveType(code), num_bytes, group, node.flags("involved_dim", DEFAULT_INVOLVED)
+        )
+        self._collectives.start(self._npus[rank.rank], collective, rank.complete, node)
+
+
+def message_key(rank: int, node: TraceNode) -> tuple[int, int, int, int]:
+    """Tag, source, target and bytes of a send or receive node.
+
+    Raises
+    ------
+    NodeError
+        If an attribute is missing or its own end is not this rank.
+    """
+    sends = node.type == NodeType.COMM_SEND
+    source = node.unsigned32("comm_src", rank if sends else None)
+    target = node.unsigned32("comm_dst", None if sends else rank)
+    own, field = (source, "comm_src") if sends else (target, "comm_dst")
+    if own != rank:
+        raise NodeError(f"rank {rank}, node {node.id}: {field} must be its own rank, got {own}")
+    return _tag(node), source, target, node.unsigned64("comm_size")
+
+
+def _tag(node: TraceNode) -> int:
+    """Tag of a message node, below those of collectives; the remainder has the tag's sign."""
+    tag = node.signed32("comm_tag")
+    return tag % CHUNK_TAG_OFFSET if tag >= 0 else -(-tag % CHUNK_TAG_OFFSET)
+
+
+def _group(rank: Rank, node: TraceNode) -> int:
+    """Communicator group of a collective: the integer that its name begins with; 0 if empty."""
+    name = node.text("pg_name", "")
+    if not name:
+        return WORLD
+    number = LEADING_INTEGER.match(name)
+    if number is None:
+        raise NodeError(
+            f"rank {rank.rank}, node {node.id}: pg_name must begin with an integer, got {name!r}"
+        )
+    return int(number[0])

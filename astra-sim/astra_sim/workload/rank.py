@@ -1,0 +1,170 @@
+"""One NPU's execution trace: what is ready, what holds which slot, what has finished."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from enum import IntEnum
+from heapq import heappop, heappush
+
+from astra_sim.errors import AbortError, NodeError
+from astra_sim.events import EventQueue
+from astra_sim.execution_trace import NodeType, Trace, TraceNode
+from astra_sim.spans import NodeSpan
+
+UINT64 = 2**64
+UNLIMITED = UINT64
+"""Slots of what needs none."""
+
+
+class Slot(IntEnum):
+    """What a node holds from its issue to its completion."""
+
+    CPU = 0
+    COMPUTE = 1
+    COMMUNICATION = 2
+    RECEIVE = 3
+
+
+SLOT_OF_TYPE: dict[int, Slot] = {
+    NodeType.COMP: Slot.COMPUTE,
+    NodeType.COMM_SEND: Slot.COMMUNICATION,
+    NodeType.COMM_COLL: Slot.COMMUNICATION,
+    NodeType.MEM_LOAD: Slot.COMMUNICATION,
+    NodeType.MEM_STORE: Slot.COMMUNICATION,
+    NodeType.INVALID: Slot.COMMUNICATION,
+    NodeType.COMM_RECV: Slot.RECEIVE,
+}
+
+
+class Rank:
+    """The nodes of a rank and their state; ``issue`` runs one, ``finish`` ends the rank.
+
+    A node is ready once all that it depends on are done. An issue pass, at the start and after
+    every completion, visits the nodes ready at its beginning in ascending id and issues each
+    whose slot is free.
+    """
+
+    __slots__ = (
+        "_blocked_by",
+        "_children",
+        "_finish",
+        "_free",
+        "_issue",
+        "_newly_ready",
+        "_queue",
+        "_ready",
+        "computing_ns",
+        "errors",
+        "finished",
+        "in_flight",
+        "nodes",
+        "rank",
+        "spans",
+        "trace",
+    )
+
+    def __init__(
+        self,
+        rank: int,
+        trace: Trace,
+        queue: EventQueue,
+        *,
+        communication_slots: int | None,
+        issue: Callable[["Rank", TraceNode], None],
+        finish: Callable[["Rank"], None],
+    ) -> None:
+        self.rank = rank
+        self.trace = trace
+        self.finished = False
+        self.in_flight: dict[int, tuple[TraceNode, int]] = {}
+        self.spans: list[NodeSpan] = []
+        self.computing_ns = 0
+        self.errors: dict[int, str] = {}
+        self._queue = queue
+        self._issue = issue
+        self._finish = finish
+        slots = UNLIMITED if communication_slots is None else communication_slots
+        self._free = [1, 1, slots, UNLIMITED]
+        self._ready: tuple[list[int], ...] = ([], [], [], [])
+        self._newly_ready: list[int] = []
+        self.nodes = {node.id: node for node in trace.nodes}
+        self._blocked_by = {node.id: len(node.dependencies) for node in trace.nodes}
+        self._children: defaultdict[int, list[int]] = defaultdict(list)
+        for node in trace.nodes:
+            for parent in node.dependencies:
+                self._children[parent].append(node.id)
+            if not node.dependencies:
+                self._newly_ready.append(node.id)
+
+    @property
+    def ready(self) -> list[int]:
+        """Ids of nodes that could be issued if their slots were free, ascending."""
+        return sorted(self._newly_ready + [number for heap in self._ready for number in heap])
+
+    def issue_pass(self) -> None:
+        """Issue what is ready now; what becomes ready meanwhile waits for the next pass."""
+        ready, free = self._ready, self._free
+        for number in self._newly_ready:
+            heappush(ready[slot_of(self.nodes[number])], number)
+        self._newly_ready.clear()
+        while True:
+            first: list[int] | None = None
+            slot = 0
+            for candidate, numbers in enumerate(ready):
+                if numbers and free[candidate] and (first is None or numbers[0] < first[0]):
+                    first, slot = numbers, candidate
+            if first is None:
+                return
+            node = self.nodes[heappop(first)]
+            free[slot] -= 1
+            self.in_flight[node.id] = node, self._queue.now
+            try:
+                self._issue(self, node)
+            except NodeError as error:
+                self.errors[node.id] = str(error)
+                raise
+
+    def retire(self, node: TraceNode) -> None:
+        """End a node at once, within an issue pass: nothing is issued for it."""
+        self._end(node)
+
+    def complete(self, node: TraceNode) -> None:
+        """End a node: an issue pass, then the test whether the rank has finished."""
+        self._end(node)
+        self.issue_pass()
+        if self.in_flight or self._newly_ready or any(self._ready) or self.finished:
+            return
+        self.finished = True
+        self._finish(self)
+
+    def exposed_ns(self) -> int:
+        """Time up to now that no counted computation covers, modulo 2**64. [ns]"""
+        return (self._queue.now - self.computing_ns) % UINT64
+
+    def _end(self, node: TraceNode) -> None:
+        _, start_ns = self.in_flight.pop(node.id)
+        self._free[slot_of(node)] += 1
+        self.spans.append(NodeSpan(node=node, start_ns=start_ns, end_ns=self._queue.now))
+        blocked_by = self._blocked_by
+        for child in self._children.get(node.id, ()):
+            blocked_by[child] -= 1
+            if not blocked_by[child]:
+                self._newly_ready.append(child)
+
+
+def slot_of(node: TraceNode) -> Slot:
+    """Slot that a node takes, by its type.
+
+    Raises
+    ------
+    AbortError
+        If no node has that type.
+    """
+    if node.is_cpu:
+        return Slot.CPU
+    slot = SLOT_OF_TYPE.get(node.type)
+    if slot is None:
+        raise AbortError(
+            f"node {node.id} {node.name!r}: type must be one of "
+            f"{', '.join(NodeType(kind).name for kind in SLOT_OF_TYPE)}, got {node.type}"
+        )
+    return slot
