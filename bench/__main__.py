@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import convergence, environment, growth, learning, planners, simulation
+from bench import astra, convergence, environment, growth, learning, planners, simulation
 from bench.report import Section, machine, show, split_page, write
 from bench.timing import FULL, QUICK, Effort
 
@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[Effort], Section]] = {
     "learning": learning.measure,
     "convergence": convergence.measure,
     "planners": planners.measure,
+    "astra": astra.measure,
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 

@@ -32,6 +32,8 @@ TOPOLOGIES = ("Ring", "FullyConnected", "Switch")
 COLLECTIVES = (ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER)
 MESSAGE_BYTES = st.integers(64, 2**22)
 COLLECTIVE_BYTES = st.integers(4096, 2**22)
+MOST_CHUNKS = 5
+"""One more than splits, as the last chunk is of full size, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,14 +189,23 @@ def cases(
 
 @st.composite
 def systems(draw: st.DrawFn, names: Sequence[str]) -> dict[str, Any]:
-    """System files with given algorithms by dimension."""
+    """System files with given algorithms by dimension.
+
+    Where chunks can come to a queue in another order on another NPU, each waiting for the other,
+    the queue lets all run at once: between dimensions if several run at a time, and in the
+    middle of three, which `localBWAware` passes up and down.
+    """
+    optimization = draw(st.sampled_from(("baseline", "localBWAware")))
+    nums_active = {1: (1, 2, 3), 2: (1, MOST_CHUNKS)}.get(len(names), (MOST_CHUNKS,))
+    if optimization == "baseline" and len(names) > 2:
+        nums_active = (1, MOST_CHUNKS)
     return system_file(
         names,
-        preferred_dataset_splits=draw(st.integers(1, 4)),
-        active_chunks_per_dimension=draw(st.integers(1, 3)),
+        preferred_dataset_splits=draw(st.integers(1, MOST_CHUNKS - 1)),
+        active_chunks_per_dimension=draw(st.sampled_from(nums_active)),
         endpoint_delay=draw(st.sampled_from((1, 10, 333))),
         local_mem_bw=draw(st.sampled_from((0, 50, 1600))),
-        collective_optimization=draw(st.sampled_from(("baseline", "localBWAware"))),
+        collective_optimization=optimization,
     )
 
 

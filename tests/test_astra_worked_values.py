@@ -8,6 +8,8 @@ from astra_traces import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
+    BARRIER,
+    BROADCAST,
     REDUCE_SCATTER,
     Case,
     collective,
@@ -19,8 +21,8 @@ from astra_traces import (
     system_file,
 )
 
-from astra_sim.errors import AbortError
-from astra_sim.simulate import Options
+from astra_sim import AstraSimError, IncompleteRunError, Options
+from astra_sim.errors import AbortError, NodeError
 
 MIB = 2**20
 RATE = 50.0 * 2**30 / 10**9
@@ -188,6 +190,19 @@ def test_computation_and_messages_go_on_side_by_side():
     assert sorted(each.exposed_communication_cycles for each in result.ranks) == [2000, 6000]
 
 
+def test_children_of_what_retires_at_once_wait_for_another_completion():
+    nothing = {"num_ops": 1, "tensor_size": 0}
+    some = {"num_ops": 9 * 10**9, "tensor_size": 10**6}  # 10 us, as above
+    system, network = system_file(roofline_enabled=1), network_file("Ring", 2)
+    alone = [compute(0, 0, attributes=nothing), compute(1, 0, [0], attributes=some)]
+    accompanied = [*alone, compute(2, 0, attributes=some)]
+
+    result = run(Case(ranks=[alone, accompanied], system=system, network=network), strict=False)
+
+    assert result.unfinished == (0,)
+    assert finishes(result) == [20_000]
+
+
 # Section 7: the two networks.
 
 
@@ -320,6 +335,62 @@ def test_ring_collectives_have_a_closed_form(
     assert finishes(run(case, backend)) == [expected] * num_npus
 
 
+def ring_step_ns(bandwidth, latency_ns, num_bytes):
+    """Time of one message to the neighbour on an unaware network."""
+    return math.floor(latency_ns + num_bytes / (bandwidth * 2**30 / 10**9))
+
+
+TWO_BY_TWO = network_file(["Ring", "Ring"], [2, 2], [50.0, 10.0], [500.0, 700.0])
+REDUCED_NS = 3 * math.floor(MIB / 2 / 1600e9 * 1e9)
+HALF_NS, HALF_FAR_NS = ring_step_ns(50.0, 500.0, MIB // 2), ring_step_ns(10.0, 700.0, MIB // 2)
+QUARTER_FAR_NS = ring_step_ns(10.0, 700.0, MIB // 4)
+QUARTER_REDUCED_NS = 3 * math.floor(MIB / 4 / 1600e9 * 1e9)
+REDUCE_BOTH_NS = (HALF_NS + 20 + REDUCED_NS) + (QUARTER_FAR_NS + 20 + QUARTER_REDUCED_NS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "algorithms", "involved", "expected"),
+    [
+        (REDUCE_SCATTER, ["ring", "ring"], (True, True), REDUCE_BOTH_NS),
+        (REDUCE_SCATTER, ["ring", "ring"], (True, False), HALF_NS + 20 + REDUCED_NS),
+        (REDUCE_SCATTER, ["ring", "ring"], (False, True), HALF_FAR_NS + 20 + REDUCED_NS),
+        (REDUCE_SCATTER, ["ring"], (True, True), HALF_NS + 20 + REDUCED_NS),
+        # All four in a ring, whose neighbours always differ in dimension 0.
+        (REDUCE_SCATTER, ["oneRing", "ring"], (True, True), 17653),
+        # The far dimension first, then twice the data in the near one.
+        (
+            ALL_GATHER,
+            ["ring", "ring"],
+            (True, True),
+            ring_step_ns(10.0, 700.0, MIB) + ring_step_ns(50.0, 500.0, 2 * MIB) + 40,
+        ),
+    ],
+)
+def test_phases_follow_the_dimensions_that_take_part(kind, algorithms, involved, expected):
+    case = Case(
+        ranks=[[collective(0, kind, MIB, involved=involved)]] * 4,
+        network=TWO_BY_TWO,
+        system=system_file(algorithms),
+    )
+
+    assert finishes(run(case)) == [expected] * 4
+
+
+@pytest.mark.parametrize(("given", "moves_ns"), [(None, 10), (10, 25), (10.9, 25)])
+def test_only_a_given_endpoint_delay_is_scaled(given, moves_ns):
+    case = world_collective(ALL_REDUCE, system=system_file(endpoint_delay=given))
+
+    result = run(case, options=Options(injection_scale=2.5))
+    assert finishes(result) == [33829 + 7 * (moves_ns - 10)] * 4
+
+
+def test_a_broadcast_lasts_as_long_as_it_says_and_is_communication():
+    nodes = [collective(0, BROADCAST, MIB, duration_us=3), collective(1, BROADCAST, MIB, [0])]
+
+    for each in run(Case(ranks=[nodes] * 4)).ranks:
+        assert each.finish_cycles == each.exposed_communication_cycles == 3000 + 1
+
+
 # Section 10: groups.
 
 
@@ -367,6 +438,77 @@ def test_memory_serves_one_request_at_a_time(kind, turns):
     assert finishes(run(case)) == [turn * (70 + 333) for turn in turns]
 
 
+# Section 14: failures.
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "node", "parts"),
+    [
+        (134, send(0, 1, 100, -1), {}),
+        (134, receive(0, 1, 0, 0), {}),
+        (134, receive(0, 1, 100, 0, attributes={"comm_dst": 1}), {}),
+        (134, send(0, 1, 100, 0, attributes={"comm_size": 100.0}), {}),
+        (134, send(0, 1, 100, 0, attributes={"is_cpu_op": True}), {}),
+        (134, collective(0, BARRIER, 100), {}),
+        (134, collective(0, ALL_REDUCE, 100, group=1), {"groups": {1: (1, 2)}}),
+        (134, collective(0, ALL_REDUCE, 100, attributes={"pg_name": 0}), {}),
+        (1, collective(0, ALL_REDUCE, 100, group=7), {"groups": {1: (1, 2)}}),
+        (1, collective(0, ALL_REDUCE, 100, attributes={"involved_dim": 1}), {}),
+        (1, collective(0, ALL_TO_ALL, 100), {"system": system_file("halvingDoubling")}),
+        (
+            139,
+            collective(0, ALL_REDUCE, 100),
+            {"system": system_file("doubleBinaryTree"), "network": network_file("Ring", 3)},
+        ),
+        (
+            139,
+            collective(0, ALL_REDUCE, 100, group=1),
+            {"system": system_file("doubleBinaryTree"), "groups": {1: (0, 1)}},
+        ),
+        (136, collective(0, ALL_REDUCE, 100), {"system": system_file(preferred_dataset_splits=0)}),
+    ],
+)
+def test_what_cannot_be_run_at_time_0_ends_as_the_original_does(exit_code, node, parts):
+    case = Case(**parts, ranks=[])
+    (num_npus,) = case.network["npus_count"]
+    ranks = [[node], *([compute(0, 1)] for _ in range(num_npus - 1))]
+
+    with pytest.raises(AstraSimError) as caught:
+        run(case.changed(ranks=ranks))
+    assert caught.value.exit_code == exit_code
+
+
+def test_a_node_that_cannot_be_run_later_ends_the_run_in_a_delivery_only():
+    network = network_file("Ring", 2)
+    after_computation = [compute(0, 1), collective(1, BARRIER, 100, [0])]
+    after_message = [receive(0, 1, 100, 0), collective(1, BARRIER, 100, [0])]
+    sender = [send(0, 0, 100, 0)]
+
+    kept = run(Case(ranks=[after_computation, [compute(0, 9)]], network=network), strict=False)
+    assert kept.unfinished == (0,)
+    assert finishes(kept) == [9000]
+    with pytest.raises(NodeError):
+        run(Case(ranks=[after_message, sender], network=network), strict=False)
+
+
+@pytest.mark.parametrize(
+    ("num_npus", "system"),
+    [
+        (3, system_file("halvingDoubling")),
+        (4, system_file(active_chunks_per_dimension=0)),
+    ],
+)
+def test_collectives_that_stall_leave_their_ranks_unfinished(num_npus, system):
+    network = network_file("Ring", num_npus)
+    case = world_collective(ALL_REDUCE, num_npus=num_npus, network=network, system=system)
+
+    result = run(case, strict=False)
+    assert result.unfinished
+    assert result.diagnosis
+    with pytest.raises(IncompleteRunError):
+        run(case)
+
+
 # Extensions.
 
 
@@ -384,6 +526,23 @@ def test_links_of_every_pair_have_their_own_figures():
         expected = latencies[source][target] + 12_000 // (1 + source + target)
         for backend in ("unaware", "aware"):
             assert finishes(run(case, backend))[target] == expected
+
+
+def test_pairs_may_be_one_dimension_of_several():
+    """Two domains of two; the way there has 1 byte per ns, the way back 2."""
+    network = {
+        "topology": ["FullyConnected", "Pairwise"],
+        "npus_count": [2, 2],
+        "bandwidth": [50.0, None],
+        "latency": [5.0, None],
+        "bandwidth_matrix": [[0, ONE_BYTE_PER_NS], [2 * ONE_BYTE_PER_NS, 0]],
+        "latency_matrix": [[0, 100], [200, 0]],
+    }
+    there, back = message(0, 2, 1000, network=network), message(3, 1, 1000, network=network)
+
+    for backend in ("unaware", "aware"):
+        assert finishes(run(there, backend))[2] == 100 + 1000
+        assert finishes(run(back, backend))[1] == 200 + 500
 
 
 @pytest.mark.parametrize("backend", ["unaware", "aware"])

@@ -1,14 +1,18 @@
 """What the measurements measure, and how they are shown; the figures themselves are not tested."""
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from astra_sim.execution_trace import read_traces
 from bench.__main__ import PAGE, PARTS, main
+from bench.astra_inputs import Pipeline, all_reduce, pipeline
 from bench.batches import event_by_event, lanes_of, rules_of
+from bench.execution_traces import write_traces
 from bench.kernels.repeated import run_repeatedly
 from bench.plain_simpy import plain_makespan_s
 from bench.report import Picture, Section, Table, column, machine, markdown, write
@@ -22,6 +26,10 @@ from des.kernels.lanes import MAKESPAN, STAGE_BUSY
 from des.kernels.vectors import LANES
 
 CHEAP = [name for name in PARTS if name != "learning"]
+GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden" / "astra"
+NEEDS_GOLDEN = pytest.mark.skipif(
+    not GOLDEN.exists(), reason="no golden cases in ../shared/golden/astra"
+)
 SIZE = Size(num_stages=3, num_microbatches=4)
 
 
@@ -202,6 +210,50 @@ def test_moving_links_change_within_an_iteration():
 
     makespan_s = simulate(world, workload, straight(SIZES[0], 80)).makespan_s
     assert makespan_s > 2 * LAWS["moving"].update_interval_s
+
+
+@NEEDS_GOLDEN
+@pytest.mark.parametrize(
+    ("run", "case"),
+    [
+        (pipeline(), "large-pipe-1f1b-s8-m32-fc-aware"),
+        (all_reduce("ring"), "large-ar-1GB-ring64-unaware"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_runs_beside_the_original_are_those_that_it_was_timed_on(run, case, tmp_path):
+    ranks = json.loads((GOLDEN / case / "expected.json").read_text("utf-8"))["ranks"]
+    run.write(tmp_path)
+
+    assert {
+        str(each.rank): {
+            "finish_cycles": each.finish_cycles,
+            "exposed_comm_cycles": each.exposed_communication_cycles,
+        }
+        for each in run.read_and_simulate(tmp_path).ranks
+    } == ranks
+
+
+@NEEDS_GOLDEN
+def test_domains_of_the_engine_run_graphs_of_the_shape_of_a_golden_case(tmp_path):
+    stages = Pipeline(
+        num_stages=3, num_microbatches=4, num_gpus_per_stage=8, all_reduce_bytes=3_000_000
+    )
+    prefix = write_traces(tmp_path, map(stages.nodes, range(stages.num_ranks)))
+    golden = GOLDEN / "geo-pp-tp8-dom3-m4-1" / "trace"
+    fields = ("comm_tag", "comm_type", "pg_name")
+
+    ours, theirs = (
+        [
+            [
+                (node.id, node.type, node.dependencies, *map(node.attributes.get, fields))
+                for node in trace.nodes
+            ]
+            for trace in read_traces(each, stages.num_ranks)
+        ]
+        for each in (prefix, golden)
+    )
+    assert ours == theirs
 
 
 # The command.

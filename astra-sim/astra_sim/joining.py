@@ -68,8 +68,8 @@ class CollectiveWaits:
         here, there = self._chunks(rank), self._chunks(other)
         if here and there and here.isdisjoint(there):
             return (
-                f"rank {other} is at chunk {min(there)}, not {min(here)} (a rank numbers its "
-                "chunks of all collectives together)"
+                f"rank {other} is at chunk {min(there)}, not {min(here)} (it made another number "
+                "of chunks before, or its queues run them in another order)"
             )
         return ""
 
