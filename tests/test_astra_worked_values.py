@@ -394,6 +394,15 @@ def test_a_broadcast_lasts_as_long_as_it_says_and_is_communication():
 # Section 10: groups.
 
 
+def test_a_group_with_a_rank_that_there_is_not_is_refused_where_it_is_used():
+    case = Case(ranks=[[collective(0, ALL_REDUCE, MIB, group=1)]] * 4, groups={1: (0, 1, 9)})
+
+    with pytest.raises(AbortError, match=r"group 1: ranks must be within \[0, 4\), got \[0, 1, 9"):
+        run(case)
+    unused = Case(ranks=[[collective(0, ALL_REDUCE, MIB)]] * 4, groups={1: (0, 1, 9)})
+    assert finishes(run(unused)) == [33829] * 4
+
+
 @pytest.mark.parametrize("endpoint_delay", [10, 77])
 def test_groups_move_for_10_ns_and_cross_the_network_between_them(endpoint_delay):
     """Two messages of half the data, three moves and a reduction; two hops on the ring of four."""

@@ -195,6 +195,11 @@ class Collectives:
                 f"pg_name: must be one of the communicator groups {sorted(self._groups)}, "
                 f"got {group}"
             )
+        if not all(0 <= member < self._network.num_npus for member in members):
+            raise AbortError(
+                f"communicator group {group}: ranks must be within [0, {self._network.num_npus}), "
+                f"got {list(members)}"
+            )
         if rank not in members:
             raise AbortError(f"pg_name: NPU {rank} is not in communicator group {group}")
         return members

@@ -74,10 +74,11 @@ class NodeIssuer:
     def _compute(self, rank: Rank, node: TraceNode) -> None:
         if node.is_cpu or not self._system.roofline_enabled:
             self._wait(rank, node, counts=not node.is_cpu)
-        elif not node.unsigned64("tensor_size"):
+            return
+        duration_ns = roofline_ns(node, self._system)
+        if duration_ns is None:
             rank.retire(node)
         else:
-            duration_ns = roofline_ns(node, self._system)
             rank.computing_ns += duration_ns
             self._npus[rank.rank].timers.after(duration_ns, rank.complete, node)
 
@@ -101,6 +102,7 @@ class NodeIssuer:
         code = node.unsigned64("comm_type")
         num_bytes = node.unsigned64("comm_size")
         group = _group(rank, node)
+        involved = node.flags("involved_dim", DEFAULT_INVOLVED)
         if code == CollectiveType.BROADCAST:
             self._wait(rank, node, counts=False)
             return
@@ -110,9 +112,7 @@ class NodeIssuer:
                 f"rank {rank.rank}, node {node.id}: comm_type must be one of {allowed}, "
                 f"BROADCAST, got {code}"
             )
-        collective = Collective(
-            CollectiveType(code), num_bytes, group, node.flags("involved_dim", DEFAULT_INVOLVED)
-        )
+        collective = Collective(CollectiveType(code), num_bytes, group, involved)
         self._collectives.start(self._npus[rank.rank], collective, rank.complete, node)
 
 

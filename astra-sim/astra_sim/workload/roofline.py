@@ -26,13 +26,15 @@ def roofline(node: TraceNode, system: SystemConfig) -> tuple[float, float]:
     return intensity, min(memory_bytes_per_s * intensity, peak)
 
 
-def roofline_ns(node: TraceNode, system: SystemConfig) -> int:
-    """Duration of a computation of at least one byte. [ns]
+def roofline_ns(node: TraceNode, system: SystemConfig) -> int | None:
+    """Duration of a computation, None if it touches no byte and so ends at once. [ns]
 
     Without a peak or a memory bandwidth there is no speed; the original's outcome is kept: 0 ns,
     or 2**63 ns without operations.
     """
     num_operations = node.unsigned64("num_ops")
+    if not node.unsigned64("tensor_size"):
+        return None
     _, operations_per_s = roofline(node, system)
     if not operations_per_s:
         return 0 if num_operations else NOT_A_NUMBER_NS
