@@ -162,6 +162,13 @@ def test_reductions_wait_for_each_other():
     assert second == first + 1050
 
 
+def test_a_transfer_is_rounded_towards_no_time():
+    """0 bytes cost a sender -0.5 and -0.0038 ns, so 0; they come in after 4.5 and 4.9962, so 4."""
+    config = SharedBusConfig(latency_ns=5, gap_ns_per_byte=0.5)
+
+    assert ended_ns(config, [(1, False, 0, False, False)]) == [9]
+
+
 def test_a_transfer_of_less_than_no_time_is_refused():
     config = SharedBusConfig(overhead_ns=1, latency_ns=5, gap_ns_per_byte=2.0)
 

@@ -164,9 +164,9 @@ class _End:
                 offset_ns = config.gap_ns - elapsed_ns
         move = self._sends.popleft()
         send_ns = offset_ns + (move.num_bytes - 1) * self._ns_per_byte
-        if send_ns < 0:
+        if send_ns <= -1:  # rounding is towards 0
             raise AbortError(
-                f"sys[{timers.rank}], shared bus: a transfer must not take less than 0 ns, "
+                f"sys[{timers.rank}], shared bus: a transfer must not take -1 ns or less, "
                 f"got {send_ns!r} for {move.num_bytes} bytes"
             )
         self.partner._receive(move, int(send_ns + config.latency_ns + overhead_ns))
