@@ -133,7 +133,7 @@ def new_batch_arrays(task: PlacementTask, num_envs: int) -> BatchArrays:
         now=_new_figures(num_envs, num_links),
         last=_new_runs(num_envs, most_stages),
         baseline_time_s=np.full(num_envs, baseline.iteration_time_s if baseline else 0.0),
-        baseline_bytes=np.full(num_envs, baseline.communication_cost_bytes if baseline else 0.0),
+        baseline_bytes=np.full(num_envs, baseline.communication_cost if baseline else 0.0),
     )
     return BatchArrays(
         links=links_of(task, world),

@@ -32,7 +32,9 @@ from des.schedules import is_static
 
 def is_compilable(task: PlacementTask) -> bool:
     """Whether compiled code can do all of a task: each placement by the engine, on any links."""
-    if task.simulator is not simulate or type(task.world) not in (GivenWorld, DrawnWorld):
+    if task.backend is not None or task.simulator is not simulate:
+        return False
+    if type(task.world) not in (GivenWorld, DrawnWorld):
         return False
     law = task.world.dynamics
     is_correlated_in_time = bool(law.correlation) and law.update_interval_s is not None

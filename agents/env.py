@@ -1,11 +1,13 @@
 """The placement task as a Gymnasium environment, ``EastWest/Placement-v0``."""
 
 import reprlib
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from agents.backends import DES, backend_named
 from agents.episode import Episode
 from agents.simulator import Simulator
 from agents.task import PlacementTask, Replacement, RewardWeights
@@ -46,6 +48,8 @@ def make_task(
     replacement: Replacement | None = None,
     simulator: Simulator = simulate,
     corrections: Corrections = NO_CORRECTIONS,
+    backend: str = DES,
+    backend_options: Mapping[str, object] | None = None,
 ) -> PlacementTask:
     """Put a placement task together from the arguments of the environment.
 
@@ -72,6 +76,8 @@ def make_task(
         What it costs to change the placement; None: nothing.
     simulator, corrections
         What judges the plans, and calibrated factors for it.
+    backend, backend_options
+        Name of what judges the plans instead, see `agents.backends`, and its keyword arguments.
 
     Raises
     ------
@@ -82,6 +88,9 @@ def make_task(
         _require_default("topology", "num_domains", num_domains, NUM_DOMAINS)
         fluctuation = bandwidth_fluctuation
         _require_default("topology", "bandwidth_fluctuation", fluctuation, BANDWIDTH_FLUCTUATION)
+    judge = backend_named(backend, backend_options)
+    if judge is not None:
+        _require_default(f"backend {backend}", "simulator", simulator, simulate)
     if workload is None:
         workload = build_workload(task_profile, num_layers=num_layers)
     else:
@@ -102,6 +111,7 @@ def make_task(
         replacement=replacement,
         simulator=simulator,
         corrections=corrections,
+        backend=judge,
     )
 
 
@@ -122,7 +132,7 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     See `make_task` for the arguments, `PlacementTask` for observation and reward and
     `agents.actions` for the meaning of an action. ``info`` holds every figure of the epoch, its
-    unit in its name; ``render()`` returns the Gantt picture of the last iteration.
+    unit in its name; ``render()`` returns the Gantt picture of the last iteration, if simulated.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012
@@ -144,6 +154,8 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         replacement: Replacement | None = None,
         simulator: Simulator = simulate,
         corrections: Corrections = NO_CORRECTIONS,
+        backend: str = DES,
+        backend_options: Mapping[str, object] | None = None,
         render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -166,7 +178,14 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             replacement=replacement,
             simulator=simulator,
             corrections=corrections,
+            backend=backend,
+            backend_options=backend_options,
         )
+        if self.task.backend is not None and render_mode is not None:
+            raise ValueError(
+                f"environment: render_mode must be None where backend is {backend}, which measures "
+                f"no spans to draw; got {render_mode!r}"
+            )
         self._episode = Episode(self.task)
         self.observation_space = gymnasium.spaces.Box(
             0.0, 1.0, shape=(self.task.observation_size,), dtype=np.float32
@@ -179,11 +198,8 @@ class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """Begin an episode; the same seed gives the same episodes from there on."""
         super().reset(seed=seed)
         observation = self._episode.begin(int(self.np_random.integers(2**63)))
-        baseline = self._episode.baseline
-        return observation, {
-            "baseline_iteration_time_s": baseline.iteration_time_s,
-            "baseline_communication_cost_bytes": baseline.communication_cost_bytes,
-        }
+        at_reset: dict[str, Any] = dict(self.task.baseline_metrics(self._episode.baseline))
+        return observation, at_reset
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Run an epoch with the placement that the action stands for."""

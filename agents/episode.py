@@ -6,7 +6,7 @@ import numpy as np
 
 from agents.kernels.seeds import epoch_seed, world_seed
 from agents.task import Baseline, PlacementTask
-from des import IterationResult, Placement, Topology
+from des import EpochResult, IterationResult, Placement, Topology
 from des.checks import require_seed
 
 
@@ -56,7 +56,7 @@ class Episode:
         """Run the epoch's iterations with a placement and move on to the next epoch."""
         base_world = self._require_begun()
         epoch = self.task.run_epoch(self.topology, placement, self.last_placement)
-        self._result = epoch.iterations[-1]
+        self._result = epoch.iterations[-1] if isinstance(epoch, EpochResult) else None
         metrics = self.task.metrics(epoch, self._baseline)
         self.last_placement = placement
         self.epoch += 1
@@ -70,6 +70,8 @@ class Episode:
     def last_result(self) -> IterationResult:
         """Last iteration of the last step; before the first, one of the uniform plan."""
         self._require_begun()
+        if self.task.backend is not None:
+            raise RuntimeError("environment: iterations of a backend are measured, not simulated")
         if self._result is None:
             self._result = self.task.simulate(self.topology, self.last_placement)
         return self._result

@@ -1,8 +1,38 @@
-"""The one door to simulation backends."""
+"""The doors to what judges plans: simulators, and reference simulators in their place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from des import Corrections, IterationResult, Plan, Topology, Workload
 
 Simulator = Callable[[Topology, Workload, Plan, Corrections], IterationResult]
-"""Anything that judges a plan: `des.simulate`, or another backend."""
+"""Anything that simulates an iteration as `des.simulate` does: planners ask it, and tasks do."""
+
+CYCLES_PER_S = 1e9
+"""A cycle of a reference simulator is a nanosecond."""
+
+
+class Measured(Protocol):
+    """What a backend says of one iteration."""
+
+    @property
+    def makespan_s(self) -> float:
+        """Time until the last domain has finished. [s]"""
+
+    @property
+    def exposed_s(self) -> Sequence[float]:
+        """Of each domain, time until its last event that no computation covers. [s]"""
+
+
+class Backend(Protocol):
+    """A reference simulator that judges the plans of a task in place of its simulator.
+
+    It sees links that stand still within an iteration. Its ``repr`` is a part of the task's
+    fingerprint, and it goes to other processes, so it is a value.
+    """
+
+    def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
+        """Refuse with a ValueError what cannot be measured, without measuring it."""
+
+    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measured:
+        """Judge one iteration of a plan on the links as they are; equal cases get equal figures."""

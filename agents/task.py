@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from agents.actions import ActionCodec, action_codec
-from agents.simulator import Simulator
+from agents.measured_epoch import MeasuredEpoch, exposed_cycles, measure_epoch
+from agents.simulator import Backend, Simulator
 from agents.worlds import WorldSource, path_matrices
 from des import (
     DEFAULT_SCHEDULE,
@@ -57,10 +58,13 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What the reward compares with: the uniform plan on the episode's links at base figures."""
+    """What the reward compares with: the uniform plan on the episode's links at base figures.
+
+    The communication cost is in the unit that `PlacementTask.cost_name` names.
+    """
 
     iteration_time_s: float
-    communication_cost_bytes: float
+    communication_cost: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +77,10 @@ class PlacementTask:
     it, every change is paid for, that from the even split in the first epoch included, and a
     decision is also one on what the next ones cost. An episode is cut after
     ``epochs_per_episode``: training goes on, it does not end.
+
+    ``simulator``, with ``corrections``, judges the plans and answers planners. Where there is a
+    ``backend``, it judges in place of the simulator: iterations are measured and not corrected, and
+    communication costs exposed cycles instead of bytes. Changes cost what `des` says either way.
     """
 
     world: WorldSource
@@ -85,13 +93,16 @@ class PlacementTask:
     replacement: Replacement | None = None
     simulator: Simulator = simulate
     corrections: Corrections = NO_CORRECTIONS
+    backend: Backend | None = None
 
     def __post_init__(self) -> None:
         require_count("environment", "epochs_per_episode", self.epochs_per_episode)
         require_count("environment", "iterations_per_epoch", self.iterations_per_epoch, MOST_ITEMS)
         require_quick("environment", self.schedule)
-        self.plan(self.uniform_placement)
+        uniform = self.plan(self.uniform_placement)
         action_codec(self.actions, self.world.num_domains, self.workload.num_layers)
+        if self.backend is not None:
+            self.backend.check(self.world.world(0).epoch_of(0), self.workload, uniform)
 
     @cached_property
     def codec(self) -> ActionCodec:
@@ -108,6 +119,11 @@ class PlacementTask:
         """Even split over all domains in order: the baseline, and where an episode starts."""
         return Placement.even(self.world.num_domains, self.workload.num_layers)
 
+    @property
+    def cost_name(self) -> str:
+        """Name of the communication cost among the metrics, with the unit of whoever judges."""
+        return f"communication_cost_{'bytes' if self.backend is None else 'cycles'}"
+
     def fingerprint(self) -> str:
         """Return a digest of all that the task is made of; equal tasks have equal ones."""
         simulator = f"{self.simulator.__module__}.{getattr(self.simulator, '__qualname__', '')}"
@@ -122,6 +138,7 @@ class PlacementTask:
             self.replacement,
             self.corrections,
             simulator,
+            self.backend,
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -130,20 +147,33 @@ class PlacementTask:
         return Plan(placement=placement, schedule=self.schedule)
 
     def simulate(self, topology: Topology, placement: Placement) -> IterationResult:
-        """Judge one iteration of a placement on the links as they are."""
+        """Simulate one iteration of a placement on the links as they are."""
         return self.simulator(topology, self.workload, self.plan(placement), self.corrections)
 
     def run_epoch(
         self, topology: Topology, placement: Placement, last_placement: Placement
-    ) -> EpochResult:
+    ) -> EpochResult | MeasuredEpoch:
         """Judge a placement over an epoch that finds the layers where the last one has put them."""
         costs = self.replacement or Replacement()
+        previous = None if self.replacement is None else self.plan(last_placement)
+        if self.backend is not None:
+            return measure_epoch(
+                self.backend,
+                topology,
+                self.workload,
+                self.plan(placement),
+                num_iterations=self.iterations_per_epoch,
+                previous=previous,
+                restart_s=costs.restart_s,
+                pays_bytes=costs.pays_bytes,
+                corrections=self.corrections,
+            )
         return simulate_epoch(
             topology,
             self.workload,
             self.plan(placement),
             num_iterations=self.iterations_per_epoch,
-            previous=None if self.replacement is None else self.plan(last_placement),
+            previous=previous,
             restart_s=costs.restart_s,
             pays_bytes=costs.pays_bytes,
             corrections=self.corrections,
@@ -152,10 +182,17 @@ class PlacementTask:
 
     def baseline(self, base_world: Topology) -> Baseline:
         """Figures of the uniform plan on the base links."""
+        if self.backend is not None:
+            plan = self.plan(self.uniform_placement)
+            measured = self.backend.measure(base_world, self.workload, plan)
+            return Baseline(
+                iteration_time_s=measured.makespan_s,
+                communication_cost=exposed_cycles(measured),
+            )
         result = self.simulate(base_world, self.uniform_placement)
         return Baseline(
             iteration_time_s=result.makespan_s,
-            communication_cost_bytes=result.communication_cost_bytes,
+            communication_cost=result.communication_cost_bytes,
         )
 
     @cached_property
@@ -183,22 +220,32 @@ class PlacementTask:
         )
         return np.concatenate(parts).astype(np.float32)
 
-    def metrics(self, epoch: EpochResult, baseline: Baseline) -> dict[str, float]:
+    def metrics(self, epoch: EpochResult | MeasuredEpoch, baseline: Baseline) -> dict[str, float]:
         """All figures of one epoch, by name with unit; means per iteration bear the change."""
+        if isinstance(epoch, MeasuredEpoch):
+            cost, num_stages = epoch.communication_cost_cycles, len(epoch.plan.stages)
+        else:
+            cost, num_stages = epoch.communication_cost_bytes, len(epoch.iterations[0].stages)
         num_tokens = epoch.num_iterations * self.workload.tokens_per_iteration
         return {
             "iteration_time_s": epoch.iteration_time_s,
             "utilisation": epoch.utilisation,
-            "communication_cost_bytes": epoch.communication_cost_bytes,
+            self.cost_name: cost,
             "bubble_fraction": epoch.bubble_fraction,
             "tokens_per_s": num_tokens / epoch.duration_s,
-            "num_stages": float(len(epoch.iterations[0].stages)),
+            "num_stages": float(num_stages),
             "fits_memory": float(epoch.fits_memory),
             "memory_overflow_fraction": epoch.memory_overflow_fraction,
             "migration_s": epoch.migration_s,
             "moved_bytes": epoch.moved_bytes,
+            **self.baseline_metrics(baseline),
+        }
+
+    def baseline_metrics(self, baseline: Baseline) -> dict[str, float]:
+        """Figures of the baseline, by name with unit."""
+        return {
             "baseline_iteration_time_s": baseline.iteration_time_s,
-            "baseline_communication_cost_bytes": baseline.communication_cost_bytes,
+            f"baseline_{self.cost_name}": baseline.communication_cost,
         }
 
     def reward(self, metrics: dict[str, float]) -> float:
@@ -210,8 +257,8 @@ class PlacementTask:
         0. A plan over memory is judged as if it fitted, then fined.
         """
         base_s = metrics["baseline_iteration_time_s"]
-        base_bytes = metrics["baseline_communication_cost_bytes"]
-        relative_cost = metrics["communication_cost_bytes"] / base_bytes if base_bytes else 0.0
+        base_cost = metrics[f"baseline_{self.cost_name}"]
+        relative_cost = metrics[self.cost_name] / base_cost if base_cost else 0.0
         fine = 0.0 if metrics["fits_memory"] else 1.0 + metrics["memory_overflow_fraction"]
         return (
             self.weights.time * (base_s - metrics["iteration_time_s"]) / base_s

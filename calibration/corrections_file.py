@@ -9,17 +9,29 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from calibration.fitted_for import FittedFor
 from des.atomic_write import write_atomically
 from des.corrections import Corrections
 
 FORMAT = "eastwest-corrections"
-VERSION = 1
+VERSION = 2
 
 
-class _FactorsForm(BaseModel):
-    """All figures of `Corrections`; their ranges are checked there."""
+class _Header(BaseModel):
+    """What the file is, before anyone trusts its numbers."""
 
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    format: Literal["eastwest-corrections"]
+    version: Literal[1, 2]
+
+
+class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _FirstFactorsForm(_Form):
+    """Figures that version 1 knew; their ranges are checked by `Corrections`."""
 
     compute_time_factor: float
     wan_bandwidth_factor: float
@@ -27,45 +39,92 @@ class _FactorsForm(BaseModel):
     message_overhead_s: float
 
 
-class _FileForm(BaseModel):
-    """The header says what the file is before anyone trusts its numbers."""
+class _FactorsForm(_FirstFactorsForm):
+    """All figures of `Corrections`."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    intra_bandwidth_factor: float
+    intra_latency_factor: float
 
-    format: Literal["eastwest-corrections"]
-    version: Literal[1]
+
+class _FittedForForm(_Form):
+    """Fields of `FittedFor`, which checks the digests."""
+
+    model: str
+    model_digest: str
+    network: str
+    network_digest: str
+
+
+class _FirstFileForm(_Form):
+    """Version 1, which left links inside domains as they are and had no mark."""
+
+    format: str
+    version: int
+    corrections: _FirstFactorsForm
+
+
+class _FileForm(_Form):
+    format: str
+    version: int
     corrections: _FactorsForm
+    fitted_for: _FittedForForm | None
 
 
-def write_corrections(corrections: Corrections, path: str | Path) -> None:
+def write_corrections(
+    corrections: Corrections, path: str | Path, *, fitted_for: FittedFor | None = None
+) -> None:
     """Write the factors, whole or not at all; `read_corrections` returns the same floats.
+
+    Parameters
+    ----------
+    corrections, path
+        What is written, and where.
+    fitted_for
+        The only model and network that the factors are for; None where they are for any.
 
     Raises
     ------
     OSError
         If the folder does not exist or cannot be written.
     """
-    content = {"format": FORMAT, "version": VERSION, "corrections": asdict(corrections)}
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "corrections": asdict(corrections),
+        "fitted_for": None if fitted_for is None else asdict(fitted_for),
+    }
     write_atomically(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
-def read_corrections(path: str | Path) -> Corrections:
+def read_corrections(path: str | Path, *, used_for: FittedFor | None = None) -> Corrections:
     """Read factors that `write_corrections` wrote.
 
-    Every key must be there and no other: a misspelt factor would otherwise correct nothing.
+    Every key must be there and no other: a misspelt factor would otherwise correct nothing. Files
+    of version 1 are read as well. They knew nothing of links inside domains and were applied with
+    these as they are, so those factors are 1, and they may be used for anything.
+
+    Parameters
+    ----------
+    path
+        The file.
+    used_for
+        What the factors are to correct; None asks for no check.
 
     Raises
     ------
     ValueError
-        If the file cannot be read or is anything else; the one line names the file, the field,
-        what is allowed and what came.
+        If the file cannot be read, is anything else, or was fitted for another model or network
+        than it is to be used for; the one line names the file, the field, what is allowed and what
+        came.
     """
     try:
         content = json.loads(
             Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_repeats
         )
-        form = _FileForm.model_validate(content)
-        return Corrections(**form.corrections.model_dump())
+        corrections, fitted_for = _parts(content)
+        if fitted_for is not None and used_for is not None:
+            fitted_for.require_same(used_for)
+        return corrections
     except OSError as error:
         raise ValueError(f"{path}: corrections file cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
@@ -74,8 +133,19 @@ def read_corrections(path: str | Path) -> Corrections:
         raise ValueError(f"{path}: must be JSON, got lists too deep to read") from error
     except ValidationError as error:
         raise ValueError(f"{path}: {_first_error(error)}") from error
-    except ValueError as error:  # a repeated key, a factor out of range, not UTF-8
+    except ValueError as error:  # a repeated key, a factor out of range, another model, not UTF-8
         raise ValueError(f"{path}: {error}") from error
+
+
+def _parts(content: object) -> tuple[Corrections, FittedFor | None]:
+    """Check a file of any version and take it apart."""
+    if _Header.model_validate(content).version == 1:
+        first = _FirstFileForm.model_validate(content)
+        return Corrections(**first.corrections.model_dump()), None
+    form = _FileForm.model_validate(content)
+    mark = form.fitted_for
+    fitted_for = None if mark is None else FittedFor(**mark.model_dump())
+    return Corrections(**form.corrections.model_dump()), fitted_for
 
 
 def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

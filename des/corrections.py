@@ -1,6 +1,6 @@
 """Correction factors: what calibration found the simulator to be off by."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from des.checks import require_non_negative, require_positive
 
@@ -9,17 +9,20 @@ from des.checks import require_non_negative, require_positive
 class Corrections:
     """Dimensionless factors on durations and link figures; the defaults correct nothing.
 
-    They are applied in `des.costs` and nowhere else.
+    Those on links inside domains and between them are applied in `des.costs` and nowhere else.
     """
 
     compute_time_factor: float = 1.0
+    intra_bandwidth_factor: float = 1.0
+    intra_latency_factor: float = 1.0
     wan_bandwidth_factor: float = 1.0
     wan_latency_factor: float = 1.0
     message_overhead_s: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in ("compute_time_factor", "wan_bandwidth_factor", "wan_latency_factor"):
-            require_positive("corrections", field, getattr(self, field))
+        for field in fields(self):
+            if field.name != "message_overhead_s":
+                require_positive("corrections", field.name, getattr(self, field.name))
         require_non_negative("corrections", "message_overhead_s", self.message_overhead_s)
 
 

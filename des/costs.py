@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from des.corrections import Corrections
-from des.topology import Link, Topology
+from des.topology import Domain, Link, Topology
 from des.transport import goodput_bytes_per_s
 
 
@@ -48,4 +48,17 @@ def corrected(link: Link, corrections: Corrections) -> Link:
         link,
         bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * corrections.wan_bandwidth_factor,
         latency_s=link.latency_s * corrections.wan_latency_factor,
+    )
+
+
+def corrected_inside(domain: Domain, corrections: Corrections) -> Domain:
+    """Return the domain with calibrated figures of the links between its GPUs."""
+    if corrections.intra_bandwidth_factor == corrections.intra_latency_factor == 1.0:
+        return domain
+    return replace(
+        domain,
+        intra_bandwidth_bytes_per_s=(
+            domain.intra_bandwidth_bytes_per_s * corrections.intra_bandwidth_factor
+        ),
+        intra_latency_s=domain.intra_latency_s * corrections.intra_latency_factor,
     )

@@ -108,6 +108,7 @@ class _Iteration:
         self._topology, self._workload, self._plan = topology, workload, plan
         self._orders = orders
         self._clock = Clock()
+        self._corrections = corrections
         self._network = Network(self._clock, topology, corrections)
         self._blocking = topology.transport.endpoints == "blocking"
         self._spans: list[list[Span]] = [[] for _ in orders]
@@ -127,6 +128,7 @@ class _Iteration:
             workload,
             plan,
             buckets=buckets_of(workload, plan, step),
+            corrections=corrections,
         )
 
     def _connect(
@@ -159,7 +161,9 @@ class _Iteration:
             return self._network.way(parcel)
         if here.device is there.device:
             return Message.happen_at
-        border = local_message_s(self._workload, topology.domains[source], plan.parallelism[source])
+        border = local_message_s(
+            self._workload, topology.domains[source], plan.parallelism[source], self._corrections
+        )
         wire = self._local.setdefault((here.device.number, there.device.number), LocalWire(border))
         return lambda message, ready_s: message.happen_at(wire.carry(ready_s))
 

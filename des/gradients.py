@@ -1,30 +1,18 @@
 """Summing up gradients over the replicas: inside a domain, and over the WAN between domains."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import count
-from types import MappingProxyType
 
 import simpy
 
 from des.buckets import Bucket, buckets_behind
 from des.clock import MEMBER, Clock, Message, Moment
-from des.collectives import all_gather_s, reduce_scatter_s
 from des.corrections import NO_CORRECTIONS, Corrections
+from des.inner_sums import HALVES_BEFORE, half_sum_s, left_fraction
 from des.network import Network, Parcel
 from des.plan import Plan
 from des.topology import Topology
-from des.transformer import GRADIENT_BYTES
-from des.workload import Workload, total
-
-Collective = Callable[[float, int, float, float], float]
-_BEFORE: Mapping[str, tuple[Collective, ...]] = MappingProxyType(
-    {
-        "part": (reduce_scatter_s,),
-        "first": (reduce_scatter_s, all_gather_s),
-        "done": (),
-    }
-)
-"""What the GPUs of a device do among themselves before the ring between domains."""
+from des.workload import Workload
 
 
 class GradientSums:
@@ -45,10 +33,11 @@ class GradientSums:
         plan: Plan,
         *,
         buckets: Sequence[Bucket],
+        corrections: Corrections,
     ) -> None:
         self._clock, self._network = clock, network
         self._topology, self._workload, self._plan = topology, workload, plan
-        self._buckets = buckets
+        self._buckets, self._corrections = buckets, corrections
         self.are_due = bool(buckets)
         self.end_s = 0.0
         self._members: list[list[Moment]] = []
@@ -86,17 +75,10 @@ class GradientSums:
                     self._release(each, finished_s, finished_s)
 
     def _release(self, stage: int, start_s: float, end_s: float) -> None:
-        """Let each bucket of a stage be ready when the pass has come down to its first layer.
-
-        A pass spends its time on the layers in proportion to the FLOPs of their whole backward
-        pass.
-        """
-        flops = self._workload.sums_before.backward_flops
-        layers = self._stages[stage]
-        whole = layers.total(flops)
+        """Let each bucket of a stage be ready when the pass has come down to its first layer."""
         for bucket, members in zip(self._buckets, self._members, strict=True):
             if stage in bucket.stages:
-                left = (flops[bucket.first_layer] - flops[layers.first_layer]) / whole
+                left = left_fraction(self._workload, self._stages[stage], bucket)
                 ready_s = end_s - left * (end_s - start_s)  # the last one exactly at the end
                 members[bucket.stages.index(stage)].happen_at(max(start_s, ready_s))
 
@@ -130,14 +112,14 @@ class GradientSums:
         stage = bucket.stages[position]
         after = (position + 1) % len(bucket.stages)
         yield member
-        for collective in _BEFORE[bucket.inside]:
-            yield from self._inside(member, stage, bucket, collective)
+        for _ in range(HALVES_BEFORE[bucket.inside]):
+            yield from self._inside(member, stage, bucket)
         if inboxes[position]:
             send = self._network.way(self._parcel(bucket, stage, bucket.stages[after]))
             for sent, received in zip(inboxes[after], inboxes[position], strict=True):
                 send(sent, self._clock.now)
                 yield received
-        yield from self._inside(member, stage, bucket, all_gather_s)
+        yield from self._inside(member, stage, bucket)
         self.end_s = max(self.end_s, self._clock.now)
 
     def _parcel(self, bucket: Bucket, sender: int, receiver: int) -> Parcel:
@@ -151,23 +133,19 @@ class GradientSums:
         )
 
     def _inside(
-        self, member: Moment, stage: int, bucket: Bucket, collective: Collective
+        self, member: Moment, stage: int, bucket: Bucket
     ) -> Generator[simpy.Event, None, None]:
         """Half an all-reduce among the replicas of one device, which does one at a time."""
-        index = self._stages[stage].domain
-        parallelism = self._plan.parallelism_of(index)
-        if parallelism is None:
+        duration_s = half_sum_s(
+            self._topology,
+            self._workload,
+            self._plan,
+            self._stages[stage].domain,
+            bucket,
+            corrections=self._corrections,
+        )
+        if duration_s is None:
             return
-        domain = self._topology.domains[index]
-        parameters = total(
-            self._workload.sums_before.num_parameters, bucket.first_layer, bucket.num_layers
-        )
-        duration_s = collective(
-            GRADIENT_BYTES * parameters / parallelism.tensor,
-            parallelism.data,
-            domain.intra_bandwidth_bytes_per_s,
-            domain.intra_latency_s,
-        )
         device = self._device_of[stage]
         start_s = max(self._clock.now, self._inner_free_s[device])
         self._inner_free_s[device] = start_s + duration_s
@@ -188,7 +166,9 @@ def exchange_behind_s(
     clock = Clock()
     network = Network(clock, topology, corrections)
     buckets = buckets_behind(workload, plan, step)
-    sums = GradientSums(clock, network, topology, workload, plan, buckets=buckets)
+    sums = GradientSums(
+        clock, network, topology, workload, plan, buckets=buckets, corrections=corrections
+    )
     sums.release_all()
     members = list(sums.processes())
     clock.run_out()

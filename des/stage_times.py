@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from des.collectives import ring_all_reduce_s
 from des.corrections import Corrections
-from des.costs import corrected
+from des.costs import corrected, corrected_inside
 from des.memory import activation_room_bytes
 from des.placement import Stage
 from des.plan import Parallelism, Plan, device_numbers, replica_stages
@@ -34,18 +34,20 @@ def compute_rate_flops_per_s(
     return attainable / corrections.compute_time_factor
 
 
-def tensor_parallel_s(workload: Workload, domain: Domain, parallelism: Parallelism) -> float:
+def tensor_parallel_s(
+    workload: Workload, domain: Domain, parallelism: Parallelism, corrections: Corrections
+) -> float:
     """Time that one pass of one layer spends on summing up over the GPUs that share it. [s]
 
     Every replica of the device holds its share of the microbatch, so of the message that a stage
     sends on, which has the size of the output of any layer.
     """
-    payload_bytes = workload.message_bytes / parallelism.data
+    inside = corrected_inside(domain, corrections)
     return TENSOR_ALL_REDUCES_PER_PASS * ring_all_reduce_s(
-        payload_bytes,
+        workload.message_bytes / parallelism.data,
         parallelism.tensor,
-        domain.intra_bandwidth_bytes_per_s,
-        domain.intra_latency_s,
+        inside.intra_bandwidth_bytes_per_s,
+        inside.intra_latency_s,
     )
 
 
@@ -71,7 +73,8 @@ def stage_times_s(
         rate = compute_rate_flops_per_s(domain, corrections, shared)
         found = {kind: stage.total(each) / rate for kind, each in flops.items()}
         if shared is not None:
-            exchange_s = stage.num_layers * tensor_parallel_s(workload, domain, shared)
+            layer_s = tensor_parallel_s(workload, domain, shared, corrections)
+            exchange_s = stage.num_layers * layer_s
             found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
         times.append(found)
     return times
@@ -141,10 +144,13 @@ def _room_bytes(
     return num_devices * held or math.inf  # what weighs nothing fits anywhere
 
 
-def local_message_s(workload: Workload, domain: Domain, parallelism: Parallelism) -> Border:
+def local_message_s(
+    workload: Workload, domain: Domain, parallelism: Parallelism, corrections: Corrections
+) -> Border:
     """Border between two devices of one domain: every replica sends its share to its partner."""
-    transfer_s = workload.message_bytes / parallelism.data / domain.intra_bandwidth_bytes_per_s
-    return Border(transfer_s=transfer_s, latency_s=domain.intra_latency_s)
+    inside = corrected_inside(domain, corrections)
+    transfer_s = workload.message_bytes / parallelism.data / inside.intra_bandwidth_bytes_per_s
+    return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
 
 
 def _border(
@@ -159,7 +165,8 @@ def _border(
     if sender.domain == receiver.domain:
         parallelism = plan.parallelism_of(sender.domain)
         assert parallelism is not None  # a domain of one device holds one stage in a row
-        return local_message_s(workload, topology.domains[sender.domain], parallelism)
+        domain = topology.domains[sender.domain]
+        return local_message_s(workload, domain, parallelism, corrections)
     num_bytes = workload.message_bytes / plan.activation_compression
     window_bytes = topology.transport.message_window_bytes
     wires_s, latency_s = [], 0.0

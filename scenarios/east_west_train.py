@@ -14,7 +14,7 @@ from agents.env import make_task
 from agents.ppo import Trainer
 from agents.rollout import RolloutSource
 from agents.task import PlacementTask
-from calibration import read_corrections
+from calibration import FittedFor, read_corrections
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
 from des.topology_files import topology_path
 from scenarios.command import INTERRUPTED, UsageError, exit_code_of
@@ -123,7 +123,7 @@ def make_scenario_task(config: Config) -> PlacementTask:
         config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
     )
     check_job_fits(topology, workload)
-    corrections = config.corrections
+    path, fitted_for = config.corrections, FittedFor.of(workload, topology, network=config.network)
     return make_task(
         topology=topology,
         workload=workload,
@@ -132,7 +132,7 @@ def make_scenario_task(config: Config) -> PlacementTask:
         epochs_per_episode=config.epochs_per_episode,
         iterations_per_epoch=config.iterations_per_epoch,
         replacement=replacement_of(config),
-        corrections=NO_CORRECTIONS if corrections is None else read_corrections(corrections),
+        corrections=NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.corrections_file import read_corrections
+from calibration.fitted_for import FittedFor
 from des import (
     ALIASES,
     ARCHITECTURES,
@@ -93,7 +94,7 @@ def load_scenario(config: Config) -> Scenario:
     ValueError
         If a file, a name or a number is wrong, or the plan does not fit into the memory.
     """
-    topology = read_topology(config.network)
+    base = topology = read_topology(config.network)
     if config.seed is not None and config.seed < 0:
         raise UsageError(f"seed must be at least 0, got {config.seed}")
     if config.seed is not None or isinstance(topology.dynamics, Replay):  # a replay has no luck
@@ -108,12 +109,13 @@ def load_scenario(config: Config) -> Scenario:
     )
     plan = _plan(config, topology, workload)
     check_memory(topology, workload, plan)
+    fitted_for = FittedFor.of(workload, base, network=str(config.network))
     path = config.corrections
     return Scenario(
         topology=topology,
         workload=workload,
         plan=plan,
-        corrections=NO_CORRECTIONS if path is None else read_corrections(path),
+        corrections=NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for),
         seed=config.seed,
     )
 

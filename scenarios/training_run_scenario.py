@@ -8,6 +8,7 @@ import numpy as np
 
 from agents.planners import PLANNERS
 from calibration.corrections_file import read_corrections
+from calibration.fitted_for import FittedFor
 from des import (
     ALIASES,
     ARCHITECTURES,
@@ -141,7 +142,8 @@ def load_scenario(config: Config) -> Scenario:
         sequence_length=config.sequence_length,
     )
     path = config.corrections
-    corrections = NO_CORRECTIONS if path is None else read_corrections(path)
+    fitted_for = FittedFor.of(workload, topology, network=str(config.network))
+    corrections = NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for)
     settings = TrainingRun(
         num_epochs=config.epochs,
         epoch_s=config.epoch_s,

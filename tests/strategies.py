@@ -367,6 +367,8 @@ def corrections() -> st.SearchStrategy[Corrections]:
     return st.builds(
         Corrections,
         compute_time_factor=factor,
+        intra_bandwidth_factor=factor,
+        intra_latency_factor=factor,
         wan_bandwidth_factor=factor,
         wan_latency_factor=factor,
         message_overhead_s=st.floats(0.0, 0.01),

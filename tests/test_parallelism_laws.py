@@ -65,9 +65,11 @@ def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_device_allow(c
             wire = devices[span.stage], devices[after]
             sharing = chosen.parallelism[own.domain]
             domain = topology.domains[own.domain]
-            bytes_s = workload.message_bytes / sharing.data / domain.intra_bandwidth_bytes_per_s
+            bandwidth = domain.intra_bandwidth_bytes_per_s * found.intra_bandwidth_factor
+            bytes_s = workload.message_bytes / sharing.data / bandwidth
             wire_free_s[wire] = max(span.end_s, wire_free_s[wire]) + bytes_s
-            arrival_s = wire_free_s[wire] + domain.intra_latency_s
+            latency_s = domain.intra_latency_s * found.intra_latency_factor
+            arrival_s = wire_free_s[wire] + latency_s
         arrivals[after, MESSAGE_OF[span.kind], span.microbatch] = arrival_s
 
 
@@ -180,3 +182,28 @@ def test_names_and_order_of_domains_do_not_matter(case, draw):
 @given(case=parallel_cases(), found=corrections(), step=st.integers(0, 3))
 def test_the_same_inputs_give_the_same_result(case, found, step):
     assert simulate(*case, found, step=step) == simulate(*case, found, step=step)
+
+
+@settings(max_examples=FEW, deadline=None)
+@given(case=parallel_cases(), found=corrections(), step=st.integers(0, 3))
+def test_factors_on_links_inside_domains_are_those_links(case, found, step):
+    """The very same result as of a world whose domains have these links, gradients included."""
+    topology, workload, chosen = case
+    inner = {"intra_bandwidth_factor": 1.0, "intra_latency_factor": 1.0}
+    other_links = dataclasses.replace(
+        topology,
+        domains=tuple(
+            dataclasses.replace(
+                domain,
+                intra_bandwidth_bytes_per_s=(
+                    domain.intra_bandwidth_bytes_per_s * found.intra_bandwidth_factor
+                ),
+                intra_latency_s=domain.intra_latency_s * found.intra_latency_factor,
+            )
+            for domain in topology.domains
+        ),
+    )
+
+    corrected = simulate(topology, workload, chosen, found, step=step)
+    other = simulate(other_links, workload, chosen, dataclasses.replace(found, **inner), step=step)
+    assert corrected == other

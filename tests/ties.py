@@ -113,8 +113,13 @@ def even_worlds(draw: st.DrawFn) -> Topology:
 
 
 def even_corrections() -> st.SearchStrategy[Corrections]:
-    """None, or overheads of a second."""
-    return st.builds(Corrections, message_overhead_s=st.sampled_from([0.0, 1.0]))
+    """None, overheads of a second, and links inside domains of half the speed or twice as far."""
+    return st.builds(
+        Corrections,
+        message_overhead_s=st.sampled_from([0.0, 1.0]),
+        intra_bandwidth_factor=st.sampled_from([1.0, 0.5]),
+        intra_latency_factor=st.sampled_from([1.0, 2.0]),
+    )
 
 
 @st.composite

@@ -6,17 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from des.buckets import Bucket
-from des.collectives import all_gather_s
 from des.compiled.flows import Flows, Mark
+from des.corrections import Corrections
+from des.inner_sums import HALVES_BEFORE, half_sum_s, left_fraction
 from des.kernels.program import MEMBER, RELEASE, STAGE
-from des.placement import Stage
 from des.plan import Plan
 from des.topology import Topology
-from des.transformer import GRADIENT_BYTES
-from des.workload import Workload, total
-
-_NUM_BEFORE = {"part": 1, "first": 2, "done": 0}
-"""Collectives among the GPUs of a device before the ring between domains."""
+from des.workload import Workload
 
 
 class Exchanges(NamedTuple):
@@ -35,6 +31,7 @@ def lower_exchanges(
     flows: Flows,
     *,
     num_workers: int,
+    corrections: Corrections,
 ) -> Exchanges:
     """Number the members bucket by bucket; their rings' messages join the flows."""
     members: list[tuple[float, ...]] = []
@@ -49,15 +46,18 @@ def lower_exchanges(
             )
         for position, index in enumerate(bucket.stages):
             stage, after = plan.stages[index], (position + 1) % len(bucket.stages)
-            releases[index].append((len(members), _left_fraction(workload, stage, bucket)))
+            half_s = half_sum_s(
+                topology, workload, plan, stage.domain, bucket, corrections=corrections
+            )
+            releases[index].append((len(members), left_fraction(workload, stage, bucket)))
             members.append(
                 (
                     plan.device_of_stage[index],
-                    _NUM_BEFORE[bucket.inside],
+                    HALVES_BEFORE[bucket.inside],
                     num_steps,
                     first_message + after * num_steps,
                     first_message + position * num_steps,
-                    _inside_s(topology, workload, plan, stage, bucket),
+                    -1.0 if half_s is None else half_s,
                 )
             )
     return Exchanges(
@@ -98,26 +98,3 @@ def _stage_records(workload: Workload, plan: Plan, num_releases: Sequence[int]) 
     records["end_release"] = np.cumsum(num_releases)
     records["first_release"] = records["end_release"] - num_releases
     return records
-
-
-def _left_fraction(workload: Workload, stage: Stage, bucket: Bucket) -> float:
-    """How much of a stage's backward pass comes after it has made a bucket."""
-    flops = workload.sums_before.backward_flops
-    return (flops[bucket.first_layer] - flops[stage.first_layer]) / stage.total(flops)
-
-
-def _inside_s(
-    topology: Topology, workload: Workload, plan: Plan, stage: Stage, bucket: Bucket
-) -> float:
-    """Half an all-reduce among the replicas of one device; negative where there are none. [s]"""
-    parallelism = plan.parallelism_of(stage.domain)
-    if parallelism is None:
-        return -1.0
-    domain = topology.domains[stage.domain]
-    parameters = total(workload.sums_before.num_parameters, bucket.first_layer, bucket.num_layers)
-    return all_gather_s(
-        GRADIENT_BYTES * parameters / parallelism.tensor,
-        parallelism.data,
-        domain.intra_bandwidth_bytes_per_s,
-        domain.intra_latency_s,
-    )

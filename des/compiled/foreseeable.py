@@ -126,7 +126,8 @@ def _wires(
         for sender, receiver in ((upper, lower), (lower, upper)):
             if sender.domain == receiver.domain:
                 parallelism = plan.parallelism[sender.domain]
-                border = local_message_s(workload, topology.domains[sender.domain], parallelism)
+                domain = topology.domains[sender.domain]
+                border = local_message_s(workload, domain, parallelism, corrections)
                 wires.append(_Wire(1.0, border.latency_s, 0.0, border.transfer_s, 0.0, _NO_LINK))
                 continue
             index = topology.link_index[sender.domain, receiver.domain]

@@ -62,9 +62,18 @@ def lower(
     orders = orders_of_plan(topology, workload, plan, corrections)
     times_s = stage_times_s(topology, workload, plan.stages, corrections, plan.parallelism)
     flows = Flows()
-    _add_pipelines(flows, topology, workload, plan, workers_of_stages(orders, len(plan.stages)))
+    worker_of = workers_of_stages(orders, len(plan.stages))
+    _add_pipelines(flows, topology, workload, plan, worker_of, corrections=corrections)
     buckets = buckets_of(workload, plan, step)
-    exchanges = lower_exchanges(topology, workload, plan, buckets, flows, num_workers=len(orders))
+    exchanges = lower_exchanges(
+        topology,
+        workload,
+        plan,
+        buckets,
+        flows,
+        num_workers=len(orders),
+        corrections=corrections,
+    )
     program = _program(
         topology,
         corrections,
@@ -159,7 +168,13 @@ def _program(
 
 
 def _add_pipelines(
-    flows: Flows, topology: Topology, workload: Workload, plan: Plan, worker_of: Sequence[int]
+    flows: Flows,
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    worker_of: Sequence[int],
+    *,
+    corrections: Corrections,
 ) -> None:
     """Add two flows a stage, which receives them: activations and gradients."""
     num_messages = workload.num_microbatches
@@ -180,6 +195,7 @@ def _add_pipelines(
                     receiver=receiver,
                     kind=kind,
                     worker_of=worker_of,
+                    corrections=corrections,
                 )
         first_stage += size
 
@@ -194,6 +210,7 @@ def _add_border(
     receiver: int,
     kind: str,
     worker_of: Sequence[int],
+    corrections: Corrections,
 ) -> None:
     """Add what one stage sends to a neighbour: over links, inside the domain or the device."""
     source, target = plan.stages[sender].domain, plan.stages[receiver].domain
@@ -214,5 +231,6 @@ def _add_border(
     elif devices[0] == devices[1]:
         flows.add_stay(**ends)
     else:
-        border = local_message_s(workload, topology.domains[source], plan.parallelism[source])
+        domain, parallelism = topology.domains[source], plan.parallelism[source]
+        border = local_message_s(workload, domain, parallelism, corrections)
         flows.add_local(devices, border, **ends)

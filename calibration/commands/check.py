@@ -1,0 +1,86 @@
+"""Test stored factors on fresh placements; exits 1 if an error exceeds its bound."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from calibration.commands.console import console, say
+from calibration.commands.flags import add_flag, positive
+from calibration.commands.placements import add_sampling_flags, placements_of
+from calibration.commands.predictions import predict_all
+from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
+from calibration.corrections_file import read_corrections
+from calibration.fidelity import Fidelity, fidelity_table
+from calibration.fidelity_report import FIGURES
+from calibration.regimes import ALL, fidelities, worst_cases
+
+EXAMPLES = """\
+examples:
+  python -m calibration check
+      the factors of `python -m calibration run`, on 200 placements that no fit has seen
+  python -m calibration check --corrections factors.json --backend pairwise --bound 0.01
+"""
+
+EXCEEDED_EXIT = 1
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the command."""
+    add_flag(
+        parser,
+        "--corrections",
+        Path,
+        "runs/calibration/corrections.json",
+        "factors; those for another model or network are refused",
+    )
+    add_sampling_flags(parser, num_samples=200)
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        default="aware",
+        help="network of the reference (default: %(default)s)",
+    )
+    for flag, default, explanation in (
+        ("--bound", "0.003", "largest mean absolute error, a fraction, of each figure"),
+        ("--p95-bound", "0.01", "largest 95th percentile of absolute errors of each figure"),
+        ("--tau-bound", "0.998", "least Kendall tau of iteration times"),
+    ):
+        add_flag(parser, flag, positive, default, explanation)
+    add_reference_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure fresh placements and compare."""
+    placements, backend = placements_of(arguments), arguments.backend
+    corrections = read_corrections(arguments.corrections, used_for=placements.fitted_for())
+    reference = reference_of(arguments, [backend])
+    say(placements.title)
+    cases = placements.draw("check")
+    say(reference.describe(cases, backend))
+    say(f"factors: {corrections}")
+    measured = reference.measure(cases, backend)
+    seen = reference.seen(cases, backend)
+    rows = fidelities(seen, {"corrected": predict_all(seen, corrections)}, measured)
+    console().print(fidelity_table(rows, title="With the factors"))
+    for line in worst_cases(seen, rows):
+        say(f"worst {line}")
+    exceeded = list(_exceeded(rows[ALL], arguments))
+    for line in exceeded:
+        say(f"EXCEEDED: {line}")
+    if not exceeded:
+        say("all errors are within their bounds")
+    return EXCEEDED_EXIT if exceeded else 0
+
+
+def _exceeded(found: Fidelity, arguments: argparse.Namespace) -> Iterator[str]:
+    for field, words in FIGURES.items():
+        errors = getattr(found, field)
+        for name, error, bound in (
+            ("mean", errors.mean, arguments.bound),
+            ("p95", errors.p95, arguments.p95_bound),
+        ):
+            if error > bound:
+                yield f"{name} error of {words} is {error:.4%}, allowed {bound:.4%}"
+    tau = found.makespan.kendall_tau
+    if tau is not None and tau < arguments.tau_bound:
+        yield f"Kendall tau of iteration times is {tau:.4f}, allowed {arguments.tau_bound:.4f}"

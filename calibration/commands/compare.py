@@ -1,0 +1,126 @@
+"""Run the same placements through unaware, aware, pairwise and des, side by side."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+from rich.table import Table
+
+from calibration.astra_sim import ReferenceBackend
+from calibration.case import Case, Measurement
+from calibration.case_key import describe_case
+from calibration.commands.console import console, say, table_of
+from calibration.commands.ending import UsageError
+from calibration.commands.flags import add_flag, names, whole
+from calibration.commands.placements import (
+    add_sampling_flags,
+    add_worlds_flags,
+    placements_of,
+)
+from calibration.commands.predictions import predict_all
+from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
+from calibration.fidelity import Fidelity, fidelity, fidelity_table
+from calibration.regimes import case_names, fidelities, worst_cases
+from des.atomic_write import write_atomically
+
+EXAMPLES = """\
+examples:
+  python -m calibration compare
+      16 placements on the default world
+  python -m calibration compare --worlds drawn --num-domains 3,5,10 --samples 600 \\
+          --model llama2_7b,llama2_70b --show 0
+      200 fresh placements on worlds of each size: how faithful des is to each backend
+"""
+
+Said = Mapping[str, Sequence[Measurement]]
+"""What the backends say, and `des` about the same worlds, by the headings of columns."""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the command."""
+    add_sampling_flags(parser, num_samples=16)
+    add_worlds_flags(parser)
+    add_flag(parser, "--backends", names, "unaware,aware,pairwise", f"of {', '.join(BACKENDS)}")
+    add_reference_flags(parser)
+    add_flag(parser, "--show", whole, "20", "placements to print side by side, at most")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="CSV file for all placements")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure the placements by every backend, and compare `des` with each."""
+    placements, backends = placements_of(arguments), backends_of(arguments.backends)
+    reference = reference_of(arguments, backends)
+    say(placements.title)
+    cases = placements.draw("check")
+    said: dict[str, Sequence[Measurement]] = {}
+    for backend in backends:
+        say(reference.describe(cases, backend))
+        said[backend] = reference.measure(cases, backend)
+        said[f"des for {backend}"] = predict_all(reference.seen(cases, backend))
+    if arguments.show:
+        console().print(_side_by_side(cases[: arguments.show], said))
+    for backend in backends:
+        rows = fidelities(cases, {"des": said[f"des for {backend}"]}, said[backend])
+        console().print(fidelity_table(rows, title=f"des against {backend}"))
+        for line in worst_cases(cases, rows):
+            say(f"worst {line}")
+    _show_differences(cases, backends, said)
+    if arguments.out is not None:
+        _write(cases, said, arguments.out)
+        say(f"written: {arguments.out}")
+    return 0
+
+
+def backends_of(given: Sequence[str]) -> list[ReferenceBackend]:
+    """Check the names of backends.
+
+    Raises
+    ------
+    UsageError
+        If there is no such backend.
+    """
+    backends = [each for name in given for each in BACKENDS if each == name]
+    if len(backends) != len(given):
+        raise UsageError(f"--backends must be of {', '.join(BACKENDS)}; got {', '.join(given)}")
+    return list(dict.fromkeys(backends))
+
+
+def _side_by_side(cases: Sequence[Case], said: Said) -> Table:
+    table = table_of("Iteration time, s", ("placement", "domains: layers"), *said)
+    for index, name in enumerate(case_names(cases)):
+        placement = " | ".join(map(str, cases[index].plan.placements))
+        times = (f"{measurements[index].makespan_s:.3f}" for measurements in said.values())
+        table.add_row(name, placement, *times)
+    return table
+
+
+def _show_differences(
+    cases: Sequence[Case], backends: Sequence[ReferenceBackend], said: Said
+) -> None:
+    """Say how far the backends are from the one that knows every link."""
+    others = [each for each in backends if each != "pairwise"]
+    if "pairwise" not in backends or not others:
+        return
+    names = case_names(cases)
+    rows: dict[str, Fidelity] = {
+        each: fidelity(names, said[each], said["pairwise"]) for each in others
+    }
+    console().print(fidelity_table(rows, title="Backends against pairwise, each in its own world"))
+
+
+def _write(cases: Sequence[Case], said: Said, path: Path) -> None:
+    rows = []
+    for position, case in enumerate(cases):
+        row: dict[str, object] = {"position": position, **describe_case(case)}
+        for name, measurements in said.items():
+            each = measurements[position]
+            row |= {
+                f"{name}: makespan_s": each.makespan_s,
+                f"{name}: communication_bytes": each.communication_bytes,
+                f"{name}: exposed_s": sum(each.exposed_s),
+            }
+        rows.append(row)
+    content = pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content.encode())

@@ -1,0 +1,96 @@
+"""Fit correction factors: sample placements, measure them by a reference, fit, and say what for."""
+
+import argparse
+import time
+from pathlib import Path
+
+from calibration.commands.console import console, progress_bar, say
+from calibration.commands.placements import add_sampling_flags, placements_of
+from calibration.commands.predictions import processes
+from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
+from calibration.corrections_file import write_corrections
+from calibration.fidelity import fidelity_table
+from calibration.fidelity_report import Calibration, factor_lines, report_files
+from calibration.fit import fit
+from calibration.prediction import predict
+from calibration.regimes import worst_cases
+from des.atomic_write import write_together
+
+EXAMPLES = """\
+examples:
+  python -m calibration run
+      128 placements of Llama 2 70B on the default world, by our engine of ASTRA-sim
+  python -m calibration run --backend pairwise --seed 1 --out runs/pairwise
+      every link with its own figures
+  python -m calibration run --endpoints one_in_flight --astra-bin DIR
+      by the original's programs
+
+files written to --out:
+  corrections.json   the factors, for --corrections of other commands
+  samples.csv        every placement with what the reference and des say
+  report.md, predicted_versus_reference.png
+"""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the command."""
+    add_sampling_flags(parser, num_samples=128)
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        default="aware",
+        help="network of the reference (default: %(default)s)",
+    )
+    add_reference_flags(parser)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/calibration"),
+        metavar="DIR",
+        help="folder for the files (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Calibrate and write the files."""
+    placements, backend = placements_of(arguments), arguments.backend
+    fitted_for = placements.fitted_for()
+    reference = reference_of(arguments, [backend])
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    start_s = time.perf_counter()
+    say(placements.title)
+    cases = placements.draw("fit")
+    world = reference.describe(cases, backend)
+    say(world)
+    measured = reference.measure(cases, backend)
+    measured_s = time.perf_counter() - start_s
+    seen = reference.seen(cases, backend)
+    with processes(arguments.workers) as executor, progress_bar("fit") as progress:
+        progress.add_task("", total=None)
+        found = fit(seen, measured, predict=predict, executor=executor, seed=placements.seed)
+    calibration = Calibration(
+        placements=placements.title, reference=world, cases=seen, measured=measured, fit=found
+    )
+    show(calibration)
+    files = report_files(calibration)
+    write_together({arguments.out / name: content for name, content in files.items()})
+    corrections = arguments.out / "corrections.json"
+    write_corrections(found.corrections, corrections, fitted_for=fitted_for)
+    for path in (corrections, *(arguments.out / name for name in files)):
+        say(f"written: {path}")
+    took_s = time.perf_counter() - start_s
+    say(f"took {took_s:.1f} s, of which the reference {measured_s:.1f} s")
+    return 0
+
+
+def show(calibration: Calibration) -> None:
+    """Print the uncorrected error, the factors, and the errors before and after."""
+    found = console()
+    found.print(fidelity_table(calibration.uncorrected(), title="Without factors"))
+    for line in factor_lines(calibration.fit):
+        say(line)
+    rows = calibration.before_and_after()
+    if calibration.fit.intervals:
+        found.print(fidelity_table(rows, title="Before and after (held out)"))
+    for line in worst_cases(calibration.cases, rows):
+        say(f"worst {line}")

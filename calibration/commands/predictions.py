@@ -1,0 +1,40 @@
+"""Predictions of `des` for many cases, in this process or in several."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+
+from calibration.case import Case, Measurement
+from calibration.commands.console import progress_bar
+from calibration.prediction import predict
+from des.corrections import NO_CORRECTIONS, Corrections
+
+
+def predict_all(
+    cases: Sequence[Case], corrections: Corrections = NO_CORRECTIONS
+) -> list[Measurement]:
+    """Predict cases one after the other, which takes milliseconds each."""
+    with progress_bar("des") as progress:
+        return [predict(case, corrections) for case in progress.track(cases)]
+
+
+@contextmanager
+def processes(num_workers: int) -> Iterator[Executor | None]:
+    """Give an executor of so many processes; None for one, which is this."""
+    if num_workers == 1:
+        yield None
+        return
+    with ProcessPoolExecutor(
+        num_workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent
+    ) as executor:
+        try:
+            yield executor
+        except BaseException:
+            executor.shutdown(cancel_futures=True)
+            raise
+
+
+def _leave_interrupts_to_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,152 @@
+"""Measuring cases by the reference that the flags name, with a bar of progress."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from calibration.aggregation import Aggregation
+from calibration.astra_config import Backend, as_seen
+from calibration.astra_sim import TIMEOUT_S, ReferenceBackend, measure_all
+from calibration.case import Case, Measurement
+from calibration.commands.console import progress_bar
+from calibration.commands.ending import UsageError
+from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive
+from calibration.environment import BINARIES_VARIABLE
+from calibration.export import PROGRAMS
+from calibration.ns3 import Ns3
+from calibration.store import Store
+
+BACKENDS: tuple[ReferenceBackend, ...] = (*get_args(Backend), "ns3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """How cases are measured; ``binaries`` None means our own engine."""
+
+    aggregation: Aggregation
+    binaries: Path | None
+    ns3: Ns3 | None
+    num_workers: int
+    timeout_s: float
+    store: Store | None
+
+    def seen(self, cases: Sequence[Case], backend: ReferenceBackend) -> list[Case]:
+        """Return the cases in the world that a backend can express, about which `des` is asked."""
+        if backend == "ns3":
+            return list(cases)
+        return [as_seen(case, backend, self.aggregation) for case in cases]
+
+    def measure(self, cases: Sequence[Case], backend: ReferenceBackend) -> list[Measurement]:
+        """Measure all cases; runs that the store holds are not repeated."""
+        with progress_bar(f"reference {backend}") as progress:
+            bar = progress.add_task("", total=len(cases))
+            return measure_all(
+                cases,
+                backend,
+                num_workers=self.num_workers,
+                store=self.store,
+                progress=lambda done, whole: progress.update(bar, completed=done, total=whole),
+                aggregation=self.aggregation,
+                binaries=self._binaries(backend),
+                ns3=self.ns3 if backend == "ns3" else None,
+                timeout_s=self.timeout_s,
+            )
+
+    def _binaries(self, backend: ReferenceBackend) -> Path | None:
+        return self.binaries if backend in PROGRAMS else None
+
+    def describe(self, cases: Sequence[Case], backend: ReferenceBackend) -> str:
+        """Say what measures, and which world both simulators are asked about."""
+        ours = self._binaries(backend) is None
+        by = "our ASTRA-sim engine" if ours else "the original's ASTRA-sim program"
+        if backend == "ns3":
+            return "reference: ns-3, on the physical topology that was given"
+        text = f"reference: {by}, backend {backend}"
+        num_reduced = sum(
+            seen.topology != case.topology
+            for seen, case in zip(self.seen(cases, backend), cases, strict=True)
+        )
+        if not num_reduced:
+            return text
+        what = "figures inside domains" if backend == "pairwise" else "links"
+        return (
+            f"{text}; it knows one bandwidth and one latency only, so the unequal {what} of "
+            f"{num_reduced} of {len(cases)} cases are made equal (network_aggregation "
+            f"{self.aggregation}), and des is asked about the same reduced worlds"
+        )
+
+
+def add_reference_flags(parser: argparse.ArgumentParser) -> None:
+    """Add how cases are measured."""
+    parser.add_argument(
+        "--network-aggregation",
+        choices=get_args(Aggregation),
+        default="harmonic",
+        help="how unequal links become one where the reference knows no others (default: "
+        "%(default)s)",
+    )
+    parser.add_argument(
+        "--astra-bin",
+        type=Path,
+        metavar="DIR",
+        help="folder of the original's programs for unaware and aware; without it that of "
+        f"${BINARIES_VARIABLE}, without both our own engine",
+    )
+    for flag, explanation in (
+        ("--ns3-bin", "the program AstraSimNetwork, for the backend ns3"),
+        ("--ns3-config", "its text file of settings"),
+        ("--ns3-topology", "its text file of the physical topology"),
+    ):
+        parser.add_argument(flag, type=Path, metavar="FILE", help=explanation)
+    add_flag(parser, "--workers", count, str(os.cpu_count() or 1), "processes at a time")
+    add_flag(parser, "--time-limit", positive, str(TIMEOUT_S), "limit of a run, in seconds")
+    add_flag(
+        parser,
+        "--store",
+        str,
+        DEFAULT_STORE,
+        "file of all runs, none of which is repeated; none: keep no runs",
+    )
+
+
+def reference_of(arguments: argparse.Namespace, backends: Sequence[ReferenceBackend]) -> Reference:
+    """Read the flags of `add_reference_flags`; the environment may name the programs.
+
+    Raises
+    ------
+    ValueError
+        If a flag does not go with the backends, or the store cannot be opened.
+    """
+    if arguments.astra_bin is not None and not set(PROGRAMS) & set(backends):
+        raise UsageError(f"--astra-bin has programs for {' and '.join(PROGRAMS)} only")
+    variable = os.environ.get(BINARIES_VARIABLE)
+    binaries = arguments.astra_bin or (Path(variable) if variable else None)
+    store = None
+    if arguments.store != "none":
+        path = Path(arguments.store)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store = Store.open(path)
+    return Reference(
+        aggregation=arguments.network_aggregation,
+        binaries=binaries,
+        ns3=_ns3(arguments) if "ns3" in backends else None,
+        num_workers=arguments.workers,
+        timeout_s=arguments.time_limit,
+        store=store,
+    )
+
+
+def _ns3(arguments: argparse.Namespace) -> Ns3:
+    flags = {
+        "--ns3-bin": arguments.ns3_bin,
+        "--ns3-config": arguments.ns3_config,
+        "--ns3-topology": arguments.ns3_topology,
+    }
+    missing = [flag for flag, value in flags.items() if value is None]
+    if missing:
+        raise UsageError(f"backend ns3 needs {' and '.join(missing)}")
+    binary, config, topology = flags.values()
+    return Ns3(binary=binary, config=config, physical_topology=topology)

@@ -1,0 +1,260 @@
+"""Runs of the reference simulators in one file, so that none is ever repeated."""
+
+import hashlib
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from calibration.case import Measurement
+from calibration.case_key import RunKey
+from calibration.store_file import create_if_empty, opened
+from des.atomic_write import write_atomically
+from des.checks import require_count, require_non_negative
+from des.strict_json import parse_json
+
+MetaValue = str | int | float | bool | None
+"""What may be noted about a run."""
+
+
+class _Row(NamedTuple):
+    """A run as it is stored; ``created_s`` is in Unix time, ``seal`` a digest of all before it."""
+
+    key: str
+    case_digest: str
+    backend: str
+    aggregation: str | None
+    version: str
+    created_s: float
+    measurement: str
+    meta: str
+    seal: str
+
+
+_COLUMNS = ", ".join(_Row._fields)
+_CREATE = """
+    CREATE TABLE runs (
+        key TEXT PRIMARY KEY, case_digest TEXT NOT NULL, backend TEXT NOT NULL, aggregation TEXT,
+        version TEXT NOT NULL, created_s REAL NOT NULL, measurement TEXT NOT NULL,
+        meta TEXT NOT NULL, seal TEXT NOT NULL
+    )
+"""
+_FRAME_COLUMNS = (*_Row._fields[:6], "makespan_s", "communication_bytes", "exposed_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """A file of runs, each with its key; use `open`.
+
+    Any number of processes may read and write at once: every call opens the file, does one
+    transaction and closes it, so a store may also be sent to other processes. Measurements come
+    back to the last bit. All errors are ValueErrors that name the file: one that is damaged, full,
+    read-only, of a newer version, or no store.
+    """
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: str | Path, *, must_exist: bool = False) -> "Store":
+        """Open the store at a path; make an empty one where there is none, unless it must exist.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be opened or made, or the file is something else or of a newer version.
+        """
+        store = cls(path=Path(path))
+        if not must_exist:
+            create_if_empty(store.path, _CREATE)
+        with opened(store.path):
+            return store
+
+    def get(self, key: RunKey) -> Measurement | None:
+        """Return what a run gave; None if it was never run."""
+        with opened(self.path) as connection:
+            row = _row_of(connection, key)
+        return None if row is None else self._measurement(row)
+
+    def put(
+        self,
+        key: RunKey,
+        measurement: Measurement,
+        meta: Mapping[str, MetaValue] | None = None,
+        *,
+        created_s: float | None = None,
+    ) -> None:
+        """Keep what a run gave, unless it is there already: the first one stays.
+
+        Parameters
+        ----------
+        key, measurement
+            The run and its result.
+        meta
+            Notes on it, which become columns of `rows`.
+        created_s
+            When it was run, in Unix time; now by default. [s]
+
+        Raises
+        ------
+        ValueError
+            If the same run is there with another result, a note has the name of a column or is no
+            plain value, or the file cannot be written.
+        """
+        row = _sealed(key, measurement, meta or {}, time.time() if created_s is None else created_s)
+        marks = ", ".join("?" * len(row))
+        with opened(self.path) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            kept = _row_of(connection, key)
+            if kept is None:
+                connection.execute(f"INSERT INTO runs ({_COLUMNS}) VALUES ({marks})", row)
+            connection.execute("COMMIT")
+        if kept is not None and self._measurement(kept) != measurement:
+            raise ValueError(
+                f"store {self.path}: run {kept.key[:16]} must give what it gave before, "
+                f"{self._measurement(kept)}; got {measurement}"
+            )
+
+    def rows(self) -> pd.DataFrame:
+        """All runs, oldest first: their keys, measurements and notes.
+
+        ``created_s`` is in Unix time, ``exposed_s`` holds tuples. Runs without a note of some name
+        have none in its column.
+        """
+        with opened(self.path) as connection:
+            found = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY created_s, key")
+            rows = [_Row(*values) for values in found]
+        records: list[dict[str, object]] = []
+        for row in rows:
+            measurement = self._measurement(row)
+            figures = {
+                "makespan_s": measurement.makespan_s,
+                "communication_bytes": measurement.communication_bytes,
+                "exposed_s": measurement.exposed_s,
+            }
+            notes = parse_json(row.meta)
+            assert isinstance(notes, dict)  # sealed
+            records.append(dict(zip(_Row._fields[:6], row, strict=False)) | figures | notes)
+        frame = pd.DataFrame(records)
+        return frame if records else pd.DataFrame(columns=list(_FRAME_COLUMNS))
+
+    def prune(
+        self,
+        *,
+        created_before_s: float | None = None,
+        backend: str | None = None,
+        keep_newest: int | None = None,
+    ) -> int:
+        """Remove the runs to which all that is given applies, and return how many.
+
+        Parameters
+        ----------
+        created_before_s
+            Only runs from before this Unix time. [s]
+        backend
+            Only runs of this backend.
+        keep_newest
+            Only runs beyond this many newest ones (of the backend, where one is given).
+
+        Raises
+        ------
+        ValueError
+            If nothing is given: that would remove all.
+        """
+        if created_before_s is None and backend is None and keep_newest is None:
+            raise ValueError(
+                "store: prune must be given an age, a backend or a number to keep, got nothing"
+            )
+        if created_before_s is not None:
+            require_non_negative("store", "created_before_s", created_before_s)
+        if keep_newest is not None and keep_newest != 0:
+            require_count("store", "keep_newest", keep_newest)
+        with opened(self.path) as connection:
+            removed = connection.execute(
+                "DELETE FROM runs WHERE key IN (SELECT key FROM runs"
+                " WHERE :backend IS NULL OR backend = :backend"
+                " ORDER BY created_s DESC, key DESC LIMIT -1 OFFSET :kept)"
+                " AND (:before_s IS NULL OR created_s < :before_s)",
+                {"backend": backend, "kept": keep_newest or 0, "before_s": created_before_s},
+            )
+            return removed.rowcount
+
+    def export(self, path: str | Path) -> None:
+        """Write `rows` as CSV or Parquet, by the ending of the path; whole or not at all.
+
+        ``exposed_s`` becomes the text of a JSON list. Floats come back to the last bit.
+
+        Raises
+        ------
+        ValueError
+            If the ending is another, the package for it is missing, or the file cannot be written.
+        """
+        target = Path(path)
+        if target.suffix not in (".csv", ".parquet"):
+            raise ValueError(f"store: export must end in .csv or .parquet, got {str(target)!r}")
+        if target.suffix == ".parquet" and find_spec("pyarrow") is None:
+            raise ValueError(
+                "store: export to .parquet needs the package pyarrow, which is not installed; "
+                f"install it or export to .csv, got {str(target)!r}"
+            )
+        frame = self.rows()
+        frame["exposed_s"] = [json.dumps(exposed_s) for exposed_s in frame["exposed_s"]]
+        if target.suffix == ".csv":
+            content = frame.to_csv(index=False, lineterminator="\n").encode()
+        else:
+            content = frame.to_parquet(engine="pyarrow", index=False)
+        try:
+            write_atomically(target, content)
+        except OSError as error:
+            raise ValueError(f"store: {target} cannot be written: {error.strerror}") from error
+
+    def _measurement(self, row: _Row) -> Measurement:
+        """Read what a run gave, if nobody changed it."""
+        if _seal(row[:-1]) != row.seal:
+            raise ValueError(
+                f"store {self.path}: run {row.key[:16]} must be as it was written, got another "
+                "content; the file is damaged: remove it, and its runs will be made again"
+            )
+        content = parse_json(row.measurement)
+        assert isinstance(content, dict)  # sealed
+        return Measurement(**content | {"exposed_s": tuple(content["exposed_s"])})
+
+
+def _row_of(connection: sqlite3.Connection, key: RunKey) -> _Row | None:
+    found = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", (key.digest,))
+    values = found.fetchone()
+    return None if values is None else _Row(*values)
+
+
+def _sealed(
+    key: RunKey, measurement: Measurement, meta: Mapping[str, MetaValue], created_s: float
+) -> _Row:
+    require_non_negative("store", "created_s", created_s)
+    for name, value in meta.items():
+        is_plain = isinstance(value, str | int | float | None)
+        if isinstance(value, float) and not math.isfinite(value):
+            is_plain = False
+        if name in _FRAME_COLUMNS or not is_plain:
+            raise ValueError(
+                f"store: meta must hold texts and finite numbers under names other than "
+                f"{', '.join(_FRAME_COLUMNS)}; got {name!r}: {value!r}"
+            )
+    content = {
+        "makespan_s": float(measurement.makespan_s),
+        "communication_bytes": float(measurement.communication_bytes),
+        "exposed_s": [float(each_s) for each_s in measurement.exposed_s],
+    }
+    head = (key.digest, key.case_digest, key.backend, key.aggregation, key.version)
+    texts = (json.dumps(content, allow_nan=False), json.dumps(dict(meta), allow_nan=False))
+    values = (*head, 0.0 + created_s, *texts)  # SQLite knows no -0.0
+    return _Row(*values, seal=_seal(values))
+
+
+def _seal(values: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()

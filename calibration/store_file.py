@@ -1,0 +1,103 @@
+"""The SQLite file of a store: opened for one transaction, and refused by one clear error."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Literal
+
+VERSION = 1
+"""Of the tables in the file."""
+
+_APPLICATION_ID = 0x45575243  # "EWRC" in the header of the file
+_BUSY_S = 60.0
+"""How long a writer waits for others; a write takes milliseconds."""
+
+
+def create_if_empty(path: Path, tables: str) -> None:
+    """Make the file with its tables, unless it has some already.
+
+    SQLite's rollback journal is kept, not its write-ahead log: the store is then one file, which
+    can be copied, lie on a network drive, and be read where it must not be written.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be opened or written.
+    """
+    with connected(path, "rwc") as connection:
+        if _has_tables(connection):
+            return
+        connection.execute("PRAGMA auto_vacuum = FULL")  # what is removed gives its room back
+        connection.execute("BEGIN IMMEDIATE")
+        if not _has_tables(connection):  # else another process was quicker
+            connection.execute(tables)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a file that must be there, and make sure that it is a store that we can read.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be opened, is something else or of a newer version, or if anything fails
+        that is done with the connection.
+    """
+    with connected(path, "rw") as connection:
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application_id != _APPLICATION_ID:
+            raise ValueError(f"store {path}: must be a store of runs, got another SQLite file")
+        if version > VERSION:
+            raise ValueError(
+                f"store {path}: must be of version {VERSION}, got {version}, which a newer "
+                "release has written; use that release or another file"
+            )
+        yield connection
+
+
+@contextmanager
+def connected(path: Path, mode: Literal["rw", "rwc"]) -> Iterator[sqlite3.Connection]:
+    """Connect to a file, made if missing under ``rwc``; what was not committed is rolled back.
+
+    Raises
+    ------
+    ValueError
+        If SQLite fails, naming the file and the reason.
+    """
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    try:
+        connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
+        with closing(connection):
+            yield connection
+    except sqlite3.Error as error:
+        raise ValueError(f"store {path}: {_reason(error)}") from error
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return bool(count)
+
+
+_REASONS = {
+    "SQLITE_BUSY": f"is in use by other processes for more than {_BUSY_S:g} s",
+    "SQLITE_CANTOPEN": "cannot be opened; it must be a file, in a folder that exists",
+    "SQLITE_CORRUPT": "is damaged; remove it, and its runs will be made again",
+    "SQLITE_FULL": "cannot be written, as the disk is full",
+    "SQLITE_IOERR": "cannot be read or written by the system; the disk may be full",
+    "SQLITE_NOTADB": "must be a store of runs, got another or a damaged file",
+    "SQLITE_READONLY": "cannot be written, as the file or its folder is read-only",
+}
+"""What SQLite's errors mean to a user, by the start of their names."""
+
+
+def _reason(error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")  # Python's own errors have none
+    for start, reason in _REASONS.items():
+        if name.startswith(start):
+            return f"{reason} ({error})"
+    return f"cannot be used, the file may be damaged ({error})"

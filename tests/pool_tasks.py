@@ -1,0 +1,44 @@
+"""Tasks for processes: they answer, fail, die or hang as they are told."""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from calibration.binaries import run_program
+
+
+class StrangeError(Exception):
+    """An error that cannot be made again from its message."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"{first} and {second}")
+
+
+def do_as_told(told: str) -> str | None:
+    """Answer, raise, die by a signal that nobody can refuse, or hang."""
+    if told == "raise":
+        raise ValueError("told to")
+    if told == "raise strangely":
+        raise StrangeError(1, 2)
+    if told == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if told == "hang":
+        threading.Event().wait()
+    return None if told == "nothing" else told.upper()
+
+
+def note_and_do(item: tuple[Path, str]) -> str | None:
+    """Leave the number of the process in a folder, then do as told."""
+    folder, told = item
+    (folder / str(os.getpid())).touch()
+    return do_as_told(told)
+
+
+def tell_and_hang(folder: Path) -> None:
+    """Say that we are at work, then wait for a program that never ends."""
+    words = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+    sys.stdout.write("at work\n")
+    sys.stdout.flush()
+    run_program(words, folder, timeout_s=600.0)
