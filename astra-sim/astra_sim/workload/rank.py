@@ -104,7 +104,7 @@ class Rank:
         """Issue what is ready now; what becomes ready meanwhile waits for the next pass."""
         ready, free = self._ready, self._free
         for number in self._newly_ready:
-            heappush(ready[slot_of(self.nodes[number])], number)
+            heappush(ready[slot_of(self.nodes[number], self.trace.source)], number)
         self._newly_ready.clear()
         while True:
             first: list[int] | None = None
@@ -151,8 +151,8 @@ class Rank:
                 self._newly_ready.append(child)
 
 
-def slot_of(node: TraceNode) -> Slot:
-    """Slot that a node takes, by its type.
+def slot_of(node: TraceNode, source: str = "trace") -> Slot:
+    """Slot that a node takes, by its type; ``source`` names its trace in the error.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def slot_of(node: TraceNode) -> Slot:
     slot = SLOT_OF_TYPE.get(node.type)
     if slot is None:
         raise AbortError(
-            f"node {node.id} {node.name!r}: type must be one of "
+            f"{source}: node {node.id} {node.name!r}: type must be one of "
             f"{', '.join(NodeType(kind).name for kind in SLOT_OF_TYPE)}, got {node.type}"
         )
     return slot
