@@ -201,7 +201,7 @@ class Store:
         if target.suffix == ".parquet" and find_spec("pyarrow") is None:
             raise ValueError(
                 "store: export to .parquet needs the package pyarrow, which is not installed; "
-                f"install it or export to .csv, got {str(target)!r}"
+                f"pip install 'eastwest[parquet]', or export to .csv; got {str(target)!r}"
             )
         frame = self.rows()
         frame["exposed_s"] = [json.dumps(exposed_s) for exposed_s in frame["exposed_s"]]
