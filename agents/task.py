@@ -1,8 +1,9 @@
 """The placement task: what is decided, observed and rewarded, without the stepping."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -156,19 +157,12 @@ class PlacementTask:
         """Judge a placement over an epoch that finds the layers where the last one has put them."""
         costs = self.replacement or Replacement()
         previous = None if self.replacement is None else self.plan(last_placement)
-        if self.backend is not None:
-            return measure_epoch(
-                self.backend,
-                topology,
-                self.workload,
-                self.plan(placement),
-                num_iterations=self.iterations_per_epoch,
-                previous=previous,
-                restart_s=costs.restart_s,
-                pays_bytes=costs.pays_bytes,
-                corrections=self.corrections,
-            )
-        return simulate_epoch(
+        judge: Callable[..., EpochResult | MeasuredEpoch] = (
+            partial(simulate_epoch, simulator=self.simulator)
+            if self.backend is None
+            else partial(measure_epoch, self.backend)
+        )
+        return judge(
             topology,
             self.workload,
             self.plan(placement),
@@ -177,7 +171,6 @@ class PlacementTask:
             restart_s=costs.restart_s,
             pays_bytes=costs.pays_bytes,
             corrections=self.corrections,
-            simulator=self.simulator,
         )
 
     def baseline(self, base_world: Topology) -> Baseline:

@@ -1,6 +1,6 @@
 """Calibration: how far the simulator is off from a reference, and the factors that correct it."""
 
-from calibration.astra_sim import measure, measure_all
+from calibration.astra_sim import measure, measure_all, run_key
 from calibration.binaries import ReferenceRunError
 from calibration.case import Case, Measurement
 from calibration.corrections_file import read_corrections, write_corrections
@@ -33,6 +33,7 @@ __all__ = [
     "measure_all",
     "predict",
     "read_corrections",
+    "run_key",
     "sample_cases",
     "write_corrections",
 ]

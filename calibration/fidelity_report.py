@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import pandas as pd
 
 from calibration.case import Case, Measurement
-from calibration.case_key import describe_case
 from calibration.fidelity import Errors, Fidelity
 from calibration.fidelity_plot import predicted_versus_reference_png
 from calibration.fit import Fit
 from calibration.regimes import fidelities, worst_cases
+from calibration.sample_table import sample_table
 
 PLOT = "predicted_versus_reference.png"
 
@@ -97,18 +97,7 @@ def _samples(calibration: Calibration) -> pd.DataFrame:
         "uncorrected": calibration.fit.before,
         "held_out": calibration.fit.held_out,
     }
-    rows = []
-    for position, case in enumerate(calibration.cases):
-        row: dict[str, object] = {"position": position, **describe_case(case)}
-        for name, measurements in said.items():
-            each = measurements[position]
-            row |= {
-                f"{name}_makespan_s": each.makespan_s,
-                f"{name}_communication_bytes": each.communication_bytes,
-                f"{name}_exposed_s": sum(each.exposed_s),
-            }
-        rows.append(row)
-    return pd.DataFrame(rows)
+    return sample_table(calibration.cases, said, joint="_")
 
 
 def _report(calibration: Calibration) -> str:

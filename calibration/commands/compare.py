@@ -4,12 +4,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pandas as pd
 from rich.table import Table
 
 from calibration.astra_sim import ReferenceBackend
 from calibration.case import Case, Measurement
-from calibration.case_key import describe_case
 from calibration.commands.console import console, say, table_of
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import add_flag, names, whole
@@ -22,6 +20,7 @@ from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
 from calibration.fidelity import Fidelity, fidelity, fidelity_table
 from calibration.regimes import case_names, fidelities, worst_cases
+from calibration.sample_table import sample_table
 from des.atomic_write import write_atomically
 
 EXAMPLES = """\
@@ -110,17 +109,7 @@ def _show_differences(
 
 
 def _write(cases: Sequence[Case], said: Said, path: Path) -> None:
-    rows = []
-    for position, case in enumerate(cases):
-        row: dict[str, object] = {"position": position, **describe_case(case)}
-        for name, measurements in said.items():
-            each = measurements[position]
-            row |= {
-                f"{name}: makespan_s": each.makespan_s,
-                f"{name}: communication_bytes": each.communication_bytes,
-                f"{name}: exposed_s": sum(each.exposed_s),
-            }
-        rows.append(row)
-    content = pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
+    table = sample_table(cases, said, joint=": ")
+    content = table.to_csv(index=False, lineterminator="\n")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.encode())

@@ -5,6 +5,7 @@ A credit sends the oldest token. Every message received makes a new token.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections import deque
 
 from astra_sim.execution_trace import CollectiveType
@@ -18,7 +19,7 @@ GROUP_MOVE_NS = 10
 Token = tuple[Key, Key]
 
 
-class Exchange:
+class Exchange(ABC):
     """One chunk phase of one NPU; subclasses say who its peers are.
 
     The first round has ``width`` tokens that only move, the second ``second_round`` that also
@@ -75,9 +76,9 @@ class Exchange:
         for _ in range(self._width):
             self._make_token()
 
+    @abstractmethod
     def _next_token(self) -> Token:
         """Keys of the message that the next token sends and of the one it then waits for."""
-        raise NotImplementedError
 
     def _make_token(self) -> None:
         if not self._plain_left and not self._others_left:
