@@ -1,6 +1,7 @@
 """N placement episodes stepped together: arrays in, arrays out, on one or more threads."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,8 +11,12 @@ from agents.batch_step import BatchStep
 from agents.compiled_batch import CompiledBatch, is_compilable
 from agents.episode_batch import EpisodeBatch, SeatState
 from agents.kernels.placements import first_out_of_range
+from agents.plain_corrections import from_plain, to_plain
 from agents.task import PlacementTask
+from des import Corrections
 from des.checks import MOST_ITEMS, require_count, require_seed
+
+_MOST_EPISODES = 2**63
 
 
 class _Batch(Protocol):
@@ -65,13 +70,10 @@ class BatchedPlacementEnv:
         require_seed("batched environment", "seed", seed)
         self.task = task
         self.num_envs = num_envs
+        self._seed, self._num_workers = seed, num_workers
         self._sizes = np.array(task.codec.sizes, dtype=np.int64)
         self._is_closed = False
-        self._batch: _Batch
-        if is_compilable(task):
-            self._batch = CompiledBatch(task, num_envs, seed, num_threads=num_workers)
-        else:
-            self._batch = EpisodeBatch(task, num_envs, seed)
+        self._batch = self._new_batch(task)
 
     @property
     def observation_size(self) -> int:
@@ -124,23 +126,33 @@ class BatchedPlacementEnv:
             {"number": number, "epoch": epoch, "domain_of_layer": list(domain_of_layer)}
             for number, epoch, domain_of_layer in self._batch.states()
         ]
-        return {"seats": seats}
+        return {"seats": seats, "corrections": to_plain(self.task.corrections)}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` returned, in a batch of the same task, seed and size."""
+        """Continue from what `state` returned, in a batch of the same task, seed and size.
+
+        If the state is one under other correction factors, the batch goes on under these, exactly
+        as one whose task has had them from the start; `task` then is the one with these factors.
+        Nothing random depends on them, nor do observations. Where a backend judges, its iterations
+        are not corrected: other factors then change only what changes of placement cost.
+
+        Raises
+        ------
+        ValueError
+            If the state is not of such a batch. That, and any error that simulating with other
+            factors leads to, leaves the batch as it was.
+        """
         self._require_open()
-        seats = [
-            SeatState(seat["number"], seat["epoch"], tuple(seat["domain_of_layer"]))
-            for seat in state["seats"]
-        ]
-        if len(seats) != self.num_envs:
+        seats = self._seats_of(state)
+        if "corrections" not in state:
             raise ValueError(
-                f"batched environment: state must be of {self.num_envs} environments, "
-                f"got {len(seats)}"
+                f"batched environment: state must have corrections, got {', '.join(state)}"
             )
-        for seat in seats:
-            self._check(seat)
-        self._batch.load(seats)
+        corrections = from_plain(state["corrections"], "batched environment")
+        if corrections == self.task.corrections:
+            self._batch.load(seats)
+        else:
+            self._go_on_under(corrections, seats)
 
     def close(self) -> None:
         """End the threads, if any."""
@@ -157,17 +169,55 @@ class BatchedPlacementEnv:
         if self._is_closed:
             raise RuntimeError("batched environment: is closed")
 
+    def _new_batch(self, task: PlacementTask) -> _Batch:
+        if is_compilable(task):
+            return CompiledBatch(task, self.num_envs, self._seed, num_threads=self._num_workers)
+        return EpisodeBatch(task, self.num_envs, self._seed)
+
+    def _go_on_under(self, corrections: Corrections, seats: Sequence[SeatState]) -> None:
+        """Put a batch under other factors in the place of the present one, once it stands."""
+        task = replace(self.task, corrections=corrections)
+        batch = self._new_batch(task)
+        try:
+            batch.load(seats)
+        except BaseException:
+            batch.close()
+            raise
+        self._batch.close()
+        self.task, self._batch = task, batch
+
+    def _seats_of(self, state: dict[str, Any]) -> list[SeatState]:
+        """Where a state says that the environments stand."""
+        seats = [
+            SeatState(seat["number"], seat["epoch"], tuple(seat["domain_of_layer"]))
+            for seat in state["seats"]
+        ]
+        if len(seats) != self.num_envs:
+            raise ValueError(
+                f"batched environment: state must be of {self.num_envs} environments, "
+                f"got {len(seats)}"
+            )
+        for seat in seats:
+            self._check(seat)
+        return seats
+
     def _check(self, seat: SeatState) -> None:
         """Refuse what cannot be of this task."""
         num_layers, num_domains = self.task.workload.num_layers, self.task.world.num_domains
         placed = seat.domain_of_layer
-        if len(placed) != num_layers or not all(0 <= one < num_domains for one in placed):
+        if len(placed) != num_layers or not all(_is_within(one, num_domains) for one in placed):
             raise ValueError(
                 f"batched environment: state must hold {num_layers} layers within "
                 f"{num_domains} domains, got {placed!r}"
             )
-        if seat.number < 0 or not 0 <= seat.epoch < self.task.epochs_per_episode:
+        is_begun = _is_within(seat.number, _MOST_EPISODES)
+        if not is_begun or not _is_within(seat.epoch, self.task.epochs_per_episode):
             raise ValueError(
                 "batched environment: state must be of an episode from 0 on and of an epoch within "
                 f"[0, {self.task.epochs_per_episode}), got {seat.number!r} and {seat.epoch!r}"
             )
+
+
+def _is_within(number: object, end: int) -> bool:
+    """Whether it is a whole number within [0, ``end``)."""
+    return type(number) is int and 0 <= number < end

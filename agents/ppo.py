@@ -7,15 +7,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from agents.checkpoint import CheckpointError, network_payload
 from agents.networks import ActorCritic, Architecture
+from agents.policy_plans import some_actions
 from agents.ppo_config import PPOConfig
 from agents.ppo_loss import FIGURES, Objective
 from agents.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, judge
 from agents.rollout_source import LocalRollouts
+from des.checks import require_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,7 @@ class Trainer:
         self.config, self.seed, self.total_steps = config, seed, total_steps
         self.step_count, self.update_count = 0, 0
         self.rollouts = rollouts
+        self._last_actions: list[Tensor] = []
         self._device = torch.device(config.device)
         initialisation, shuffling = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self.network = ActorCritic(
@@ -107,6 +111,7 @@ class Trainer:
         if self.finished:
             raise RuntimeError(f"PPO: all {self.total_steps} steps are done")
         learning_rate, objective = self._annealed()
+        self._last_actions = []  # about to be overwritten
         rollouts = self.rollouts.collect(self.network, self.config.num_steps)
         experience = judge(
             rollouts,
@@ -119,6 +124,7 @@ class Trainer:
             self.network.normaliser.merge(rollout.moments)
         self.step_count += len(experience)
         self.update_count += 1
+        self._last_actions = [rollout.actions for rollout in rollouts]
         return UpdateReport(
             step_count=self.step_count,
             rollout_steps=len(experience),
@@ -129,6 +135,21 @@ class Trainer:
             learning_rate=learning_rate,
             **figures,
         )
+
+    def recent_actions(self, most: int) -> npt.NDArray[np.int64]:
+        """Copies of up to ``most`` actions (M, A), spread evenly over those of the last `update`.
+
+        Those of all workers count, as `agents.policy_plans.evenly_spread` picks them.
+
+        Raises
+        ------
+        RuntimeError
+            If there has been no update, or none since a state was loaded or an update failed.
+        """
+        require_count("PPO", "most", most)
+        if not self._last_actions:
+            raise RuntimeError("PPO: update must be called first, for there to be recent actions")
+        return some_actions(self._last_actions, most)
 
     def state(self) -> dict[str, Any]:
         """Snapshot for ``save_checkpoint``; ``load_state`` continues from it exactly."""
@@ -176,6 +197,7 @@ class Trainer:
         self._shuffling.set_state(state["shuffling"])
         self.rollouts.load_state(state["rollouts"])
         self.step_count, self.update_count = state["step_count"], state["update_count"]
+        self._last_actions = []  # those of another past
 
     def _identity(self) -> dict[str, object]:
         """What must agree before a snapshot can be continued."""

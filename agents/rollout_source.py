@@ -266,7 +266,7 @@ class LocalRollouts:
         return {"workers": [worker.state() for worker in self._workers]}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from what ``state`` returned.
+        """Continue from what ``state`` returned; an error leaves all workers where they were.
 
         Raises
         ------
@@ -278,10 +278,18 @@ class LocalRollouts:
             raise ValueError(
                 f"local rollouts: state must be of {len(self._workers)} workers, got {len(states)}"
             )
-        for worker, worker_state in zip(self._workers, states, strict=True):
-            worker.load_state(worker_state)
+        before = [worker.state() for worker in self._workers]
+        try:
+            self._load(states)
+        except BaseException:
+            self._load(before)
+            raise
 
     def close(self) -> None:
         """Close all environments."""
         for worker in self._workers:
             worker.close()
+
+    def _load(self, states: Sequence[Mapping[str, Any]]) -> None:
+        for worker, state in zip(self._workers, states, strict=True):
+            worker.load_state(state)

@@ -1,6 +1,6 @@
 """Cases measured by ASTRA-sim: by our engine, by the original's programs, or by ns-3."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from calibration.astra_config import (
     as_seen,
     network_config,
     network_options,
+    require_queues,
     system_config,
 )
 from calibration.binaries import ReferenceRunError
@@ -90,12 +91,13 @@ def measure(
     require_positive("measure", "timeout_s", timeout_s)
     require_count("measure", "num_attempts", num_attempts)
     if backend == "ns3":
+        require_queues(case.topology, backend)
         seen, ours = case, _given(ns3)
         traces = build_traces(seen)
         finishes = run_ns3(seen, traces, ours, timeout_s=timeout_s, num_attempts=num_attempts)
         return _measurement(seen, traces, finishes)
     seen = as_seen(case, backend, aggregation)
-    traces = build_traces(seen, messages_queue=backend != "unaware")
+    traces = build_traces(seen)
     if binaries is None:
         finishes = _run_engine(seen, backend, traces)
     else:
@@ -109,17 +111,18 @@ def measure_all(
     cases: Sequence[Case],
     backend: ReferenceBackend,
     *,
-    num_workers: int,
+    num_workers: int | None,
     store: Store | None = None,
     progress: Progress | None = None,
     **options: Unpack[RunOptions],
 ) -> list[Measurement]:
-    """Run cases in processes of their own, several at a time, each as `measure` does.
+    """Run cases, each as `measure` does: in processes of their own, several at a time, or here.
 
     Parameters
     ----------
     num_workers
-        Processes at a time; the results do not depend on it.
+        Processes at a time; the results do not depend on it. None: one case after the other in this
+        process, where nothing limits the time of our own engine.
     store
         Runs that it holds are not repeated; new ones are kept in it as they come.
     progress
@@ -148,11 +151,13 @@ def measure_all(
     tell = progress or _say_nothing
     tell(len(found), len(cases_of))
     missing = [key for key in cases_of if key not in found]
-    outcomes = map_in_processes(
-        partial(measure, backend=backend, **options),
-        [cases_of[key] for key in missing],
-        num_workers=num_workers,
-        timeout_s=_limit_s(backend, options),
+    task, left = partial(measure, backend=backend, **options), [cases_of[key] for key in missing]
+    outcomes = (
+        _here(task, left)
+        if num_workers is None
+        else map_in_processes(
+            task, left, num_workers=num_workers, timeout_s=_limit_s(backend, options)
+        )
     )
     with closing(outcomes):
         for position, outcome in outcomes:
@@ -164,6 +169,18 @@ def measure_all(
                 store.put(key, outcome, describe_case(cases_of[key]))
             tell(len(found), len(cases_of))
     return [found[key] for key in keys]
+
+
+def _here(
+    task: Callable[[Case], Measurement], cases: Sequence[Case]
+) -> Generator[tuple[int, Measurement | Exception], None, None]:
+    """Do what `map_in_processes` does, in this process."""
+    for position, case in enumerate(cases):
+        try:
+            outcome: Measurement | Exception = task(case)
+        except (ValueError, ReferenceRunError) as error:
+            outcome = error
+        yield position, outcome
 
 
 def run_key(case: Case, backend: ReferenceBackend, **options: Unpack[RunOptions]) -> RunKey:

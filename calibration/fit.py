@@ -105,12 +105,17 @@ def fit(
     these factors. Folds share cases, which the standard error of the gain leaves out.
     """
     require_seed("fit", "seed", seed)
-    _require_enough(cases, reference)
+    if len(cases) != len(reference):
+        raise ValueError(
+            f"fit: reference must hold one measurement for each of {len(cases)} cases, "
+            f"got {len(reference)}"
+        )
+    require_enough(len(cases))
     median_s = float(np.median([each.makespan_s for each in reference]))
     coordinates = Coordinates(overhead_unit_s=OVERHEAD_FRACTION * median_s)
     residuals = Residuals(cases, reference, coordinates, predict, executor)
     before = residuals.predictions([NO_CORRECTIONS] * len(cases))
-    error = float(np.mean(_case_errors(before, reference)))
+    error = float(np.mean(case_errors(before, reference)))
     if error <= NEGLIGIBLE_ERROR:
         return _unfitted(before, error, f"an error of {error:.2g} needs no correction")
     best = best_factors(residuals)
@@ -128,22 +133,18 @@ def fit(
     )
 
 
-def _require_enough(cases: Sequence[Case], reference: Sequence[Measurement]) -> None:
-    if len(cases) != len(reference):
-        raise ValueError(
-            f"fit: reference must hold one measurement for each of {len(cases)} cases, "
-            f"got {len(reference)}"
-        )
-    left = len(cases) - math.ceil(len(cases) / NUM_FOLDS)
+def require_enough(num_cases: int) -> None:
+    """Refuse to fit to fewer cases than there are factors, a fold of them held out."""
+    left = num_cases - math.ceil(num_cases / NUM_FOLDS)
     if left <= len(FACTORS):
         raise ValueError(
             f"fit: cases must leave more than the {len(FACTORS)} factors when one of {NUM_FOLDS} "
-            f"folds is held out, got {len(cases)} cases, which leave {left}"
+            f"folds is held out, got {num_cases} cases, which leave {left}"
         )
 
 
-def _case_errors(predicted: Sequence[Measurement], reference: Sequence[Measurement]) -> np.ndarray:
-    """Error of each case: mean of the absolute ones of its figures."""
+def case_errors(predicted: Sequence[Measurement], reference: Sequence[Measurement]) -> np.ndarray:
+    """Error of each case: mean of the absolute ones of makespan and exposed communication."""
     errors: np.ndarray = np.abs(errors_of(predicted, reference)).mean(axis=0)
     return errors
 
@@ -194,7 +195,7 @@ def _judged(
     held_out: Sequence[Measurement],
 ) -> Fit:
     """Keep the factors if they help cases that they were not fitted to."""
-    errors_before, errors_after = (_case_errors(each, reference) for each in (before, held_out))
+    errors_before, errors_after = (case_errors(each, reference) for each in (before, held_out))
     gains = errors_before - errors_after
     gain = float(np.mean(gains))
     standard_error = float(np.std(gains, ddof=1) / math.sqrt(len(gains)))

@@ -1,19 +1,13 @@
 """Tasks in processes of their own, each with a time limit that ends the process if need be."""
 
-import os
-import pickle
-import signal
-import sys
-import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from types import FrameType
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, TypeVar
 
+from calibration.serving import serve
 from des.checks import require_count, require_positive
 
 Item = TypeVar("Item")
@@ -24,8 +18,6 @@ START_LIMIT_S = 300.0
 
 _GRACE_S = 5.0
 """For a process that is told to end to end the programs that it runs."""
-
-TERMINATED_EXIT = 143
 
 
 def map_in_processes(
@@ -140,43 +132,7 @@ def _ready(workers: Sequence[_Worker[Item, Result]]) -> list[_Worker[Item, Resul
 
 
 def _serve(connection: Connection, task: Callable[[Item], Result]) -> None:
-    """Be a worker: say that we are up, then do what comes until nobody is left to ask."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is told, and ends us
-    signal.signal(signal.SIGTERM, _leave)  # unwinds, so that programs of the task end as well
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    connection.send(None)
-    while True:
-        try:
-            item = connection.recv()
-        except EOFError:
-            return
-        outcome: Result | Exception
-        try:
-            outcome = task(item)
-        except Exception as error:  # noqa: BLE001 - whoever asked will see it
-            outcome = _sendable(error)
-        connection.send(outcome)
-
-
-def _end_with_parent() -> None:
-    """Wait for the end of whoever started us, who may have been killed, and end as if told to."""
+    """Be a worker, until the end of whoever started us, who may have been killed."""
     parent = parent_process()
     assert parent is not None
-    wait([parent.sentinel])
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    sys.exit(TERMINATED_EXIT)
-
-
-def _sendable(error: Exception) -> Exception:
-    """Return the error with its traceback as a note, or one that says the same if it must be."""
-    trace = "".join(traceback.format_exception(error))
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - there are errors that cannot be made of their own parts
-        copy = RuntimeError(f"{type(error).__name__}: {error}")
-    assert isinstance(copy, Exception)
-    copy.add_note(trace)
-    return copy
+    serve(connection, task, wait_for_starter=lambda: wait([parent.sentinel]))

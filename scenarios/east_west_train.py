@@ -15,6 +15,7 @@ from agents.ppo import Trainer
 from agents.rollout import RolloutSource
 from agents.task import PlacementTask
 from calibration import FittedFor, read_corrections
+from calibration.loop import Subject
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
 from des.topology_files import topology_path
 from scenarios.command import INTERRUPTED, UsageError, exit_code_of
@@ -23,6 +24,7 @@ from scenarios.outcome import Evaluation, evaluate_and_report
 from scenarios.rollouts import make_rollouts
 from scenarios.run_folder import RunFolder
 from scenarios.training import restore, train
+from scenarios.training_calibration import subject_of, training_calibration
 from scenarios.training_config import (
     PROG,
     RUNTIME_FIELDS,
@@ -52,10 +54,12 @@ def _command(argv: Sequence[str] | None) -> int:
     if config.resume:
         config, folder = _open_run(config, given)
         task = make_scenario_task(config)
+        subject = subject_of(config, task)
     else:
         task = make_scenario_task(config)
+        subject = subject_of(config, task)
         folder = _create_run(config)
-    return _run(config, task, folder, _console())
+    return _run(config, task, subject, folder, _console())
 
 
 def _console() -> Console:
@@ -64,20 +68,34 @@ def _console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=100)
 
 
-def _run(config: Config, task: PlacementTask, folder: RunFolder, console: Console) -> int:
-    """Train, evaluate, report."""
+def _run(
+    config: Config,
+    task: PlacementTask,
+    subject: Subject | str,
+    folder: RunFolder,
+    console: Console,
+) -> int:
+    """Train, evaluate, report; ``subject`` is calibrated."""
     path = shlex.quote(str(folder.path))
     try:
         keep_freed_memory()
         use_torch_threads(config.torch_threads)
-        with _rollouts(config, task, console) as rollouts:
+        with (
+            training_calibration(config, task, subject, folder, console) as calibration,
+            _rollouts(config, task, console) as rollouts,
+        ):
             trainer = Trainer(rollouts, ppo_config(config), config.seed, config.steps)
             fingerprint = task.fingerprint()
-            restore(trainer, folder, fingerprint)
-            complete = train(trainer, folder, fingerprint, console)
+            restore(trainer, calibration, folder, fingerprint)
+            calibration.begin(trainer)
+            complete = train(trainer, calibration, folder, fingerprint, console)
+        calibration.print_summary()
         if complete:
             evaluation = Evaluation(
-                task=task, num_draws=config.evaluation_draws, seed=config.evaluation_seed
+                task=replace(task, corrections=calibration.in_force),
+                num_draws=config.evaluation_draws,
+                seed=config.evaluation_seed,
+                fidelity=calibration.lines(),
             )
             command = f"{PROG} --config {shlex.quote(str(folder.config_json))}"
             evaluate_and_report(evaluation, folder, folder.read_config(), command, console)

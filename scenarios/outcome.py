@@ -37,11 +37,12 @@ _CURVE_REFERENCES = ("exact", "uniform")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """On what the policy and the planners are judged."""
+    """On what the policy and the planners are judged; ``fidelity`` tells how true the task is."""
 
     task: PlacementTask
     num_draws: int
     seed: int
+    fidelity: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ def evaluate_and_report(
         summary=summary,
         pictures=_pictures(outcome, curve),
         configuration=configuration,
+        fidelity=evaluation.fidelity,
         caveats=outcome.caveats,
     )
     write_report(folder.report_html, report)

@@ -33,6 +33,7 @@ class Report:
     summary: pd.DataFrame
     pictures: tuple[Picture, ...]
     configuration: Mapping[str, object]
+    fidelity: tuple[str, ...]
     caveats: tuple[str, ...]
 
 
@@ -98,9 +99,10 @@ def render(report: Report) -> str:
         f'<p class="verdict">{html.escape(report.verdict)}</p>',
         f"<h2>Planners</h2>\n{_summary_html(report.summary)}",
         f"<h2>Figures</h2>\n{''.join(map(_picture_html, report.pictures))}",
+        f"<h2>Fidelity of the simulator</h2>\n{_list_html(report.fidelity)}",
         f"<h2>How to repeat</h2>\n<pre><code>{html.escape(report.command)}</code></pre>",
         f"<h2>Configuration</h2>\n{_configuration_html(report.configuration)}",
-        f"<h2>Caveats</h2>\n{_caveats_html(report.caveats)}",
+        f"<h2>Caveats</h2>\n{_list_html(report.caveats)}",
     ]
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     return "\n".join(
@@ -187,8 +189,8 @@ def _configuration_html(configuration: Mapping[str, object]) -> str:
     return f'<table class="configuration"><tbody>\n{rows}\n</tbody></table>'
 
 
-def _caveats_html(caveats: tuple[str, ...]) -> str:
-    items = "\n".join(f"<li>{html.escape(caveat)}</li>" for caveat in caveats)
+def _list_html(lines: tuple[str, ...]) -> str:
+    items = "\n".join(f"<li>{html.escape(line)}</li>" for line in lines)
     return f"<ul>\n{items}\n</ul>"
 
 

@@ -80,6 +80,16 @@ class RunFolder:
         return self.path / "checkpoint.pt"
 
     @property
+    def calibrations_csv(self) -> Path:
+        """One row per calibration while training."""
+        return self.path / "calibrations.csv"
+
+    @property
+    def calibration_store(self) -> Path:
+        """Runs of the reference simulator."""
+        return self.path / "calibration.sqlite"
+
+    @property
     def evaluation_csv(self) -> Path:
         """One row per draw and planner."""
         return self.path / "evaluation.csv"

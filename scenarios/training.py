@@ -3,7 +3,7 @@
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
@@ -21,14 +21,17 @@ from agents.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo import Trainer, UpdateReport
 from scenarios.metrics_log import MetricsLog
 from scenarios.run_folder import RunFolder
+from scenarios.training_calibration import TrainingCalibration
 
 UPDATES_PER_CHECKPOINT = 10
 LINES_WITHOUT_TERMINAL = 10
 """Where no terminal can show a moving bar, a line is printed for each tenth of the training."""
 
 
-def restore(trainer: Trainer, folder: RunFolder, fingerprint: str) -> None:
-    """Continue a trainer where the last checkpoint of the run left it.
+def restore(
+    trainer: Trainer, calibration: TrainingCalibration, folder: RunFolder, fingerprint: str
+) -> None:
+    """Continue a trainer and its calibration where the last checkpoint of the run left them.
 
     A run that was stopped before its first checkpoint begins anew. ``fingerprint`` is that of the
     task, see `agents.task.PlacementTask.fingerprint`.
@@ -51,10 +54,23 @@ def restore(trainer: Trainer, folder: RunFolder, fingerprint: str) -> None:
         trainer.load_state(state)
     except CheckpointError as error:
         raise CheckpointError(f"checkpoint {path}: {error}") from error
+    of_calibration = state.get("calibration")
+    if of_calibration is not None and not isinstance(of_calibration, Mapping):
+        raise CheckpointError(
+            f"checkpoint {path}: calibration must be a dict or None, "
+            f"got {type(of_calibration).__name__}"
+        )
+    calibration.load_state(of_calibration, source=path)
 
 
-def train(trainer: Trainer, folder: RunFolder, fingerprint: str, console: Console) -> bool:
-    """Train until all steps are done or the user presses Ctrl-C.
+def train(
+    trainer: Trainer,
+    calibration: TrainingCalibration,
+    folder: RunFolder,
+    fingerprint: str,
+    console: Console,
+) -> bool:
+    """Train, calibrated, until all steps are done or the user presses Ctrl-C.
 
     Whenever this returns, metrics and checkpoint agree and `restore` continues from them.
 
@@ -75,9 +91,11 @@ def train(trainer: Trainer, folder: RunFolder, fingerprint: str, console: Consol
             wall_s = time.perf_counter() - started_s
             log.append(_row(report, wall_s, report.rollout_steps / wall_s))
             display.show(report)
+            calibration.advance(trainer)
             due = trainer.update_count % UPDATES_PER_CHECKPOINT == 0
             if due or trainer.finished or interrupted.is_set:
-                save_checkpoint(folder.checkpoint_pt, {**trainer.state(), "task": fingerprint})
+                of_run = {"task": fingerprint, "calibration": calibration.state()}
+                save_checkpoint(folder.checkpoint_pt, {**trainer.state(), **of_run})
     return trainer.finished and not interrupted.is_set
 
 

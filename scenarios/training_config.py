@@ -6,7 +6,13 @@ from pathlib import Path
 from agents.devices import resolve_device
 from agents.ppo_config import PPOConfig
 from agents.task import Replacement
-from des.checks import MOST_ITEMS, require_count, require_fraction, require_seed
+from des.checks import (
+    MOST_ITEMS,
+    require_count,
+    require_fraction,
+    require_positive,
+    require_seed,
+)
 from des.migration import RESTART_S
 from des.topology_files import topology_path
 from scenarios.command import UsageError
@@ -14,6 +20,7 @@ from scenarios.config import option, to_dict
 
 PROG = "python -m scenarios.east_west_train"
 REPLACEMENTS = ("none", "restart", "full")
+CALIBRATIONS = ("auto", "none", "pairwise", "aware", "unaware")
 DISCOUNT_OF_COSTLY_CHANGES = 0.9
 """Looks ahead about ten epochs, 1 / (1 - 0.9)."""
 
@@ -30,6 +37,20 @@ class Config:
     actions: str = option("order_split", "action encoding: order_split or per_layer")
     corrections: Path | None = option(
         None, "calibrated factors for the simulator, a JSON file", is_file=True
+    )
+    calibration: str = option(
+        "auto",
+        "reference that keeps the simulator faithful: pairwise, aware, unaware or none; auto: "
+        "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
+    )
+    calibration_interval: int | None = option(
+        None,
+        "decisions from one calibration to the next; none: a third of --steps, from 5 million "
+        "--steps on 5 million",
+    )
+    calibration_placements: int = option(32, "placements of each calibration")
+    calibration_bound: float = option(
+        0.02, "mean error of iteration times above which there is another calibration"
     )
     epochs_per_episode: int = option(8, "decisions from one even split to the next")
     iterations_per_epoch: int = option(1, "iterations for which a placement is kept")
@@ -91,6 +112,7 @@ class Config:
         ):
             require_count(PROG, name, getattr(self, name), MOST_ITEMS)
         require_count(PROG, "steps", self.steps)
+        self._check_calibration()
         for name in ("seed", "evaluation_seed"):
             require_seed(PROG, name, getattr(self, name))
         if self.replacement not in REPLACEMENTS:
@@ -110,6 +132,17 @@ class Config:
                 f"{PROG}: num_envs times steps_per_rollout must be at least {ppo.num_minibatches}, "
                 f"got {self.num_envs} x {self.steps_per_rollout}"
             )
+
+    def _check_calibration(self) -> None:
+        if self.calibration not in CALIBRATIONS:
+            raise UsageError(
+                f"{PROG}: calibration must be one of {', '.join(CALIBRATIONS)}; "
+                f"got {self.calibration!r}"
+            )
+        if self.calibration_interval is not None:
+            require_count(PROG, "calibration_interval", self.calibration_interval)
+        require_count(PROG, "calibration_placements", self.calibration_placements, MOST_ITEMS)
+        require_positive(PROG, "calibration_bound", self.calibration_bound)
 
     def _check_workers(self) -> None:
         if self.rollout_workers > self.num_envs:
@@ -133,7 +166,13 @@ RUNTIME_FIELDS = frozenset({"out", "resume", "workers", "ray"})
 def quick(config: Config, given: frozenset[str]) -> Config:
     """Return a configuration of seconds; what was given stays."""
     short = replace(
-        config, steps=1024, evaluation_draws=4, num_envs=16, steps_per_rollout=8, workers=1
+        config,
+        steps=1024,
+        calibration_placements=10,
+        evaluation_draws=4,
+        num_envs=16,
+        steps_per_rollout=8,
+        workers=1,
     )
     return replace(short, **{name: getattr(config, name) for name in given})
 

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 LINE = "[2026-01-01 00:00:00.000] [workload] [info] sys[{}] finished, {} cycles, exposed {}"
 FOR_EVER = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 
@@ -39,6 +41,18 @@ def say(*texts: str) -> None:
 def run_engine(backend: str) -> None:
     """Be our own command; the process ends with its exit code."""
     runpy.run_module(f"astra_sim.{backend}", run_name="__main__", alter_sys=True)
+
+
+def run_congested() -> None:
+    """Be our own engine on a network that turns out to have half the bandwidth."""
+    network = Path(flag("network-configuration"))
+    content = yaml.safe_load(network.read_text("utf-8"))
+    content["bandwidth"] = [each / 2.0 for each in content["bandwidth"]]
+    slow = network.with_name("congested.yml")
+    slow.write_text(yaml.safe_dump(content), "utf-8")
+    sys.argv = [word for word in sys.argv if not word.startswith("--network-configuration=")]
+    sys.argv.append(f"--network-configuration={slow}")
+    run_engine("aware")
 
 
 def hang(finished: list[str]) -> None:
@@ -152,6 +166,8 @@ def main() -> None:
     way = sys.argv.pop(1)
     if way in ("unaware", "aware"):
         run_engine(way)
+    elif way == "congested":
+        run_congested()
     elif way == "crash-once":
         marker = Path("has-crashed")
         if not marker.exists():

@@ -23,7 +23,11 @@ from scenarios.east_west_train import main, make_scenario_task, resolve
 from scenarios.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
 from scenarios.training_config import ppo_config, recorded
 
-QUICK = ["--quick", "--steps", "256", "--evaluation-draws", "2", "--workers", "1"]
+QUICK = [
+    *("--quick", "--steps", "256", "--evaluation-draws", "2"),
+    *("--calibration", "none", "--workers", "1"),
+]
+"""Without calibration, of which tests/test_training_calibration.py tells."""
 REPEATED_FILES = (
     "config.json",
     "network.yaml",
@@ -117,7 +121,7 @@ def test_a_run_can_be_repeated_from_its_record(finished, tmp_path):
 
 def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bytes(tmp_path):
     """One run goes through; another is interrupted like a user would, then resumed."""
-    flags = ["--quick", "--steps", "2048", "--evaluation-draws", "2", "--workers", "1"]
+    flags = [*QUICK, "--steps", "2048"]
     through, stopped = tmp_path / "through", tmp_path / "stopped"
     command = [sys.executable, "-m", "scenarios.east_west_train"]
     process = subprocess.Popen(
@@ -189,6 +193,13 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
         ),
         (["--iterations-per-epoch", "0"], "iterations_per_epoch must be a whole number from 1"),
         (["--discount", "1.5"], r"discount must be in \[0, 1\], got 1\.5"),
+        (
+            ["--calibration", "ns3"],
+            "calibration must be one of auto, none, pairwise, aware, unaware",
+        ),
+        (["--calibration-interval", "0"], "calibration_interval must be a whole number from 1"),
+        (["--calibration-placements", "8"], "must leave more than the 6 factors .* got 8 cases"),
+        (["--calibration-bound", "0"], "calibration_bound must be positive"),
         (["--steps", "0"], "steps must be a whole number from 1"),
         (["--workers", "0"], "workers must be a whole number from 1"),
         (["--learning-rate", "0"], r"learning_rate must be positive and at most 1, got 0\.0"),

@@ -17,6 +17,7 @@ from agents.checkpoint import (
     save_checkpoint,
 )
 from agents.networks import ActorCritic
+from agents.policy_plans import evenly_spread
 from agents.ppo import Trainer
 from agents.ppo_config import PPOConfig
 from agents.ppo_loss import Objective, clipped_policy_loss
@@ -222,6 +223,7 @@ def test_ppo_learns_on_a_cuda_device_and_its_checkpoint_decides_on_the_processor
     trainer = Trainer.local(environment, settings, seed=1, total_steps=30 * 512)
     while not trainer.finished:
         trainer.update()
+    assert trainer.recent_actions(10).shape == (10, 2)
     save_checkpoint(tmp_path / "run.pt", trainer.state())
     payload = load_checkpoint(tmp_path / "run.pt")
 
@@ -294,6 +296,68 @@ def test_shorter_rollouts_count_as_what_they_are():
     assert trainer.steps_per_update == 3 * 32 * 16
     for report in reports:
         assert report.metrics["regret"] == pytest.approx(1 - report.mean_reward)
+
+
+def test_recent_actions_are_those_of_the_last_rollouts_of_all_workers():
+    """Worker w has done w + 1 steps of 32 environments; asking for more gives all, in order."""
+    taken = []
+
+    class Watched(Stragglers):
+        def collect(self, network: ActorCritic, num_steps: int) -> list[Rollout]:
+            rollouts = super().collect(network, num_steps)
+            taken[:] = [row for part in rollouts for row in part.actions.flatten(0, 1).tolist()]
+            return rollouts
+
+    rollouts = Watched([Bandit((3, 5), False, seed) for seed in range(3)], seed=0)
+    trainer = Trainer(rollouts, config(), seed=0, total_steps=1000)
+    with pytest.raises(RuntimeError, match="PPO: update must be called first"):
+        trainer.recent_actions(5)
+    for _ in range(2):
+        trainer.update()
+        found = trainer.recent_actions(1000)
+        assert found.tolist() == taken
+        assert len(taken) == 6 * 32
+        few = [taken[position] for position in evenly_spread(6 * 32, 5)]
+        assert trainer.recent_actions(5).tolist() == few
+        found[:] = -1
+        assert trainer.recent_actions(1000).tolist() == taken
+    with pytest.raises(ValueError, match="PPO: most must be a whole number from 1 to"):
+        trainer.recent_actions(0)
+
+
+def test_an_update_that_fails_leaves_no_recent_actions():
+    """Half of a rollout has been overwritten by then."""
+
+    class Failing(Bandit):
+        num_steps = 0
+
+        def rewards(self, actions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            self.num_steps += 1
+            if self.num_steps > 16 + 8:
+                raise ArithmeticError("bandit: out of money")
+            return super().rewards(actions)
+
+    trainer = Trainer.local(Failing((3, 5), False), config(), seed=0, total_steps=2048)
+    trainer.update()
+    assert len(trainer.recent_actions(7)) == 7
+    with pytest.raises(ArithmeticError, match="out of money"):
+        trainer.update()
+    with pytest.raises(RuntimeError, match="update must be called first"):
+        trainer.recent_actions(7)
+
+
+def test_recent_actions_are_copies_and_end_with_a_state_that_is_loaded():
+    """The next update overwrites the tensors of the rollouts."""
+    trainer = trained(1)
+    first = trainer.recent_actions(512)
+    kept = first.copy()
+    trainer.update()
+    assert not np.array_equal(trainer.recent_actions(512), kept)
+    np.testing.assert_array_equal(first, kept)
+
+    trainer.load_state(trainer.state())
+    with pytest.raises(RuntimeError, match="update must be called first"):
+        trainer.recent_actions(1)
 
 
 def test_fewer_decisions_than_minibatches_are_minibatches_of_one():

@@ -18,12 +18,17 @@ import pytest
 import torch
 
 from agents.batch_step import BatchStep
+from agents.batched_env import BatchedPlacementEnv
 from agents.checkpoint import save_checkpoint
 from agents.networks import ActorCritic, Architecture
 from agents.ppo import Trainer
 from agents.ppo_config import PPOConfig
+from agents.recalibration import corrections_of, recalibrate
 from agents.rollout import Rollout, RolloutSource
-from agents.rollout_source import LocalRollouts
+from agents.rollout_source import LocalRollouts, environment_seed
+from agents.task import PlacementTask
+from agents.worlds import DrawnWorld
+from des import NO_CORRECTIONS, Corrections, Dynamics, build_workload
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("the extra ray is not installed", allow_module_level=True)
@@ -142,18 +147,42 @@ class Mixed(Walks):
         return walk
 
 
+FACTORS = Corrections(compute_time_factor=1.3, wan_bandwidth_factor=0.6, message_overhead_s=0.003)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placing:
+    """Makes environments of a task; ``folder`` has a file for each process that they are in."""
+
+    folder: Path
+    schedule: str = "1f1b"
+
+    def __call__(self, worker: int) -> BatchedPlacementEnv:
+        (self.folder / f"pid-{os.getpid()}").touch()
+        task = PlacementTask(
+            world=DrawnWorld(
+                num_domains=3, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+            ),
+            workload=build_workload("llama2_70b", num_layers=6, num_microbatches=2),
+            schedule=self.schedule,
+            actions="order_split",
+            epochs_per_episode=5,
+        )
+        return BatchedPlacementEnv(task, num_envs=2, seed=environment_seed(SEED, worker))
+
+
 def actor_processes(folder: Path) -> list[int]:
     """Processes that environments were made in, this one apart, as far as they live."""
     found = [int(path.name.removeprefix("pid-")) for path in folder.glob("pid-*")]
     return [pid for pid in found if pid != os.getpid() and Path(f"/proc/{pid}").exists()]
 
 
-def on_ray(walks: Walks, num_actors: int = 1, **options: Any) -> RayRollouts:
+def on_ray(walks: Walks | Placing, num_actors: int = 1, **options: Any) -> RayRollouts:
     options = {"num_workers": NUM_WORKERS} | options
     return RayRollouts(walks, seed=SEED, num_actors=num_actors, **options)
 
 
-def here(walks: Walks, num_workers: int = NUM_WORKERS) -> LocalRollouts:
+def here(walks: Walks | Placing, num_workers: int = NUM_WORKERS) -> LocalRollouts:
     return LocalRollouts([walks(worker) for worker in range(num_workers)], seed=SEED)
 
 
@@ -318,3 +347,64 @@ def test_options_out_of_range_are_refused(options, complaint, tmp_path):
 def test_environments_must_be_of_one_kind(tmp_path):
     with pytest.raises(ValueError, match="environment of worker 1 must have the sizes"):
         on_ray(Mixed(folder=tmp_path))
+
+
+def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool = False) -> bytes:
+    """Checkpoint of a training under other factors from the second update on.
+
+    With ``is_lost``, all actors are killed after the factors have changed.
+    """
+    trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+    trainer.update()
+    recalibrate(rollouts, FACTORS)
+    for process in actor_processes(folder) if is_lost else []:
+        os.kill(process, signal.SIGKILL)
+    assert corrections_of(rollouts) == FACTORS
+    for _ in range(2):
+        trainer.update()
+    save_checkpoint(folder / "run.pt", trainer.state())
+    return (folder / "run.pt").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "num_actors", "is_lost"),
+    [("1f1b", 1, False), ("1f1b", 2, False), ("1f1b", 2, True), ("greedy_2x", 1, True)],
+)
+def test_recalibrated_actors_train_as_this_process_does(schedule, num_actors, is_lost, tmp_path):
+    """Compiled environments and episodes in Python; also where actors are lost afterwards.
+
+    New actors make environments of the task as built, and have the factors from the state.
+    """
+    folders = [tmp_path / name for name in ("here", "never", "ray")]
+    for folder in folders:
+        folder.mkdir()
+    local, never, remote = (Placing(folder=folder, schedule=schedule) for folder in folders)
+    expected = recalibrated_bytes(here(local), local.folder)
+    assert expected != bytes_after(here(never), never.folder / "run.pt", num_updates=3)
+
+    with closing(on_ray(remote, num_actors)) as rollouts:
+        assert recalibrated_bytes(rollouts, remote.folder, is_lost=is_lost) == expected
+        assert len(actor_processes(remote.folder)) == num_actors
+    num_processes = len([*remote.folder.glob("pid-*")])
+    assert num_processes > num_actors if is_lost else num_processes == num_actors
+
+
+def test_recalibration_on_ray_with_the_factors_in_force_changes_nothing(tmp_path):
+    placing = Placing(folder=tmp_path)
+    with closing(on_ray(placing, num_actors=2)) as rollouts:
+        local = here(placing)
+        for one in (rollouts, local):
+            Trainer(one, PPO, SEED, total_steps=10_000).update()
+        recalibrate(rollouts, NO_CORRECTIONS)
+        assert corrections_of(rollouts) == NO_CORRECTIONS
+        trainers = [Trainer(one, PPO, SEED, total_steps=10_000) for one in (rollouts, local)]
+        assert trainers[0].update() == trainers[1].update()
+        assert str(rollouts.state()) == str(local.state())
+
+
+def test_environments_without_factors_are_refused_on_ray(tmp_path):
+    with (
+        closing(on_ray(Walks(folder=tmp_path))) as rollouts,
+        pytest.raises(ValueError, match="of worker 0 must have corrections in its state, got plac"),
+    ):
+        recalibrate(rollouts, FACTORS)

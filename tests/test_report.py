@@ -81,6 +81,7 @@ def report(**changes: object) -> Report:
         "summary": summarise(evaluation()),
         "pictures": (Picture(caption="The learning curve.", png=b"\x89PNG one"),),
         "configuration": {"steps": 100, "limit_s": None},
+        "fidelity": ("Iteration times are right.",),
         "caveats": ("Links are simulated.",),
     }
     return Report(**(values | changes))
@@ -185,14 +186,14 @@ def test_a_report_is_whole_and_needs_nothing_from_outside():
 
 
 def test_a_report_shows_everything_it_was_given():
-    """Title, verdict, command, pictures to the last byte, configuration and caveats."""
+    """Title, verdict, command, pictures to the last byte, configuration, fidelity and caveats."""
     page = Page(render(report()))
 
     assert page.inside("h1") == page.inside("title") == ["East-West training"]
     assert "PPO is 10 % slower than exact." in page.inside("p")
     assert page.inside("code") == ["python -m scenarios.east_west_train --seed 0"]
     assert page.inside("figcaption") == ["The learning curve."]
-    assert page.inside("li") == ["Links are simulated."]
+    assert page.inside("li") == ["Iteration times are right.", "Links are simulated."]
     sources = [value for tag, name, value in page.attributes if (tag, name) == ("img", "src")]
     assert [base64.b64decode(source.partition(",")[2]) for source in sources] == [b"\x89PNG one"]
     assert page.inside("th")[-2:] == ["steps", "limit_s"]
@@ -237,6 +238,7 @@ def test_text_is_never_taken_for_html():
                 summary=summarise(frame),
                 pictures=(Picture(caption=hostile, png=b""),),
                 configuration={hostile: hostile},
+                fidelity=(hostile,),
                 caveats=(hostile,),
             )
         )

@@ -1,0 +1,27 @@
+"""Calibration while a policy is trained: at fixed steps and on drift, in the background."""
+
+from calibration.loop.background import BackgroundCalibrator, Calibrator
+from calibration.loop.entry import WALL_CLOCK_COLUMNS, Entry, factors_text, percent_text
+from calibration.loop.loop import CalibrationLoop
+from calibration.loop.region import Choices, Region
+from calibration.loop.rounds import Order, Round, calibrate
+from calibration.loop.subject import Subject
+from calibration.loop.timetable import Timetable, default_interval
+
+__all__ = [
+    "WALL_CLOCK_COLUMNS",
+    "BackgroundCalibrator",
+    "CalibrationLoop",
+    "Calibrator",
+    "Choices",
+    "Entry",
+    "Order",
+    "Region",
+    "Round",
+    "Subject",
+    "Timetable",
+    "calibrate",
+    "default_interval",
+    "factors_text",
+    "percent_text",
+]

@@ -1,0 +1,139 @@
+"""Who calibrates: a process in the background, which shares nothing with the one that trains."""
+
+import os
+import subprocess
+import sys
+import time
+from multiprocessing import Pipe
+from typing import Protocol
+
+from calibration.binaries import ReferenceRunError
+from calibration.loop.rounds import Order, Round
+from calibration.loop.subject import Subject
+from des.checks import require_positive
+
+TIME_LIMIT_S = 1800.0
+"""For a calibration, from when it is waited for."""
+
+_GRACE_S = 5.0
+"""For the process that is told to end to end the programs that it runs."""
+
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""The others are for training."""
+
+
+class Calibrator(Protocol):
+    """Does one calibration after the other."""
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that calibrations have used so far. [s]"""
+
+    def submit(self, order: Order) -> None:
+        """Begin what is ordered; there is nothing else under way."""
+
+    def collect(self) -> Round:
+        """Wait for what was ordered."""
+
+    def close(self) -> None:
+        """End, whatever is under way."""
+
+
+class BackgroundCalibrator:
+    """A process of its own that calibrates a subject; see `calibration.loop.rounds.calibrate`.
+
+    It is started with the first order, as a fresh interpreter: what the main program has imported
+    is not imported again. It ends with whoever started it, even if that is killed.
+    """
+
+    def __init__(self, subject: Subject, *, time_limit_s: float = TIME_LIMIT_S) -> None:
+        require_positive("calibration", "time_limit_s", time_limit_s)
+        self._time_limit_s = time_limit_s
+        self._subject = subject
+        self._process: subprocess.Popen[bytes] | None = None
+        self._cpu_s = 0.0
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of the process and its programs up to the last collected calibration. [s]"""
+        return self._cpu_s
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the process; None while there is none."""
+        return None if self._process is None else self._process.pid
+
+    def submit(self, order: Order) -> None:
+        """Begin what is ordered.
+
+        Raises
+        ------
+        ReferenceRunError
+            If the process has died.
+        """
+        if self._process is None:
+            self._start()
+        try:
+            self._connection.send(order)
+        except OSError as error:
+            raise self._lost() from error
+
+    def collect(self) -> Round:
+        """Wait for what was ordered.
+
+        Raises
+        ------
+        ValueError, ReferenceRunError
+            As `calibrate`; if the process has died, or is not done within the time limit.
+        """
+        deadline_s = time.monotonic() + self._time_limit_s
+        while True:
+            if not self._connection.poll(max(0.0, deadline_s - time.monotonic())):
+                self.close()
+                raise ReferenceRunError(
+                    f"calibration: must end within {self._time_limit_s:g} s of being waited for; "
+                    "its process was ended"
+                )
+            try:
+                found = self._connection.recv()
+            except (EOFError, OSError) as error:
+                raise self._lost() from error
+            if isinstance(found, Exception):
+                raise found
+            if found is not None:  # None says that the process is up
+                calibration, self._cpu_s = found
+                assert isinstance(calibration, Round)
+                return calibration
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        self._connection.close()
+        process.terminate()
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        assert process.stdin is not None
+        process.stdin.close()
+
+    def _start(self) -> None:
+        self._connection, theirs = Pipe()
+        environment = os.environ | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        with theirs:  # closed here, so that the death of the process is the end of the pipe
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "calibration.loop.process", str(theirs.fileno())],
+                stdin=subprocess.PIPE,  # whose end tells it that we have ended
+                pass_fds=[theirs.fileno()],
+                env=environment,
+            )
+        self._connection.send(self._subject)
+
+    def _lost(self) -> ReferenceRunError:
+        assert self._process is not None
+        exit_code = self._process.wait()
+        self.close()
+        return ReferenceRunError(f"calibration: its process died with exit code {exit_code}")

@@ -1,0 +1,136 @@
+"""One calibration: placements drawn, measured and predicted, and the factors to go on with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from calibration.astra_config import as_seen
+from calibration.astra_sim import measure_all
+from calibration.case import Case, Measurement
+from calibration.fidelity import Fidelity, fidelity
+from calibration.fit import NEGLIGIBLE_ERROR, Fit, case_errors, fit
+from calibration.loop.region import Choices, Region
+from calibration.loop.subject import Subject
+from calibration.prediction import predict
+from calibration.regimes import case_names
+from calibration.sampler import Purpose
+from calibration.store import Store
+from des.corrections import NO_CORRECTIONS, Corrections
+
+Kind = Literal["fit", "probe"]
+"""Factors are fitted, or those in force are tested on a few placements of the policy."""
+
+_PURPOSES: dict[Kind, Purpose] = {"fit": "fit", "probe": "check"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A calibration to do: its number, the factors now in force, and what the policy chooses."""
+
+    number: int
+    kind: Kind
+    in_force: Corrections
+    choices: Choices = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a calibration found; equal orders find equal things.
+
+    Parameters
+    ----------
+    before
+        Errors under the factors that were in force.
+    after
+        Errors under ``corrections``: where these were fitted, each case by factors that were fitted
+        without it.
+    corrections
+        What to go on with.
+    reason
+        Why these.
+    region
+        Around the placements.
+    """
+
+    before: Fidelity
+    after: Fidelity
+    corrections: Corrections
+    reason: str
+    region: Region
+
+
+def calibrate(subject: Subject, order: Order) -> Round:
+    """Do what is ordered, in this process.
+
+    Raises
+    ------
+    ValueError
+        If there are no such placements, or the reference cannot run one.
+    ReferenceRunError
+        If the reference gives no result.
+    """
+    cases = subject.cases(_PURPOSES[order.kind], order.number, order.choices)
+    measured = measure_all(
+        cases,
+        subject.backend,
+        num_workers=None,
+        store=None if subject.store is None else Store.open(subject.store),
+        aggregation=subject.aggregation,
+        binaries=subject.binaries,
+    )
+    seen = [as_seen(case, subject.backend, subject.aggregation) for case in cases]
+    in_force = [predict(case, order.in_force) for case in seen]
+    names = case_names(seen)
+    before = fidelity(names, in_force, measured)
+    best = _Candidate(order.in_force, in_force, "the factors were tested")
+    if order.kind == "fit":
+        best = _best(order.in_force, in_force, seen, measured, order.number)
+    return Round(
+        before=before,
+        after=fidelity(names, best.predicted, measured),
+        corrections=best.corrections,
+        reason=best.reason,
+        region=Region.around(case.plan.placement for case in cases),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Factors, what is predicted with them, and what there is to say about them."""
+
+    corrections: Corrections
+    predicted: Sequence[Measurement]
+    reason: str
+
+
+def _best(
+    in_force: Corrections,
+    predicted: Sequence[Measurement],
+    seen: Sequence[Case],
+    measured: Sequence[Measurement],
+    seed: int,
+) -> _Candidate:
+    """Keep the factors in force, unless those of a fit, or none where that finds none, are better.
+
+    Better is what makes the mean error less by more than the standard error of the difference. The
+    placements are new to the factors in force, and those of the fit are judged on cases that they
+    were not fitted to, so the comparison favours neither.
+    """
+    found = fit(seen, measured, predict=predict, seed=seed)
+    rival = _rival(found)
+    if rival.corrections == in_force:
+        return rival
+    gains = case_errors(predicted, measured) - case_errors(rival.predicted, measured)
+    gain, spread = float(np.mean(gains)), float(np.std(gains, ddof=1)) / len(gains) ** 0.5
+    if gain > max(spread, NEGLIGIBLE_ERROR):
+        return rival
+    reason = f"others are not better than those in force (gain {gain:.2%} ± {spread:.2%})"
+    return _Candidate(in_force, predicted, reason)
+
+
+def _rival(found: Fit) -> _Candidate:
+    if found.kept:
+        return _Candidate(found.corrections, found.held_out, found.reason)
+    return _Candidate(NO_CORRECTIONS, found.before, found.reason)

@@ -1,0 +1,74 @@
+"""The side of a process that does tasks for another one, which may end or be killed at any time."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from types import FrameType
+from typing import NoReturn, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+TERMINATED_EXIT = 143
+"""Exit code of a process that is told to end: 128 and the number of SIGTERM."""
+
+
+def serve(
+    connection: Connection,
+    task: Callable[[Item], Result],
+    *,
+    wait_for_starter: Callable[[], object],
+) -> None:
+    """Say that we are up, then do what comes until nobody is left to ask.
+
+    Parameters
+    ----------
+    connection
+        Items come from it; results go to it, or the errors of the task, with their tracebacks.
+    task
+        What to do with each item.
+    wait_for_starter
+        Returns when whoever started us has ended: then we end at once, and with us the programs
+        that the task runs.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is told, and ends us
+    signal.signal(signal.SIGTERM, _leave)  # unwinds, so that programs of the task end as well
+    threading.Thread(target=_end_after, args=(wait_for_starter,), daemon=True).start()
+    connection.send(None)
+    while True:
+        try:
+            item = connection.recv()
+        except EOFError:
+            return
+        outcome: Result | Exception
+        try:
+            outcome = task(item)
+        except Exception as error:  # noqa: BLE001 - whoever asked will see it
+            outcome = _sendable(error)
+        connection.send(outcome)
+
+
+def _end_after(wait_for_starter: Callable[[], object]) -> None:
+    wait_for_starter()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(TERMINATED_EXIT)
+
+
+def _sendable(error: Exception) -> Exception:
+    """Return the error with its traceback as a note, or one that says the same if it must be."""
+    trace = "".join(traceback.format_exception(error))
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - there are errors that cannot be made of their own parts
+        copy = RuntimeError(f"{type(error).__name__}: {error}")
+    assert isinstance(copy, Exception)
+    copy.add_note(trace)
+    return copy

@@ -1,0 +1,234 @@
+"""Calibration of the simulator while a policy is trained on it: from its flags to its effect."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from rich.console import Console
+
+from agents.checkpoint import CheckpointError
+from agents.policy_plans import placements_of
+from agents.ppo import Trainer
+from agents.recalibration import recalibrate
+from agents.task import PlacementTask
+from calibration import ReferenceRunError, WorkloadFamily
+from calibration.astra_config import Backend
+from calibration.environment import BINARIES_VARIABLE
+from calibration.fit import require_enough
+from calibration.loop import (
+    BackgroundCalibrator,
+    CalibrationLoop,
+    Choices,
+    Entry,
+    Subject,
+    Timetable,
+    default_interval,
+    factors_text,
+    percent_text,
+)
+from des import Corrections
+from scenarios.calibration_log import CalibrationLog
+from scenarios.run_folder import RunFolder
+from scenarios.training_config import Config
+
+MOST_CHOICES = 256
+"""Of the last decisions, by which the policy is known to a calibration."""
+
+MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
+"""The first size is trained on; by the others bandwidths and latencies can be told apart."""
+
+
+class TrainingCalibration:
+    """A `CalibrationLoop` beside a trainer, or the reason why there is none.
+
+    Parameters
+    ----------
+    task
+        What is trained.
+    loop
+        Who calibrates, or why nobody does.
+    folder
+        Where it is logged.
+    console
+        Where it is printed.
+    """
+
+    def __init__(
+        self, task: PlacementTask, loop: CalibrationLoop | str, folder: RunFolder, console: Console
+    ) -> None:
+        self._task, self._folder, self._console = task, folder, console
+        self._loop = None if isinstance(loop, str) else loop
+        self._why_not = loop if isinstance(loop, str) else ""
+        self._log = CalibrationLog(folder.calibrations_csv)
+
+    @property
+    def in_force(self) -> Corrections:
+        """Factors to simulate with."""
+        return self._task.corrections if self._loop is None else self._loop.in_force
+
+    def begin(self, trainer: Trainer) -> None:
+        """Wait for the calibration before training, and put what it found in force."""
+        if self._loop is None:
+            self._print(f"Calibration: none, {self._why_not}")
+            return
+        if trainer.step_count == 0:
+            with self._console.status("calibrating: measuring placements by the reference"):
+                self.advance(trainer)
+
+    def advance(self, trainer: Trainer) -> None:
+        """Do what is due after an update.
+
+        Raises
+        ------
+        ValueError
+            If a calibration failed.
+        """
+        if self._loop is None:
+            return
+        before = self._loop.in_force
+
+        def choose() -> Choices:
+            return placements_of(self._task, trainer.recent_actions(MOST_CHOICES))
+
+        try:
+            entries = self._loop.advance(trainer.step_count, choose)
+        except ReferenceRunError as error:
+            raise ValueError(str(error)) from error
+        for entry in entries:
+            self._log.append(entry)
+            self._print(entry.line())
+        if self._loop.in_force != before:
+            recalibrate(trainer.rollouts, self._loop.in_force)
+
+    def state(self) -> dict[str, object] | None:
+        """Everything that `load_state` needs, as plain content; None without calibration."""
+        return None if self._loop is None else self._loop.state()
+
+    def load_state(self, state: Mapping[str, Any] | None, *, source: Path) -> None:
+        """Continue from what `state` returned.
+
+        Raises
+        ------
+        CheckpointError
+            If only one of the two was with calibration; ``source`` names the other's file.
+        """
+        if (state is None) != (self._loop is None):
+            here, there = ("with", "without") if state is None else ("without", "with")
+            raise CheckpointError(
+                f"checkpoint {source}: calibration must be as in this run, which is {here} "
+                f"({self._why_not or 'by its flags'}), got one {there}"
+            )
+        if self._loop is not None and state is not None:
+            self._loop.load_state(state)
+            num_kept = len(self._loop.entries)
+            self._log = CalibrationLog(self._folder.calibrations_csv, num_kept=num_kept)
+
+    def print_summary(self) -> None:
+        """Say what calibrating came to, and what it cost."""
+        if self._loop is None:
+            return
+        self._print(fidelity_line(self._loop.entries))
+        self._print(
+            f"Calibrating took {self._loop.cpu_s:.1f} s of CPU time in a process of its own; "
+            f"training waited {self._loop.waited_s:.1f} s for it."
+        )
+
+    def lines(self) -> tuple[str, ...]:
+        """Tell all that repeats when the run is repeated, a line each."""
+        if self._loop is None:
+            return (f"Calibration: none, {self._why_not}",)
+        entries = self._loop.entries
+        return fidelity_line(entries), *(entry.line() for entry in entries)
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, markup=False)
+
+
+def fidelity_line(entries: list[Entry]) -> str:
+    """Sum up the calibrations of a training."""
+    fits = [entry for entry in entries if entry.kind == "fit"]
+    changes = sum(entry.is_changed for entry in entries)
+    worst = max(entries, key=lambda entry: entry.error_after)
+    first, last = fits[0], fits[-1]
+    return (
+        f"Fidelity: mean error of iteration times {percent_text(first.error_before)} before the "
+        f"first calibration, {percent_text(last.error_after)} after the last, at most "
+        f"{percent_text(worst.error_after)} after any of {len(fits)} calibrations and "
+        f"{len(entries) - len(fits)} probes, which changed factors {changes} times; "
+        f"{factors_text(last.corrections)}."
+    )
+
+
+@contextmanager
+def training_calibration(
+    config: Config,
+    task: PlacementTask,
+    subject: Subject | str,
+    folder: RunFolder,
+    console: Console,
+) -> Iterator[TrainingCalibration]:
+    """Give the calibration of a training; the one before training begins at once.
+
+    ``subject`` is what `subject_of` returned.
+    """
+    if isinstance(subject, str):
+        yield TrainingCalibration(task, subject, folder, console)
+        return
+    interval = config.calibration_interval or default_interval(config.steps)
+    with CalibrationLoop(
+        BackgroundCalibrator(replace(subject, store=folder.calibration_store)),
+        Timetable(total_steps=config.steps, interval=interval),
+        initial=task.corrections,
+        bound=config.calibration_bound,
+    ) as loop:
+        if not folder.checkpoint_pt.exists():
+            loop.start()
+        yield TrainingCalibration(task, loop, folder, console)
+
+
+def subject_of(config: Config, task: PlacementTask) -> Subject | str:
+    """Say what is calibrated and how, or why nothing is.
+
+    Raises
+    ------
+    ValueError
+        If the reference that is asked for cannot run what is trained, or there are fewer placements
+        than a fit needs.
+    """
+    asked = config.calibration
+    if asked == "none":
+        return "as it was asked for"
+    if asked == "auto" and config.corrections is not None:
+        return "as factors were given with --corrections"
+    require_enough(config.calibration_placements)
+    try:
+        return _subject(config, task, "pairwise" if asked == "auto" else asked)
+    except ValueError as error:
+        if asked != "auto":
+            raise
+        return f"as ASTRA-sim cannot express what is trained: {error}"
+
+
+def _subject(config: Config, task: PlacementTask, backend: str) -> Subject:
+    """Describe the calibration by a reference, on the workload of the task and others like it."""
+    folder, workload = os.environ.get(BINARIES_VARIABLE), task.workload
+    return Subject(
+        topology=task.world.world(0),
+        workload=workload,
+        schedule=task.schedule,
+        family=WorkloadFamily(
+            models=(config.model,),
+            num_layers=config.num_layers,
+            num_microbatches=(workload.num_microbatches, workload.num_microbatches),
+            microbatch_sizes=MICROBATCH_SIZES,
+            sequence_lengths=(SEQUENCE_LENGTH,),
+            schedules=(task.schedule,),
+        ),
+        backend=cast(Backend, backend),  # checked with the flags
+        binaries=Path(folder) if folder and backend != "pairwise" else None,
+        num_placements=config.calibration_placements,
+        seed=config.seed,
+    )

@@ -1,0 +1,244 @@
+"""The main command, calibrated: what it prints and keeps, what changes, and that it repeats."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from reference_programs import fake_programs
+
+from agents.checkpoint import load_checkpoint
+from calibration import Store, write_corrections
+from calibration.environment import BINARIES_VARIABLE
+from calibration.loop import WALL_CLOCK_COLUMNS
+from des import Corrections
+from des.worlds import EAST_CENTRAL_WEST
+from scenarios.east_west_train import main
+
+SMALL = [
+    *("--quick", "--model", "llama2_7b", "--num-layers", "8", "--microbatches", "4"),
+    *("--steps", "384", "--calibration-interval", "200", "--evaluation-draws", "2"),
+    *("--workers", "1"),
+]
+"""Three updates of 128 steps: calibrated before, probed at 128 for 256, calibrated then for 384."""
+REPEATED_FILES = ("config.json", "network.yaml", "checkpoint.pt", "trace.json")
+
+
+@pytest.fixture
+def one_in_flight(tmp_path) -> Path:
+    """East, Central and West with senders that have one message under way, as ASTRA-sim has."""
+    content = yaml.safe_load(EAST_CENTRAL_WEST.read_text())
+    content["transport"] = {"endpoints": "one_in_flight"}
+    path = tmp_path / "one_in_flight.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.fixture
+def wrong_factors(tmp_path) -> Path:
+    """Factors by which links have half their bandwidth."""
+    path = tmp_path / "wrong.json"
+    write_corrections(Corrections(wan_bandwidth_factor=0.5), path)
+    return path
+
+
+def calibrations(folder: Path) -> pd.DataFrame:
+    """The log without what the clock says."""
+    return pd.read_csv(folder / "calibrations.csv").drop(columns=list(WALL_CLOCK_COLUMNS))
+
+
+def judged(folder: Path) -> pd.DataFrame:
+    """The evaluation without what the clock says."""
+    return pd.read_csv(folder / "evaluation.csv", dtype=str).drop(columns="decision_time_s")
+
+
+def assert_same_results(one: Path, other: Path) -> None:
+    for name in REPEATED_FILES:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    pd.testing.assert_frame_equal(calibrations(one), calibrations(other))
+    pd.testing.assert_frame_equal(judged(one), judged(other))
+
+
+def test_a_training_is_calibrated_unless_told_otherwise(tmp_path, capsys):
+    run = tmp_path / "run"
+
+    assert main([*SMALL, "--out", str(run)]) == 0
+
+    shown = capsys.readouterr().out
+    assert (
+        "Calibration 0, before training: 10 placements, error of iteration time < 0.01 %" in shown
+    )
+    assert "Probe 1, scheduled: 8 placements" in shown
+    assert "all factors 1, unchanged" in shown
+    assert "Fidelity: mean error of iteration times < 0.01 % before the first" in shown
+    assert "s of CPU time in a process of its own; training waited" in shown
+    log = calibrations(run)
+    assert log["kind"].tolist() == ["fit", "probe", "fit"]
+    assert log["ordered_at_step"].tolist() == [0, 128, 256]
+    assert log["in_force_from_step"].tolist() == [0, 256, 384]
+    assert (log["error_before"] < 1e-6).all()
+    assert len(Store.open(run / "calibration.sqlite").rows()) == 28
+    assert "Fidelity of the simulator" in (run / "report.html").read_text()
+
+
+def test_wrong_factors_are_found_out_before_the_first_step(wrong_factors, tmp_path, capsys):
+    """Our engine agrees with `des` as it is, so what is left is the run that had none."""
+    none, corrected = tmp_path / "none", tmp_path / "corrected"
+    assert main([*SMALL, "--calibration", "none", "--out", str(none)]) == 0
+    capsys.readouterr()
+
+    flags = ["--calibration", "pairwise", "--corrections", str(wrong_factors)]
+    assert main([*SMALL, *flags, "--out", str(corrected)]) == 0
+
+    assert "all factors 1 from step 0" in capsys.readouterr().out
+    log = calibrations(corrected)
+    assert log["is_changed"].tolist() == [True, False, False]
+    assert log["error_before"][0] > 0.01
+    assert log["error_after"][0] < 1e-6
+    pd.testing.assert_frame_equal(judged(none), judged(corrected))
+    states = [load_checkpoint(run / "checkpoint.pt")["policy"] for run in (none, corrected)]
+    for name, parameter in states[0]["parameters"].items():
+        assert parameter.equal(states[1]["parameters"][name]), name
+
+
+def test_a_reference_of_half_the_bandwidth_is_what_is_trained_and_judged_on(
+    one_in_flight, wrong_factors, tmp_path, monkeypatch, capsys
+):
+    """The programs run on half the bandwidth that they are told."""
+    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin", "congested")))
+    run = tmp_path / "run"
+    flags = ["--network", str(one_in_flight), "--calibration", "aware", "--steps", "128"]
+
+    assert main([*SMALL, *flags, "--out", str(run)]) == 0
+
+    assert "wan_bandwidth_factor " in capsys.readouterr().out
+    factor = calibrations(run)["wan_bandwidth_factor"][0]
+    assert factor == pytest.approx(0.5, rel=0.02)
+    half = tmp_path / "half"
+    monkeypatch.delenv(BINARIES_VARIABLE)
+    flags = ["--network", str(one_in_flight), "--corrections", str(wrong_factors)]
+    assert main([*SMALL, *flags, "--steps", "128", "--out", str(half)]) == 0
+    assert "Calibration: none, as factors were given with --corrections" in capsys.readouterr().out
+    times_s = [
+        judged(each).astype({"iteration_time_s": float}).groupby("planner")["iteration_time_s"]
+        for each in (run, half)
+    ]
+    uniform_s = [each.mean()["uniform"] for each in times_s]
+    assert uniform_s[0] == pytest.approx(uniform_s[1], rel=0.02)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bytes(wrong_factors, tmp_path):
+    """Stopped with a calibration under way, it begins that one again."""
+    flags = [
+        *SMALL,
+        *("--calibration", "pairwise", "--corrections", str(wrong_factors)),
+        *("--steps", "6400", "--calibration-interval", "1500"),
+    ]
+    through, stopped = tmp_path / "through", tmp_path / "stopped"
+    command = [sys.executable, "-m", "scenarios.east_west_train"]
+    process = subprocess.Popen(
+        [*command, *flags, "--out", str(stopped)], stdout=subprocess.PIPE, text=True
+    )
+    metrics = stopped / "metrics.csv"
+    while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 3):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+
+    assert process.returncode == 130
+    assert load_checkpoint(stopped / "checkpoint.pt")["calibration"]["entries"]
+    assert main([*flags, "--out", str(through)]) == 0
+    assert main(["--resume", "--out", str(stopped)]) == 0
+    assert_same_results(through, stopped)
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
+def test_actors_of_ray_simulate_with_the_new_factors_as_well(wrong_factors, tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    flags = [
+        *SMALL,
+        *("--calibration", "pairwise", "--corrections", str(wrong_factors)),
+        *("--rollout-workers", "2", "--steps", "256"),
+    ]
+
+    assert main([*flags, "--out", str(here)]) == 0
+    assert main([*flags, "--ray", "local", "--out", str(there)]) == 0
+
+    assert calibrations(here)["is_changed"][0]
+    assert_same_results(here, there)
+
+
+def unknown_to_astra_sim(folder: Path) -> Path:
+    """A world whose links are shared fairly."""
+    content = yaml.safe_load(EAST_CENTRAL_WEST.read_text())
+    content["transport"] = {"sharing": "fair"}
+    path = folder / "fair.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_a_world_that_astra_sim_cannot_express_is_trained_on_with_a_word_of_it(tmp_path, capsys):
+    network = str(unknown_to_astra_sim(tmp_path))
+
+    assert main([*SMALL, "--network", network, "--out", str(tmp_path / "run")]) == 0
+
+    shown = capsys.readouterr().out
+    assert "Calibration: none, as ASTRA-sim cannot express what is trained: case: " in shown
+    assert not (tmp_path / "run" / "calibrations.csv").exists()
+    assert "cannot express" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_reference_that_is_asked_for_and_cannot_run_the_world_is_an_error(tmp_path, capsys):
+    network = str(unknown_to_astra_sim(tmp_path))
+    flags = ["--network", network, "--calibration", "pairwise", "--out", str(tmp_path / "run")]
+
+    assert main([*SMALL, *flags]) == 2
+
+    assert "error: case: transport.sharing must be fifo" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_program_that_crashes_ends_the_training_which_goes_on_once_it_is_mended(
+    one_in_flight, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin", "crash")))
+    run = tmp_path / "run"
+    flags = ["--network", str(one_in_flight), "--calibration", "aware"]
+
+    assert main([*SMALL, *flags, "--out", str(run)]) == 2
+
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "std::bad_alloc" in shown
+    monkeypatch.delenv(BINARIES_VARIABLE)
+    assert main(["--resume", "--out", str(run)]) == 0
+    assert calibrations(run)["is_changed"].tolist() == [False] * 3
+
+
+def test_a_run_is_resumed_as_calibrated_as_it_was_begun(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main([*SMALL, "--calibration", "none", "--out", str(run)]) == 0
+    record = json.loads((run / "config.json").read_text())
+    record["config"]["calibration"] = "pairwise"
+    (run / "config.json").write_text(json.dumps(record))
+
+    assert main(["--resume", "--out", str(run)]) == 2
+
+    assert "calibration must be as in this run, which is with" in capsys.readouterr().err
+
+
+def test_a_log_that_lacks_calibrations_of_the_checkpoint_is_refused(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main([*SMALL, "--out", str(run)]) == 0
+    log = run / "calibrations.csv"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:2]))
+
+    assert main(["--resume", "--out", str(run)]) == 2
+
+    assert "must have a row for each of the 3 calibrations" in capsys.readouterr().err
