@@ -39,21 +39,39 @@ def as_seen(case: Case, backend: Backend, aggregation: Aggregation = "harmonic")
     """Return the case in the world that a backend can express; ask `des` about the same one.
 
     ``unaware`` and ``aware`` have one bandwidth and one latency between domains, see `aggregated`.
-    At granularity ``gpu`` all backends have one of each inside all domains.
+    At granularity ``gpu`` all backends have one of each inside all domains. ``unaware`` has no
+    queues, so both simulators are asked about messages that never meet (``transport.sharing``
+    none), whatever the case says.
 
     Raises
     ------
     ValueError
-        If there is no such backend or aggregation.
+        If there is no such backend or aggregation, or messages do not queue in the case but do in
+        the backend.
     """
     if backend not in get_args(Backend):
         raise ValueError(f"backend: must be one of {', '.join(get_args(Backend))}; got {backend!r}")
     topology = case.topology
+    if backend == "unaware":
+        transport = replace(topology.transport, sharing="none")
+        topology = replace(topology, transport=transport)
+    else:
+        require_queues(case.topology, backend)
     if backend != "pairwise":
         topology = aggregated(topology, aggregation)
     if case.granularity == "gpu":
         topology = aggregated_inside(topology, aggregation)
     return case if topology == case.topology else replace(case, topology=topology)
+
+
+def require_queues(topology: Topology, backend: str) -> None:
+    """Refuse a world whose messages have links to themselves for a backend where they queue."""
+    sharing = topology.transport.sharing
+    if sharing == "none":
+        raise ValueError(
+            f"backend {backend}: transport.sharing must be fifo, as messages queue for links there "
+            f"(they do not in unaware); got {sharing!r}"
+        )
 
 
 def network_config(
@@ -70,7 +88,7 @@ def network_config(
     Raises
     ------
     ValueError
-        If there is no such backend or aggregation, or no link between the domains.
+        As `as_seen`, or if there is no link between the domains.
     """
     seen = as_seen(case, backend, aggregation)
     if not seen.topology.links:

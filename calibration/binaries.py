@@ -16,6 +16,7 @@ MOST_OUTPUT_BYTES = 2**26
 """A program that prints more babbles; 1000 NPUs print less than a MiB."""
 
 _READ_BYTES = 2**16
+_POLL_S = 0.002
 _SHOWN_LINES = 20
 _SHOWN_CHARACTERS = 2000
 
@@ -53,8 +54,8 @@ class Ended:
 def run_program(words: Sequence[str], folder: Path, *, timeout_s: float) -> Ended:
     """Run a program in a folder until it has ended and closed its output.
 
-    It and all that it has started are killed if that takes too long, it prints too much, or we are
-    interrupted.
+    What it has started is killed when it ends, unless that has made a session of its own. All of it
+    is killed if that takes too long, it prints too much, or we are interrupted.
 
     Raises
     ------
@@ -85,11 +86,10 @@ def run_program(words: Sequence[str], folder: Path, *, timeout_s: float) -> Ende
     with process.stdout, process.stderr:
         try:
             stopped = _follow(process, received, deadline_s, timeout_s)
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        finally:  # the program has ended or not; its group keeps its number until it is reaped
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     stdout, stderr = (output.decode(errors="replace") for output in received.values())
     return Ended(
         command=command,
@@ -122,13 +122,14 @@ def _follow(
                     selector.unregister(key.fileobj)
             if sum(map(len, received.values())) > MOST_OUTPUT_BYTES:
                 return f"it printed more than {MOST_OUTPUT_BYTES} bytes"
-    try:
-        process.wait(max(0.0, deadline_s - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return too_late
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if time.monotonic() > deadline_s:
+            return too_late
+        time.sleep(_POLL_S)
     return None
 
 
 def _last_lines(text: str) -> str:
-    lines = "\n".join(text.splitlines()[-_SHOWN_LINES:])
-    return lines[-_SHOWN_CHARACTERS:] or "(nothing)"
+    lines = "\n".join(text.splitlines()[-_SHOWN_LINES:])[-_SHOWN_CHARACTERS:]
+    shown = (each if each.isprintable() or each in "\n\t" else "\ufffd" for each in lines)
+    return "".join(shown) or "(nothing)"

@@ -106,7 +106,7 @@ class Case:
     def _check_transport(self) -> None:
         transport = self.topology.transport
         for field, allowed in (
-            ("sharing", ("fifo",)),
+            ("sharing", ("fifo", "none")),
             ("half_duplex", (False,)),
             ("window_bytes", (None,)),
             ("endpoints", ("overlapped", "one_in_flight")),

@@ -23,10 +23,8 @@ SIGNAL_BYTES = 1
 """Size of what GPUs of a device tell each other when their parts of a message have come."""
 
 
-def build_traces(
-    case: Case, *, tensor_sums: TensorSums = "pass", messages_queue: bool = True
-) -> TraceSet:
-    """Write an iteration as execution traces.
+def build_traces(case: Case, *, tensor_sums: TensorSums = "pass") -> TraceSet:
+    """Write an iteration as execution traces, for a network of the case's ``transport.sharing``.
 
     Parameters
     ----------
@@ -34,11 +32,6 @@ def build_traces(
         Only at granularity ``gpu``: whether the all-reduces of tensor parallelism, two a layer and
         pass in truth, are one collective a pass. That takes a small part of the time to simulate
         and leaves out all but one of their latencies.
-    messages_queue
-        Whether messages wait for each other where they share a link, as in ``aware`` and
-        ``pairwise``; or never meet, as in ``unaware``. If they do, the GPUs of a device wait for
-        the last of the parts of a message, which queue. If not, the same NPUs sum up one bucket of
-        gradients after the other, as each would have all of the bandwidth.
 
     Raises
     ------
@@ -59,16 +52,20 @@ def build_traces(
 
     Where a device's GPUs share its work, each computes for the same time. They start together, as
     a device does in `des`, when all parts of a message have come: messages of one byte say so where
-    parts come one after the other or not to all.
+    parts come one after the other, as they do where messages queue, or not to all.
+
+    A device of several GPUs does one sum inside itself at a time. Where messages queue, its links
+    see to that; where they never meet, a sum waits for the one before.
     """
-    return _Writer(case, tensor_sums, messages_queue=messages_queue).write()
+    return _Writer(case, tensor_sums).write()
 
 
 class _Writer:
     """Walks through the operations of an iteration by the time of their start."""
 
-    def __init__(self, case: Case, tensor_sums: TensorSums, *, messages_queue: bool) -> None:
-        self._case, self._tensor_sums, self._messages_queue = case, tensor_sums, messages_queue
+    def __init__(self, case: Case, tensor_sums: TensorSums) -> None:
+        self._case, self._tensor_sums = case, tensor_sums
+        self._messages_queue = case.topology.transport.sharing != "none"
         self._layout = Layout(case)
         self._draft = Draft(num_npus=case.num_npus, peak_flops_per_s=case.peak_flops_per_s)
         self._gradients = GradientNodes(case, self._layout, self._draft)
@@ -93,9 +90,9 @@ class _Writer:
         for operation in self._operations():
             self._do(operation)
         if self._case.topology.transport.endpoints == "one_in_flight":
-            self._gradients.keep_order(among="all")
+            self._gradients.keep_order(among="all exchanges")
         elif not self._messages_queue:
-            self._gradients.keep_order(among="same members")
+            self._gradients.keep_order(among="sums inside")
         return TraceSet(
             traces=tuple(npu.trace() for npu in self._draft.npus),
             groups=self._draft.groups,

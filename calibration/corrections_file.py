@@ -87,13 +87,18 @@ def write_corrections(
     OSError
         If the folder does not exist or cannot be written.
     """
+    write_atomically(path, corrections_bytes(corrections, fitted_for))
+
+
+def corrections_bytes(corrections: Corrections, fitted_for: FittedFor | None) -> bytes:
+    """Make the content of a file that `write_corrections` writes."""
     content = {
         "format": FORMAT,
         "version": VERSION,
         "corrections": asdict(corrections),
         "fitted_for": None if fitted_for is None else asdict(fitted_for),
     }
-    write_atomically(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
 def read_corrections(path: str | Path, *, used_for: FittedFor | None = None) -> Corrections:
@@ -129,11 +134,13 @@ def read_corrections(path: str | Path, *, used_for: FittedFor | None = None) -> 
         raise ValueError(f"{path}: corrections file cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: line {error.lineno}: must be JSON, got {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: must be JSON in UTF-8, got bytes that are no text") from error
     except RecursionError as error:
         raise ValueError(f"{path}: must be JSON, got lists too deep to read") from error
     except ValidationError as error:
         raise ValueError(f"{path}: {_first_error(error)}") from error
-    except ValueError as error:  # a repeated key, a factor out of range, another model, not UTF-8
+    except ValueError as error:  # a repeated key, a factor out of range, another model
         raise ValueError(f"{path}: {error}") from error
 
 

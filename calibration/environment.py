@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.aggregation import Aggregation
-from calibration.astra_config import Backend, network_config
+from calibration.astra_config import Backend, network_config, require_queues
 from calibration.astra_sim import measure
 from calibration.binaries import ReferenceRunError
 from calibration.case import Case, Measurement
@@ -86,9 +86,10 @@ class Ns3Backend:
         Raises
         ------
         ValueError
-            As `Case`, or naming what is refused.
+            As `Case`, or naming what is refused: messages that do not queue, too.
         """
         case = _case(topology, workload, plan)
+        require_queues(topology, "ns3")
         if any(topology.epoch_of(seed).links != topology.links for seed in (0, 1)):
             raise ValueError(
                 "backend ns3: topology.dynamics must leave the links as they are from epoch to "

@@ -54,7 +54,7 @@ def write_folder(
     """
     folder = Path(folder)
     seen = as_seen(case, backend, aggregation)
-    traces = build_traces(seen, messages_queue=backend != "unaware")
+    traces = build_traces(seen)
     try:
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"folder {folder}: must be empty or new, but already holds files")
@@ -127,7 +127,7 @@ def _readme(case: Case, backend: Backend, traces: TraceSet, aggregation: Aggrega
             + "\nBoth print the same cycles. "
         )
     else:
-        original = f"The original cannot run it: {why}. "
+        original = f"The original fails on it or gives other cycles: {why}. "
     return f"""# One training iteration for ASTRA-sim
 
 Workload {case.workload.name}, {case.workload.num_microbatches} microbatches, schedule

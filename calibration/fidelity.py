@@ -128,13 +128,21 @@ def fidelity_table(rows: Mapping[str, Fidelity], *, title: str | None = None) ->
             table.add_row(
                 *labels,
                 figure,
-                *(f"{100.0 * error:.3f}" for error in (each.mean, each.p95)),
-                *(f"{100.0 * error:+.3f}" for error in (each.bias, each.worst)),
+                *(_percent(error, "") for error in (each.mean, each.p95)),
+                *(_percent(error, "+") for error in (each.bias, each.worst)),
                 each.worst_case,
                 "-" if each.kendall_tau is None else f"{each.kendall_tau:.4f}",
             )
             labels = ("", "")
     return table
+
+
+def _percent(error: float, sign: str) -> str:
+    """Show an error in per cent to the third decimal, smaller ones by their size."""
+    percent = 100.0 * error
+    return (
+        f"{percent:{sign}.3f}" if percent == 0.0 or abs(percent) >= 5e-4 else f"{percent:{sign}.0e}"
+    )
 
 
 def _figures(measurement: Measurement) -> tuple[float, float, float]:

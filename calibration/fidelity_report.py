@@ -51,10 +51,8 @@ class Calibration:
     def before_and_after(self) -> dict[str, Fidelity]:
         """Errors without factors and with those that were fitted without the case, by regime.
 
-        Where nothing was fitted there is no after.
+        Where nothing was fitted the two are the same.
         """
-        if not self.fit.intervals:
-            return self.uncorrected()
         predictions = {"before": self.fit.before, "after": self.fit.held_out}
         return fidelities(self.cases, predictions, self.measured)
 
@@ -110,22 +108,14 @@ def _report(calibration: Calibration) -> str:
         "\n".join(_markdown(calibration.uncorrected())),
         "## Factors",
         "\n".join(f"- {line}" for line in factor_lines(fit)),
-        *_after(fit, rows),
+        "## Before and after",
+        "After: with factors that were fitted without the fold that the placement is in.",
+        "\n".join(_markdown(rows)),
         "Worst in iteration time, by their position in samples.csv:",
         "\n".join(f"- {line}" for line in worst_cases(calibration.cases, rows)),
         f"![iteration times predicted and measured]({PLOT})",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _after(fit: Fit, rows: Mapping[str, Fidelity]) -> list[str]:
-    if not fit.intervals:
-        return []
-    return [
-        "## Before and after",
-        "After: with factors that were fitted without the fold that the placement is in.",
-        "\n".join(_markdown(rows)),
-    ]
 
 
 def _sentence(text: str) -> str:

@@ -18,9 +18,10 @@ class Finish:
     exposed_cycles: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.exposed_cycles <= self.cycles < MOST_CYCLES:
+        if not 0 <= self.exposed_cycles <= self.cycles < MOST_CYCLES or self.cycles == 0:
             raise ValueError(
-                "finish: cycles must be below 2**63 and at least those of exposed communication, "
+                "finish: cycles must be from 1 to below 2**63 and at least those of exposed "
+                "communication, "
                 f"got {self.cycles} and {self.exposed_cycles}"
             )
 

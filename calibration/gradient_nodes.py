@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Literal
 
 from astra_sim.execution_trace import CollectiveType
@@ -15,6 +16,9 @@ from des.inner_sums import half_sum_s, left_fraction, payload_bytes
 from des.schedules import Operation
 
 BucketNumber = int
+
+_Inside = tuple[tuple[int, ...], bool]
+"""Members of a sum inside a domain, and whether it gathers; others reduce."""
 
 
 class GradientNodes:
@@ -38,8 +42,8 @@ class GradientNodes:
         self._passes_left = [shares[replica] for replica in self._replica_of]
         self._stages_left = list(plan.replica_sizes)
         self._paused: dict[tuple[int, bool], int] = {}
-        self._joined: list[tuple[int, tuple[int, ...], BucketNumber, int]] = []
-        """NPU, members, bucket and node of every collective."""
+        self._joined: list[tuple[int, _Inside | None, BucketNumber, int]] = []
+        """NPU, whose sum inside a domain (None: between domains), bucket and node of each part."""
 
     def made_by(self, operation: Operation) -> Mapping[BucketNumber, float]:
         """Buckets of its stage that an operation completes, and after which part of its time.
@@ -83,19 +87,25 @@ class GradientNodes:
         self._ring(number, holder, ready)
         inside(number, holder, ready, CollectiveType.ALL_GATHER)
 
-    def keep_order(self, *, among: Literal["all", "same members"]) -> None:
-        """Let every NPU do one exchange after the other, all in the same order.
+    def keep_order(self, *, among: Literal["all exchanges", "sums inside"]) -> None:
+        """Let every NPU do one exchange after the other.
 
-        Among ``all`` where an NPU can do one thing at a time: two in different orders would each be
-        in an exchange that waits for the other one. Among those of the ``same members`` where
-        messages do not see each other: each would have the whole links between them to itself.
+        Among ``all exchanges`` where an NPU can do one thing at a time, all by number: two in
+        different orders would each be in an exchange that waits for the other one. Among ``sums
+        inside`` a domain where messages do not see each other, in the order in which gradients are
+        made: each would have the whole links between its members to itself, and a device does one
+        at a time: reductions one after the other, and gathers so.
         """
-        turns: defaultdict[object, list[tuple[BucketNumber, int]]] = defaultdict(list)
-        for rank, members, number, node in self._joined:
-            turns[rank if among == "all" else (rank, members)].append((number, node))
-        for rank, members, _, _ in self._joined:
-            key = rank if among == "all" else (rank, members)
-            for (_, earlier), (_, later) in pairwise(sorted(turns.pop(key, []))):
+        turns: defaultdict[tuple[int, _Inside | None], list[int]] = defaultdict(list)
+        if among == "all exchanges":
+            for rank, _, _, node in sorted(self._joined, key=itemgetter(2, 3)):
+                turns[rank, None].append(node)
+        else:
+            for rank, inside, _, node in self._joined:
+                if inside is not None:
+                    turns[rank, inside].append(node)
+        for (rank, _), nodes in turns.items():
+            for earlier, later in pairwise(nodes):
                 self._draft.npus[rank].put_after(later, earlier)
 
     def _ring(self, number: BucketNumber, holder: int, ready: list[list[int]]) -> None:
@@ -129,14 +139,16 @@ class GradientNodes:
         size = part_bytes if kind is CollectiveType.ALL_GATHER else part_bytes * num_replicas
         ranks = self._layout.ranks[holder]
         for place, rank in enumerate(ranks):
+            members = ranks[place % tensor :: tensor]
             self._join(
                 f"{_WORDS[kind]} of gradient bucket {number} in the domain",
                 kind,
                 size,
-                members=ranks[place % tensor :: tensor],
+                members=members,
                 number=number,
                 rank=rank,
                 ready=ready[place],
+                inside=(members, kind is CollectiveType.ALL_GATHER),
             )
 
     def _join(
@@ -149,10 +161,11 @@ class GradientNodes:
         number: BucketNumber,
         rank: int,
         ready: list[int],
+        inside: _Inside | None = None,
     ) -> None:
         group = self._draft.group(members, number)
         node = self._draft.npus[rank].collective(name, kind, num_bytes, group, ready)
-        self._joined.append((rank, members, number, node))
+        self._joined.append((rank, inside, number, node))
         ready[:] = [node]
 
     def _pause(

@@ -7,7 +7,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Generic, TypeVar
 
-from calibration.serving import serve
+from calibration.serving import interrupts_held_back, serve
 from des.checks import require_count, require_positive
 
 Item = TypeVar("Item")
@@ -80,7 +80,8 @@ class _Worker(Generic[Item, Result]):
         self._limit_s = START_LIMIT_S
         self._position: int | None = None
         self._process = context.Process(target=_serve, args=(theirs, task), daemon=True)
-        self._process.start()
+        with interrupts_held_back():
+            self._process.start()
         theirs.close()  # so that the death of the process is the end of the pipe
 
     def give(self, position: int, item: Item, timeout_s: float) -> None:

@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from astra_sim import NodeType, TraceNode
-from calibration.astra_config import Backend
+from astra_sim import NodeType, SystemConfig, Trace, TraceNode
+from astra_sim.workload.roofline import roofline_ns
+from calibration.astra_config import Backend, system_config
 from calibration.binaries import Ended, ReferenceRunError, run_program
 from calibration.case import Case
 from calibration.export import PROGRAMS, input_flags, why_only_ours, write_inputs
@@ -84,7 +85,14 @@ def run_original(
         _write(seen, backend, traces, folder)
         flags = input_flags(traces) | {"logging-folder": "log"}
         words = [str(program), *_words(flags)]
-        return _finishes(words, folder, traces, timeout_s=timeout_s, num_attempts=num_attempts)
+        return _finishes(
+            words,
+            folder,
+            traces,
+            system_config(seen),
+            timeout_s=timeout_s,
+            num_attempts=num_attempts,
+        )
 
 
 def run_ns3(
@@ -117,7 +125,12 @@ def run_ns3(
         program = ns3.binary.resolve()
         words = [str(program), *_words(flags)]
         return _finishes(
-            words, program.parent, traces, timeout_s=timeout_s, num_attempts=num_attempts
+            words,
+            program.parent,
+            traces,
+            system_config(case),
+            timeout_s=timeout_s,
+            num_attempts=num_attempts,
         )
 
 
@@ -135,15 +148,22 @@ def _write(seen: Case, backend: Backend, traces: TraceSet, folder: Path) -> None
 
 
 def _finishes(
-    words: Sequence[str], folder: Path, traces: TraceSet, *, timeout_s: float, num_attempts: int
+    words: Sequence[str],
+    folder: Path,
+    traces: TraceSet,
+    system: SystemConfig,
+    *,
+    timeout_s: float,
+    num_attempts: int,
 ) -> tuple[Finish, ...]:
     """Run a program until an attempt gives a result, at most so many times."""
+    computing_cycles = [_computing_cycles(trace, system) for trace in traces.traces]
     may_crash = _uses_several_groups(traces)
     failures: list[ReferenceRunError] = []
     while len(failures) < num_attempts:
         ended = run_program(words, folder, timeout_s=timeout_s)
         try:
-            return _judged(ended, len(traces.traces), may_crash=may_crash)
+            return _judged(ended, computing_cycles, may_crash=may_crash)
         except ReferenceRunError as error:
             failures.append(error)
     last = failures[-1]
@@ -152,16 +172,30 @@ def _finishes(
     raise ReferenceRunError(f"{num_attempts} attempts gave no result; the last: {last}") from last
 
 
-def _judged(ended: Ended, num_npus: int, *, may_crash: bool) -> tuple[Finish, ...]:
+def _computing_cycles(trace: Trace, system: SystemConfig) -> int:
+    """How long an NPU computes, which ASTRA-sim does not count as exposed communication. [ns]"""
+    computations = (node for node in trace.nodes if node.type == NodeType.COMP)
+    return sum(roofline_ns(node, system) or 0 for node in computations)
+
+
+def _judged(
+    ended: Ended, computing_cycles: Sequence[int], *, may_crash: bool
+) -> tuple[Finish, ...]:
     """Return the finish of every NPU if the program ended as it should."""
     if ended.stopped is not None:
         raise ended.failed(ended.stopped)
     try:
-        finishes = parse_finishes(ended.stdout, num_npus)
+        finishes = parse_finishes(ended.stdout, len(computing_cycles))
     except ValueError as error:
         raise ended.failed(str(error)) from error
     if ended.exit_code and not (may_crash and ended.exit_code in _CRASHES):
         raise ended.failed("it failed after its finish lines")
+    for rank, (finish, cycles) in enumerate(zip(finishes, computing_cycles, strict=True)):
+        if finish.cycles - finish.exposed_cycles != cycles:
+            raise ended.failed(
+                f"finish lines: rank {rank} must have {cycles} cycles, its computations, that are "
+                f"not exposed communication, got {finish.cycles} - {finish.exposed_cycles}"
+            )
     return finishes
 
 

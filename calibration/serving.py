@@ -6,7 +6,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -16,6 +17,19 @@ Result = TypeVar("Result")
 
 TERMINATED_EXIT = 143
 """Exit code of a process that is told to end: 128 and the number of SIGTERM."""
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Let a process that is started here not hear of Ctrl-C before it can ignore it; we do later.
+
+    A process inherits which signals are held back, and `serve` lets them through.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def serve(
@@ -37,6 +51,7 @@ def serve(
         that the task runs.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is told, and ends us
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, _leave)  # unwinds, so that programs of the task end as well
     threading.Thread(target=_end_after, args=(wait_for_starter,), daemon=True).start()
     connection.send(None)

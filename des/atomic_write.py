@@ -26,10 +26,18 @@ def write_together(files: Mapping[Path, bytes]) -> None:
         for path, content in files.items():
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-            neighbours[path].write_bytes(content)
+            _write(neighbours[path], content, path)
         for path, neighbour in neighbours.items():
             neighbour.replace(path)
     except BaseException:
         for neighbour in neighbours.values():
             neighbour.unlink(missing_ok=True)
+        raise
+
+
+def _write(neighbour: Path, content: bytes, path: Path) -> None:
+    try:
+        neighbour.write_bytes(content)
+    except OSError as error:
+        error.filename = str(path)  # what people know; where there is no room there is no name
         raise

@@ -36,6 +36,7 @@ class Conditions:
         "_link",
         "_offer",
         "_round_trip_s",
+        "_since_s",
         "_weather",
         "_window_bytes",
         "message_overhead_s",
@@ -57,6 +58,7 @@ class Conditions:
         self._round_trip_s = round_trip_s * corrections.wan_latency_factor
         self._window_bytes = transport.message_window_bytes
         self._weather = weather
+        self._since_s = 0.0
         self._offer = self._times(1.0, 1.0, math.inf if weather is None else 0.0)
         self.steady = self._offer if weather is None else None
         self.message_overhead_s = corrections.message_overhead_s
@@ -67,9 +69,10 @@ class Conditions:
         return str(self._link)
 
     def at(self, time_s: float) -> Offer:
-        """Figures at a time, asked for in order of time; a border belongs to what it opens."""
-        if self._weather is not None and time_s >= self._offer.until_s:
+        """Figures at a time; a border belongs to what it opens."""
+        if self._weather is not None and not self._since_s <= time_s < self._offer.until_s:
             self._offer = self._times(*self._weather.piece(self._index, time_s))
+            self._since_s = time_s
         return self._offer
 
     def goodput_at(self, time_s: float) -> tuple[float, float]:

@@ -14,10 +14,11 @@ def quickest_message_s(
     """Least time of a message that meets no queue, and of its slowest wire alone. [s]
 
     Where links move during the iteration every hop is taken at its best. No message is faster, and
-    ``n`` messages of the route keep its slowest wire busy for ``n`` times the second figure.
+    ``n`` messages of the route keep its slowest wire busy for ``n`` times the second figure, which
+    is 0 where messages have links to themselves (``sharing`` none).
     """
     movement, window_bytes = topology.movement, topology.transport.message_window_bytes
-    is_fair = topology.transport.sharing == "fair"
+    sharing = topology.transport.sharing
     total_s = slowest_wire_s = 0.0
     for hop in topology.route(source, target):
         base = topology.links[hop]
@@ -36,7 +37,8 @@ def quickest_message_s(
         alone_s = corrections.message_overhead_s + (num_bytes / goodput if goodput else math.inf)
         shared_s = num_bytes / bandwidth if bandwidth else math.inf
         total_s += alone_s + latency_s
-        slowest_wire_s = max(slowest_wire_s, shared_s if is_fair else alone_s)
+        taken_s = {"fifo": alone_s, "fair": shared_s, "none": 0.0}[sharing]
+        slowest_wire_s = max(slowest_wire_s, taken_s)
     return total_s, slowest_wire_s
 
 

@@ -164,7 +164,9 @@ class _Iteration:
         border = local_message_s(
             self._workload, topology.domains[source], plan.parallelism[source], self._corrections
         )
-        wire = self._local.setdefault((here.device.number, there.device.number), LocalWire(border))
+        ends = (here.device.number, there.device.number)
+        has_queue = topology.transport.sharing != "none"
+        wire = self._local.setdefault(ends, LocalWire(border, has_queue=has_queue))
         return lambda message, ready_s: message.happen_at(wire.carry(ready_s))
 
     def run(self) -> None:

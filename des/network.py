@@ -46,6 +46,7 @@ class Network:
         moving, transport = topology.movement, topology.transport
         self._weather = None if moving is None else Weather(moving, topology.links)
         self._is_fair = transport.sharing == "fair"
+        self._has_queues = transport.sharing != "none"
         self._one_in_flight = transport.endpoints == "one_in_flight"
         self._wires: dict[int, Wire] = {}
         self._fair_wires: dict[int, FairWire] = {}
@@ -75,7 +76,7 @@ class Network:
             for each in links:
                 self._fair_wires[each] = medium.add(self._conditions(each))
         else:
-            turn = Turn()
+            turn = Turn() if self._has_queues else None
             for each in links:
                 self._wires[each] = Wire(self._conditions(each), turn)
 
@@ -98,7 +99,10 @@ class Network:
         hop: int = 0,
         event: simpy.Event | None = None,
     ) -> None:
-        """Let a message queue for a wire that serves in turn; all its times are known at once."""
+        """Let a message queue for a wire that serves in turn; all its times are known at once.
+
+        So they are where there are no queues: then it starts when it is ready.
+        """
         num_bytes, route, stage, kind, _ = parcel
         link = route[hop]
         start_s, end_s, arrival_s = self._wires[link].carry(ready_s, num_bytes)

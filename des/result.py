@@ -26,7 +26,7 @@ class Transfer(NamedTuple):
     """One message on one link: it holds the wire from start to end, then it flies.
 
     Where links are shared fairly, start to end is the time from hand-over to the last byte, and
-    messages of one link overlap.
+    messages of one link overlap. They do also where each has the link to itself.
 
     The time on the wire includes the overhead of a message, if calibration found one. ``link`` is
     the position in the topology's links, ``stage`` the sender, ``kind`` the pass that made the
@@ -58,7 +58,11 @@ class StageUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkUse:
-    """What one link direction carried, and how long messages (and overheads) kept it busy."""
+    """What one link direction carried, and how long messages (and overheads) kept it busy.
+
+    Where every message has the link to itself (``Transport.sharing`` none), ``busy_s`` is the sum
+    of their times on the wire, which overlap: it may exceed the makespan. [s]
+    """
 
     source: str
     target: str
@@ -72,7 +76,8 @@ class IterationResult:
     """Outcome of one simulated iteration.
 
     ``spans`` come worker by worker, each in the order in which it did them, ``transfers`` link by
-    link, each in the order in which messages left. So results of equal simulations are equal.
+    link, each in the order in which messages left; where they have the link to themselves, in
+    which they started. So results of equal simulations are equal.
 
     ``utilisation`` is useful FLOPs over the peak of *all* GPUs of all domains times the makespan.
     """

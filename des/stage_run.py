@@ -24,18 +24,21 @@ class Device:
 
 
 class LocalWire:
-    """One direction between two devices of a domain, first come, first served."""
+    """One direction between two devices of a domain: first come, first served, or no queue."""
 
-    __slots__ = ("_border", "_free_at_s")
+    __slots__ = ("_border", "_free_at_s", "_has_queue")
 
-    def __init__(self, border: Border) -> None:
+    def __init__(self, border: Border, *, has_queue: bool) -> None:
         self._border = border
+        self._has_queue = has_queue
         self._free_at_s = 0.0
 
     def carry(self, ready_s: float) -> float:
         """Send a message that is ready; returns when it arrives. [s]"""
-        self._free_at_s = max(ready_s, self._free_at_s) + self._border.transfer_s
-        return self._free_at_s + self._border.latency_s
+        end_s = max(ready_s, self._free_at_s) + self._border.transfer_s
+        if self._has_queue:
+            self._free_at_s = end_s
+        return end_s + self._border.latency_s
 
 
 class PassRun:

@@ -47,7 +47,7 @@ class StrictForm(BaseModel):
 class TransportForm(StrictForm):
     """The section ``transport``; left out, links are first come, first served."""
 
-    sharing: Literal["fifo", "fair"] = "fifo"
+    sharing: Literal["fifo", "fair", "none"] = "fifo"
     endpoints: Literal["overlapped", "one_in_flight", "blocking"] = "overlapped"
     half_duplex: bool = False
     num_endpoint_pairs: int = 1

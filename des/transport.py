@@ -6,7 +6,7 @@ from typing import Literal
 from des.checks import require_count, require_non_negative, require_positive
 from des.kernels.arithmetic import goodput
 
-_SHARING = ("fifo", "fair")
+_SHARING = ("fifo", "fair", "none")
 _ENDPOINTS = ("overlapped", "one_in_flight", "blocking")
 
 
@@ -18,7 +18,9 @@ class Transport:
     ----------
     sharing
         ``fifo``: a link serves one message after the other, in the order in which they become
-        ready. ``fair``: all messages on a link get equal parts of it at any time.
+        ready. ``fair``: all messages on a link get equal parts of it at any time. ``none``: there
+        are no queues; every message has each link, and the wires inside domains, to itself as if
+        it were alone, so a later one may overtake. This is ASTRA-sim's congestion-unaware network.
     endpoints
         ``overlapped``: a sender may have any number of messages in flight. ``one_in_flight``: its
         next message leaves when the one before it has arrived at its destination, latencies of all
@@ -26,7 +28,8 @@ class Transport:
         ``blocking``: the worker that made a message does nothing until it has arrived, computing
         included.
     half_duplex
-        Whether the two directions of a pair of domains share one medium.
+        Whether the two directions of a pair of domains share one medium; not where nothing is
+        shared.
     num_endpoint_pairs
         Over how many pairs of GPUs a message is split. The parts share the link and the last one
         arrives when the whole message would, so this counts only where each pair has a limit of
@@ -37,7 +40,7 @@ class Transport:
         Most that a connection has under way; None means no limit. See `goodput_bytes_per_s`.
     """
 
-    sharing: Literal["fifo", "fair"] = "fifo"
+    sharing: Literal["fifo", "fair", "none"] = "fifo"
     endpoints: Literal["overlapped", "one_in_flight", "blocking"] = "overlapped"
     half_duplex: bool = False
     num_endpoint_pairs: int = 1
@@ -54,6 +57,11 @@ class Transport:
         if not isinstance(self.half_duplex, bool):
             raise ValueError(
                 f"transport: half_duplex must be True or False, got {self.half_duplex!r}"
+            )
+        if self.half_duplex and self.sharing == "none":
+            raise ValueError(
+                "transport: half_duplex must be False where sharing is none, as no message meets "
+                "another there; got True"
             )
         require_count("transport", "num_endpoint_pairs", self.num_endpoint_pairs)
         require_count("transport", "flows_per_pair", self.flows_per_pair)

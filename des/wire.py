@@ -1,4 +1,4 @@
-"""One direction of a link whose messages leave one after the other."""
+"""One direction of a link whose messages leave one after the other, or each as if alone."""
 
 from des.conditions import Conditions
 from des.weather import serialisation_end_s
@@ -17,7 +17,8 @@ class Wire:
     """Bytes leave first come, first served; latencies overlap; messages arrive in order.
 
     A first-come-first-served queue needs no process: who asks later leaves later, so the time when
-    the medium is free is all there is to remember.
+    the medium is free is all there is to remember. Where there are no queues (``turn`` is None)
+    nothing is: every message leaves and arrives as if it were alone.
     """
 
     __slots__ = (
@@ -31,7 +32,7 @@ class Wire:
         "num_messages",
     )
 
-    def __init__(self, conditions: Conditions, turn: Turn) -> None:
+    def __init__(self, conditions: Conditions, turn: Turn | None) -> None:
         self._conditions = conditions
         self._steady = conditions.steady
         self._overhead_s = conditions.message_overhead_s
@@ -42,7 +43,7 @@ class Wire:
         self.num_messages = 0
 
     def carry(self, ready_s: float, num_bytes: float) -> tuple[float, float, float]:
-        """Send a message that is ready; calls must come in order of ``ready_s``.
+        """Send a message that is ready; where they queue, calls must come in order of ``ready_s``.
 
         Returns
         -------
@@ -55,17 +56,17 @@ class Wire:
             If the link is down for ever before the last byte has left.
         """
         turn, offer = self._turn, self._steady
-        start_s = turn.free_at_s
-        start_s = max(start_s, ready_s)
+        start_s = ready_s if turn is None else max(turn.free_at_s, ready_s)
         if offer is None:
             end_s = self._end_s(start_s + self._overhead_s, num_bytes)
             offer = self._conditions.at(end_s)
         else:  # the same without a search for the border
             end_s = start_s + self._overhead_s + num_bytes / offer.goodput_bytes_per_s
         arrival_s = end_s + offer.latency_s
-        arrival_s = max(arrival_s, self._last_arrival_s)
-        turn.free_at_s = end_s
-        self._last_arrival_s = arrival_s
+        if turn is not None:
+            arrival_s = max(arrival_s, self._last_arrival_s)
+            turn.free_at_s = end_s
+            self._last_arrival_s = arrival_s
         self.busy_s += end_s - start_s
         self.num_bytes += num_bytes
         self.num_messages += 1

@@ -10,6 +10,7 @@ import runpy
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -78,7 +79,9 @@ def crash(finished: list[str]) -> None:
 
 def crash_while_exiting(finished: list[str]) -> None:
     """Die after everything is said, as the original does where there are several groups."""
-    say(*finished)
+    with suppress(SystemExit):
+        run_engine("unaware")
+    sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGABRT)
 
 
@@ -86,6 +89,24 @@ def fail_late(finished: list[str]) -> None:
     """Say all, and yet fail."""
     say(*finished)
     sys.exit(3)
+
+
+def leave_behind(finished: list[str]) -> None:
+    """Do all as it should be, but leave a program behind that holds no output of ours."""
+    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    left = subprocess.Popen(FOR_EVER, **silent)
+    Path(os.environ["LEFT_BEHIND"]).write_text(str(left.pid), "utf-8")
+    run_engine("unaware")
+
+
+def implausible(finished: list[str]) -> None:
+    """Say all, in figures that do not leave time for the computations."""
+    say(*finished)
+
+
+def no_time(finished: list[str]) -> None:
+    """Let a rank end at once."""
+    say(*finished[:-1], LINE.format(len(finished) - 1, 0, "communication 0 cycles."))
 
 
 def full_disk(finished: list[str]) -> None:
@@ -147,6 +168,9 @@ MISBEHAVIOUR = {
         crash,
         crash_while_exiting,
         fail_late,
+        leave_behind,
+        implausible,
+        no_time,
         full_disk,
         garbage,
         silence,

@@ -139,13 +139,26 @@ def sent(*routes: tuple[int, ...], max_size: int = 8) -> st.SearchStrategy[list[
     )
 
 
-def transports() -> st.SearchStrategy[Transport]:
+SHARINGS = ("fifo", "fair", "none")
+
+_FEW_FLOWS = st.integers(1, 4)
+_WINDOWS_BYTES = st.none() | st.floats(1e7, 1e9)
+
+
+@st.composite
+def transports(
+    draw: st.DrawFn,
+    *,
+    sharings: Sequence[str] = SHARINGS,
+    flows_per_pair: st.SearchStrategy[int] = _FEW_FLOWS,
+    window_bytes: st.SearchStrategy[float | None] = _WINDOWS_BYTES,
+) -> Transport:
     """Any rules with one endpoint pair a message, as a domain may have a single GPU."""
-    return st.builds(
-        Transport,
-        sharing=st.sampled_from(["fifo", "fair"]),
-        endpoints=st.sampled_from(["overlapped", "one_in_flight", "blocking"]),
-        half_duplex=st.booleans(),
-        flows_per_pair=st.integers(1, 4),
-        window_bytes=st.none() | st.floats(1e7, 1e9),
+    sharing = draw(st.sampled_from(sharings))
+    return Transport(
+        sharing=sharing,
+        endpoints=draw(st.sampled_from(["overlapped", "one_in_flight", "blocking"])),
+        half_duplex=draw(st.booleans()) if sharing != "none" else False,
+        flows_per_pair=draw(flows_per_pair),
+        window_bytes=draw(window_bytes),
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from interrupted_tasks import doubled
 from pool_tasks import do_as_told, note_and_do
 from reference_programs import fake_programs, gpu_case, small_case
 
@@ -46,8 +47,7 @@ def test_unequal_links_are_those_of_the_backend(backend):
     measured = measure(case, backend, aggregation="min")
 
     expected = predict(as_seen(case, backend, "min"))
-    if backend != "unaware":  # whose messages do not queue
-        assert measured.makespan_s == pytest.approx(expected.makespan_s, rel=1e-8)
+    assert measured.makespan_s == pytest.approx(expected.makespan_s, rel=1e-8)
     assert measured.communication_bytes == expected.communication_bytes
     by_min = measure(case, backend, aggregation="min").makespan_s
     by_max = measure(case, backend, aggregation="max").makespan_s
@@ -217,6 +217,11 @@ list(map_in_processes(tell_and_hang, [Path(sys.argv[2])], num_workers=1, timeout
 
         assert process.communicate(timeout=60.0) == (b"", None)
     assert process.returncode == -number
+
+
+def test_a_process_that_is_still_starting_does_not_hear_of_ctrl_c():
+    """Whoever started it does, and ends it; it would else end with a traceback of its own."""
+    assert list(map_in_processes(doubled, [21], num_workers=1, timeout_s=60.0)) == [(0, 42)]
 
 
 def test_a_task_that_cannot_be_sent_is_refused_at_once():

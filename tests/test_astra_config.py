@@ -226,6 +226,30 @@ def test_domains_have_equal_insides_where_gpus_are_npus():
     assert as_seen(whole, "pairwise") is whole
 
 
+def test_the_network_without_queues_is_asked_without_them():
+    """Whatever the case says; equal links, which are left as they are, included."""
+    quarter = (GIB / 4, 0.030)
+    queued = case_of(
+        world("ABC", dict.fromkeys(("AB", "BA", "AC", "CA", "BC", "CB"), quarter)), 0, 1
+    )
+    alone = replace(queued, topology=replace(queued.topology, transport=Transport(sharing="none")))
+
+    assert as_seen(queued, "unaware") == as_seen(alone, "unaware") == alone
+    assert as_seen(queued, "aware") is queued
+    assert network_config(queued, "unaware") == network_config(alone, "unaware")
+
+
+@pytest.mark.parametrize("backend", ["aware", "pairwise"])
+def test_networks_with_queues_refuse_a_world_without(backend):
+    topology = replace(UNEQUAL, transport=Transport(sharing="none"))
+
+    for ask in (as_seen, network_config):
+        with pytest.raises(
+            ValueError, match=rf"{backend}: transport\.sharing must be fifo, .* 'none'"
+        ):
+            ask(case_of(topology, 0, 1, 2), backend)
+
+
 def test_only_gpus_need_several_dimensions():
     assert network_options(gpu_case()).multi_dimensional
     assert not network_options(case_of(UNEQUAL, 0, 1, 2)).multi_dimensional

@@ -123,6 +123,7 @@ def test_batch_equals_episodes_under_every_schedule_and_law(name, law, schedule)
     "fields",
     [
         {"sharing": "fair"},
+        {"sharing": "none"},
         {"endpoints": "one_in_flight"},
         {"endpoints": "blocking"},
         {"half_duplex": True},
@@ -237,7 +238,7 @@ def tasks(draw: st.DrawFn) -> PlacementTask:
     if draw(st.booleans()):
         topology = draw(topologies())
         transport = Transport(
-            sharing=draw(st.sampled_from(["fifo", "fair"])),
+            sharing=draw(st.sampled_from(["fifo", "fair", "none"])),
             endpoints=draw(st.sampled_from(["overlapped", "one_in_flight", "blocking"])),
             half_duplex=draw(st.booleans()),
             window_bytes=draw(st.none() | st.floats(1e4, 1e8)),

@@ -39,7 +39,7 @@ def test_a_sender_waits_for_its_message_by_hand():
     assert simulate(topology, workload, plan(0, 1)).makespan_s == 11.0
 
 
-@pytest.mark.parametrize("sharing", ["fifo", "fair"])
+@pytest.mark.parametrize("sharing", ["fifo", "fair", "none"])
 def test_transfer_and_latency_stall_a_blocking_sender_alike(sharing):
     """Whether 3 s pass on the wire or in flight, as long as no two messages meet."""
     workload = unit_workload([(1.0, 2.0)] * 3, num_microbatches=6, message_bytes=3.0)

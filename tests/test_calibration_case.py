@@ -47,7 +47,7 @@ def moving() -> Topology:
 @pytest.mark.parametrize(
     ("topology", "chosen", "reason"),
     [
-        (three_domains(sharing="fair"), EVEN, "transport.sharing must be fifo, got 'fair'"),
+        (three_domains(sharing="fair"), EVEN, "transport.sharing must be fifo or none, got 'fair'"),
         (three_domains(half_duplex=True), EVEN, "transport.half_duplex must be False, got True"),
         (three_domains(window_bytes=1e5), EVEN, "transport.window_bytes must be None, got"),
         (

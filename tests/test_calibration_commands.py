@@ -41,7 +41,7 @@ def errors_of(text, title, figure="makespan"):
     """Mean, p95, bias and worst error over all cases of a printed table, in per cent."""
     table = text[text.index(title) :]
     line = next(line for line in table[table.index(" all ") :].splitlines() if figure in line)
-    return [float(number) for number in re.findall(r"[+-]?\d+\.\d{3}\b", line)]
+    return [float(number) for number in re.findall(r"[+-]?\d+(?:\.\d{3}|e-\d+)\b", line)]
 
 
 def content_of(folder):
@@ -64,7 +64,7 @@ def test_a_calibration_prints_the_uncorrected_error_first_and_writes_its_files(c
     assert fit("--backend", "pairwise") == 0
 
     text = capsys.readouterr().out
-    assert errors_of(text, "Without factors") == [0.0, 0.0, 0.0, 0.0]
+    assert errors_of(text, "Without factors") == pytest.approx([0.0] * 4, abs=1e-4)
     assert text.index("Without factors") < text.index("factors: not kept, des stays uncorrected")
     assert set(content_of("fit")) == FILES
     assert read_corrections("fit/corrections.json") == NO_CORRECTIONS
@@ -78,18 +78,21 @@ def test_a_calibration_prints_the_uncorrected_error_first_and_writes_its_files(c
 
 
 def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_after(capsys):
-    """In ``unaware`` no message waits for another, which no factor says exactly."""
-    assert fit("--backend", "unaware", "--network-aggregation", "min", samples=24) == 0
+    """Sums inside a domain cost time in the memory of the GPUs, which `des` leaves out."""
+    flags = ("--granularity", "gpu", "--backend", "unaware", "--network-aggregation", "min")
+    assert fit(*flags, samples=24) == 0
 
     text = capsys.readouterr().out
+    assert "no queues, and des is asked without them (transport.sharing none); it knows" in text
     assert "are made equal (network_aggregation min), and des is asked about the same" in text
     mean, p95, bias, worst = errors_of(text, "Without factors")
-    assert 0 < bias <= mean <= p95 <= worst  # a message that waits is never early
+    assert 0 < -bias <= mean <= p95 <= -worst  # what is left out makes nothing later
     order = [
         text.index("Without factors"),
         text.index("compute_time_factor = "),
-        text.index("intra_bandwidth_factor: not identified, moves no prediction"),
-        text.index("factors: "),
+        text.index("intra_bandwidth_factor = "),
+        text.index("message_overhead_s: not identified, cannot be told from 0"),
+        text.index("factors: kept"),
         text.index("Before and after (held out)"),
     ]
     assert order == sorted(order)
@@ -101,11 +104,13 @@ def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_a
 
 
 def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers():
-    flags = ("--backend", "unaware", "--seed", "7")
-    assert fit(*flags, "--store", "none", out="one") == 0
-    assert fit(*flags, "--store", "none", "--workers", "2", out="two") == 0
-    assert fit("--backend", "unaware", "--seed", "8", out="other") == 0
+    """At one NPU a GPU, where there is something to fit."""
+    flags = ("--granularity", "gpu", "--backend", "unaware")
+    assert fit(*flags, "--seed", "7", "--store", "none", out="one") == 0
+    assert fit(*flags, "--seed", "7", "--store", "none", "--workers", "2", out="two") == 0
+    assert fit(*flags, "--seed", "8", out="other") == 0
 
+    assert read_corrections("one/corrections.json") != NO_CORRECTIONS
     assert content_of("one") == content_of("two")
     assert content_of("one")["samples.csv"] != content_of("other")["samples.csv"]
 
@@ -133,7 +138,7 @@ def test_a_check_of_wrong_factors_exceeds_its_bound(capsys):
     assert check(*flags) == 1
     text = capsys.readouterr().out
     assert errors_of(text, "With the factors") == [10.0, 10.0, 10.0, 10.0]
-    assert "EXCEEDED: mean error of iteration time is 10.0000%, allowed 0.3000%" in text
+    assert "EXCEEDED: mean error of iteration time is 10 %, allowed 0.3 %" in text
     assert "EXCEEDED: p95 error of exposed communication is" in text
     assert "communication volume" not in text[text.index("EXCEEDED") :]
 
@@ -170,15 +175,12 @@ def test_backends_and_des_are_compared_side_by_side(capsys):
     assert "des for pairwise" in text
     assert "#1 " in text[text.index("Iteration time, s") : text.index("des against unaware")]
     assert "#2 " not in text[text.index("Iteration time, s") : text.index("des against unaware")]
-    assert errors_of(text, "des against pairwise") == [0.0, 0.0, 0.0, 0.0]
+    assert errors_of(text, "des against pairwise") == pytest.approx([0.0] * 4, abs=1e-4)
     rows = pd.read_csv("rows/compare.csv")
     for backend in ("unaware", "aware", "pairwise"):
         reference_s = rows[f"{backend}: makespan_s"].to_numpy()
         predicted_s = rows[f"des for {backend}: makespan_s"].to_numpy()
-        if backend == "unaware":  # nobody waits for a link there
-            assert (reference_s <= predicted_s * (1 + 1e-6)).all()
-        else:
-            assert predicted_s == pytest.approx(reference_s, rel=1e-6)
+        assert predicted_s == pytest.approx(reference_s, rel=1e-6)
 
 
 def test_worlds_of_several_sizes_are_compared_regime_by_regime(capsys):
@@ -291,10 +293,12 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys):
 def test_an_exported_folder_runs_by_the_command_in_its_readme(capsys):
     flags = ["--num-layers", "6", "--microbatches", "4", "--placement", "0*2,1*3,2*1"]
 
-    assert main(["export", *flags, "--endpoints", "one_in_flight", "--out", "trace"]) == 0
+    assert main(["export", *flags, "--out", "trace"]) == 0
 
     assert "written: trace" in capsys.readouterr().out
     readme = Path("trace/README.md").read_text("utf-8")
+    assert "AstraSim_Analytical_Congestion_Aware" in readme
+    assert "communication-slots" not in Path("trace/system.json").read_text("utf-8")
     command = re.search(r"```sh\n(python -m astra_sim.*?)```", readme, re.S)[1]
     words = shlex.split(command.replace("\\\n", " "))
     done = subprocess.run(

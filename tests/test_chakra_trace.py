@@ -24,6 +24,7 @@ from calibration.chakra_trace import TraceSet, build_traces, write_traces
 from calibration.npu_layout import Layout
 from calibration.trace_nodes import Draft, NodeList, whole_ns
 from des import GradientExchange, Parallelism, Placement, Transport, simulate
+from des.buckets import buckets_of
 from des.feasibility import orders_of_plan
 
 LINKS = {"AB": (10.0, 1.0), "BA": (10.0, 1.0), "BC": (10.0, 1.0), "CB": (10.0, 1.0)}
@@ -303,8 +304,15 @@ def test_replicas_on_domains_sum_up_in_rings_of_equal_place():
     assert halves[0].id in exchanges[0].dependencies
 
 
-def test_exchanges_come_in_turn_where_they_would_not_see_each_other():
-    """Two buckets of the same domains: side by side where they queue, one by one where not."""
+def without_queues(made: Case) -> Case:
+    """The same where messages never meet."""
+    topology = made.topology
+    rules = replace(topology.transport, sharing="none")
+    return replace(made, topology=replace(topology, transport=rules))
+
+
+def test_exchanges_come_in_turn_where_an_npu_has_one_slot():
+    """Two buckets of the same domains: one by one, else side by side, whether they queue or not."""
     made = case(0, 0)
     layers = tuple(replace(layer, num_parameters=1000.0) for layer in made.workload.layers)
     made = replace(
@@ -322,11 +330,51 @@ def test_exchanges_come_in_turn_where_they_would_not_see_each_other():
     )
     for traces, is_in_turn in (
         (build_traces(made), False),
-        (build_traces(made, messages_queue=False), True),
+        (build_traces(without_queues(made)), False),
         (build_traces(alone), True),
     ):
         first, second = collectives(traces, 0)
         assert (first.id in second.dependencies) is is_in_turn
+
+
+def test_sums_inside_a_domain_come_in_turn_where_they_would_not_see_each_other():
+    """Two buckets of two replicas in each of two domains: reduce, sum up between, gather.
+
+    Where messages queue the links inside see to the order. Else the second reduction waits for the
+    first, and the second gathering; sums between domains have each the links to themselves.
+    """
+    made = on_gpus(0, 0, parallelism=Parallelism(data=2))
+    layers = tuple(replace(layer, num_parameters=1000.0) for layer in made.workload.layers)
+    made = replace(
+        made,
+        workload=replace(made.workload, num_microbatches=2, layers=layers),
+        plan=replace(
+            made.plan,
+            replicas=(Placement(domain_of_layer=(1, 1)),),
+            exchange=GradientExchange(bucket_bytes=2000.0),
+        ),
+    )
+    kinds = ["reduction", "sum", "gathering"]
+    for case_made, in_turn in ((made, []), (without_queues(made), [0, 2])):
+        found = collectives(build_traces(case_made), 0)
+        first, second = found[:3], found[3:]
+        assert [node.name.split()[0] for node in first] == kinds
+        assert [node.name.split()[0] for node in second] == kinds
+        waits = [one.id in other.dependencies for one, other in zip(first, second, strict=True)]
+        assert [position for position, wait in enumerate(waits) if wait] == in_turn
+
+
+def test_sums_inside_a_domain_come_in_the_order_in_which_gradients_are_made():
+    """A holds the first stage and the last one, whose gradients are made first."""
+    made = without_queues(on_gpus(0, 1, 0, parallelism=Parallelism(data=2)))
+    layers = tuple(replace(layer, num_parameters=1000.0) for layer in made.workload.layers)
+    made = replace(made, workload=replace(made.workload, layers=layers))
+
+    numbers = [bucket.stages for bucket in buckets_of(made.workload, made.plan, 0)]
+    sums = {node.name.split(" bucket ")[1]: node for node in collectives(build_traces(made), 0)}
+    first, last = (sums[f"{numbers.index((stage,))} in the domain"] for stage in (0, 2))
+    assert last.id in first.dependencies
+    assert first.id not in last.dependencies
 
 
 def test_all_gpus_of_a_device_wait_for_all_parts_where_those_queue():
@@ -344,7 +392,7 @@ def test_all_gpus_of_a_device_wait_for_all_parts_where_those_queue():
     others = {1, 2, 3}
     whole = {(rank, 0) for rank in others} | {(0, rank) for rank in others}
     assert told(build_traces(made)) == whole
-    assert told(build_traces(made, messages_queue=False)) == set()
+    assert told(build_traces(without_queues(made))) == set()
     sums_up = replace(made, plan=replace(made.plan, parallelism=(Parallelism(tensor=4),) * 3))
     assert told(build_traces(sums_up)) == set()
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sending import moving, transports, with_transport
+from sharing import gpus
 from strategies import (
     FREE_BANDWIDTH_BYTES_PER_S,
     free_world,
@@ -25,10 +26,12 @@ from des import (
     Dynamics,
     Movement,
     Operation,
+    Parallelism,
     Placement,
     Plan,
     StarvationError,
     Topology,
+    Transport,
     Workload,
     simulate,
 )
@@ -102,12 +105,45 @@ def test_fair_sharing_by_hand():
     assert result.links[0].busy_s == 4
 
 
-@pytest.mark.parametrize(("sharing", "end_s"), [("fifo", 8.0), ("fair", 7.0)])
+def test_no_queues_by_hand():
+    """Two activations of 2 bytes, ready at 1 and 2 s, each alone on 1 byte/s: gone at 3 and 4."""
+    topology = with_transport(world("AB", {"AB": (1.0, 0.0), "BA": FREE}), sharing="none")
+    workload = unit_workload([(8, 8), (8, 8)], num_microbatches=2, message_bytes=2.0)
+
+    result = simulate_compiled(topology, workload, plan(0, 1, schedule="gpipe"))
+    forward = [move[4:] for move in result.transfers if move.kind == "F"]
+    assert forward == [(1, 3, 3), (2, 4, 4)]
+    assert result.links[0].busy_s == 4
+
+
+@pytest.mark.parametrize(("sharing", "second_s"), [("fifo", 5.25), ("none", 4.25)])
+def test_wires_inside_a_domain_by_hand(sharing, second_s):
+    """Two devices; activations of 8 bytes leave at 1 and 2 s, take 2 s at 4 bytes/s and 0.25 s.
+
+    The second device does the first at 3.25 s. The second is there at 4.25 s if it need not wait.
+    """
+    topology = replace(
+        Topology.of([gpus("A", 2, (4.0, 0.25))], []), transport=Transport(sharing=sharing)
+    )
+    chosen = Plan(
+        placement=Placement(domain_of_layer=(0, 0)),
+        schedule="gpipe",
+        parallelism=(Parallelism(pipeline=2),),
+    )
+    workload = unit_workload([(1, 2)] * 2, num_microbatches=2, message_bytes=8.0)
+
+    result = simulate_compiled(topology, workload, chosen)
+    forward = [span.start_s for span in result.spans if (span.stage, span.kind) == (1, "F")]
+    assert forward == [3.25, second_s]
+
+
+@pytest.mark.parametrize(("sharing", "end_s"), [("fifo", 8.0), ("fair", 7.0), ("none", 5.0)])
 def test_moves_of_layers_by_hand(sharing, end_s):
     """4 bytes from A to B, 2 more on to C; 1 byte/s and 1 s to B, 1 s to C.
 
     In turn the second leaves at 6 and is at C at 8. Side by side it leaves at 4 and is at C at 6;
-    the first leaves at 6 and is at B at 7.
+    the first leaves at 6 and is at B at 7. Each by itself they
+    leave at 4 and 2, and are there at 5 and 4.
     """
     links = {"AB": (1.0, 1.0), "BC": (FREE_BANDWIDTH_BYTES_PER_S, 1.0)}
     topology = with_transport(world("ABC", links), sharing=sharing)

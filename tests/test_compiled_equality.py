@@ -9,6 +9,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from sending import courses, moving, transports
+from sharing import parallel_plans
 from strategies import cases, corrections, movements, topologies, workloads
 from ties import any_plans, even_corrections, even_workloads, even_worlds, replays
 
@@ -124,6 +125,39 @@ def test_links_that_are_drawn_every_so_often(data, topology, workload, movement)
     world = replace(topology, transport=data.draw(transports()), movement=movement)
 
     require_equal(world, workload, plan)
+
+
+def slowed(topology: Topology) -> Topology:
+    """The same with a hundredth of the bandwidth of links, and less still inside domains."""
+    domains = tuple(
+        replace(one, intra_bandwidth_bytes_per_s=one.intra_bandwidth_bytes_per_s / 1e4)
+        for one in topology.domains
+    )
+    links = tuple(
+        replace(one, bandwidth_bytes_per_s=one.bandwidth_bytes_per_s / 100)
+        for one in topology.links
+    )
+    return replace(topology, domains=domains, links=links)
+
+
+@given(
+    data=st.data(),
+    topology=topologies(min_domains=2).map(slowed),
+    workload=workloads(),
+    movement=st.none() | movements() | drawn_movements(),
+    sharing=st.sampled_from(["fifo", "none"]),
+)
+def test_messages_that_are_under_way_for_longer_than_passes_take(
+    data, topology, workload, movement, sharing
+):
+    """Many are on a link at a time where each has it to itself, and see it at times in any order.
+
+    They are also on the wires between the devices of a domain.
+    """
+    plan = data.draw(parallel_plans(topology, workload))
+    transport = data.draw(transports(sharings=(sharing,)))
+
+    require_equal(replace(topology, transport=transport, movement=movement), workload, plan)
 
 
 @given(data=st.data(), case=cases(min_domains=2), transport=transports())

@@ -1,11 +1,12 @@
 """Senders that have one message in flight at a time, latency included."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sending import Sent, courses, deliver, moving, pair, sent
+from sending import SHARINGS, Sent, courses, deliver, moving, pair, sent, transports
 from strategies import plan, unit_workload
 
 from des import Corrections, Topology, simulate
@@ -21,7 +22,7 @@ def strict(*, sharing: str = "fifo") -> Topology:
 # Hand-computed cases: every number is a binary fraction, so all are exact.
 
 
-@pytest.mark.parametrize("sharing", ["fifo", "fair"])
+@pytest.mark.parametrize("sharing", SHARINGS)
 def test_a_sender_waits_for_the_arrival_of_its_message_before_by_hand(sharing):
     """1 s on the wire and 8 s of latency each, all ready at 1 s."""
     result = deliver(strict(sharing=sharing), [Sent(1.0, 4.0)] * 3)
@@ -44,6 +45,14 @@ def test_senders_share_a_fair_link_by_hand():
 
     result = deliver(strict(sharing="fair"), messages)
     assert [hop[4:] for (hop,) in result.hops] == [(0, 2, 10), (10, 11, 19), (0, 3, 11)]
+
+
+def test_senders_that_do_not_queue_still_wait_for_themselves_by_hand():
+    """The second sender's message is on the wire beside the first one's."""
+    messages = [Sent(0.0, 4.0, sender=1), Sent(0.0, 4.0, sender=1), Sent(0.0, 8.0, sender=2)]
+
+    result = deliver(strict(sharing="none"), messages)
+    assert [hop[4:] for (hop,) in result.hops] == [(0, 1, 9), (9, 10, 18), (0, 2, 10)]
 
 
 def test_a_sender_has_one_message_in_flight_whatever_link_it_takes_by_hand():
@@ -122,14 +131,14 @@ def test_parts_that_different_gpus_send_do_not_wait_for_each_other():
 
 @given(
     messages=sent((0,), (1,), (0, 1), (1, 0)),
-    sharing=st.sampled_from(["fifo", "fair"]),
-    half_duplex=st.booleans(),
+    transport=transports(window_bytes=st.none()),
     course=courses(),
 )
-def test_a_sender_never_has_two_messages_in_flight(messages, sharing, half_duplex, course):
-    rules = {"sharing": sharing, "half_duplex": half_duplex, "endpoints": "one_in_flight"}
+def test_a_sender_never_has_two_messages_in_flight(messages, transport, course):
+    rules = replace(transport, endpoints="one_in_flight")
+    topology = replace(pair(FORTH, BACK), transport=rules)
 
-    result = deliver(moving(pair(FORTH, BACK, **rules), *course), messages)
+    result = deliver(moving(topology, *course), messages)
     for sender in range(3):
         flights = [
             (hops[0].start_s, arrival_s)

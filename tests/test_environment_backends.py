@@ -366,6 +366,12 @@ def test_ns3_judges_what_its_program_says(by_variable, files, tmp_path, monkeypa
     [
         (dataclasses.replace(ONE_SLOT, dynamics=LAW), r"topology\.dynamics must leave the links"),
         (STILL, r"original cannot run .* transport\.endpoints is overlapped"),
+        (
+            dataclasses.replace(
+                STILL, transport=Transport(sharing="none", endpoints="one_in_flight")
+            ),
+            r"backend ns3: transport\.sharing must be fifo, .* got 'none'",
+        ),
     ],
 )
 def test_ns3_refuses_links_that_its_topology_does_not_have(topology, message, files, tmp_path):
@@ -384,7 +390,7 @@ def test_ns3_refuses_links_that_its_topology_does_not_have(topology, message, fi
     [
         (
             {"topology": dataclasses.replace(STILL, transport=Transport(sharing="fair"))},
-            r"transport\.sharing must be fifo, got 'fair'",
+            r"transport\.sharing must be fifo or none, got 'fair'",
         ),
         (
             {
@@ -402,6 +408,21 @@ def test_ns3_refuses_links_that_its_topology_does_not_have(topology, message, fi
 def test_what_a_trace_cannot_hold_is_refused_at_construction(backend, changes, message):
     with pytest.raises(ValueError, match=message):
         make(backend, **changes)
+
+
+def test_a_world_without_queues_is_for_the_backend_without_them():
+    """Unaware judges as it does where the world says that messages queue; the others refuse."""
+    free = dataclasses.replace(STILL, transport=Transport(sharing="none"))
+    env, queued = (make("astra-unaware", topology=topology) for topology in (free, STILL))
+    for each in (env, queued):
+        each.reset(seed=0)
+
+    assert env.step(PAIRED)[4]["iteration_time_s"] == queued.step(PAIRED)[4]["iteration_time_s"]
+    for backend in ("aware", "pairwise"):
+        with pytest.raises(
+            ValueError, match=rf"backend {backend}: transport\.sharing must be fifo"
+        ):
+            make(f"astra-{backend}", topology=free)
 
 
 def test_an_aggregation_that_is_none_is_refused_at_construction():

@@ -137,12 +137,14 @@ def test_a_layer_travels_a_route_of_several_links_hop_by_hop():
 
 def test_moves_share_links_by_the_transport_of_the_world():
     """One in flight: the second layer leaves at 2.5, when the first has arrived. Half duplex:
-    A->B 0-2 and 2-4, then B->A 4-8, there at 8.25. Fair: the same as in turn for equal sizes."""
+    A->B 0-2 and 2-4, then B->A 4-8, there at 8.25. Fair: the same as in turn for equal sizes.
+    None: B->A 0-4, there at 4.25, both layers A->B 0-2."""
     old, new = plan(0, 0, 0, 1), plan(0, 1, 1, 0)
     for transport, expected_s in (
         (Transport(endpoints="one_in_flight"), 5.0),
         (Transport(half_duplex=True), 8.25),
         (Transport(sharing="fair"), 4.5),
+        (Transport(sharing="none"), 4.25),
     ):
         shared = replace(PAIR, transport=transport)
         assert migration_s(shared, FOUR_LAYERS, old, new, restart_s=0.0) == expected_s

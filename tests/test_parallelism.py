@@ -19,10 +19,12 @@ from des import (
     Placement,
     Plan,
     Topology,
+    Transport,
     simulate,
 )
 from des.collectives import ring_all_reduce_s
 from des.stage_times import compute_rate_flops_per_s
+from des.transport import PLAIN
 
 
 def times(result, stage):
@@ -34,14 +36,15 @@ def times(result, stage):
     }
 
 
-def alone(domain, workload, *, schedule="1f1b", **parallelism):
+def alone(domain, workload, *, schedule="1f1b", transport=PLAIN, **parallelism):
     """Simulate all layers on one domain whose GPUs share them."""
     chosen = Plan(
         placement=Placement(domain_of_layer=(0,) * workload.num_layers),
         schedule=schedule,
         parallelism=(Parallelism(**parallelism),),
     )
-    return simulate(Topology.of([domain], []), workload, chosen)
+    world_alone = dataclasses.replace(Topology.of([domain], []), transport=transport)
+    return simulate(world_alone, workload, chosen)
 
 
 # One device of several GPUs.
@@ -176,6 +179,26 @@ def test_messages_queue_for_the_wires_of_a_domain_by_hand():
         "B1": (8.25, 10.25),
     }
     assert result.transfers == ()
+
+
+def test_messages_do_not_queue_for_the_wires_of_a_domain_where_nothing_queues_by_hand():
+    """The same without queues: F1 leaves at 2-4 s and is there at 4.25, where F0 ends.
+
+    Device 1: F0 3.25-4.25, F1 4.25-5.25, B0 5.25-7.25, B1 7.25-9.25. B1 is back at 11.5.
+    """
+    workload = unit_workload([(1, 2)] * 2, num_microbatches=2, message_bytes=8.0)
+    domain = gpus("A", 2, (4.0, 0.25))
+
+    result = alone(
+        domain, workload, schedule="gpipe", transport=Transport(sharing="none"), pipeline=2
+    )
+    assert times(result, 0) == {"F0": (0, 1), "F1": (1, 2), "B0": (9.5, 11.5), "B1": (11.5, 13.5)}
+    assert times(result, 1) == {
+        "F0": (3.25, 4.25),
+        "F1": (4.25, 5.25),
+        "B0": (5.25, 7.25),
+        "B1": (7.25, 9.25),
+    }
 
 
 def test_replicas_of_neighbouring_devices_send_their_shares_side_by_side():

@@ -428,6 +428,7 @@ def with_gpus(topology):
     ("rules", "fields"),
     [
         ({"sharing": "fair"}, {}),
+        ({"sharing": "none"}, {}),
         ({"endpoints": "one_in_flight"}, {}),
         ({"endpoints": "blocking"}, {}),
         ({"half_duplex": True}, {}),

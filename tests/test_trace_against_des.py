@@ -85,6 +85,66 @@ def test_replicas_take_as_long(case: Case):
     assert_equal(case, traces, engine(case, traces))
 
 
+def assert_equal_unaware(case: Case) -> None:
+    """Compare where messages never meet, in the world that such a network can express."""
+    seen = as_seen(case, "unaware")
+    traces = build_traces(seen)
+
+    assert_equal(seen, traces, engine(seen, traces, "unaware"))
+
+
+@given(case=pipelines(endpoints=["overlapped"]) | even_pipelines(endpoints=["overlapped"]))
+def test_pipelines_take_as_long_where_messages_never_meet(case: Case):
+    """Any placement, also where links are busy: both simulators are asked without queues."""
+    assert_equal_unaware(case)
+
+
+@given(case=pipelines(endpoints=["one_in_flight"], fully=True))
+def test_pipelines_take_as_long_with_one_message_in_flight_that_meets_nobody(case: Case):
+    assert_equal_unaware(case)
+
+
+@settings(max_examples=FEW)
+@given(case=replicated())
+def test_replicas_take_as_long_where_messages_never_meet(case: Case):
+    """Buckets side by side, each ring with the links to itself."""
+    assert_equal_unaware(case)
+
+
+@settings(max_examples=FEW)
+@given(case=shared(replicated()))
+def test_gpus_of_replicas_come_close_where_messages_never_meet(case: Case):
+    """Sums inside a domain come in turn, as a device does them; their latencies are left over."""
+    seen = as_seen(case, "unaware")
+    traces = build_traces(seen, tensor_sums="layer")
+
+    found, predicted = measured(seen, traces, engine(seen, traces, "unaware")), predict(seen)
+
+    assert found.makespan_s == pytest.approx(predicted.makespan_s, rel=5e-3)
+    assert found.communication_bytes == pytest.approx(predicted.communication_bytes, rel=1e-3)
+
+
+def test_where_messages_never_meet_they_may_overtake_by_hand():
+    """GPipe with two microbatches on A and B; 20 bytes take 2 + 1 s forth and back.
+
+    A computes F at 0 and 1; the messages leave at 1 and 2, are at B at 4 and 5, which computes F at
+    4 and 5 and B at 6 and 8; gradients are at A at 11 and 13, which ends at 15. In turn the second
+    message is at B at 6, and A ends at 16.
+    """
+    links = dict.fromkeys(("AB", "BA"), (10.0, 1.0))
+    case = in_a_row(0, 1, schedule="gpipe")
+    case = replace(
+        case,
+        topology=world("AB", links),
+        workload=replace(case.workload, num_microbatches=2),
+    )
+    seen = as_seen(case, "unaware")
+    traces = build_traces(seen)
+
+    assert (predict(case).makespan_s, predict(seen).makespan_s) == (16.0, 15.0)
+    assert makespan_s(engine(seen, traces, "unaware")) == pytest.approx(15.0, abs=1e-7)
+
+
 @settings(max_examples=FEW)
 @given(case=replicated(endpoints=ENDPOINTS) | shared(replicated(endpoints=ENDPOINTS)))
 def test_no_exchange_waits_for_one_that_waits_for_it(case: Case):
@@ -165,12 +225,9 @@ def on_gpus(parallelism: Parallelism, *, num_layers: int = 6) -> Case:
 @pytest.mark.parametrize("backend", ["pairwise", "unaware"])
 @pytest.mark.parametrize("sharing", ["1x1x1", "4x1x1", "1x4x1", "2x2x1", "2x1x2", "1x2x2"])
 def test_gpus_take_nearly_as_long_as_the_device_they_are(sharing: str, backend: str):
-    """Left over are latencies of 10 us: those of local moves, of signals, of sums in one.
-
-    Where messages never meet, links must not be busy: so the messages here are short.
-    """
+    """Left over are latencies of 10 us: those of local moves, of signals, of sums in one."""
     case = as_seen(on_gpus(Parallelism.parse(sharing)), backend)
-    traces = build_traces(case, messages_queue=backend != "unaware")
+    traces = build_traces(case)
     found = measured(case, traces, engine(case, traces, backend))
     predicted = predict(case)
 

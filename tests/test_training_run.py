@@ -139,7 +139,7 @@ LAWS = [
 
 
 @pytest.mark.parametrize("law", [*LAWS, Product(laws=(LAWS[1], LAWS[4]))])
-@pytest.mark.parametrize("sharing", ["fifo", "fair"])
+@pytest.mark.parametrize("sharing", ["fifo", "fair", "none"])
 def test_every_iteration_is_simulated_on_the_network_as_it_is_then(law, sharing):
     """Those that are remembered are those that would have been simulated, to the last bit."""
     law_world = replace(

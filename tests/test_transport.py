@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sending import Sent, courses, deliver, moving, pair, sent, transports, with_transport
+from sending import (
+    SHARINGS,
+    Sent,
+    courses,
+    deliver,
+    moving,
+    pair,
+    sent,
+    transports,
+    with_transport,
+)
 from strategies import (
     cases,
     corrections,
@@ -124,7 +134,7 @@ def test_a_message_over_endpoint_pairs_is_like_parts_with_a_window_each(num_pair
     parts = [Sent(0.0, num_bytes / num_pairs)] * num_pairs
     last_s = max(deliver(split, parts).arrivals_s)
 
-    for sharing in ("fifo", "fair"):
+    for sharing in SHARINGS:
         rules = {"window_bytes": 9.0, "num_endpoint_pairs": num_pairs, "sharing": sharing}
         whole = pair(FORTH, BACK, **rules)
         assert deliver(whole, [Sent(0.0, num_bytes)]).arrivals_s == [pytest.approx(last_s)]
@@ -161,7 +171,10 @@ def test_the_same_inputs_give_the_same_result_and_every_byte_arrives(
         moves = [move for move in result.transfers if move.link == index]
         assert link.num_messages == len(moves)
         assert link.num_bytes == pytest.approx(workload.message_bytes * len(moves))
-        assert link.busy_s <= result.makespan_s * (1 + 1e-12)
+        if transport.sharing == "none":
+            assert link.busy_s == pytest.approx(sum(move.end_s - move.start_s for move in moves))
+        else:
+            assert link.busy_s <= result.makespan_s * (1 + 1e-12)
 
 
 @given(messages=sent((0,), (1,), (0, 1)), transport=transports(), interval_s=st.floats(0.5, 10.0))
@@ -173,7 +186,7 @@ def test_links_that_move_by_nothing_are_steady_to_the_last_bit(messages, transpo
     assert deliver(still, messages) == deliver(steady, messages)
 
 
-@pytest.mark.parametrize("sharing", ["fifo", "fair"])
+@pytest.mark.parametrize("sharing", SHARINGS)
 @pytest.mark.parametrize("endpoints", ["overlapped", "one_in_flight"])
 def test_an_outage_that_never_ends_is_reported(sharing, endpoints):
     """From 5 s on no gradient comes back; the run says so, and does not wait for ever."""
@@ -190,7 +203,11 @@ def test_an_outage_that_never_ends_is_reported(sharing, endpoints):
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"sharing": "lifo"}, "transport: sharing must be one of fifo, fair; got 'lifo'"),
+        ({"sharing": "lifo"}, "transport: sharing must be one of fifo, fair, none; got 'lifo'"),
+        (
+            {"sharing": "none", "half_duplex": True},
+            "transport: half_duplex must be False where sharing is none, .* got True",
+        ),
         ({"endpoints": 1}, "endpoints must be one of overlapped, one_in_flight, blocking; got 1"),
         ({"half_duplex": 1}, "transport: half_duplex must be True or False, got 1"),
         ({"num_endpoint_pairs": 0}, "transport: num_endpoint_pairs must be a whole number"),
@@ -252,6 +269,14 @@ def test_both_file_forms_hold_the_rules(tmp_path):
     assert read_topology(tmp_path / "world.json").transport == expected
 
 
+def test_a_file_may_say_that_nothing_is_shared(tmp_path):
+    """In YAML a bare ``none`` is a word, not null."""
+    path = tmp_path / "world.yaml"
+    path.write_text(YAML.format(transport="{sharing: none}"))
+
+    assert read_topology(path).transport == Transport(sharing="none")
+
+
 def test_a_file_without_rules_has_the_plain_ones():
     assert read_topology("east_central_west").transport == PLAIN
 
@@ -259,7 +284,15 @@ def test_a_file_without_rules_has_the_plain_ones():
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ("{sharing: lifo}", "transport.sharing: Input should be 'fifo' or 'fair', got 'lifo'"),
+        (
+            "{sharing: lifo}",
+            "transport.sharing: Input should be 'fifo', 'fair' or 'none', got 'lifo'",
+        ),
+        (
+            "{sharing: null}",
+            "transport.sharing: Input should be 'fifo', 'fair' or 'none', got None",
+        ),
+        ("{sharing: none, half_duplex: true}", "transport: half_duplex must be False where"),
         ("{window: 64}", "transport.window: must be a size such as '80GB'"),
         ("{flows: 2}", "transport.flows: unknown key"),
         ("{flows_per_pair: 0}", "transport: flows_per_pair must be a whole number from 1"),

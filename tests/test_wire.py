@@ -89,6 +89,26 @@ def test_two_directions_with_one_turn_wait_for_each_other_by_hand():
     assert (forth.busy_s, back.busy_s) == (3.0, 4.0)
 
 
+def test_without_a_turn_nobody_waits_by_hand():
+    """8 bytes take 2 s and 8 s of latency whoever was there before; calls come in any order."""
+    wire = Wire(Conditions(0, LINK, PLAIN, NO_CORRECTIONS, None, round_trip_s=9.0), None)
+
+    assert wire.carry(1.0, 8.0) == (1.0, 3.0, 11.0)
+    assert wire.carry(2.0, 4.0) == (2.0, 3.0, 11.0)
+    assert wire.carry(0.0, 8.0) == (0.0, 2.0, 10.0)
+    assert (wire.num_messages, wire.num_bytes, wire.busy_s) == (3, 20.0, 5.0)
+
+
+@given(times_s=st.lists(st.floats(0.0, 100.0), min_size=1, max_size=20), movement=movements())
+def test_conditions_are_the_same_in_whatever_order_they_are_asked_for(times_s, movement):
+    def asked(order):
+        weather = Weather(movement, [LINK] * 3)
+        found = Conditions(LINK_INDEX, LINK, PLAIN, NO_CORRECTIONS, weather, round_trip_s=9.0)
+        return {time_s: found.at(time_s) for time_s in order}
+
+    assert asked(times_s) == asked(sorted(times_s)) == asked(sorted(times_s, reverse=True))
+
+
 def test_a_window_limits_the_rate_by_hand():
     """A window of 16 bytes at a round trip of 16 s: 1 B/s on a link of 4 B/s; 5 of them fill it."""
     assert wire_of(transport=Transport(window_bytes=16.0)).carry(1.0, 8.0) == (1.0, 9.0, 17.0)

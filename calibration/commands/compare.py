@@ -1,6 +1,7 @@
 """Run the same placements through unaware, aware, pairwise and des, side by side."""
 
 import argparse
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -50,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure the placements by every backend, and compare `des` with each."""
     placements, backends = placements_of(arguments), backends_of(arguments.backends)
     reference = reference_of(arguments, backends)
+    if arguments.out is not None:
+        _make_room(arguments.out)
     say(placements.title)
     cases = placements.draw("check")
     said: dict[str, Sequence[Measurement]] = {}
@@ -69,6 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
         _write(cases, said, arguments.out)
         say(f"written: {arguments.out}")
     return 0
+
+
+def _make_room(path: Path) -> None:
+    """Find out now, not after all placements, that a file cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise UsageError(f"--out must be a file, got the folder {path}")
+    with tempfile.TemporaryFile(dir=path.parent):
+        pass
 
 
 def backends_of(given: Sequence[str]) -> list[ReferenceBackend]:
@@ -111,5 +123,4 @@ def _show_differences(
 def _write(cases: Sequence[Case], said: Said, path: Path) -> None:
     table = sample_table(cases, said, joint=": ")
     content = table.to_csv(index=False, lineterminator="\n")
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.encode())

@@ -35,9 +35,9 @@ from des.transformer import Recomputation
 EXAMPLES = """\
 examples:
   python -m calibration export --out runs/trace
-      Llama 2 70B in even parts on the default world, for our engine
-  python -m calibration export --endpoints one_in_flight --backend aware --out runs/original
-      the same for the original's programs, which have one communication slot an NPU
+      Llama 2 70B in even parts on the default world, for the original's programs and our engine
+  python -m calibration export --endpoints overlapped --backend pairwise --out runs/ours
+      as many messages in flight as there are, every link its own: for our engine alone
   python -m calibration export --granularity gpu --parallelism 4x2x1 --backend unaware --out runs/g
       one NPU a GPU, four dividing the layers and two the microbatches
 """
@@ -73,6 +73,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         ("--seed", seed, None, "draw an epoch of the links; without it their base figures"),
     ):
         add_flag(parser, flag, kind, default, explanation)
+    parser.set_defaults(endpoints="one_in_flight")  # the original's rule, whatever the network has
     parser.add_argument("--out", type=Path, required=True, help="folder to write, new or empty")
 
 
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"{case.num_npus} NPUs, {case.workload.name}, {case.plan.schedule}: {case.plan.placement}")
     why = why_only_ours(case, arguments.backend)
     if why is not None:
-        say(f"for our engine alone: {why}")
+        say(f"for our engine alone: {why}; the original fails, or gives other cycles")
     say(f"written: {arguments.out} (its README.md has the command lines)")
     return 0
 

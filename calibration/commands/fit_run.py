@@ -8,10 +8,10 @@ from calibration.commands.console import console, progress_bar, say
 from calibration.commands.placements import add_sampling_flags, placements_of
 from calibration.commands.predictions import processes
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
-from calibration.corrections_file import write_corrections
+from calibration.corrections_file import corrections_bytes
 from calibration.fidelity import fidelity_table
 from calibration.fidelity_report import Calibration, factor_lines, report_files
-from calibration.fit import fit
+from calibration.fit import fit, require_enough
 from calibration.prediction import predict
 from calibration.regimes import worst_cases
 from des.atomic_write import write_together
@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Calibrate and write the files."""
     placements, backend = placements_of(arguments), arguments.backend
     fitted_for = placements.fitted_for()
+    require_enough(placements.num)
     reference = reference_of(arguments, [backend])
     arguments.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()
@@ -73,11 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
     )
     show(calibration)
     files = report_files(calibration)
+    files = {"corrections.json": corrections_bytes(found.corrections, fitted_for), **files}
     write_together({arguments.out / name: content for name, content in files.items()})
-    corrections = arguments.out / "corrections.json"
-    write_corrections(found.corrections, corrections, fitted_for=fitted_for)
-    for path in (corrections, *(arguments.out / name for name in files)):
-        say(f"written: {path}")
+    for name in files:
+        say(f"written: {arguments.out / name}")
     took_s = time.perf_counter() - start_s
     say(f"took {took_s:.1f} s, of which the reference {measured_s:.1f} s")
     return 0
@@ -90,7 +90,6 @@ def show(calibration: Calibration) -> None:
     for line in factor_lines(calibration.fit):
         say(line)
     rows = calibration.before_and_after()
-    if calibration.fit.intervals:
-        found.print(fidelity_table(rows, title="Before and after (held out)"))
+    found.print(fidelity_table(rows, title="Before and after (held out)"))
     for line in worst_cases(calibration.cases, rows):
         say(f"worst {line}")

@@ -104,7 +104,8 @@ def add_world_flags(parser: argparse.ArgumentParser) -> None:
         "--endpoints",
         choices=ENDPOINTS,
         help="overrule transport.endpoints of the network; the original's programs, which have "
-        "one communication slot an NPU, need one_in_flight",
+        "one communication slot an NPU, need one_in_flight, which export writes unless told "
+        "otherwise",
     )
     parser.add_argument(
         "--granularity",

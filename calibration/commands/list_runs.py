@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from calibration.commands.console import console, say, table_of
+from calibration.commands.ending import UsageError
 from calibration.commands.flags import DEFAULT_STORE, add_flag, count
 from calibration.store import Store
 
@@ -29,6 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the runs."""
     store = Store.open(arguments.store, must_exist=True)
     if arguments.out is not None:
+        if arguments.newest is not None:
+            raise UsageError("--newest must be left out with --out, which writes all runs")
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         store.export(arguments.out)
         say(f"written: {arguments.out}")
         return 0

@@ -13,7 +13,7 @@ from calibration.astra_sim import TIMEOUT_S, ReferenceBackend, measure_all
 from calibration.case import Case, Measurement
 from calibration.commands.console import progress_bar
 from calibration.commands.ending import UsageError
-from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive
+from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive, world_of
 from calibration.environment import BINARIES_VARIABLE
 from calibration.export import PROGRAMS
 from calibration.ns3 import Ns3
@@ -65,8 +65,11 @@ class Reference:
         if backend == "ns3":
             return "reference: ns-3, on the physical topology that was given"
         text = f"reference: {by}, backend {backend}"
+        if backend == "unaware":
+            text += ", which has no queues, and des is asked without them (transport.sharing none)"
         num_reduced = sum(
-            seen.topology != case.topology
+            (seen.topology.domains, seen.topology.links)
+            != (case.topology.domains, case.topology.links)
             for seen, case in zip(self.seen(cases, backend), cases, strict=True)
         )
         if not num_reduced:
@@ -124,6 +127,7 @@ def reference_of(arguments: argparse.Namespace, backends: Sequence[ReferenceBack
         raise UsageError(f"--astra-bin has programs for {' and '.join(PROGRAMS)} only")
     variable = os.environ.get(BINARIES_VARIABLE)
     binaries = arguments.astra_bin or (Path(variable) if variable else None)
+    _require_one_slot(arguments, backends, binaries)
     store = None
     if arguments.store != "none":
         path = Path(arguments.store)
@@ -137,6 +141,23 @@ def reference_of(arguments: argparse.Namespace, backends: Sequence[ReferenceBack
         timeout_s=arguments.time_limit,
         store=store,
     )
+
+
+def _require_one_slot(
+    arguments: argparse.Namespace, backends: Sequence[ReferenceBackend], binaries: Path | None
+) -> None:
+    """Refuse programs of others where senders have more messages under way than they allow."""
+    by_programs = [
+        each for each in backends if each == "ns3" or (binaries is not None and each in PROGRAMS)
+    ]
+    endpoints = world_of(arguments).transport.endpoints
+    if by_programs and endpoints != "one_in_flight":
+        whose = "its program" if binaries is None else f"the programs in {binaries}"
+        raise UsageError(
+            f"backend {by_programs[0]}: {whose} has one communication slot an NPU and needs "
+            f"--endpoints one_in_flight, got {endpoints}; without --astra-bin and "
+            f"{BINARIES_VARIABLE} our own engine runs"
+        )
 
 
 def _ns3(arguments: argparse.Namespace) -> Ns3:

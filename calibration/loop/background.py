@@ -10,6 +10,7 @@ from typing import Protocol
 from calibration.binaries import ReferenceRunError
 from calibration.loop.rounds import Order, Round
 from calibration.loop.subject import Subject
+from calibration.serving import interrupts_held_back
 from des.checks import require_positive
 
 TIME_LIMIT_S = 1800.0
@@ -123,7 +124,10 @@ class BackgroundCalibrator:
     def _start(self) -> None:
         self._connection, theirs = Pipe()
         environment = os.environ | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        with theirs:  # closed here, so that the death of the process is the end of the pipe
+        with (
+            theirs,
+            interrupts_held_back(),
+        ):  # closed here, so that the death of the process is the end of the pipe
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "calibration.loop.process", str(theirs.fileno())],
                 stdin=subprocess.PIPE,  # whose end tells it that we have ended

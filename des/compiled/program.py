@@ -143,6 +143,7 @@ def _program(
         "num_local_wires": flows.num_local_wires,
         "num_members": len(exchanges.members),
         "is_fair": transport.sharing == "fair",
+        "is_unshared": transport.sharing == "none",
         "is_one_in_flight": transport.endpoints == "one_in_flight",
         "is_blocking": transport.endpoints == "blocking",
         "message_overhead_s": corrections.message_overhead_s,

@@ -17,9 +17,10 @@ def send(run: Run, message: int, now_s: float) -> None:
         arrive(run, message, now_s)
     elif flow.way == LOCAL_WIRE:
         free_s = at(run.local_wires, flow.first_hop).free_s
-        free_s = (now_s if now_s > free_s else free_s) + flow.transfer_s
-        at(run.local_wires, flow.first_hop).free_s = free_s
-        arrive(run, message, free_s + flow.latency_s)
+        end_s = (now_s if now_s > free_s else free_s) + flow.transfer_s
+        if not run.header.is_unshared:
+            at(run.local_wires, flow.first_hop).free_s = end_s
+        arrive(run, message, end_s + flow.latency_s)
     else:
         at(run.parcels, message).hop = 0
         at(run.parcels, message).has_come = 0

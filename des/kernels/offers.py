@@ -15,7 +15,7 @@ def begin_offers(run: Run) -> None:
     header = run.header
     for link in range(header.num_links):
         own = at(run.link_states, link)
-        own.until_s = 0.0
+        own.until_s = own.since_asked_s = 0.0
         own.piece = at(run.links, link).first_piece
         if header.weather == STEADY:
             _offer(run, link, 1.0, 1.0, math.inf)
@@ -23,8 +23,10 @@ def begin_offers(run: Run) -> None:
 
 @kernel
 def refresh_offer(run: Run, link: int, time_s: float) -> None:
-    """Let a link offer what it does at a time, which must not be before one asked for earlier."""
-    if time_s >= at(run.link_states, link).until_s:
+    """Let a link offer what it does at a time."""
+    own = at(run.link_states, link)
+    if not own.since_asked_s <= time_s < own.until_s:
+        own.since_asked_s = time_s
         _look_up(run, link, time_s)
 
 
@@ -39,7 +41,9 @@ def _look_up(run: Run, link: int, time_s: float) -> None:
         until_s = (segment + 1) * header.interval_s - header.start_s
         _offer(run, link, bandwidth_factor, latency_factor, until_s)
         return
-    end_piece = at(run.links, link).end_piece
+    first_piece, end_piece = at(run.links, link).first_piece, at(run.links, link).end_piece
+    while own.piece > first_piece and at(run.pieces, own.piece - 1).until_s > time_s:
+        own.piece -= 1
     while own.piece < end_piece and at(run.pieces, own.piece).until_s <= time_s:
         own.piece += 1
     if own.piece == end_piece:

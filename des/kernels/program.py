@@ -35,6 +35,7 @@ HEADER = np.dtype(
         ("num_members", _I),
         ("num_initial", _I),  # messages 0, 1, ... that leave at time 0
         ("is_fair", _I),
+        ("is_unshared", _I),  # every message has links and local wires to itself
         ("is_one_in_flight", _I),
         ("is_blocking", _I),
         ("is_overlapped", _I),  # buckets start when they are made, not when the replica is done
@@ -221,10 +222,11 @@ PARCEL = np.dtype(
 
 LINK_STATE = np.dtype(
     [
-        ("bandwidth_bytes_per_s", _F),  # the four figures of what it offers at present
+        ("bandwidth_bytes_per_s", _F),  # the four figures of its present offer
         ("goodput_bytes_per_s", _F),
         ("latency_s", _F),
         ("until_s", _F),
+        ("since_asked_s", _F),  # time of the first question that the present offer answered
         ("last_arrival_s", _F),
         ("busy_s", _F),
         ("num_bytes", _F),

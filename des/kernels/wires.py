@@ -1,4 +1,4 @@
-"""Links that serve first come, first served, in a compiled simulation, see `des.wire`."""
+"""Links that serve in turn, or each message by itself, in a compiled simulation, see `des.wire`."""
 
 import math
 
@@ -25,8 +25,9 @@ def carry(run: Run, link: int, message: int, num_bytes: float, ready_s: float) -
             return math.inf
         refresh_offer(run, link, end_s)
     arrival_s: float = end_s + own.latency_s
-    arrival_s = max(arrival_s, own.last_arrival_s)
-    medium.free_s, own.last_arrival_s = end_s, arrival_s
+    if not header.is_unshared:  # else nobody waits for the medium, and it stays free
+        arrival_s = max(arrival_s, own.last_arrival_s)
+        medium.free_s, own.last_arrival_s = end_s, arrival_s
     own.busy_s += end_s - start_s
     own.num_bytes += num_bytes
     own.num_messages += 1
