@@ -237,10 +237,11 @@ def tasks(draw: st.DrawFn) -> PlacementTask:
     """Any task that compiled code can do."""
     if draw(st.booleans()):
         topology = draw(topologies())
+        sharing = draw(st.sampled_from(["fifo", "fair", "none"]))
         transport = Transport(
-            sharing=draw(st.sampled_from(["fifo", "fair", "none"])),
+            sharing=sharing,
             endpoints=draw(st.sampled_from(["overlapped", "one_in_flight", "blocking"])),
-            half_duplex=draw(st.booleans()),
+            half_duplex=sharing != "none" and draw(st.booleans()),
             window_bytes=draw(st.none() | st.floats(1e4, 1e8)),
         )
         if draw(st.booleans()):

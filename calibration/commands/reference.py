@@ -152,11 +152,10 @@ def _require_one_slot(
     ]
     endpoints = world_of(arguments).transport.endpoints
     if by_programs and endpoints != "one_in_flight":
-        whose = "its program" if binaries is None else f"the programs in {binaries}"
+        whose = "ns-3" if by_programs[0] == "ns3" else f"the programs in {binaries}"
         raise UsageError(
-            f"backend {by_programs[0]}: {whose} has one communication slot an NPU and needs "
-            f"--endpoints one_in_flight, got {endpoints}; without --astra-bin and "
-            f"{BINARIES_VARIABLE} our own engine runs"
+            f"{whose}: have one communication slot an NPU, for --endpoints one_in_flight, got "
+            f"{endpoints}; without --astra-bin and {BINARIES_VARIABLE} our own engine runs"
         )
 
 
