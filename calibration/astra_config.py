@@ -32,7 +32,7 @@ AMPLE_MEMORY_GB_PER_S = 1e12
 """Leaves every computation bound by its operations, and sums of less than a TB without cost."""
 
 LEAST_MEMORY_BANDWIDTH_BYTES_PER_S = 1e9
-"""What computations need to be bound by their operations, see `calibration.trace_nodes`."""
+"""What computations need to be bound by their operations, see `calibration.traces.trace_nodes`."""
 
 
 def as_seen(case: Case, backend: Backend, aggregation: Aggregation = "harmonic") -> Case:

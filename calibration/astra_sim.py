@@ -16,17 +16,23 @@ from calibration.astra_config import (
     require_queues,
     system_config,
 )
-from calibration.binaries import ReferenceRunError
 from calibration.case import Case, Measurement
-from calibration.case_key import RunKey, binary_version, case_key, describe_case, engine_version
 from calibration.chakra_trace import build_traces
-from calibration.finish_lines import Finish
-from calibration.npu_layout import Layout
-from calibration.ns3 import Ns3
-from calibration.pool import map_in_processes
-from calibration.reference_programs import check_program, program_in, run_ns3, run_original
-from calibration.store import Store
-from calibration.trace_set import TraceSet
+from calibration.processes.pool import map_in_processes
+from calibration.programs.binaries import ReferenceRunError
+from calibration.programs.finish_lines import Finish
+from calibration.programs.ns3 import Ns3
+from calibration.programs.reference_programs import check_program, program_in, run_ns3, run_original
+from calibration.runs.case_key import (
+    RunKey,
+    binary_version,
+    case_key,
+    describe_case,
+    engine_version,
+)
+from calibration.runs.store import Store
+from calibration.traces.npu_layout import Layout
+from calibration.traces.trace_set import TraceSet
 from des.checks import require_count, require_positive
 
 ReferenceBackend = Backend | Literal["ns3"]

@@ -5,11 +5,11 @@ from typing import Literal, cast
 
 from astra_sim.execution_trace import CollectiveType
 from calibration.case import Case, computing_times_s
-from calibration.et_files import write_traces
-from calibration.gradient_nodes import GradientNodes
-from calibration.npu_layout import Layout
-from calibration.trace_nodes import MOST_TAG, Draft, whole_bytes, whole_ns
-from calibration.trace_set import TraceSet
+from calibration.traces.et_files import write_traces
+from calibration.traces.gradient_nodes import GradientNodes
+from calibration.traces.npu_layout import Layout
+from calibration.traces.trace_nodes import MOST_TAG, Draft, whole_bytes, whole_ns
+from calibration.traces.trace_set import TraceSet
 from des.compiled.simulate import simulate_compiled
 from des.schedules import Operation, Pass
 from des.stage_times import TENSOR_ALL_REDUCES_PER_PASS

@@ -7,11 +7,11 @@ from pathlib import Path
 from calibration.aggregation import Aggregation
 from calibration.astra_config import Backend, network_config, require_queues
 from calibration.astra_sim import measure
-from calibration.binaries import ReferenceRunError
 from calibration.case import Case, Measurement
 from calibration.export import why_only_ours
-from calibration.ns3 import Ns3
-from calibration.reference_programs import check_program, program_in
+from calibration.programs.binaries import ReferenceRunError
+from calibration.programs.ns3 import Ns3
+from calibration.programs.reference_programs import check_program, program_in
 from des.plan import Plan
 from des.topology import Topology
 from des.workload import Workload

@@ -5,7 +5,7 @@ from heapq import heapify, heappop, heappush
 from typing import cast
 
 from calibration.case import Case, Measurement, computing_times_s
-from calibration.npu_layout import Layout
+from calibration.traces.npu_layout import Layout
 from des.buckets import buckets_of
 from des.compiled.simulate import simulate_compiled
 from des.corrections import NO_CORRECTIONS, Corrections

@@ -17,7 +17,7 @@ from agents.task import PlacementTask
 from calibration import ReferenceRunError, WorkloadFamily
 from calibration.astra_config import Backend
 from calibration.environment import BINARIES_VARIABLE
-from calibration.fit import require_enough
+from calibration.fitting.fit import require_enough
 from calibration.loop import (
     BackgroundCalibrator,
     CalibrationLoop,

@@ -14,10 +14,10 @@ from reference_programs import fake_programs, gpu_case, small_case
 
 from calibration.astra_config import as_seen
 from calibration.astra_sim import measure, measure_all, run_key
-from calibration.binaries import ReferenceRunError
-from calibration.pool import map_in_processes
 from calibration.prediction import predict
-from calibration.store import Store
+from calibration.processes.pool import map_in_processes
+from calibration.programs.binaries import ReferenceRunError
+from calibration.runs.store import Store
 
 
 @pytest.mark.parametrize("endpoints", ["overlapped", "one_in_flight"])
@@ -206,7 +206,7 @@ sys.path.insert(0, sys.argv[1])
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from pool_tasks import tell_and_hang
-from calibration.pool import map_in_processes
+from calibration.processes.pool import map_in_processes
 list(map_in_processes(tell_and_hang, [Path(sys.argv[2])], num_workers=1, timeout_s=600.0))
 """
     words = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]

@@ -13,10 +13,10 @@ import pytest
 from reference_programs import fake_program, fake_programs, gpu_case, small_case
 
 from calibration.astra_sim import measure, measure_all
-from calibration.binaries import MOST_OUTPUT_BYTES, ReferenceRunError, run_program
 from calibration.export import PROGRAMS
-from calibration.finish_lines import Finish, parse_finishes
-from calibration.ns3 import Ns3
+from calibration.programs.binaries import MOST_OUTPUT_BYTES, ReferenceRunError, run_program
+from calibration.programs.finish_lines import Finish, parse_finishes
+from calibration.programs.ns3 import Ns3
 
 LONG_S = 60.0
 """More than any process here takes, unless it hangs."""

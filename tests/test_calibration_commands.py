@@ -17,7 +17,7 @@ from calibration import read_corrections, write_corrections
 from calibration.__main__ import COMMANDS, main
 from calibration.commands.ending import INTERRUPTED_EXIT, READER_GONE_EXIT
 from calibration.environment import BINARIES_VARIABLE
-from calibration.store import Store
+from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,7 +13,7 @@ from reference_programs import fake_programs, gpu_case, small_case
 from calibration.astra_sim import measure
 from calibration.case import Measurement
 from calibration.export import PROGRAMS, write_folder
-from calibration.finish_lines import parse_finishes
+from calibration.programs.finish_lines import parse_finishes
 
 SMALL_FILES = {
     "network.yml",

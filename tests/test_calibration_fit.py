@@ -12,9 +12,9 @@ from scipy.stats import t as student_t
 from strategies import unit_workload
 
 from calibration.case import Case, Measurement
-from calibration.coordinates import FACTORS
-from calibration.fit import fit
-from calibration.identification import half_widths
+from calibration.fitting.coordinates import FACTORS
+from calibration.fitting.fit import fit
+from calibration.fitting.identification import half_widths
 from calibration.prediction import predict
 from des import NO_CORRECTIONS, Corrections, Domain, Link, Parallelism, Placement, Plan, Topology
 

@@ -27,7 +27,7 @@ from calibration.loop import (
     default_interval,
 )
 from calibration.loop.loop import SCHEDULED
-from calibration.store import Store
+from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections, Placement, Transport, build_workload, read_topology
 from des.worlds import EAST_CENTRAL_WEST
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from strategies import cases, plan, unit_workload, world
 
 from calibration.case import Case, Measurement
-from calibration.case_key import (
+from calibration.runs.case_key import (
     RunKey,
     binary_version,
     case_digest,
@@ -25,8 +25,8 @@ from calibration.case_key import (
     describe_case,
     engine_version,
 )
-from calibration.store import Store
-from calibration.store_file import VERSION, connected
+from calibration.runs.store import Store
+from calibration.runs.store_file import VERSION, connected
 from des import Dynamics
 
 MEASUREMENT = Measurement(makespan_s=0.1 + 0.2, communication_bytes=1e9, exposed_s=(1 / 3, -0.0))
@@ -188,7 +188,7 @@ def test_keys_and_versions_are_the_same_in_another_process(tmp_path):
     case = hand_case()
     (tmp_path / "case").write_bytes(pickle.dumps(case))
     script = (
-        "import pickle, sys; from pathlib import Path; from calibration.case_key import *; "
+        "import pickle, sys; from pathlib import Path; from calibration.runs.case_key import *; "
         "print(case_digest(pickle.loads(Path(sys.argv[1]).read_bytes())), engine_version())"
     )
     done = subprocess.run(
@@ -284,8 +284,8 @@ def test_the_first_result_of_a_run_stays(store):
 WRITER = """
 import sys
 from calibration.case import Measurement
-from calibration.case_key import RunKey
-from calibration.store import Store
+from calibration.runs.case_key import RunKey
+from calibration.runs.store import Store
 
 path, writer = sys.argv[1], int(sys.argv[2])
 print("ready", flush=True)
@@ -569,8 +569,8 @@ def test_a_file_that_cannot_grow_keeps_what_it_has(store):
     script = """
 import resource, signal, sys
 from calibration.case import Measurement
-from calibration.case_key import RunKey
-from calibration.store import Store
+from calibration.runs.case_key import RunKey
+from calibration.runs.store import Store
 
 store = Store.open(sys.argv[1])
 measurement = Measurement(makespan_s=1.0, communication_bytes=0.0, exposed_s=())

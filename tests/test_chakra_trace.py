@@ -21,8 +21,8 @@ from astra_sim.workload.roofline import roofline_ns
 from calibration.astra_config import system_config
 from calibration.case import Case, computing_times_s
 from calibration.chakra_trace import TraceSet, build_traces, write_traces
-from calibration.npu_layout import Layout
-from calibration.trace_nodes import Draft, NodeList, whole_ns
+from calibration.traces.npu_layout import Layout
+from calibration.traces.trace_nodes import Draft, NodeList, whole_ns
 from des import GradientExchange, Parallelism, Placement, Transport, simulate
 from des.buckets import buckets_of
 from des.feasibility import orders_of_plan

@@ -170,7 +170,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe{}")
 
-    with pytest.raises(ValueError, match=r"binary\.json: must be JSON in UTF-8, got bytes that are no text"):
+    with pytest.raises(
+        ValueError, match=r"binary\.json: must be JSON in UTF-8, got bytes that are no text"
+    ):
         read_corrections(binary)
     with pytest.raises(ValueError, match=r"missing\.json: corrections file cannot be read: No"):
         read_corrections(tmp_path / "missing.json")

@@ -17,9 +17,9 @@ from agents.env import PlacementEnv, make_task
 from agents.episode import Episode
 from agents.sb3_vec_env import PlacementSB3VecEnv
 from calibration.astra_sim import measure
-from calibration.binaries import ReferenceRunError
 from calibration.case import Case, Measurement
 from calibration.environment import BINARIES_VARIABLE, NS3_PROGRAM
+from calibration.programs.binaries import ReferenceRunError
 from des import Dynamics, Placement, Plan, Topology, Transport
 from des.kernels.random_numbers import derived_seed
 

@@ -150,7 +150,9 @@ def test_the_picture_has_every_seed():
 
 def test_the_death_of_a_training_is_its_own(tmp_path):
     """Its process takes neither the sweep nor the other trainings with it."""
-    trials = trials_of(["steps=64,128"], seeds=[0], flags=["--quick", "--calibration", "none"], out=tmp_path)
+    trials = trials_of(
+        ["steps=64,128"], seeds=[0], flags=["--quick", "--calibration", "none"], out=tmp_path
+    )
 
     def submit(point: TrainingPoint) -> "Future[str | None]":
         if point is trials[1].point:
@@ -201,7 +203,9 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     assert table["reward"].notna().tolist() == [True, False, True]
     assert "must be an intact eastwest-checkpoint" in table.loc[1, "error"]
     assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
-    (tmp_path / "base.yaml").write_text("{steps: 64, evaluation_draws: 2, num_envs: 8, calibration: none}")
+    (tmp_path / "base.yaml").write_text(
+        "{steps: 64, evaluation_draws: 2, num_envs: 8, calibration: none}"
+    )
     assert main([*flags, "--seeds", "0"]) == 2
     assert "must hold a run with steps 64, got one with 128" in capsys.readouterr().err
 

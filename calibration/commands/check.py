@@ -13,8 +13,8 @@ from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
 from calibration.corrections_file import read_corrections
 from calibration.fidelity import Fidelity, fidelity_table
-from calibration.fidelity_report import FIGURES
-from calibration.regimes import ALL, fidelities, worst_cases
+from calibration.fidelity.regimes import ALL, fidelities, worst_cases
+from calibration.fidelity.report import FIGURES
 
 EXAMPLES = """\
 examples:

@@ -20,8 +20,8 @@ from calibration.commands.placements import (
 from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
 from calibration.fidelity import Fidelity, fidelity, fidelity_table
-from calibration.regimes import case_names, fidelities, worst_cases
-from calibration.sample_table import sample_table
+from calibration.fidelity.regimes import case_names, fidelities, worst_cases
+from calibration.sampling.table import sample_table
 from des.atomic_write import write_atomically
 
 EXAMPLES = """\

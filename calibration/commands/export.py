@@ -19,7 +19,7 @@ from calibration.commands.flags import (
     world_of,
 )
 from calibration.export import why_only_ours, write_folder
-from calibration.sample_worlds import snapshot
+from calibration.sampling.worlds import snapshot
 from des import (
     DEFAULT_SCHEDULE,
     SCHEDULES,

@@ -10,10 +10,10 @@ from calibration.commands.predictions import processes
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
 from calibration.corrections_file import corrections_bytes
 from calibration.fidelity import fidelity_table
-from calibration.fidelity_report import Calibration, factor_lines, report_files
-from calibration.fit import fit, require_enough
+from calibration.fidelity.regimes import worst_cases
+from calibration.fidelity.report import Calibration, factor_lines, report_files
+from calibration.fitting.fit import fit, require_enough
 from calibration.prediction import predict
-from calibration.regimes import worst_cases
 from des.atomic_write import write_together
 
 EXAMPLES = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 from calibration.commands.console import console, say, table_of
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import DEFAULT_STORE, add_flag, count
-from calibration.store import Store
+from calibration.runs.store import Store
 
 EXAMPLES = """\
 examples:

@@ -21,8 +21,8 @@ from calibration.commands.flags import (
     world_of,
 )
 from calibration.fitted_for import FittedFor
-from calibration.sample_settings import Regime, WorkloadFamily
-from calibration.sampler import Purpose, sample_cases
+from calibration.sampling.sampler import Purpose, sample_cases
+from calibration.sampling.settings import Regime, WorkloadFamily
 from des import SCHEDULES, Topology, build_workload
 from des.transformer import Recomputation
 

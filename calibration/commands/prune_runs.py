@@ -8,7 +8,7 @@ from calibration.commands.console import say
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive
 from calibration.commands.reference import BACKENDS
-from calibration.store import Store
+from calibration.runs.store import Store
 
 EXAMPLES = """\
 examples:

@@ -16,8 +16,8 @@ from calibration.commands.ending import UsageError
 from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive, world_of
 from calibration.environment import BINARIES_VARIABLE
 from calibration.export import PROGRAMS
-from calibration.ns3 import Ns3
-from calibration.store import Store
+from calibration.programs.ns3 import Ns3
+from calibration.runs.store import Store
 
 BACKENDS: tuple[ReferenceBackend, ...] = (*get_args(Backend), "ns3")
 

@@ -9,7 +9,7 @@ import numpy as np
 from calibration.commands.console import say
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import DEFAULT_STORE, add_flag
-from calibration.store import Store
+from calibration.runs.store import Store
 
 EXAMPLES = """\
 example:

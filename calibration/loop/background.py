@@ -7,10 +7,10 @@ import time
 from multiprocessing import Pipe
 from typing import Protocol
 
-from calibration.binaries import ReferenceRunError
 from calibration.loop.rounds import Order, Round
 from calibration.loop.subject import Subject
-from calibration.serving import interrupts_held_back
+from calibration.processes.serving import interrupts_held_back
+from calibration.programs.binaries import ReferenceRunError
 from des.checks import require_positive
 
 TIME_LIMIT_S = 1800.0

@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 
 from calibration.loop.rounds import Order, Round, calibrate
 from calibration.loop.subject import Subject
-from calibration.serving import serve
+from calibration.processes.serving import serve
 
 
 def main() -> None:

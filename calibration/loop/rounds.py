@@ -10,13 +10,13 @@ from calibration.astra_config import as_seen
 from calibration.astra_sim import measure_all
 from calibration.case import Case, Measurement
 from calibration.fidelity import Fidelity, fidelity
-from calibration.fit import NEGLIGIBLE_ERROR, Fit, case_errors, fit
+from calibration.fidelity.regimes import case_names
+from calibration.fitting.fit import NEGLIGIBLE_ERROR, Fit, case_errors, fit
 from calibration.loop.region import Choices, Region
 from calibration.loop.subject import Subject
 from calibration.prediction import predict
-from calibration.regimes import case_names
-from calibration.sampler import Purpose
-from calibration.store import Store
+from calibration.runs.store import Store
+from calibration.sampling.sampler import Purpose
 from des.corrections import NO_CORRECTIONS, Corrections
 
 Kind = Literal["fit", "probe"]

@@ -9,11 +9,11 @@ from calibration.aggregation import Aggregation
 from calibration.astra_config import Backend, network_config
 from calibration.case import Case
 from calibration.export import why_only_ours
-from calibration.fit import require_enough
+from calibration.fitting.fit import require_enough
 from calibration.loop.region import Choices
-from calibration.reference_programs import check_program, program_in
-from calibration.sample_settings import PolicyPlans, Regime, WorkloadFamily
-from calibration.sampler import Purpose, Sampler
+from calibration.programs.reference_programs import check_program, program_in
+from calibration.sampling.sampler import Purpose, Sampler
+from calibration.sampling.settings import PolicyPlans, Regime, WorkloadFamily
 from des.checks import require_count, require_seed
 from des.plan import Plan
 from des.topology import Topology

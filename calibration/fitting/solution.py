@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import least_squares
 
-from calibration.coordinates import FACTORS, LARGEST_FACTOR, OVERHEAD, STEPS, bounds
-from calibration.identification import (
+from calibration.fitting.coordinates import FACTORS, LARGEST_FACTOR, OVERHEAD, STEPS, bounds
+from calibration.fitting.identification import (
     OUTLIER_ERROR,
     NotIdentified,
     half_widths,
     not_identified,
 )
-from calibration.residuals import Residuals
+from calibration.fitting.residuals import Residuals
 
 _LARGEST_HALF_WIDTH = 0.25
 """Of a logarithm: a factor that is known less exactly than to a quarter is not identified."""

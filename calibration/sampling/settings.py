@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Literal, get_args
 
 from calibration.case import Granularity
-from calibration.sample_draws import NUM_LEVELS, Draws, Factor
+from calibration.sampling.draws import NUM_LEVELS, Draws, Factor
 from des.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 from des.models import architecture_named, build_workload, recomputation_named
 from des.plan import Plan

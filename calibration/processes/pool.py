@@ -7,7 +7,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Generic, TypeVar
 
-from calibration.serving import interrupts_held_back, serve
+from calibration.processes.serving import interrupts_held_back, serve
 from des.checks import require_count, require_positive
 
 Item = TypeVar("Item")

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from calibration.case import Measurement
-from calibration.case_key import RunKey
-from calibration.store_file import create_if_empty, opened
+from calibration.runs.case_key import RunKey
+from calibration.runs.store_file import create_if_empty, opened
 from des.atomic_write import write_atomically
 from des.checks import require_count, require_non_negative
 from des.strict_json import parse_json

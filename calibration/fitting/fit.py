@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.case import Case, Measurement
-from calibration.coordinates import FACTORS, OVERHEAD_FRACTION, Coordinates
-from calibration.identification import NotIdentified
-from calibration.residuals import Predictor, Residuals, errors_of
-from calibration.solution import Best, Solution, best_factors
+from calibration.fitting.coordinates import FACTORS, OVERHEAD_FRACTION, Coordinates
+from calibration.fitting.identification import NotIdentified
+from calibration.fitting.residuals import Predictor, Residuals, errors_of
+from calibration.fitting.solution import Best, Solution, best_factors
 from des.checks import require_seed
 from des.corrections import NO_CORRECTIONS, Corrections
 
@@ -42,7 +42,7 @@ class Fit:
     fitted
         The factors that were found.
     intervals
-        One of each factor that was fitted, see `calibration.identification.half_widths`.
+        One of each factor that was fitted, see `calibration.fitting.identification.half_widths`.
     not_identified
         The other factors, which are 1 (the overhead 0), each with the reason.
     error_before, error_after

@@ -9,7 +9,7 @@ from rich.table import Table
 from scipy.stats import kendalltau
 
 from calibration.case import Measurement
-from calibration.relative_errors import relative_errors
+from calibration.fidelity.relative_errors import relative_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """Errors of predictions; what they are relative to says `calibration.relative_errors`."""
+    """Errors of predictions; `calibration.fidelity.relative_errors` says relative to what."""
 
     num_cases: int
     makespan: Errors

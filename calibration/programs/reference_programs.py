@@ -9,12 +9,12 @@ from pathlib import Path
 from astra_sim import NodeType, SystemConfig, Trace, TraceNode
 from astra_sim.workload.roofline import roofline_ns
 from calibration.astra_config import Backend, system_config
-from calibration.binaries import Ended, ReferenceRunError, run_program
 from calibration.case import Case
 from calibration.export import PROGRAMS, input_flags, why_only_ours, write_inputs
-from calibration.finish_lines import Finish, parse_finishes
-from calibration.ns3 import Ns3, write_ns3_files
-from calibration.trace_set import TraceSet
+from calibration.programs.binaries import Ended, ReferenceRunError, run_program
+from calibration.programs.finish_lines import Finish, parse_finishes
+from calibration.programs.ns3 import Ns3, write_ns3_files
+from calibration.traces.trace_set import TraceSet
 
 _CRASHES = frozenset(
     code

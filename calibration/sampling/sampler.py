@@ -5,8 +5,8 @@ from itertools import permutations
 from typing import Literal, get_args
 
 from calibration.case import Case
-from calibration.case_key import case_digest
-from calibration.sample_draws import (
+from calibration.runs.case_key import case_digest
+from calibration.sampling.draws import (
     NUM_LEVELS,
     Draws,
     Factor,
@@ -14,8 +14,8 @@ from calibration.sample_draws import (
     draw_walk,
     generator,
 )
-from calibration.sample_settings import INTERLEAVED, PolicyPlans, Regime, WorkloadFamily
-from calibration.sample_worlds import (
+from calibration.sampling.settings import INTERLEAVED, PolicyPlans, Regime, WorkloadFamily
+from calibration.sampling.worlds import (
     HIGHEST_BANDWIDTH_BYTES_PER_S,
     HIGHEST_LATENCY_S,
     LOWEST_BANDWIDTH_BYTES_PER_S,

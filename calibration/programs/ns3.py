@@ -8,7 +8,7 @@ from pathlib import Path
 
 from calibration.astra_config import logical_topology_json
 from calibration.case import Case
-from calibration.case_key import binary_version
+from calibration.runs.case_key import binary_version
 
 _LOGICAL = "logical_topology.json"
 _CONFIG = "config.txt"

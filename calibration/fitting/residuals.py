@@ -7,8 +7,8 @@ from itertools import repeat
 import numpy as np
 
 from calibration.case import Case, Measurement
-from calibration.coordinates import STEPS, Coordinates, shifted
-from calibration.relative_errors import relative_errors
+from calibration.fidelity.relative_errors import relative_errors
+from calibration.fitting.coordinates import STEPS, Coordinates, shifted
 from des.corrections import Corrections
 
 Predictor = Callable[[Case, Corrections], Measurement]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from calibration.case import Case, Measurement
-from calibration.case_key import describe_case
+from calibration.runs.case_key import describe_case
 
 
 def sample_table(

@@ -8,8 +8,8 @@ from typing import Literal
 
 from astra_sim.execution_trace import CollectiveType
 from calibration.case import Case
-from calibration.npu_layout import Layout
-from calibration.trace_nodes import Draft, whole_bytes
+from calibration.traces.npu_layout import Layout
+from calibration.traces.trace_nodes import Draft, whole_bytes
 from des.buckets import buckets_of
 from des.corrections import NO_CORRECTIONS
 from des.inner_sums import half_sum_s, left_fraction, payload_bytes

@@ -7,10 +7,10 @@ import pandas as pd
 
 from calibration.case import Case, Measurement
 from calibration.fidelity import Errors, Fidelity
-from calibration.fidelity_plot import predicted_versus_reference_png
-from calibration.fit import Fit
-from calibration.regimes import fidelities, worst_cases
-from calibration.sample_table import sample_table
+from calibration.fidelity.plot import predicted_versus_reference_png
+from calibration.fidelity.regimes import fidelities, worst_cases
+from calibration.fitting.fit import Fit
+from calibration.sampling.table import sample_table
 
 PLOT = "predicted_versus_reference.png"
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student_t
 
-from calibration.coordinates import FACTORS
+from calibration.fitting.coordinates import FACTORS
 
 OUTLIER_ERROR = 0.01
 """Relative errors up to about it count as squares, larger ones less and less: soft L1."""

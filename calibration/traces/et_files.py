@@ -8,7 +8,7 @@ from chakra.schema.protobuf.et_def_pb2 import AttributeProto, GlobalMetadata, No
 from chakra.src.third_party.utils.protolib import encodeMessage
 
 from astra_sim.execution_trace import AttributeValue, Trace, TraceNode
-from calibration.trace_set import TraceSet
+from calibration.traces.trace_set import TraceSet
 from des.atomic_write import write_together
 
 SCHEMA_VERSION = "0.0.4"

@@ -1,0 +1,1 @@
+"""Correction factors by which predictions are closest to a reference."""

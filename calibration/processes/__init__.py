@@ -1,0 +1,1 @@
+"""Tasks in processes of their own."""

@@ -1,0 +1,1 @@
+"""What placements are drawn from, and how."""
