@@ -1,0 +1,18 @@
+"""Suites of worlds: seeded families of jobs on moving networks, to train on and to judge by."""
+
+from scenarios.suites.catalogue import NAMES, Suite, suite
+from scenarios.suites.load import LoadLaw
+from scenarios.suites.ratio import nominal_iteration_s, transfer_compute_ratio_of
+from scenarios.suites.world import Purpose, SuiteWorld, purpose_of
+
+__all__ = [
+    "NAMES",
+    "LoadLaw",
+    "Purpose",
+    "Suite",
+    "SuiteWorld",
+    "nominal_iteration_s",
+    "purpose_of",
+    "suite",
+    "transfer_compute_ratio_of",
+]

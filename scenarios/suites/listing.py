@@ -1,0 +1,115 @@
+"""Worlds of a suite as a table for people, and as files."""
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from des.topology_writer import to_yaml
+from scenarios.suites.ratio import mean_bandwidth_bytes_per_s
+from scenarios.suites.world import SuiteWorld
+
+INDEX_CSV = "index.csv"
+"""One row a world: all of it that its topology file does not hold."""
+
+
+def index_of(worlds: Sequence[SuiteWorld]) -> pd.DataFrame:
+    """Return one row a world, in SI units."""
+    return pd.DataFrame([_row(world) for world in worlds])
+
+
+def table_of(worlds: Sequence[SuiteWorld]) -> str:
+    """Return a table for the terminal, one line a world."""
+    frame = index_of(worlds)
+    shown = pd.DataFrame(
+        {
+            "world": frame["world"],
+            "K": frame["num_domains"],
+            "model": frame["model"],
+            "M": frame["num_microbatches"],
+            "R": [f"{ratio:.3g}" for ratio in frame["ratio"]],
+            "Gbit/s": [f"{rate * 8 / 1e9:.2f}" for rate in frame["mean_bandwidth_bytes_per_s"]],
+            "PFLOP/s": [f"{speed / 1e15:.2f}" for speed in frame["domain_flops_per_s"]],
+            "GB/GPU": [f"{size / 1e9:.0f}" for size in frame["gpu_memory_bytes"]],
+            "law": frame["law"],
+            "load held": frame["dwell_epochs"],
+            "epoch": [f"{length_s / 60:g} min" for length_s in frame["epoch_s"]],
+            "iterations": frame["iterations_per_epoch"],
+            "price": [_price(pays_bytes) for pays_bytes in frame["pays_bytes"]],
+        }
+    )
+    return shown.to_string(index=False)
+
+
+def summary_of(worlds: Sequence[SuiteWorld]) -> str:
+    """Return one line: how many worlds, and the ranges of their figures."""
+    frame = index_of(worlds)
+    return (
+        f"{len(frame)} {'world' if len(frame) == 1 else 'worlds'} of {frame['suite'][0]}: "
+        f"K {_range(frame['num_domains'])}, R {_range(frame['ratio'])}, "
+        f"M {_range(frame['num_microbatches'])}, "
+        f"{_range(frame['epoch_s'] / 60)} min an epoch, "
+        f"{_range(frame['iterations_per_epoch'])} iterations each, "
+        f"epochs {_range(frame['num_epochs'])}; "
+        f"{' and '.join(sorted({_price(one) for one in frame['pays_bytes']}))}; "
+        f"links {', '.join(sorted(set(frame['law'])))}"
+    )
+
+
+def files_of(worlds: Sequence[SuiteWorld], *, command: str) -> dict[str, bytes]:
+    """Return the content of all files: a topology for each world, and the index.
+
+    ``command`` is what writes them again.
+    """
+    files = {
+        _file_of(world): to_yaml(
+            world.topology,
+            comment=f"World {world.name}; made up, not measured. Written by:\n{command}",
+        ).encode()
+        for world in worlds
+    }
+    index = index_of(worlds).to_csv(index=False, lineterminator="\n")
+    return files | {INDEX_CSV: index.encode()}
+
+
+def _row(world: SuiteWorld) -> dict[str, str | int | float | bool]:
+    domain = world.topology.domains[0]  # all are equal
+    return {
+        "world": world.name,
+        "suite": world.suite,
+        "seed": world.seed,
+        "index": world.index,
+        "topology_file": _file_of(world),
+        "num_domains": world.num_domains,
+        "model": world.workload.name,
+        "num_layers": world.workload.num_layers,
+        "num_microbatches": world.workload.num_microbatches,
+        "ratio": world.ratio,
+        "target_ratio": world.target_ratio,
+        "mean_bandwidth_bytes_per_s": mean_bandwidth_bytes_per_s(world.topology),
+        "domain_flops_per_s": domain.attainable_flops_per_s,
+        "gpu_memory_bytes": domain.gpu_memory_bytes,
+        "law": world.law,
+        "load_low_factor": world.load.low_factor,
+        "load_high_factor": world.load.high_factor,
+        "dwell_epochs": world.load.dwell_epochs,
+        "epoch_s": world.epoch_s,
+        "num_epochs": world.num_epochs,
+        "iterations_per_epoch": world.iterations_per_epoch,
+        "schedule": world.schedule,
+        "restart_s": world.replacement.restart_s,
+        "pays_bytes": world.replacement.pays_bytes,
+        "digest": world.digest,
+    }
+
+
+def _file_of(world: SuiteWorld) -> str:
+    return f"{world.name}.yaml"
+
+
+def _price(pays_bytes: bool) -> str:
+    return "bytes" if pays_bytes else "restart"
+
+
+def _range(values: Iterable[float]) -> str:
+    listed = [f"{value:.3g}" for value in (min(values), max(values))]
+    return "-".join(dict.fromkeys(listed))
