@@ -1,6 +1,7 @@
 """Calibration of the simulator while a policy is trained on it: from its flags to its effect."""
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -113,7 +114,8 @@ class TrainingCalibration:
         Raises
         ------
         CheckpointError
-            If only one of the two was with calibration; ``source`` names the other's file.
+            If only one of the two was with calibration, or the content is not that of a loop;
+            ``source`` is the file that is named.
         """
         if (state is None) != (self._loop is None):
             here, there = ("with", "without") if state is None else ("without", "with")
@@ -122,7 +124,13 @@ class TrainingCalibration:
                 f"({self._why_not or 'by its flags'}), got one {there}"
             )
         if self._loop is not None and state is not None:
-            self._loop.load_state(state)
+            try:
+                self._loop.load_state(state)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise CheckpointError(
+                    f"checkpoint {source}: calibration must be what a calibration has left, "
+                    f"got {type(error).__name__}: {error}"
+                ) from error
             num_kept = len(self._loop.entries)
             self._log = CalibrationLog(self._folder.calibrations_csv, num_kept=num_kept)
 
@@ -131,9 +139,11 @@ class TrainingCalibration:
         if self._loop is None:
             return
         self._print(fidelity_line(self._loop.entries))
+        cpu_s, rest_s = self._loop.cpu_s, time.process_time()
         self._print(
-            f"Calibrating took {self._loop.cpu_s:.1f} s of CPU time in a process of its own; "
-            f"training waited {self._loop.waited_s:.1f} s for it."
+            f"Calibrating took {cpu_s:.1f} s of CPU time in a process of its own, "
+            f"{cpu_s / (cpu_s + rest_s):.1%} of it and this one together; training waited "
+            f"{self._loop.waited_s:.1f} s for it."
         )
 
     def lines(self) -> tuple[str, ...]:
@@ -156,10 +166,14 @@ def fidelity_line(entries: list[Entry]) -> str:
     return (
         f"Fidelity: mean error of iteration times {percent_text(first.error_before)} before the "
         f"first calibration, {percent_text(last.error_after)} after the last, at most "
-        f"{percent_text(worst.error_after)} after any of {len(fits)} calibrations and "
-        f"{len(entries) - len(fits)} probes, which changed factors {changes} times; "
+        f"{percent_text(worst.error_after)} after any of {_counted(len(fits), 'calibration')} and "
+        f"{_counted(len(entries) - len(fits), 'probe')}; {_counted(changes, 'change')} of factors, "
         f"{factors_text(last.corrections)}."
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from reference_programs import fake_programs
 
-from agents.checkpoint import load_checkpoint
+from agents.checkpoint import load_checkpoint, save_checkpoint
 from calibration import Store, write_corrections
 from calibration.environment import BINARIES_VARIABLE
 from calibration.loop import WALL_CLOCK_COLUMNS
@@ -77,7 +77,7 @@ def test_a_training_is_calibrated_unless_told_otherwise(tmp_path, capsys):
     assert "Probe 1, scheduled: 8 placements" in shown
     assert "all factors 1, unchanged" in shown
     assert "Fidelity: mean error of iteration times < 0.01 % before the first" in shown
-    assert "s of CPU time in a process of its own; training waited" in shown
+    assert " s of CPU time in a process of its own, " in shown
     log = calibrations(run)
     assert log["kind"].tolist() == ["fit", "probe", "fit"]
     assert log["ordered_at_step"].tolist() == [0, 128, 256]
@@ -231,6 +231,30 @@ def test_a_run_is_resumed_as_calibrated_as_it_was_begun(tmp_path, capsys):
     assert main(["--resume", "--out", str(run)]) == 2
 
     assert "calibration must be as in this run, which is with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda state: state.pop("entries"),
+        lambda state: state.update(in_force={"wan_speed": 1.0}),
+        lambda state: state.update(region=(1, 2)),
+        lambda state: state.update(entries=[{"number": 0}]),
+    ],
+)
+def test_a_checkpoint_of_another_calibration_is_refused(damage, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main([*SMALL, "--steps", "128", "--out", str(run)]) == 0
+    checkpoint = run / "checkpoint.pt"
+    state = load_checkpoint(checkpoint)
+    damage(state["calibration"])
+    save_checkpoint(checkpoint, state)
+
+    assert main(["--resume", "--out", str(run)]) == 2
+
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert f"checkpoint {checkpoint}: calibration must be what" in shown
 
 
 def test_a_log_that_lacks_calibrations_of_the_checkpoint_is_refused(tmp_path, capsys):
