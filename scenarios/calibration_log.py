@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from calibration.loop import Entry
@@ -9,38 +10,47 @@ from scenarios.files import read_text, write_text
 
 
 class CalibrationLog:
-    """Appends calibrations to a file; the first ``num_kept`` rows of an existing one stay.
+    """Appends calibrations to a file.
 
     The last columns, `calibration.loop.WALL_CLOCK_COLUMNS`, measure this machine; the others are
     equal in equal runs.
 
+    Parameters
+    ----------
+    path
+        The file; it is there after the first calibration.
+    earlier
+        Calibrations up to a checkpoint. Their rows stay; those that are missing are made again,
+        without what the clock said.
+
     Raises
     ------
     ValueError
-        If there are fewer rows, or the file cannot be read.
+        If an existing file cannot be read.
     """
 
-    def __init__(self, path: Path, *, num_kept: int = 0) -> None:
+    def __init__(self, path: Path, earlier: Sequence[Entry] = ()) -> None:
         self._path = path
         self._lines: list[str] = []
-        if num_kept:
-            self._lines = read_text(path).splitlines(keepends=True)[: num_kept + 1]
-            if len(self._lines) != num_kept + 1:
-                raise ValueError(
-                    f"{path}: must have a row for each of the {num_kept} calibrations of the "
-                    f"checkpoint, got {max(0, len(self._lines) - 1)}"
-                )
+        kept = read_text(path).splitlines(keepends=True)[1:] if earlier and path.exists() else []
+        for position, entry in enumerate(earlier):
+            self._add(entry)
+            if position < len(kept):
+                self._lines[-1] = kept[position]
 
     def append(self, entry: Entry) -> None:
         """Write a calibration; it is on disk when this returns."""
-        row = entry.row()
-        if not self._lines:
-            self._lines.append(_csv_line(list(row)))
-        self._lines.append(_csv_line(list(row.values())))
+        self._add(entry)
         write_text(self._path, "".join(self._lines))
 
+    def _add(self, entry: Entry) -> None:
+        row = entry.row()
+        if not self._lines:
+            self._lines.append(_csv_line(row))
+        self._lines.append(_csv_line(row.values()))
 
-def _csv_line(cells: list[object]) -> str:
+
+def _csv_line(cells: Iterable[object]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow(cells)  # floats come back to the last bit
     return buffer.getvalue()

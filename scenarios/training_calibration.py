@@ -51,6 +51,8 @@ class TrainingCalibration:
         What is trained.
     loop
         Who calibrates, or why nobody does.
+    reference
+        By what it is calibrated, `calibration.loop.Subject.reference`.
     folder
         Where it is logged.
     console
@@ -58,9 +60,16 @@ class TrainingCalibration:
     """
 
     def __init__(
-        self, task: PlacementTask, loop: CalibrationLoop | str, folder: RunFolder, console: Console
+        self,
+        task: PlacementTask,
+        loop: CalibrationLoop | str,
+        folder: RunFolder,
+        console: Console,
+        *,
+        reference: str = "",
     ) -> None:
         self._task, self._folder, self._console = task, folder, console
+        self._reference = reference
         self._loop = None if isinstance(loop, str) else loop
         self._why_not = loop if isinstance(loop, str) else ""
         self._log = CalibrationLog(folder.calibrations_csv)
@@ -75,6 +84,9 @@ class TrainingCalibration:
         if self._loop is None:
             self._print(f"Calibration: none, {self._why_not}")
             return
+        unused = self._reference.startswith("pairwise") and os.environ.get(BINARIES_VARIABLE)
+        hint = f"; {BINARIES_VARIABLE} has no program for it" if unused else ""
+        self._print(f"Calibration: {self._reference}{hint}")
         if trainer.step_count == 0:
             with self._console.status("calibrating: measuring placements by the reference"):
                 self.advance(trainer)
@@ -97,7 +109,10 @@ class TrainingCalibration:
         try:
             entries = self._loop.advance(trainer.step_count, choose)
         except ReferenceRunError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(
+                "calibration failed; once the reason is mended, --resume goes on from the last "
+                f"checkpoint: {error}"
+            ) from error
         for entry in entries:
             self._log.append(entry)
             self._print(entry.line())
@@ -106,7 +121,9 @@ class TrainingCalibration:
 
     def state(self) -> dict[str, object] | None:
         """Everything that `load_state` needs, as plain content; None without calibration."""
-        return None if self._loop is None else self._loop.state()
+        if self._loop is None:
+            return None
+        return {"reference": self._reference, **self._loop.state()}
 
     def load_state(self, state: Mapping[str, Any] | None, *, source: Path) -> None:
         """Continue from what `state` returned.
@@ -124,6 +141,11 @@ class TrainingCalibration:
                 f"({self._why_not or 'by its flags'}), got one {there}"
             )
         if self._loop is not None and state is not None:
+            if state.get("reference") != self._reference:
+                raise CheckpointError(
+                    f"checkpoint {source}: calibration must be {self._reference}, as in this run, "
+                    f"got {state.get('reference')} (see {BINARIES_VARIABLE})"
+                )
             try:
                 self._loop.load_state(state)
             except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -131,18 +153,17 @@ class TrainingCalibration:
                     f"checkpoint {source}: calibration must be what a calibration has left, "
                     f"got {type(error).__name__}: {error}"
                 ) from error
-            num_kept = len(self._loop.entries)
-            self._log = CalibrationLog(self._folder.calibrations_csv, num_kept=num_kept)
+            self._log = CalibrationLog(self._folder.calibrations_csv, self._loop.entries)
 
     def print_summary(self) -> None:
         """Say what calibrating came to, and what it cost."""
         if self._loop is None:
             return
-        self._print(fidelity_line(self._loop.entries))
+        self._print(fidelity_line(self._loop.entries, self._reference))
         cpu_s, rest_s = self._loop.cpu_s, time.process_time()
         self._print(
-            f"Calibrating took {cpu_s:.1f} s of CPU time in a process of its own, "
-            f"{cpu_s / (cpu_s + rest_s):.1%} of it and this one together; training waited "
+            f"Since this start, calibrating took {cpu_s:.1f} s of CPU time in a process of its "
+            f"own, {cpu_s / (cpu_s + rest_s):.1%} of it and this one together; training waited "
             f"{self._loop.waited_s:.1f} s for it."
         )
 
@@ -151,21 +172,22 @@ class TrainingCalibration:
         if self._loop is None:
             return (f"Calibration: none, {self._why_not}",)
         entries = self._loop.entries
-        return fidelity_line(entries), *(entry.line() for entry in entries)
+        return fidelity_line(entries, self._reference), *(entry.line() for entry in entries)
 
     def _print(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, markup=False)
 
 
-def fidelity_line(entries: list[Entry]) -> str:
-    """Sum up the calibrations of a training."""
+def fidelity_line(entries: list[Entry], reference: str) -> str:
+    """Sum up the calibrations of a training by a reference."""
     fits = [entry for entry in entries if entry.kind == "fit"]
     changes = sum(entry.is_changed for entry in entries)
     worst = max(entries, key=lambda entry: entry.error_after)
     first, last = fits[0], fits[-1]
     return (
-        f"Fidelity: mean error of iteration times {percent_text(first.error_before)} before the "
-        f"first calibration, {percent_text(last.error_after)} after the last, at most "
+        f"Fidelity to {reference}: mean error of iteration times "
+        f"{percent_text(first.error_before)} before the first calibration, "
+        f"{percent_text(last.error_after)} after the last, at most "
         f"{percent_text(worst.error_after)} after any of {_counted(len(fits), 'calibration')} and "
         f"{_counted(len(entries) - len(fits), 'probe')}; {_counted(changes, 'change')} of factors, "
         f"{factors_text(last.corrections)}."
@@ -194,13 +216,17 @@ def training_calibration(
     interval = config.calibration_interval or default_interval(config.steps)
     with CalibrationLoop(
         BackgroundCalibrator(replace(subject, store=folder.calibration_store)),
-        Timetable(total_steps=config.steps, interval=interval),
+        Timetable(
+            total_steps=config.steps,
+            interval=interval,
+            steps_per_update=config.num_envs * config.steps_per_rollout,
+        ),
         initial=task.corrections,
         bound=config.calibration_bound,
     ) as loop:
         if not folder.checkpoint_pt.exists():
             loop.start()
-        yield TrainingCalibration(task, loop, folder, console)
+        yield TrainingCalibration(task, loop, folder, console, reference=subject.reference)
 
 
 def subject_of(config: Config, task: PlacementTask) -> Subject | str:
@@ -209,8 +235,8 @@ def subject_of(config: Config, task: PlacementTask) -> Subject | str:
     Raises
     ------
     ValueError
-        If the reference that is asked for cannot run what is trained, or there are fewer placements
-        than a fit needs.
+        If the reference that is asked for cannot run what is trained or is not there, or there are
+        fewer placements than a fit needs.
     """
     asked = config.calibration
     if asked == "none":
@@ -220,10 +246,12 @@ def subject_of(config: Config, task: PlacementTask) -> Subject | str:
     require_enough(config.calibration_placements)
     try:
         return _subject(config, task, "pairwise" if asked == "auto" else asked)
+    except ReferenceRunError as error:
+        raise ValueError(f"{BINARIES_VARIABLE}: {error}") from error
     except ValueError as error:
         if asked != "auto":
             raise
-        return f"as ASTRA-sim cannot express what is trained: {error}"
+        return f"as what is trained cannot be calibrated: {error}"
 
 
 def _subject(config: Config, task: PlacementTask, backend: str) -> Subject:

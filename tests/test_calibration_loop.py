@@ -141,6 +141,9 @@ def test_a_probe_above_the_bound_is_drift():
     assert [order.kind for order in answers.orders] == ["fit", "probe", "fit", "fit"]
     (entry,) = over[2_000_000]
     assert entry.cause == "drift: error 5.00% of the policy's placements is above 2.00%"
+    (probe,) = over[1_500_000]
+    assert probe.is_drift
+    assert ", which is drift; " in probe.line()
 
 
 def test_a_few_placements_outside_the_region_are_no_drift():
@@ -183,17 +186,27 @@ def test_a_run_that_is_stopped_anywhere_goes_on_as_if_it_had_not(data, total_ste
     assert stopped.state() == through.state()
 
 
-@given(total_steps=st.integers(1, 1000), interval=st.integers(1, 1000), steps=st.data())
-def test_nothing_is_ordered_that_could_not_take_effect(total_steps, interval, steps):
-    loop, answers = a_loop(total_steps=total_steps, interval=interval)
+@given(
+    num_updates=st.integers(1, 100),
+    steps_per_update=st.integers(1, 50),
+    interval=st.integers(1, 1000),
+)
+def test_whatever_is_ordered_is_in_force_for_a_step_of_training(
+    num_updates, steps_per_update, interval
+):
+    """The last updates find nothing under way, and what was found was found before the end."""
+    total_steps = num_updates * steps_per_update
+    timetable = Timetable(
+        total_steps=total_steps, interval=interval, steps_per_update=steps_per_update
+    )
+    answers = Answers(found)
+    loop = CalibrationLoop(answers, timetable, initial=NO_CORRECTIONS, bound=0.02)
     loop.start()
-    lead_steps = Timetable(total_steps=total_steps, interval=interval).lead_steps
 
-    for step in sorted(steps.draw(st.sets(st.integers(1, total_steps), max_size=20))):
-        num_before = len(answers.orders)
-        loop.advance(step, lambda: ((EVEN, 1),))
-        if len(answers.orders) > num_before:
-            assert step + lead_steps < total_steps
+    over = run(loop, range(0, total_steps + 1, steps_per_update))
+
+    assert answers.waiting is None
+    assert all(step < total_steps for step in over)
 
 
 def test_a_calibration_that_fails_is_the_error_of_whoever_waits():
@@ -333,6 +346,31 @@ def test_the_background_finds_what_is_found_here():
 
     assert results == [calibrate(subject, FIRST), calibrate(subject, second)]
     assert cpu_s > 0.0
+
+
+def test_a_process_that_dies_before_it_is_told_anything_is_an_error(monkeypatch, tmp_path):
+    """Its modules are others, which end it at once."""
+    package = tmp_path / "calibration" / "loop"
+    package.mkdir(parents=True)
+    for folder in (package.parent, package):
+        (folder / "__init__.py").touch()
+    (package / "process.py").write_text("raise SystemExit(7)")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    calibrator = BackgroundCalibrator(a_subject())
+
+    with pytest.raises(ReferenceRunError, match="died with exit code 7"):  # noqa: PT012
+        calibrator.submit(FIRST)
+        calibrator.collect()
+
+
+def test_a_process_that_is_not_needed_any_more_ends_in_silence(capfd):
+    for _ in range(5):
+        calibrator = BackgroundCalibrator(a_subject())
+        calibrator.submit(FIRST)
+        calibrator.collect()
+        calibrator.close()
+
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_program_that_hangs_is_ended_with_whoever_waited_too_long(tmp_path):

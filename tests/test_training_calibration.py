@@ -16,17 +16,18 @@ from reference_programs import fake_programs
 from agents.checkpoint import load_checkpoint, save_checkpoint
 from calibration import Store, write_corrections
 from calibration.environment import BINARIES_VARIABLE
-from calibration.loop import WALL_CLOCK_COLUMNS
+from calibration.loop import WALL_CLOCK_COLUMNS, Entry
 from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
+from scenarios.calibration_log import CalibrationLog
 from scenarios.east_west_train import main
 
 SMALL = [
     *("--quick", "--model", "llama2_7b", "--num-layers", "8", "--microbatches", "4"),
-    *("--steps", "384", "--calibration-interval", "200", "--evaluation-draws", "2"),
+    *("--steps", "512", "--calibration-interval", "200", "--evaluation-draws", "2"),
     *("--workers", "1"),
 ]
-"""Three updates of 128 steps: calibrated before, probed at 128 for 256, calibrated then for 384."""
+"""Four updates of 128 steps: calibrated before, probed at 128 for 256, calibrated then for 384."""
 REPEATED_FILES = ("config.json", "network.yaml", "checkpoint.pt", "trace.json")
 
 
@@ -76,8 +77,9 @@ def test_a_training_is_calibrated_unless_told_otherwise(tmp_path, capsys):
     )
     assert "Probe 1, scheduled: 8 placements" in shown
     assert "all factors 1, unchanged" in shown
-    assert "Fidelity: mean error of iteration times < 0.01 % before the first" in shown
-    assert " s of CPU time in a process of its own, " in shown
+    assert "Calibration: pairwise by our engine" in shown
+    assert "Fidelity to pairwise by our engine: mean error of iteration times < 0.01 %" in shown
+    assert "Since this start, calibrating took " in shown
     log = calibrations(run)
     assert log["kind"].tolist() == ["fit", "probe", "fit"]
     assert log["ordered_at_step"].tolist() == [0, 128, 256]
@@ -189,9 +191,9 @@ def test_a_world_that_astra_sim_cannot_express_is_trained_on_with_a_word_of_it(t
     assert main([*SMALL, "--network", network, "--out", str(tmp_path / "run")]) == 0
 
     shown = capsys.readouterr().out
-    assert "Calibration: none, as ASTRA-sim cannot express what is trained: case: " in shown
+    assert "Calibration: none, as what is trained cannot be calibrated: case: " in shown
     assert not (tmp_path / "run" / "calibrations.csv").exists()
-    assert "cannot express" in (tmp_path / "run" / "report.html").read_text()
+    assert "cannot be calibrated" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_a_reference_that_is_asked_for_and_cannot_run_the_world_is_an_error(tmp_path, capsys):
@@ -257,12 +259,52 @@ def test_a_checkpoint_of_another_calibration_is_refused(damage, tmp_path, capsys
     assert f"checkpoint {checkpoint}: calibration must be what" in shown
 
 
-def test_a_log_that_lacks_calibrations_of_the_checkpoint_is_refused(tmp_path, capsys):
+def test_a_log_that_was_lost_is_made_again_from_the_checkpoint(tmp_path):
+    """All but what the clock said; the run has ended, and its last calibration is repeated."""
     run = tmp_path / "run"
     assert main([*SMALL, "--out", str(run)]) == 0
-    log = run / "calibrations.csv"
-    log.write_text("".join(log.read_text().splitlines(keepends=True)[:2]))
+    before = calibrations(run)
+    entries = [
+        Entry.from_plain(each)
+        for each in load_checkpoint(run / "checkpoint.pt")["calibration"]["entries"]
+    ]
+    (run / "calibrations.csv").unlink()
+
+    CalibrationLog(run / "calibrations.csv", entries[:-1]).append(entries[-1])
+
+    pd.testing.assert_frame_equal(calibrations(run), before)
+
+
+@pytest.mark.parametrize("what", ["nowhere", "a file that is no program"])
+def test_a_missing_program_is_one_line_and_nothing_is_written(
+    what, one_in_flight, tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "bin"
+    if what != "nowhere":
+        fake_programs(folder, "aware")
+        for program in folder.iterdir():
+            program.chmod(0o644)
+    monkeypatch.setenv(BINARIES_VARIABLE, str(folder))
+    flags = ["--network", str(one_in_flight), "--calibration", "aware"]
+
+    assert main([*SMALL, *flags, "--out", str(tmp_path / "run")]) == 2
+
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"error: {BINARIES_VARIABLE}: {folder}")
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_resumed_by_the_reference_that_it_began_with(
+    one_in_flight, tmp_path, monkeypatch, capsys
+):
+    run = tmp_path / "run"
+    flags = ["--network", str(one_in_flight), "--calibration", "aware", "--steps", "128"]
+    assert main([*SMALL, *flags, "--out", str(run)]) == 0
+    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin", "congested")))
 
     assert main(["--resume", "--out", str(run)]) == 2
 
-    assert "must have a row for each of the 3 calibrations" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "calibration must be aware by AstraSim_Analytical_Congestion_Aware" in shown
+    assert "got aware by our engine" in shown

@@ -72,9 +72,12 @@ class BackgroundCalibrator:
         ReferenceRunError
             If the process has died.
         """
-        if self._process is None:
+        is_new = self._process is None
+        if is_new:
             self._start()
         try:
+            if is_new:
+                self._connection.send(self._subject)
             self._connection.send(order)
         except OSError as error:
             raise self._lost() from error
@@ -111,8 +114,8 @@ class BackgroundCalibrator:
         process, self._process = self._process, None
         if process is None:
             return
+        process.terminate()  # first: the end of the pipe would let it end by itself meanwhile
         self._connection.close()
-        process.terminate()
         try:
             process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -129,12 +132,11 @@ class BackgroundCalibrator:
             interrupts_held_back(),
         ):  # closed here, so that the death of the process is the end of the pipe
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "calibration.loop.process", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "calibration.loop.process", str(theirs.fileno())],
                 stdin=subprocess.PIPE,  # whose end tells it that we have ended
                 pass_fds=[theirs.fileno()],
                 env=environment,
             )
-        self._connection.send(self._subject)
 
     def _lost(self) -> ReferenceRunError:
         assert self._process is not None

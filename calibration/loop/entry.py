@@ -32,10 +32,12 @@ class Entry:
         Agreement of ranks under ``corrections``; None where all iterations take as long.
     is_changed
         Whether ``corrections`` are others than those that were in force.
+    is_drift
+        Whether a probe found an error above the bound.
     corrections, reason
         The factors from then on, and why these.
     waited_s
-        What training waited for it. [s]
+        What training waited for it; None where that is not known any more. [s]
     """
 
     number: int
@@ -50,9 +52,10 @@ class Entry:
     p95_after: float
     kendall_tau: float | None
     is_changed: bool
+    is_drift: bool
     corrections: Corrections
     reason: str
-    waited_s: float = 0.0
+    waited_s: float | None = None
 
     @classmethod
     def of(
@@ -63,6 +66,7 @@ class Entry:
         cause: str,
         ordered_at_step: int,
         in_force_from_step: int,
+        bound: float,
     ) -> Self:
         """Put together what was ordered and what was found."""
         before, after = found.before.makespan, found.after.makespan
@@ -79,6 +83,7 @@ class Entry:
             p95_after=after.p95,
             kendall_tau=after.kendall_tau,
             is_changed=found.corrections != order.in_force,
+            is_drift=order.kind == "probe" and after.mean > bound,
             corrections=found.corrections,
             reason=found.reason,
         )
@@ -113,11 +118,13 @@ class Entry:
         )
         factors = factors_text(self.corrections)
         verdict = f"{factors} {when}" if self.is_changed else f"{factors}, unchanged"
-        waited = f"; waited {self.waited_s:.1f} s" if self.waited_s >= LEAST_WAIT_S else ""
+        waited_s = self.waited_s or 0.0
+        waited = f"; waited {waited_s:.1f} s" if waited_s >= LEAST_WAIT_S else ""
+        drift = ", which is drift" if self.is_drift else ""
         what = "Calibration" if self.kind == "fit" else "Probe"
         return (
-            f"{what} {self.number}, {self.cause}: {self.num_placements} placements, {errors}; "
-            f"{verdict}{waited}"
+            f"{what} {self.number}, {self.cause}: {self.num_placements} placements, "
+            f"{errors}{drift}; {verdict}{waited}"
         )
 
 
@@ -136,7 +143,7 @@ def factors_text(corrections: Corrections) -> str:
     'wan_latency_factor 1.25'
     """
     shown = [
-        f"{field.name} {getattr(corrections, field.name):.4g}"
+        f"{field.name} {getattr(corrections, field.name):.6g}"
         for field in fields(corrections)
         if getattr(corrections, field.name) != getattr(NO_CORRECTIONS, field.name)
     ]

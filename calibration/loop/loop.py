@@ -103,7 +103,7 @@ class CalibrationLoop:
         if self._pending is not None and step >= self._pending.due_step:
             entry = self._collect(self._pending, step)
             over.append(entry)
-            if entry.kind == "probe" and entry.error_after > self._bound:
+            if entry.is_drift:
                 drift = (
                     f"drift: error {entry.error_after:.2%} of the policy's placements is above "
                     f"{self._bound:.2%}"
@@ -157,6 +157,7 @@ class CalibrationLoop:
             cause=pending.cause,
             ordered_at_step=pending.ordered_at_step,
             in_force_from_step=step,
+            bound=self._bound,
         )
         self.entries.append(entry)
         return replace(entry, waited_s=waited_s)

@@ -76,6 +76,12 @@ class Subject:
             if why is not None:
                 raise ValueError(f"{self.binaries}: the original cannot run what is trained: {why}")
 
+    @property
+    def reference(self) -> str:
+        """Who measures: the network, and our engine or the name of a program."""
+        by = "our engine" if self.binaries is None else program_in(self.binaries, self.backend).name
+        return f"{self.backend} by {by}"
+
     def cases(self, purpose: Purpose, number: int, choices: Choices) -> list[Case]:
         """Draw the placements of a calibration.
 

@@ -31,24 +31,35 @@ class Timetable:
     """Calibrations of a training of ``total_steps``: before it, then at multiples of ``interval``.
 
     Half-way between two of them the policy's placements are looked at for drift. What a calibration
-    finds takes effect ``lead_steps`` after it was ordered; none is ordered that could not.
+    finds takes effect at the end of the first update that is ``lead_steps`` after the order; none
+    is ordered that would have no step of training left then.
     """
 
     total_steps: int
     interval: int
+    steps_per_update: int = 1
 
     def __post_init__(self) -> None:
         require_count("calibration", "total_steps", self.total_steps)
         require_count("calibration", "interval", self.interval)
+        require_count("calibration", "steps_per_update", self.steps_per_update)
 
     @property
     def lead_steps(self) -> int:
         """Steps from an order to when its factors are in force; the time it has to be done in."""
-        return min(MOST_LEAD_STEPS, self.interval // 2)
+        return min(MOST_LEAD_STEPS, max(1, self.interval // 2))
 
     def can_order_at(self, step: int) -> bool:
-        """Whether factors that are ordered now would still be in force for a step of training."""
-        return step + self.lead_steps < self.total_steps
+        """Whether factors that are ordered now would still be in force for a step of training.
+
+        Examples
+        --------
+        >>> timetable = Timetable(total_steps=30, interval=10, steps_per_update=6)
+        >>> [timetable.can_order_at(step) for step in (12, 18, 24)]  # for 18, 24 and 30
+        [True, True, False]
+        """
+        num_updates = -(-(step + self.lead_steps) // self.steps_per_update)
+        return num_updates * self.steps_per_update < self.total_steps
 
     def num_due(self, step: int) -> int:
         """Calibrations that were due up to a step, the one before training left out."""

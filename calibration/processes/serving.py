@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -58,14 +58,16 @@ def serve(
     while True:
         try:
             item = connection.recv()
-        except EOFError:
+        except (EOFError, OSError):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # we end already
             return
         outcome: Result | Exception
         try:
             outcome = task(item)
         except Exception as error:  # noqa: BLE001 - whoever asked will see it
             outcome = _sendable(error)
-        connection.send(outcome)
+        with suppress(OSError):  # nobody is left to hear it, which the next question will tell
+            connection.send(outcome)
 
 
 def _end_after(wait_for_starter: Callable[[], object]) -> None:
