@@ -204,7 +204,8 @@ def markov_laws(draw: st.DrawFn, *, outages: bool = True) -> MarkovModulated:
     factor = st.floats(0.1, 2.0)
     states = []
     for index, name in enumerate(names):
-        others = draw(st.permutations([other for other in names if other != name]))
+        others = draw(st.permutations([other for other in names[1:] if other != name]))
+        others += names[:1] * (index > 0)  # which is up, and may follow any other
         weights = [draw(st.integers(0, 3)) for _ in others[1:]] + [1] * (count > 1)
         states.append(
             LinkState(

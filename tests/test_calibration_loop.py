@@ -364,7 +364,7 @@ def test_a_process_that_dies_before_it_is_told_anything_is_an_error(monkeypatch,
 
 
 def test_a_process_that_is_not_needed_any_more_ends_in_silence(capfd):
-    for _ in range(5):
+    for _ in range(2):
         calibrator = BackgroundCalibrator(a_subject())
         calibrator.submit(FIRST)
         calibrator.collect()

@@ -1,6 +1,7 @@
 """The main command, calibrated: what it prints and keeps, what changes, and that it repeats."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +48,20 @@ def wrong_factors(tmp_path) -> Path:
     path = tmp_path / "wrong.json"
     write_corrections(Corrections(wan_bandwidth_factor=0.5), path)
     return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A calibrated run that went through; read-only."""
+    folder = tmp_path_factory.mktemp("runs") / "finished"
+    assert main([*SMALL, "--out", str(folder)]) == 0
+    return folder
+
+
+def copy_of(run: Path, folder: Path) -> Path:
+    """A run that may be damaged."""
+    shutil.copytree(run, folder / "run")
+    return folder / "run"
 
 
 def calibrations(folder: Path) -> pd.DataFrame:
@@ -223,16 +238,15 @@ def test_a_program_that_crashes_ends_the_training_which_goes_on_once_it_is_mende
     assert calibrations(run)["is_changed"].tolist() == [False] * 3
 
 
-def test_a_run_is_resumed_as_calibrated_as_it_was_begun(tmp_path, capsys):
-    run = tmp_path / "run"
-    assert main([*SMALL, "--calibration", "none", "--out", str(run)]) == 0
+def test_a_run_is_resumed_as_calibrated_as_it_was_begun(finished, tmp_path, capsys):
+    run = copy_of(finished, tmp_path)
     record = json.loads((run / "config.json").read_text())
-    record["config"]["calibration"] = "pairwise"
+    record["config"]["calibration"] = "none"
     (run / "config.json").write_text(json.dumps(record))
 
     assert main(["--resume", "--out", str(run)]) == 2
 
-    assert "calibration must be as in this run, which is with" in capsys.readouterr().err
+    assert "calibration must be as in this run, which is without" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -244,9 +258,8 @@ def test_a_run_is_resumed_as_calibrated_as_it_was_begun(tmp_path, capsys):
         lambda state: state.update(entries=[{"number": 0}]),
     ],
 )
-def test_a_checkpoint_of_another_calibration_is_refused(damage, tmp_path, capsys):
-    run = tmp_path / "run"
-    assert main([*SMALL, "--steps", "128", "--out", str(run)]) == 0
+def test_a_checkpoint_of_another_calibration_is_refused(damage, finished, tmp_path, capsys):
+    run = copy_of(finished, tmp_path)
     checkpoint = run / "checkpoint.pt"
     state = load_checkpoint(checkpoint)
     damage(state["calibration"])
@@ -259,10 +272,9 @@ def test_a_checkpoint_of_another_calibration_is_refused(damage, tmp_path, capsys
     assert f"checkpoint {checkpoint}: calibration must be what" in shown
 
 
-def test_a_log_that_was_lost_is_made_again_from_the_checkpoint(tmp_path):
+def test_a_log_that_was_lost_is_made_again_from_the_checkpoint(finished, tmp_path):
     """All but what the clock said; the run has ended, and its last calibration is repeated."""
-    run = tmp_path / "run"
-    assert main([*SMALL, "--out", str(run)]) == 0
+    run = copy_of(finished, tmp_path)
     before = calibrations(run)
     entries = [
         Entry.from_plain(each)
