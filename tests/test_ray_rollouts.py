@@ -368,10 +368,10 @@ def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool =
 
 @pytest.mark.parametrize(
     ("schedule", "num_actors", "is_lost"),
-    [("1f1b", 2, True), ("greedy_2x", 1, False)],
+    [("1f1b", 2, True)],
 )
 def test_recalibrated_actors_train_as_this_process_does(schedule, num_actors, is_lost, tmp_path):
-    """Compiled environments and episodes in Python; also where actors are lost afterwards.
+    """Also where actors are lost afterwards.
 
     New actors make environments of the task as built, and have the factors from the state.
     """

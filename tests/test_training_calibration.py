@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -173,22 +172,6 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(wrong_factors, tmp_path):
     assert main([*flags, "--out", str(through)]) == 0
     assert main(["--resume", "--out", str(stopped)]) == 0
     assert_same_results(through, stopped)
-
-
-@pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
-def test_actors_of_ray_simulate_with_the_new_factors_as_well(wrong_factors, tmp_path):
-    here, there = tmp_path / "here", tmp_path / "there"
-    flags = [
-        *SMALL,
-        *("--calibration", "pairwise", "--corrections", str(wrong_factors)),
-        *("--rollout-workers", "2", "--steps", "256"),
-    ]
-
-    assert main([*flags, "--out", str(here)]) == 0
-    assert main([*flags, "--ray", "local", "--out", str(there)]) == 0
-
-    assert calibrations(here)["is_changed"][0]
-    assert_same_results(here, there)
 
 
 def unknown_to_astra_sim(folder: Path) -> Path:
