@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import courses, moving, transports
 from sharing import parallel_plans
@@ -128,18 +128,19 @@ def test_links_that_are_drawn_every_so_often(data, topology, workload, movement)
 
 
 def slowed(topology: Topology) -> Topology:
-    """The same with a hundredth of the bandwidth of links, and less still inside domains."""
+    """The same with a tenth of the bandwidth of links, and less still inside domains."""
     domains = tuple(
         replace(one, intra_bandwidth_bytes_per_s=one.intra_bandwidth_bytes_per_s / 1e4)
         for one in topology.domains
     )
     links = tuple(
-        replace(one, bandwidth_bytes_per_s=one.bandwidth_bytes_per_s / 100)
+        replace(one, bandwidth_bytes_per_s=one.bandwidth_bytes_per_s / 10)
         for one in topology.links
     )
     return replace(topology, domains=domains, links=links)
 
 
+@settings(max_examples=10)  # iterations are long, and links change in them all the time
 @given(
     data=st.data(),
     topology=topologies(min_domains=2).map(slowed),
