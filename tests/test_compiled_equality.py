@@ -134,8 +134,7 @@ def slowed(topology: Topology) -> Topology:
         for one in topology.domains
     )
     links = tuple(
-        replace(one, bandwidth_bytes_per_s=one.bandwidth_bytes_per_s / 10)
-        for one in topology.links
+        replace(one, bandwidth_bytes_per_s=one.bandwidth_bytes_per_s / 10) for one in topology.links
     )
     return replace(topology, domains=domains, links=links)
 
