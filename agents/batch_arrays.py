@@ -9,7 +9,7 @@ import numpy as np
 from agents.kernels.layout import Course, Figures, Links, Outcome, Real, Runs, Small, Work
 from agents.task import PlacementTask
 from agents.worlds import GivenWorld
-from des import Placement, Topology
+from des import Placement, Topology, Workload
 from des.dynamics.movement import LATEST_START_S
 from des.memory import model_state_bytes
 from des.stage_times import compute_rate_flops_per_s
@@ -51,10 +51,9 @@ def pairs_of_links(num_domains: int) -> Small:
     return np.array([number[min(pair), max(pair)] for pair in ends], dtype=np.int32)
 
 
-def work_of(task: PlacementTask, world: Topology) -> Work:
-    """What the layers ask of the domains."""
-    workload, weights = task.workload, task.weights
-    sums, corrections = workload.sums_before, task.corrections
+def sums_table(workload: Workload) -> Real:
+    """Sums over the layers before each, and over all, as kernels read them, (L + 1, columns)."""
+    sums = workload.sums_before
     columns = (
         sums.forward_flops,
         sums.backward_flops,
@@ -64,8 +63,14 @@ def work_of(task: PlacementTask, world: Topology) -> Work:
         sums.weight_input_bytes,
         sums.num_parameters,
     )
+    return np.ascontiguousarray(np.array(columns, dtype=np.float64).T)
+
+
+def work_of(task: PlacementTask, world: Topology) -> Work:
+    """What the layers ask of the domains."""
+    workload, weights, corrections = task.workload, task.weights, task.corrections
     return Work(
-        sums_before=np.ascontiguousarray(np.array(columns, dtype=np.float64).T),
+        sums_before=sums_table(workload),
         num_parameters=_real(workload.num_parameters),
         rate_flops_per_s=_real(compute_rate_flops_per_s(one, corrections) for one in world.domains),
         capacity_bytes=_real(domain.memory_bytes for domain in world.domains),

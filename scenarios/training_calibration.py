@@ -26,7 +26,7 @@ from calibration.loop import (
     Entry,
     Subject,
     Timetable,
-    default_interval,
+    default_interval_steps,
     factors_text,
     percent_text,
 )
@@ -213,12 +213,12 @@ def training_calibration(
     if isinstance(subject, str):
         yield TrainingCalibration(task, subject, folder, console)
         return
-    interval = config.calibration_interval or default_interval(config.steps)
+    interval_steps = config.calibration_interval_steps or default_interval_steps(config.steps)
     with CalibrationLoop(
         BackgroundCalibrator(replace(subject, store=folder.calibration_store)),
         Timetable(
             total_steps=config.steps,
-            interval=interval,
+            interval_steps=interval_steps,
             steps_per_update=config.num_envs * config.steps_per_rollout,
         ),
         initial=task.corrections,

@@ -43,7 +43,7 @@ class Config:
         "reference that keeps the simulator faithful: pairwise, aware, unaware or none; auto: "
         "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
     )
-    calibration_interval: int | None = option(
+    calibration_interval_steps: int | None = option(
         None,
         "decisions from one calibration to the next; none: a third of --steps, from 5 million "
         "--steps on 5 million",
@@ -139,8 +139,8 @@ class Config:
                 f"{PROG}: calibration must be one of {', '.join(CALIBRATIONS)}; "
                 f"got {self.calibration!r}"
             )
-        if self.calibration_interval is not None:
-            require_count(PROG, "calibration_interval", self.calibration_interval)
+        if self.calibration_interval_steps is not None:
+            require_count(PROG, "calibration_interval_steps", self.calibration_interval_steps)
         require_count(PROG, "calibration_placements", self.calibration_placements, MOST_ITEMS)
         require_positive(PROG, "calibration_bound", self.calibration_bound)
 

@@ -24,7 +24,7 @@ from calibration.loop import (
     Subject,
     Timetable,
     calibrate,
-    default_interval,
+    default_interval_steps,
 )
 from calibration.loop.loop import SCHEDULED
 from calibration.runs.store import Store
@@ -72,7 +72,7 @@ def found(order, *, error=0.0, corrections=None, placements=(EVEN,)):
 
 def a_loop(answer=found, *, total_steps=120, interval=40, bound=0.02):
     """Calibrations at 0, 40 and 80, in force after 20 more; looks for drift at 20, 60 and 100."""
-    timetable = Timetable(total_steps=total_steps, interval=interval)
+    timetable = Timetable(total_steps=total_steps, interval_steps=interval)
     answers = Answers(answer)
     return CalibrationLoop(answers, timetable, initial=NO_CORRECTIONS, bound=bound), answers
 
@@ -197,7 +197,7 @@ def test_whatever_is_ordered_is_in_force_for_a_step_of_training(
     """The last updates find nothing under way, and what was found was found before the end."""
     total_steps = num_updates * steps_per_update
     timetable = Timetable(
-        total_steps=total_steps, interval=interval, steps_per_update=steps_per_update
+        total_steps=total_steps, interval_steps=interval, steps_per_update=steps_per_update
     )
     answers = Answers(found)
     loop = CalibrationLoop(answers, timetable, initial=NO_CORRECTIONS, bound=0.02)
@@ -226,7 +226,7 @@ def test_a_calibration_that_fails_is_the_error_of_whoever_waits():
 def test_short_trainings_are_calibrated_three_times_and_long_ones_every_five_million(
     total_steps, num
 ):
-    interval = default_interval(total_steps)
+    interval = default_interval_steps(total_steps)
     loop, answers = a_loop(total_steps=total_steps, interval=interval)
     loop.start()
 
@@ -236,11 +236,11 @@ def test_short_trainings_are_calibrated_three_times_and_long_ones_every_five_mil
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("total_steps", 0), ("interval", 0), ("interval", 1.5)]
+    ("field", "value"), [("total_steps", 0), ("interval_steps", 0), ("interval_steps", 1.5)]
 )
 def test_wrong_timetables_are_refused(field, value):
     with pytest.raises(ValueError, match=f"calibration: {field} must be"):
-        Timetable(**{"total_steps": 10, "interval": 5, field: value})
+        Timetable(**{"total_steps": 10, "interval_steps": 5, field: value})
 
 
 def a_subject(tmp_path: Path | None = None, way: str | None = None, **fields) -> Subject:

@@ -1,57 +1,24 @@
 """Execution traces hold the plan: operations in order, messages in pairs, readable files."""
 
-import json
-import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
-from shutil import which
 
 import pytest
+from hand_traces import case, on_gpus, without_queues
 from hypothesis import given, settings
-from sharing import FEW, gpus
-from strategies import plan, unit_workload, world
+from sharing import FEW
 from trace_cases import pipelines, replicated, shared
 
-from astra_sim.execution_trace import CollectiveType, NodeType, TraceNode, read_traces
+from astra_sim.execution_trace import NodeType
 from astra_sim.workload.roofline import roofline_ns
 from calibration.astra_config import system_config
 from calibration.case import Case, computing_times_s
-from calibration.chakra_trace import TraceSet, build_traces, write_traces
+from calibration.chakra_trace import TraceSet, build_traces
 from calibration.traces.npu_layout import Layout
 from calibration.traces.trace_nodes import Draft, NodeList, whole_ns
-from des import GradientExchange, Parallelism, Placement, Transport, simulate
-from des.buckets import buckets_of
+from des import Parallelism, simulate
 from des.feasibility import orders_of_plan
-
-LINKS = {"AB": (10.0, 1.0), "BA": (10.0, 1.0), "BC": (10.0, 1.0), "CB": (10.0, 1.0)}
-
-
-def case(*domain_of_layer: int, num_microbatches: int = 1, schedule: str = "1f1b") -> Case:
-    """Layers of 1 s and 2 s on domains A, B and C in a row; messages of 20 bytes take 2 s + 1 s."""
-    workload = unit_workload(
-        [(1.0, 2.0)] * len(domain_of_layer), num_microbatches=num_microbatches, message_bytes=20.0
-    )
-    return Case(
-        topology=world("ABC", LINKS),
-        workload=workload,
-        plan=plan(*domain_of_layer, schedule=schedule),
-    )
-
-
-def on_gpus(*domain_of_layer: int, parallelism: Parallelism, num_gpus: int = 4) -> Case:
-    """The same at granularity ``gpu``."""
-    made = case(*domain_of_layer)
-    domains = tuple(gpus(name, num_gpus, (1e9, 1e-6)) for name in "ABC")
-    return replace(
-        made,
-        topology=replace(made.topology, domains=domains),
-        plan=replace(made.plan, parallelism=(parallelism,) * 3),
-        granularity="gpu",
-    )
 
 
 def rows(traces: TraceSet, rank: int) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -241,142 +208,6 @@ def test_all_members_of_a_group_join_its_collectives_alike(made: Case):
         assert all(other == first for other in others)
 
 
-def collectives(traces: TraceSet, rank: int) -> list[TraceNode]:
-    return [node for node in traces.traces[rank].nodes if node.type == NodeType.COMM_COLL]
-
-
-def test_tensor_ranks_sum_up_after_each_pass_but_not_after_weight_gradients():
-    """Two layers: F and B sum up 2 x 2 x 20 bytes in one collective, or 20 bytes four times."""
-    made = on_gpus(0, 0, 1, 1, parallelism=Parallelism(tensor=2, data=2))
-    made = replace(made, plan=replace(made.plan, exchange=GradientExchange()))
-    for tensor_sums, sizes in (("pass", [40] * 2), ("layer", [10] * 8)):
-        traces = build_traces(made, tensor_sums=tensor_sums)
-        sums = [node for node in collectives(traces, 1) if "tensor" in node.name]
-
-        assert [node.unsigned64("comm_size") for node in sums] == sizes
-        assert {traces.groups[int(node.text("pg_name"))] for node in sums} == {(0, 1)}
-        assert {node.unsigned64("comm_type") for node in sums} == {CollectiveType.ALL_REDUCE}
-
-    halved = replace(made, plan=replace(made.plan, schedule="zb_h1"))
-    names = [node.name for node in collectives(build_traces(halved), 1) if "tensor" in node.name]
-    assert [name.split()[2][0] for name in names] == ["F", "D"]
-
-
-def test_replicas_in_a_device_sum_up_their_gradients_by_tensor_rank():
-    traces = build_traces(on_gpus(0, 0, 1, 1, parallelism=Parallelism(tensor=2, data=2)))
-    (node,) = (node for node in collectives(traces, 3) if "gradient" in node.name)
-
-    # two layers of a parameter each, halved over the tensor ranks, 2 bytes of gradient each
-    assert node.name == "sum of gradient bucket 0 in the domain"
-    assert node.unsigned64("comm_size") == 2
-    assert traces.groups[int(node.text("pg_name"))] == (1, 3)
-
-
-def test_replicas_on_domains_sum_up_in_rings_of_equal_place():
-    """Reduce inside, sum up over domains, gather inside; a pass is cut where it makes a bucket."""
-    made = on_gpus(0, 0, 0, 0, parallelism=Parallelism(tensor=2, data=2))
-    layers = tuple(replace(layer, num_parameters=1000.0) for layer in made.workload.layers)
-    made = replace(
-        made,
-        workload=replace(made.workload, num_microbatches=2, layers=layers),
-        plan=replace(
-            made.plan,
-            replicas=(Placement(domain_of_layer=(2,) * 4),),
-            exchange=GradientExchange(bucket_bytes=4000.0),
-        ),
-    )
-    traces = build_traces(made)
-    exchanges = [node for node in collectives(traces, 1) if "gradient" in node.name]
-
-    assert [node.unsigned64("comm_type") for node in exchanges] == [
-        CollectiveType.REDUCE_SCATTER,
-        CollectiveType.ALL_REDUCE,
-        CollectiveType.ALL_GATHER,
-    ] * 2
-    assert [node.unsigned64("comm_size") for node in exchanges] == [2000, 1000, 1000] * 2
-    assert [traces.groups[int(node.text("pg_name"))] for node in exchanges[:3]] == [
-        (1, 3),
-        (1, 9),
-        (1, 3),
-    ]
-    halves = [node for node in traces.traces[1].nodes if node.name == "B0 of stage 0"]
-    assert len(halves) == 2
-    assert halves[0].id in exchanges[0].dependencies
-
-
-def without_queues(made: Case) -> Case:
-    """The same where messages never meet."""
-    topology = made.topology
-    rules = replace(topology.transport, sharing="none")
-    return replace(made, topology=replace(topology, transport=rules))
-
-
-def test_exchanges_come_in_turn_where_an_npu_has_one_slot():
-    """Two buckets of the same domains: one by one, else side by side, whether they queue or not."""
-    made = case(0, 0)
-    layers = tuple(replace(layer, num_parameters=1000.0) for layer in made.workload.layers)
-    made = replace(
-        made,
-        workload=replace(made.workload, num_microbatches=2, layers=layers),
-        plan=replace(
-            made.plan,
-            replicas=(Placement(domain_of_layer=(1, 1)),),
-            exchange=GradientExchange(bucket_bytes=2000.0),
-        ),
-    )
-    alone = replace(
-        made,
-        topology=replace(made.topology, transport=Transport(endpoints="one_in_flight")),
-    )
-    for traces, is_in_turn in (
-        (build_traces(made), False),
-        (build_traces(without_queues(made)), False),
-        (build_traces(alone), True),
-    ):
-        first, second = collectives(traces, 0)
-        assert (first.id in second.dependencies) is is_in_turn
-
-
-def test_sums_inside_a_domain_come_in_turn_where_they_would_not_see_each_other():
-    """Two buckets of two replicas in each of two domains: reduce, sum up between, gather.
-
-    Where messages queue the links inside see to the order. Else the second reduction waits for the
-    first, and the second gathering; sums between domains have each the links to themselves.
-    """
-    made = on_gpus(0, 0, parallelism=Parallelism(data=2))
-    layers = tuple(replace(layer, num_parameters=1000.0) for layer in made.workload.layers)
-    made = replace(
-        made,
-        workload=replace(made.workload, num_microbatches=2, layers=layers),
-        plan=replace(
-            made.plan,
-            replicas=(Placement(domain_of_layer=(1, 1)),),
-            exchange=GradientExchange(bucket_bytes=2000.0),
-        ),
-    )
-    kinds = ["reduction", "sum", "gathering"]
-    for case_made, in_turn in ((made, []), (without_queues(made), [0, 2])):
-        found = collectives(build_traces(case_made), 0)
-        first, second = found[:3], found[3:]
-        assert [node.name.split()[0] for node in first] == kinds
-        assert [node.name.split()[0] for node in second] == kinds
-        waits = [one.id in other.dependencies for one, other in zip(first, second, strict=True)]
-        assert [position for position, wait in enumerate(waits) if wait] == in_turn
-
-
-def test_sums_inside_a_domain_come_in_the_order_in_which_gradients_are_made():
-    """A holds the first stage and the last one, whose gradients are made first."""
-    made = without_queues(on_gpus(0, 1, 0, parallelism=Parallelism(data=2)))
-    layers = tuple(replace(layer, num_parameters=1000.0) for layer in made.workload.layers)
-    made = replace(made, workload=replace(made.workload, layers=layers))
-
-    numbers = [bucket.stages for bucket in buckets_of(made.workload, made.plan, 0)]
-    sums = {node.name.split(" bucket ")[1]: node for node in collectives(build_traces(made), 0)}
-    first, last = (sums[f"{numbers.index((stage,))} in the domain"] for stage in (0, 2))
-    assert last.id in first.dependencies
-    assert first.id not in last.dependencies
-
-
 def test_all_gpus_of_a_device_wait_for_all_parts_where_those_queue():
     """Without tensor sums nothing else would hold back who gets the first part."""
     made = on_gpus(0, 1, parallelism=Parallelism(data=4))
@@ -421,84 +252,3 @@ def test_groups_of_the_same_members_have_tags_of_their_own():
 @given(made=pipelines() | shared(pipelines()))
 def test_a_trace_set_is_the_same_whenever_it_is_made(made: Case):
     assert build_traces(made) == build_traces(made)
-
-
-def chakra(module: str, *arguments: str) -> None:
-    """Run a command of the Chakra package."""
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", f"chakra.src.{module}.{module}", *arguments],
-        check=True,
-        timeout=60,
-    )
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> tuple[Path, TraceSet]:
-    """Traces with every kind of node, on disk."""
-    made = on_gpus(0, 0, 1, 1, parallelism=Parallelism(tensor=2, data=2))
-    traces = build_traces(made)
-    write_traces(traces, tmp_path)
-    return tmp_path, traces
-
-
-def test_files_give_back_the_traces(written: tuple[Path, TraceSet]):
-    folder, traces = written
-
-    found = read_traces(folder / "trace", len(traces.traces))
-
-    assert [trace.nodes for trace in found] == [trace.nodes for trace in traces.traces]
-    assert len(list(folder.iterdir())) == len(traces.traces) == 12
-
-
-def test_pauses_keep_their_microseconds_in_files(tmp_path: Path):
-    """At granularity ``domain`` sums inside a domain are broadcasts of known length."""
-    made = replace(on_gpus(0, 0, 1, 1, parallelism=Parallelism(data=4)), granularity="domain")
-    layers = tuple(replace(layer, num_parameters=1e9) for layer in made.workload.layers)
-    made = replace(made, workload=replace(made.workload, layers=layers))
-    write_traces(build_traces(made), tmp_path, prefix="other")
-
-    (pause,) = (
-        node for node in read_traces(tmp_path / "other", 3)[0].nodes if "gradient" in node.name
-    )
-    # 4e9 bytes in 6 steps of a quarter at 1e9 B/s, and 6 latencies of 1 us
-    assert pause.duration_ns == 6_000_006_000
-    assert pause.unsigned64("comm_type") == CollectiveType.BROADCAST
-
-
-def test_writing_into_no_folder_leaves_nothing(written: tuple[Path, TraceSet]):
-    folder, traces = written
-    with pytest.raises(OSError, match="No such file"):
-        write_traces(traces, folder / "missing")
-
-
-def test_chakra_jsonizer_reads_the_files(written: tuple[Path, TraceSet]):
-    folder, traces = written
-    target = folder / "trace.json"
-
-    chakra("jsonizer", f"--input_filename={folder / 'trace.1.et'}", f"--output_filename={target}")
-
-    text = target.read_text("utf-8")
-    records = [json.loads(each) for each in re.split(r"(?<=\n\})(?=\{)", text)]
-    assert [record["name"] for record in records[1:]] == [
-        node.name for node in traces.traces[1].nodes
-    ]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "graphml",
-        pytest.param(
-            "dot",
-            marks=pytest.mark.skipif(which("dot") is None, reason="needs Graphviz's dot"),
-        ),
-    ],
-)
-def test_chakra_visualizer_reads_the_files(written: tuple[Path, TraceSet], kind: str):
-    folder, traces = written
-    target = folder / f"trace.{kind}"
-
-    chakra("visualizer", f"--input_filename={folder / 'trace.1.et'}", f"--output_filename={target}")
-
-    text = target.read_text("utf-8")
-    assert all(node.name in text for node in traces.traces[1].nodes)

@@ -2,16 +2,13 @@
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 from strategies import ALLOWED_SCHEDULES
+from training_runs import REPEATED_FILES, assert_same_results, copy_of_run, interrupted
 
 from agents.checkpoint import load_checkpoint, save_checkpoint
 from agents.planners import PLANNERS
@@ -20,7 +17,7 @@ from calibration import write_corrections
 from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.east_west_train import main, make_scenario_task, resolve
-from scenarios.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
+from scenarios.metrics_log import read_metrics
 from scenarios.training_config import ppo_config, recorded
 
 QUICK = [
@@ -28,13 +25,6 @@ QUICK = [
     *("--calibration", "none", "--workers", "1"),
 ]
 """Without calibration, of which tests/test_training_calibration.py tells."""
-REPEATED_FILES = (
-    "config.json",
-    "network.yaml",
-    "checkpoint.pt",
-    "trace.json",
-    "learning_curve.png",
-)
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +33,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "finished"
     assert main([*QUICK, "--out", str(folder)]) == 0
     return folder
-
-
-def assert_same_results(one: Path, other: Path) -> None:
-    """All files are equal byte for byte, wall-clock columns aside."""
-    for name in REPEATED_FILES:
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    columns = list(WALL_CLOCK_COLUMNS)
-    metrics = [read_metrics(run / "metrics.csv").drop(columns=columns) for run in (one, other)]
-    pd.testing.assert_frame_equal(*metrics, check_exact=True)
-    judged = [
-        pd.read_csv(run / "evaluation.csv", dtype=str).drop(columns="decision_time_s")
-        for run in (one, other)
-    ]
-    pd.testing.assert_frame_equal(*judged)
 
 
 def test_a_run_leaves_everything_that_it_promises(finished):
@@ -123,17 +99,10 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bytes(tmp_path):
     """One run goes through; another is interrupted like a user would, then resumed."""
     flags = [*QUICK, "--steps", "2048"]
     through, stopped = tmp_path / "through", tmp_path / "stopped"
-    command = [sys.executable, "-m", "scenarios.east_west_train"]
-    process = subprocess.Popen(
-        [*command, *flags, "--out", str(stopped)], stdout=subprocess.PIPE, text=True
-    )
-    metrics = stopped / "metrics.csv"
-    while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 3):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    shown, _ = process.communicate(timeout=60)
 
-    assert process.returncode == 130
+    code, shown = interrupted(flags, stopped)
+
+    assert code == 130
     assert f"--resume --out {stopped}" in shown
     assert not (stopped / "evaluation.csv").exists()
     assert main([*flags, "--out", str(through)]) == 0
@@ -197,7 +166,10 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
             ["--calibration", "ns3"],
             "calibration must be one of auto, none, pairwise, aware, unaware",
         ),
-        (["--calibration-interval", "0"], "calibration_interval must be a whole number from 1"),
+        (
+            ["--calibration-interval-steps", "0"],
+            "calibration_interval_steps must be a whole number from 1",
+        ),
         (["--calibration-placements", "8"], "must leave more than the 6 factors .* got 8 cases"),
         (["--calibration-bound", "0"], "calibration_bound must be positive"),
         (["--steps", "0"], "steps must be a whole number from 1"),
@@ -239,13 +211,6 @@ def test_a_run_folder_that_cannot_be_made_is_refused(tmp_path, capsys):
     assert main([*QUICK, "--out", str(tmp_path / "file" / "run")]) == 2
 
     assert "cannot be made: Not a directory" in capsys.readouterr().err
-
-
-def copy_of_run(finished: Path, folder: Path) -> Path:
-    folder.mkdir()
-    for name in ("config.json", "network.yaml", "metrics.csv", "checkpoint.pt"):
-        (folder / name).write_bytes((finished / name).read_bytes())
-    return folder
 
 
 def test_a_flag_that_contradicts_the_resumed_run_is_refused(finished, tmp_path, capsys):

@@ -1,22 +1,18 @@
 """The main command, calibrated: what it prints and keeps, what changes, and that it repeats."""
 
 import json
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 from reference_programs import fake_programs
+from training_runs import assert_same_results, calibrations, copy_of_run, interrupted, judged
 
 from agents.checkpoint import load_checkpoint, save_checkpoint
 from calibration import Store, write_corrections
 from calibration.environment import BINARIES_VARIABLE
-from calibration.loop import WALL_CLOCK_COLUMNS, Entry
+from calibration.loop import Entry
 from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.calibration_log import CalibrationLog
@@ -24,11 +20,10 @@ from scenarios.east_west_train import main
 
 SMALL = [
     *("--quick", "--model", "llama2_7b", "--num-layers", "8", "--microbatches", "4"),
-    *("--steps", "512", "--calibration-interval", "200", "--evaluation-draws", "2"),
+    *("--steps", "512", "--calibration-interval-steps", "200", "--evaluation-draws", "2"),
     *("--workers", "1"),
 ]
 """Four updates of 128 steps: calibrated before, probed at 128 for 256, calibrated then for 384."""
-REPEATED_FILES = ("config.json", "network.yaml", "checkpoint.pt", "trace.json")
 
 
 @pytest.fixture
@@ -55,29 +50,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "finished"
     assert main([*SMALL, "--out", str(folder)]) == 0
     return folder
-
-
-def copy_of(run: Path, folder: Path) -> Path:
-    """A run that may be damaged."""
-    shutil.copytree(run, folder / "run")
-    return folder / "run"
-
-
-def calibrations(folder: Path) -> pd.DataFrame:
-    """The log without what the clock says."""
-    return pd.read_csv(folder / "calibrations.csv").drop(columns=list(WALL_CLOCK_COLUMNS))
-
-
-def judged(folder: Path) -> pd.DataFrame:
-    """The evaluation without what the clock says."""
-    return pd.read_csv(folder / "evaluation.csv", dtype=str).drop(columns="decision_time_s")
-
-
-def assert_same_results(one: Path, other: Path) -> None:
-    for name in REPEATED_FILES:
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    pd.testing.assert_frame_equal(calibrations(one), calibrations(other))
-    pd.testing.assert_frame_equal(judged(one), judged(other))
 
 
 def test_a_training_is_calibrated_unless_told_otherwise(tmp_path, capsys):
@@ -154,20 +126,13 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(wrong_factors, tmp_path):
     flags = [
         *SMALL,
         *("--calibration", "pairwise", "--corrections", str(wrong_factors)),
-        *("--steps", "6400", "--calibration-interval", "1500"),
+        *("--steps", "6400", "--calibration-interval-steps", "1500"),
     ]
     through, stopped = tmp_path / "through", tmp_path / "stopped"
-    command = [sys.executable, "-m", "scenarios.east_west_train"]
-    process = subprocess.Popen(
-        [*command, *flags, "--out", str(stopped)], stdout=subprocess.PIPE, text=True
-    )
-    metrics = stopped / "metrics.csv"
-    while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 3):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=120)
 
-    assert process.returncode == 130
+    code, _ = interrupted(flags, stopped)
+
+    assert code == 130
     assert load_checkpoint(stopped / "checkpoint.pt")["calibration"]["entries"]
     assert main([*flags, "--out", str(through)]) == 0
     assert main(["--resume", "--out", str(stopped)]) == 0
@@ -222,7 +187,7 @@ def test_a_program_that_crashes_ends_the_training_which_goes_on_once_it_is_mende
 
 
 def test_a_run_is_resumed_as_calibrated_as_it_was_begun(finished, tmp_path, capsys):
-    run = copy_of(finished, tmp_path)
+    run = copy_of_run(finished, tmp_path / "run")
     record = json.loads((run / "config.json").read_text())
     record["config"]["calibration"] = "none"
     (run / "config.json").write_text(json.dumps(record))
@@ -236,13 +201,13 @@ def test_a_run_is_resumed_as_calibrated_as_it_was_begun(finished, tmp_path, caps
     "damage",
     [
         lambda state: state.pop("entries"),
-        lambda state: state.update(in_force={"wan_speed": 1.0}),
+        lambda state: state["entries"][0].update(corrections={"wan_speed": 1.0}),
         lambda state: state.update(region=(1, 2)),
         lambda state: state.update(entries=[{"number": 0}]),
     ],
 )
 def test_a_checkpoint_of_another_calibration_is_refused(damage, finished, tmp_path, capsys):
-    run = copy_of(finished, tmp_path)
+    run = copy_of_run(finished, tmp_path / "run")
     checkpoint = run / "checkpoint.pt"
     state = load_checkpoint(checkpoint)
     damage(state["calibration"])
@@ -257,7 +222,7 @@ def test_a_checkpoint_of_another_calibration_is_refused(damage, finished, tmp_pa
 
 def test_a_log_that_was_lost_is_made_again_from_the_checkpoint(finished, tmp_path):
     """All but what the clock said; the run has ended, and its last calibration is repeated."""
-    run = copy_of(finished, tmp_path)
+    run = copy_of_run(finished, tmp_path / "run")
     before = calibrations(run)
     entries = [
         Entry.from_plain(each)

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
+from agents.batch_arrays import sums_table
 from agents.kernels.layout import Flags, Moments, Real, Whole
 from agents.kernels.steady import FITS, Job, Plans, Programs, makespans, overflows, water_fill
 from agents.simulator import Simulator
@@ -162,21 +163,11 @@ def _direct_pairs(topology: Topology) -> Flags:
 
 
 def _job_of(topology: Topology, workload: Workload, corrections: Corrections) -> Job:
-    sums = workload.sums_before
-    columns = (
-        sums.forward_flops,
-        sums.backward_flops,
-        sums.input_gradient_flops,
-        sums.weight_gradient_flops,
-        sums.activation_bytes,
-        sums.weight_input_bytes,
-        sums.num_parameters,
-    )
     domains = topology.domains
     wire_s, latency_s, turn_s = _borders(topology, workload, corrections)
     return Job(
         num_microbatches=workload.num_microbatches,
-        sums_before=np.ascontiguousarray(np.array(columns, dtype=np.float64).T),
+        sums_before=sums_table(workload),
         rate_flops_per_s=np.array([compute_rate_flops_per_s(one, corrections) for one in domains]),
         wire_s=wire_s,
         latency_s=latency_s,

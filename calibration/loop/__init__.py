@@ -6,7 +6,7 @@ from calibration.loop.loop import CalibrationLoop
 from calibration.loop.region import Choices, Region
 from calibration.loop.rounds import Order, Round, calibrate
 from calibration.loop.subject import Subject
-from calibration.loop.timetable import Timetable, default_interval
+from calibration.loop.timetable import Timetable, default_interval_steps
 
 __all__ = [
     "WALL_CLOCK_COLUMNS",
@@ -21,7 +21,7 @@ __all__ = [
     "Subject",
     "Timetable",
     "calibrate",
-    "default_interval",
+    "default_interval_steps",
     "factors_text",
     "percent_text",
 ]

@@ -50,8 +50,6 @@ class CalibrationLoop:
 
     Attributes
     ----------
-    in_force
-        The factors to simulate with.
     entries
         All calibrations that are over.
     waited_s
@@ -67,13 +65,18 @@ class CalibrationLoop:
         bound: float,
     ) -> None:
         require_positive("calibration", "bound", bound)
-        self.in_force = initial
+        self._initial = initial
         self.entries: list[Entry] = []
         self.waited_s = 0.0
         self._calibrator, self._timetable, self._bound = calibrator, timetable, bound
         self._region: Region | None = None
         self._pending: _Pending | None = None
         self._num_done, self._num_looks_done = 0, 0
+
+    @property
+    def in_force(self) -> Corrections:
+        """The factors to simulate with: those of the last calibration that is over."""
+        return self.entries[-1].corrections if self.entries else self._initial
 
     @property
     def cpu_s(self) -> float:
@@ -132,13 +135,23 @@ class CalibrationLoop:
     def _order(
         self, kind: Kind, cause: str, choices: Choices, *, step: int, lead_steps: int | None = None
     ) -> None:
-        number = len(self.entries)
         lead = self._timetable.lead_steps if lead_steps is None else lead_steps
-        order = Order(number=number, kind=kind, in_force=self.in_force, choices=choices)
-        self._pending = _Pending(
-            order=order, cause=cause, ordered_at_step=step, due_step=step + lead
+        self._submit(
+            _Pending(
+                order=self._next_order(kind, choices),
+                cause=cause,
+                ordered_at_step=step,
+                due_step=step + lead,
+            )
         )
-        self._calibrator.submit(order)
+
+    def _next_order(self, kind: Kind, choices: Choices) -> Order:
+        number = len(self.entries)
+        return Order(number=number, kind=kind, in_force=self.in_force, choices=choices)
+
+    def _submit(self, pending: _Pending) -> None:
+        self._pending = pending
+        self._calibrator.submit(pending.order)
 
     def _collect(self, pending: _Pending, step: int) -> Entry:
         began_s = time.perf_counter()
@@ -150,7 +163,6 @@ class CalibrationLoop:
             self._region = (
                 found.region if self._region is None else self._region.joined(found.region)
             )
-        self.in_force = found.corrections
         entry = Entry.of(
             found,
             pending.order,
@@ -170,7 +182,6 @@ class CalibrationLoop:
         """Everything that `load_state` needs, as plain content without anything of the clock."""
         pending = self._pending
         return {
-            "in_force": asdict(self.in_force),
             "entries": [entry.plain() for entry in self.entries],
             "region": None if self._region is None else asdict(self._region),
             "num_done": self._num_done,
@@ -180,14 +191,25 @@ class CalibrationLoop:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state` returned; a calibration that was under way begins again."""
-        self.in_force = Corrections(**state["in_force"])
         self.entries = [Entry.from_plain(entry) for entry in state["entries"]]
         self._region = None if state["region"] is None else Region(**state["region"])
         self._num_done, self._num_looks_done = state["num_done"], state["num_looks_done"]
         self._pending = None
         if state["pending"] is not None:
-            self._pending = _from_plain(state["pending"])
-            self._calibrator.submit(self._pending.order)
+            self._submit(self._pending_of(state["pending"]))
+
+    def _pending_of(self, content: Mapping[str, Any]) -> _Pending:
+        """Undo `_plain`; number and factors are those of any order that is made now."""
+        choices = tuple(
+            (Placement(domain_of_layer=tuple(layers)), count)
+            for layers, count in content["choices"]
+        )
+        return _Pending(
+            order=self._next_order(content["kind"], choices),
+            cause=content["cause"],
+            ordered_at_step=content["ordered_at_step"],
+            due_step=content["due_step"],
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -199,29 +221,9 @@ class CalibrationLoop:
 def _plain(pending: _Pending) -> dict[str, object]:
     order = pending.order
     return {
-        "number": order.number,
         "kind": order.kind,
-        "in_force": asdict(order.in_force),
         "choices": [(placement.domain_of_layer, count) for placement, count in order.choices],
         "cause": pending.cause,
         "ordered_at_step": pending.ordered_at_step,
         "due_step": pending.due_step,
     }
-
-
-def _from_plain(content: Mapping[str, Any]) -> _Pending:
-    order = Order(
-        number=content["number"],
-        kind=content["kind"],
-        in_force=Corrections(**content["in_force"]),
-        choices=tuple(
-            (Placement(domain_of_layer=tuple(layers)), count)
-            for layers, count in content["choices"]
-        ),
-    )
-    return _Pending(
-        order=order,
-        cause=content["cause"],
-        ordered_at_step=content["ordered_at_step"],
-        due_step=content["due_step"],
-    )

@@ -13,12 +13,12 @@ SHORT_CALIBRATIONS = 3
 MOST_LEAD_STEPS = 500_000
 
 
-def default_interval(total_steps: int) -> int:
+def default_interval_steps(total_steps: int) -> int:
     """Steps from one calibration to the next.
 
     Examples
     --------
-    >>> default_interval(1_000_000), default_interval(20_000_000)
+    >>> default_interval_steps(1_000_000), default_interval_steps(20_000_000)
     (333333, 5000000)
     """
     if total_steps >= LONG_STEPS:
@@ -28,7 +28,7 @@ def default_interval(total_steps: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """Calibrations of a training of ``total_steps``: before it, then at multiples of ``interval``.
+    """When a training of ``total_steps`` is calibrated: before it, then every ``interval_steps``.
 
     Half-way between two of them the policy's placements are looked at for drift. What a calibration
     finds takes effect at the end of the first update that is ``lead_steps`` after the order; none
@@ -36,25 +36,25 @@ class Timetable:
     """
 
     total_steps: int
-    interval: int
+    interval_steps: int
     steps_per_update: int = 1
 
     def __post_init__(self) -> None:
         require_count("calibration", "total_steps", self.total_steps)
-        require_count("calibration", "interval", self.interval)
+        require_count("calibration", "interval_steps", self.interval_steps)
         require_count("calibration", "steps_per_update", self.steps_per_update)
 
     @property
     def lead_steps(self) -> int:
         """Steps from an order to when its factors are in force; the time it has to be done in."""
-        return min(MOST_LEAD_STEPS, max(1, self.interval // 2))
+        return min(MOST_LEAD_STEPS, max(1, self.interval_steps // 2))
 
     def can_order_at(self, step: int) -> bool:
         """Whether factors that are ordered now would still be in force for a step of training.
 
         Examples
         --------
-        >>> timetable = Timetable(total_steps=30, interval=10, steps_per_update=6)
+        >>> timetable = Timetable(total_steps=30, interval_steps=10, steps_per_update=6)
         >>> [timetable.can_order_at(step) for step in (12, 18, 24)]  # for 18, 24 and 30
         [True, True, False]
         """
@@ -63,15 +63,15 @@ class Timetable:
 
     def num_due(self, step: int) -> int:
         """Calibrations that were due up to a step, the one before training left out."""
-        return step // self.interval
+        return step // self.interval_steps
 
     def num_looks_due(self, step: int) -> int:
         """Times to look for drift up to a step.
 
         Examples
         --------
-        >>> timetable = Timetable(total_steps=30, interval=10)
+        >>> timetable = Timetable(total_steps=30, interval_steps=10)
         >>> [timetable.num_looks_due(step) for step in (4, 5, 14, 15)]
         [0, 1, 1, 2]
         """
-        return (2 * step + self.interval) // (2 * self.interval)
+        return (2 * step + self.interval_steps) // (2 * self.interval_steps)
