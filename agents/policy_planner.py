@@ -7,7 +7,7 @@ import numpy as np
 from agents.checkpoint import TrainedPolicy, load_checkpoint
 from agents.planners import PlanningProblem
 from agents.task import PlacementTask
-from des import Placement
+from des import Plan
 
 
 class PolicyPlanner:
@@ -34,8 +34,9 @@ class PolicyPlanner:
         )
         return cls(policy, task)
 
-    def __call__(self, problem: PlanningProblem, rng: np.random.Generator) -> Placement:
+    def __call__(self, problem: PlanningProblem, rng: np.random.Generator) -> Plan:
         """Place the layers for the links as they are now."""
-        last_placement = problem.last_placement or self._task.uniform_placement
-        observation = self._task.observe(problem.topology, last_placement)
-        return self._task.codec.decode(self._policy.decide(observation).tolist())
+        last = problem.last_plan
+        placement = self._task.uniform_placement if last is None else last.placement
+        observation = self._task.observe(problem.topology, placement)
+        return problem.plan(self._task.codec.decode(self._policy.decide(observation).tolist()))

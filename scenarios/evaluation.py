@@ -10,7 +10,7 @@ import pandas as pd
 from agents.episode import Episode
 from agents.planners import Planner, PlanningProblem
 from agents.task import Baseline, PlacementTask
-from des import Placement, Topology
+from des import Placement, Plan, Topology
 from des.kernels.random_numbers import derived_seed
 
 _STREAM = 0xE7A1
@@ -84,18 +84,24 @@ def judge(
     """Let a planner decide on every draw, as on the epochs of a training run, one after another.
 
     So each decision finds the layers where the last one has put them, and pays for what it moves
-    where the task says so. The decision time is the wall time from the links to the placement, on
+    where the task says so. The decision time is the wall time from the links to the plan, on
     one core, after one decision to warm up.
+
+    Raises
+    ------
+    ValueError
+        If a plan is more than a placement under the task's schedule.
     """
     planner(planning_problem(task, draws[0].topology), draws[0].planner_rng())
     placement = task.uniform_placement
     for draw in draws:
         rng = draw.planner_rng()
         last_placement = placement
-        problem = planning_problem(task, draw.topology, last_placement=last_placement)
+        problem = planning_problem(task, draw.topology, last_plan=task.plan(last_placement))
         started_s = time.perf_counter()
-        placement = planner(problem, rng)
+        plan = planner(problem, rng)
         decision_time_s = time.perf_counter() - started_s
+        placement = placement_of(task, name, plan)
         epoch = task.run_epoch(draw.topology, placement, last_placement)
         metrics = task.metrics(epoch, draw.baseline)
         yield Judgement(
@@ -108,13 +114,29 @@ def judge(
         )
 
 
+def placement_of(task: PlacementTask, name: str, plan: Plan) -> Placement:
+    """Return the placement of a planner's plan, which is all that a task lets it choose.
+
+    Raises
+    ------
+    ValueError
+        If the plan differs from the task's in more than the placement.
+    """
+    if plan != task.plan(plan.placement):
+        raise ValueError(
+            f"planner {name}: plan must be a placement under {task.schedule} and nothing else, "
+            f"as the task runs it; got {plan!r}"
+        )
+    return plan.placement
+
+
 def evaluation_frame(judgements: list[Judgement]) -> pd.DataFrame:
     """One row per draw and planner."""
     return pd.DataFrame([judgement.row() for judgement in judgements])
 
 
 def planning_problem(
-    task: PlacementTask, topology: Topology, last_placement: Placement | None = None
+    task: PlacementTask, topology: Topology, last_plan: Plan | None = None
 ) -> PlanningProblem:
     """Put the task's job on links as they are before a planner."""
     return PlanningProblem(
@@ -123,5 +145,5 @@ def planning_problem(
         schedule=task.schedule,
         simulator=task.simulator,
         corrections=task.corrections,
-        last_placement=last_placement,
+        last_plan=last_plan,
     )

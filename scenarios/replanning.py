@@ -56,10 +56,10 @@ class Replanning:
             workload=self.workload,
             schedule=self.schedule,
             corrections=self.corrections,
-            last_placement=None if old is None else old.placement,
+            last_plan=old,
         )
         try:
-            new = problem.plan(self.planner(problem, rng))
+            new = self.planner(problem, rng)
         except InfeasiblePlacementError:
             if old is None:
                 raise
@@ -91,6 +91,6 @@ class Replanning:
 def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:
     """Iteration time of a plan; endless where links that are down cut it apart."""
     try:
-        return problem.simulate(plan.placement).makespan_s
+        return problem.judge(plan).makespan_s
     except UnreachableError:
         return math.inf

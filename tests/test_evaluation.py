@@ -10,7 +10,7 @@ from agents.env import make_task
 from agents.episode import Episode
 from agents.planners import PLANNERS, PlanningProblem
 from agents.task import Replacement
-from des import Placement, build_workload, moved_bytes, read_topology, simulate
+from des import Placement, Plan, build_workload, moved_bytes, read_topology, simulate
 from des.kernels.random_numbers import derived_seed
 from des.migration import RESTART_S
 from scenarios.evaluation import evaluation_frame, held_out_draws, judge
@@ -60,18 +60,26 @@ def test_no_draw_is_one_that_a_training_of_the_same_seed_sees():
 
 
 def test_each_decision_finds_the_layers_where_the_last_one_has_put_them():
-    found: list[Placement | None] = []
+    found: list[Plan | None] = []
 
-    def one_domain_after_another(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
-        found.append(problem.last_placement)
-        return Placement(domain_of_layer=(len(found) % 3,) * 32)
+    def one_domain_after_another(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+        found.append(problem.last_plan)
+        return problem.plan(Placement(domain_of_layer=(len(found) % 3,) * 32))
 
     placements = [one.placement for one in judge(TASK, "ours", one_domain_after_another, DRAWS)]
 
     warm_up, first, *others = found
     assert warm_up is None
-    assert first == TASK.uniform_placement
-    assert others == placements[:-1]
+    assert first == TASK.plan(TASK.uniform_placement)
+    assert others == [TASK.plan(placement) for placement in placements[:-1]]
+
+
+def test_a_plan_that_the_task_cannot_run_is_refused():
+    def deeper(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+        return dataclasses.replace(TASK.plan(EVEN), schedule="1f1b_4x")
+
+    with pytest.raises(ValueError, match="planner ours: plan must be a placement under 1f1b and"):
+        list(judge(TASK, "ours", deeper, DRAWS))
 
 
 def test_a_judgement_is_what_the_simulator_says_of_the_plan():
@@ -90,11 +98,11 @@ def test_each_planner_pays_for_the_changes_between_its_own_placements():
     costly = dataclasses.replace(TASK, replacement=restart_only, iterations_per_epoch=5)
     number = iter(range(100))
 
-    def one_domain_after_another(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
-        return Placement(domain_of_layer=(next(number) % 3,) * 32)
+    def one_domain_after_another(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+        return problem.plan(Placement(domain_of_layer=(next(number) % 3,) * 32))
 
-    def first_domain(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
-        return Placement(domain_of_layer=(0,) * 32)
+    def first_domain(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+        return problem.plan(Placement(domain_of_layer=(0,) * 32))
 
     moves = list(judge(costly, "moves", one_domain_after_another, DRAWS))
     stays = list(judge(costly, "stays", first_domain, DRAWS))

@@ -73,12 +73,14 @@ def test_decisions_are_the_greedy_actions_of_the_network(actions, tmp_path: Path
     decided = set()
     for number, topology in enumerate(WORLDS):
         problem = PlanningProblem(
-            topology=topology, workload=given.workload, last_placement=last if number else None
+            topology=topology,
+            workload=given.workload,
+            last_plan=given.plan(last) if number else None,
         )
         observation = torch.from_numpy(given.observe(topology, last))
         (action,) = original.greedy(observation.unsqueeze(0)).tolist()
         last = given.codec.decode(action)
-        assert planner(problem, np.random.default_rng(0)) == last
+        assert planner(problem, np.random.default_rng(0)) == given.plan(last)
         decided.add(last)
     assert len(decided) > 3
 
@@ -122,7 +124,7 @@ def test_checkpoint_of_a_trainer_on_the_batch_can_be_used(tmp_path: Path):
         save_checkpoint(tmp_path / "run.pt", trainer.state())
 
     planner = PolicyPlanner.from_checkpoint(tmp_path / "run.pt", given)
-    placement = planner(
+    plan = planner(
         PlanningProblem(topology=WORLDS[0], workload=given.workload), np.random.default_rng(0)
     )
-    placement.check_against(WORLDS[0], given.workload)
+    plan.check_against(WORLDS[0], given.workload)

@@ -13,6 +13,7 @@ from des import (
     DomainMemory,
     InfeasiblePlacementError,
     Placement,
+    Plan,
     UnreachableError,
     domain_memory,
     simulate,
@@ -26,8 +27,8 @@ MOST_WITHOUT_BOUNDS = 50_000
 """The same where no bound spares a simulation."""
 
 
-def exact(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
-    """Find the placement of least iteration time among all contiguous ones that fit in memory.
+def exact(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Find the plan of least iteration time among contiguous placements that fit in memory.
 
     Every ordered subset of domains and every split is bounded from below (see
     `agents.planners.bounds`); the simulator judges them from the lowest bound up, until no bound is
@@ -60,9 +61,9 @@ def exact(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
             if nearest is None or tightest.overflow_fraction < nearest.overflow_fraction:
                 nearest = tightest
             continue
-        makespan_s = problem.simulate(placement).makespan_s
+        makespan_s = problem.judge(plan).makespan_s
         if makespan_s < best_s:
-            best, best_s = placement, makespan_s
+            best, best_s = plan, makespan_s
     if best is None:
         raise InfeasiblePlacementError(f"exact: no contiguous placement fits; at best, {nearest}")
     return best

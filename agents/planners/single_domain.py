@@ -3,10 +3,10 @@
 import numpy as np
 
 from agents.planners.problem import PlanningProblem
-from des import Placement
+from des import Placement, Plan
 
 
-def single_domain(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
+def single_domain(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Put all layers in the domain that finishes first.
 
     Where the job does not fit into one domain's memory it is judged as if it did, in this
@@ -14,7 +14,7 @@ def single_domain(problem: PlanningProblem, rng: np.random.Generator) -> Placeme
     """
     num_layers = problem.workload.num_layers
     candidates = [
-        Placement(domain_of_layer=(domain,) * num_layers)
+        problem.plan(Placement(domain_of_layer=(domain,) * num_layers))
         for domain in range(problem.topology.num_domains)
     ]
-    return min(candidates, key=lambda placement: problem.simulate(placement).makespan_s)
+    return min(candidates, key=lambda plan: problem.judge(plan).makespan_s)

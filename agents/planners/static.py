@@ -2,42 +2,37 @@
 
 import numpy as np
 
+from agents.planners.choosing import shared_out
 from agents.planners.problem import PlanningProblem
-from des import Placement
+from des import Placement, Plan
 
 
-def uniform(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
+def uniform(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Give every domain the same number of layers, in the order of the topology."""
-    return Placement.even(problem.topology.num_domains, problem.workload.num_layers)
+    return problem.plan(Placement.even(problem.topology.num_domains, problem.workload.num_layers))
 
 
-def proportional(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
+def proportional(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Give layers in proportion to attainable FLOP/s, in the order of the topology.
 
     Shares are rounded by largest remainders; the earlier domain wins a tie.
     """
     speeds = [domain.attainable_flops_per_s for domain in problem.topology.domains]
-    num_layers = problem.workload.num_layers
-    ideal = [num_layers * speed / sum(speeds) for speed in speeds]
-    counts = [int(share) for share in ideal]
-    by_remainder = sorted(range(len(ideal)), key=lambda index: counts[index] - ideal[index])
-    for index in by_remainder[: num_layers - sum(counts)]:
-        counts[index] += 1
-    return Placement.contiguous(range(len(counts)), counts)
+    counts = shared_out(problem.workload.num_layers, speeds)
+    return problem.plan(Placement.contiguous(range(len(counts)), counts))
 
 
-def round_robin(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
+def round_robin(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Deal the layers out one by one: layer ``i`` to domain ``i mod K``."""
     num_domains = problem.topology.num_domains
-    return Placement(
-        domain_of_layer=tuple(layer % num_domains for layer in range(problem.workload.num_layers))
-    )
+    dealt = tuple(layer % num_domains for layer in range(problem.workload.num_layers))
+    return problem.plan(Placement(domain_of_layer=dealt))
 
 
-def random(problem: PlanningProblem, rng: np.random.Generator) -> Placement:
+def random(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Draw a contiguous placement: any order of the domains, any split points."""
     num_domains, num_layers = problem.topology.num_domains, problem.workload.num_layers
     order = rng.permutation(num_domains)
     cuts = np.sort(rng.integers(0, num_layers + 1, size=num_domains - 1))
     counts = np.diff([0, *cuts, num_layers])
-    return Placement.contiguous(order.tolist(), counts.tolist())
+    return problem.plan(Placement.contiguous(order.tolist(), counts.tolist()))

@@ -11,13 +11,13 @@ import numpy as np
 from agents.task import Replacement
 from des import ARCHITECTURES, Placement, Plan, PlaneWorlds, Topology, Workload, build_workload
 from des.feasibility import domain_memory
-from scenarios.suites.laws import LAWS
-from scenarios.suites.load import LoadLaw
-from scenarios.suites.ratio import (
+from des.ratio import (
     mean_bandwidth_bytes_per_s,
     nominal_iteration_s,
     speed_per_bandwidth,
 )
+from scenarios.suites.laws import LAWS
+from scenarios.suites.load import LoadLaw
 from scenarios.suites.world import LEAST_ITERATIONS, Purpose, purpose_of
 
 LEAST_BANDWIDTH_BYTES_PER_S, MOST_BANDWIDTH_BYTES_PER_S = 1e9 / 8, 10e9 / 8

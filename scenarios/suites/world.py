@@ -11,9 +11,9 @@ from des import STEADY, Dynamics, Movement, Topology, Workload
 from des.checks import MOST_ITEMS, require_count, require_positive, require_seed
 from des.dynamics.movement import require_moving
 from des.kernels.random_numbers import derived_seed
+from des.ratio import transfer_compute_ratio_of
 from des.schedules import schedule_named
 from scenarios.suites.load import LoadLaw, loaded
-from scenarios.suites.ratio import transfer_compute_ratio_of
 
 Purpose = Literal["train", "eval"]
 """What a world is for. Whatever the seeds, no world for one is ever drawn for the other."""
