@@ -1,0 +1,51 @@
+"""Orders of domains in the splits and under the schedules that suit a network."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.epochs.steady_judge import SteadyJudge
+from agents.kernels.steady import Job, Plans
+from agents.planners.search_moves import Order, joined, plans_of_orders, resplits, rows_of
+
+_NUM_DESCENDED = 4
+_MOST_STEPS = 32
+
+
+def best_splits(judge: SteadyJudge, job: Job, orders: Sequence[Order]) -> Plans:
+    """Fill each order under all schedules; returns the best of each, order by order."""
+    num_schedules = len(judge.schedules)
+    plans = plans_of_orders(orders, range(num_schedules), judge.most_stages)
+    judge.fill(job, plans)
+    scores = judge.scores(job, plans).reshape(len(orders), num_schedules)
+    return rows_of(plans, np.arange(len(orders)) * num_schedules + scores.argmin(axis=1))
+
+
+def descended(judge: SteadyJudge, job: Job, plans: Plans, first: int) -> Plans:
+    """Move layers, and change schedules, as long as that helps: of one plan and of the best few.
+
+    A step goes to the best of `agents.planners.search_moves.resplits`.
+    """
+    best = np.argsort(judge.scores(job, plans), kind="stable")[:_NUM_DESCENDED].tolist()
+    ends = []
+    for row in dict.fromkeys([first, *best]):
+        here = rows_of(plans, np.array([row]))
+        for _ in range(_MOST_STEPS):
+            near = resplits(here, 0, len(judge.schedules))
+            scores = judge.scores(job, joined([here, near]))
+            step = int(scores.argmin())
+            if step == 0 or not scores[step] < scores[0]:
+                break
+            here = rows_of(near, np.array([step - 1]))
+        ends.append(here)
+    return joined(ends)
+
+
+def unique_rows(plans: Plans) -> Plans:
+    """Return each plan once, in the order in which they first come; what means nothing is 0."""
+    is_stage = np.arange(plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]
+    domain, end_layer = plans.domain * is_stage, plans.end_layer * is_stage
+    keys = np.column_stack([plans.num_stages, plans.schedule, domain, end_layer])
+    _, first = np.unique(keys, axis=0, return_index=True)
+    clean = plans._replace(domain=domain.astype(np.int32), end_layer=end_layer.astype(np.int32))
+    return rows_of(clean, np.sort(first))

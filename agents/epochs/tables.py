@@ -1,0 +1,294 @@
+"""An episode in numbers: what each of some plans takes in each epoch, and each change of plan."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.epochs.changes import Changes
+from agents.epochs.plan_times import PlanTimes, cost_bytes_of
+from agents.epochs.situation import MoveLevel
+from agents.epochs.steady_judge import SteadyJudge
+from agents.epochs.world import DecisionWorld
+from agents.kernels.layout import Real, Whole
+from des import (
+    NO_CORRECTIONS,
+    Corrections,
+    Placement,
+    Plan,
+    Topology,
+)
+
+LEVELS: tuple[MoveLevel, ...] = ("nothing", "depth", "split", "order")
+"""Levels of moves by the number that stands for them in tables, the least first."""
+
+Levels = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EpisodeTables:
+    """What C plans take in E epochs of one draw, each on its network as held through the epoch.
+
+    Attributes
+    ----------
+    iteration_s
+        Of each plan in each epoch, (E, C); ``inf`` where it does not fit or cannot send. [s]
+    move_s
+        To change at the start of an epoch from a plan to another, (E, C, C); 0 on the diagonal,
+        ``inf`` where a layer has to go where no links lead. [s]
+    moved_bytes
+        Model state that a change sends, from row to column, (C, C). [bytes]
+    cost_bytes
+        What an iteration sends over all WAN links, (C,); ``nan`` where it cannot. [bytes]
+    level
+        How far a change goes, from row to column, (C, C), by position in `LEVELS`.
+    base_iteration_s
+        At base figures, (C,). [s]
+    peak_flops_per_s
+        Of all GPUs of all domains.
+    """
+
+    plans: tuple[Plan, ...]
+    iteration_s: Real
+    move_s: Real
+    moved_bytes: Real
+    cost_bytes: Real
+    level: Levels
+    base_iteration_s: Real
+    iterations_per_epoch: int
+    flops_per_iteration: float
+    tokens_per_iteration: int
+    peak_flops_per_s: float
+
+    def __post_init__(self) -> None:
+        num_epochs, num_plans = self.iteration_s.shape
+        shapes = {
+            "plans": ((len(self.plans),), (num_plans,)),
+            "move_s": (self.move_s.shape, (num_epochs, num_plans, num_plans)),
+            "moved_bytes": (self.moved_bytes.shape, (num_plans, num_plans)),
+            "cost_bytes": (self.cost_bytes.shape, (num_plans,)),
+            "level": (self.level.shape, (num_plans, num_plans)),
+            "base_iteration_s": (self.base_iteration_s.shape, (num_plans,)),
+        }
+        for name, (shape, expected) in shapes.items():
+            if shape != expected:
+                raise ValueError(f"tables: {name} must be shaped {expected}, got {shape}")
+
+    @property
+    def num_epochs(self) -> int:
+        """Number of epochs, E."""
+        return len(self.iteration_s)
+
+    @property
+    def num_plans(self) -> int:
+        """Number of plans, C."""
+        return len(self.plans)
+
+    @cached_property
+    def static(self) -> int:
+        """The first of the plans that are quickest at base figures."""
+        return int(self.base_iteration_s.argmin())
+
+    @cached_property
+    def epoch_s(self) -> Real:
+        """Time of all iterations of an epoch, (E, C). [s]"""
+        return self.iterations_per_epoch * self.iteration_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathCosts:
+    """What an episode comes to.
+
+    Attributes
+    ----------
+    total_s
+        All iterations and all changes of plan. [s]
+    change_s
+        The latter. [s]
+    utilisation
+        Useful FLOPs over the peak of all GPUs of all domains times ``total_s``.
+    bytes_per_token
+        Bytes over WAN links, moved model state included, per trained token. [bytes]
+    moves
+        How many epochs changed the plan, by level; ``nothing`` are the others but the first.
+    """
+
+    total_s: float
+    change_s: float
+    utilisation: float
+    bytes_per_token: float
+    moves: dict[MoveLevel, int]
+
+
+def tables_of(
+    world: DecisionWorld,
+    draw_seed: int,
+    plans: Sequence[Plan],
+    *,
+    corrections: Corrections = NO_CORRECTIONS,
+    judge: SteadyJudge | None = None,
+    networks: Sequence[Topology] | None = None,
+) -> EpisodeTables:
+    """Judge plans in all epochs of a draw, and all changes between them.
+
+    Iteration times are those of `des.simulate` on the network at the start of the epoch
+    (`held_topology`), to the last bit; changes take what `des.migration_s` says there, but for
+    rounding. Plans that ask for more memory than there is take for ever.
+
+    Parameters
+    ----------
+    judge
+        One made for this job and these corrections, to save its making.
+    networks
+        Those of `held_topologies` where they are at hand, to save their drawing.
+
+    Raises
+    ------
+    ValueError
+        If plans are none or not all different, none of them works at base figures, or one does not
+        match the world.
+    """
+    plans = tuple(plans)
+    if not plans or len(set(plans)) < len(plans):
+        raise ValueError(
+            f"tables: plans must be one or more, each once, got {len(plans)}, of which "
+            f"{len(set(plans))} are different"
+        )
+    for plan in plans:
+        plan.check_against(world.topology, world.workload)
+    times = PlanTimes(
+        judge or SteadyJudge(world.workload, world.topology.num_domains, corrections=corrections),
+        plans,
+    )
+    base_s = times.on(world.topology)
+    if not np.isfinite(base_s).any():
+        raise ValueError(f"tables: plans must hold one that works on world {world.name}, got none")
+    changes = Changes(world.workload, plans, world.topology.num_domains, world.replacement)
+    if networks is None:
+        networks = held_topologies(world, draw_seed)
+    move_s = np.empty((len(networks), len(plans), len(plans)))
+    for epoch, topology in enumerate(networks):
+        move_s[epoch] = changes.times_s(topology, corrections)
+    return EpisodeTables(
+        plans=plans,
+        iteration_s=np.array([times.on(topology) for topology in networks]),
+        move_s=move_s,
+        moved_bytes=changes.moved_bytes,
+        cost_bytes=np.array([cost_bytes_of(world, plan) for plan in plans]),
+        level=levels_of(plans),
+        base_iteration_s=base_s,
+        iterations_per_epoch=world.iterations_per_epoch,
+        flops_per_iteration=world.workload.flops_per_iteration,
+        tokens_per_iteration=world.workload.tokens_per_iteration,
+        peak_flops_per_s=world.topology.peak_flops_per_s,
+    )
+
+
+def held_topology(world: DecisionWorld, draw_seed: int, epoch: int) -> Topology:
+    """Return the network at the start of an epoch of a draw, as it is held through the epoch."""
+    return world.epoch_topology(draw_seed, epoch).at_start()
+
+
+def held_topologies(world: DecisionWorld, draw_seed: int) -> tuple[Topology, ...]:
+    """Return `held_topology` of all epochs of a draw."""
+    return tuple(held_topology(world, draw_seed, epoch) for epoch in range(world.num_epochs))
+
+
+def levels_of(plans: Sequence[Plan]) -> Levels:
+    """Level of each change between different plans, from row to column, (C, C), see `level_of`."""
+    orders: dict[tuple[int, ...], int] = {}
+    splits: dict[Placement, int] = {}
+    order, split = np.empty((2, len(plans)), dtype=np.int64)
+    for row, plan in enumerate(plans):
+        domains = tuple(stage.domain for stage in plan.placement.stages)
+        order[row] = orders.setdefault(domains, len(orders))
+        split[row] = splits.setdefault(plan.placement, len(splits))
+    level: Levels = np.ones((len(plans), len(plans)), dtype=np.int8)
+    level += split[:, np.newaxis] != split
+    level += order[:, np.newaxis] != order
+    np.fill_diagonal(level, 0)
+    return level
+
+
+def joined_tables(parts: Sequence[EpisodeTables]) -> EpisodeTables:
+    """Return tables of the epochs of several draws of one world, for the same plans.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or their plans differ.
+    """
+    if not parts or any(part.plans != parts[0].plans for part in parts):
+        raise ValueError(f"tables: parts must be of the same plans, got {len(parts)} parts")
+    return replace(
+        parts[0],
+        iteration_s=np.concatenate([part.iteration_s for part in parts]),
+        move_s=np.concatenate([part.move_s for part in parts]),
+    )
+
+
+def with_restart_only(tables: EpisodeTables, restart_s: float) -> EpisodeTables:
+    """Return the tables of the same episode where model state is in all domains already."""
+    each_s = restart_s * (1.0 - np.eye(tables.num_plans))
+    return replace(
+        tables,
+        move_s=np.broadcast_to(each_s, tables.move_s.shape).copy(),
+        moved_bytes=np.zeros_like(tables.moved_bytes),
+    )
+
+
+def total_s(tables: EpisodeTables, path: npt.ArrayLike) -> float:
+    """Time of an episode: of plans by number, one an epoch, (E,); the first one is free. [s]
+
+    Raises
+    ------
+    ValueError
+        If the path has another length, or names plans that there are not.
+    """
+    steps = checked_path(tables, path)
+    return float(_iterations_s(tables, steps).sum() + _changes_s(tables, steps).sum())
+
+
+def costs_of(tables: EpisodeTables, path: npt.ArrayLike) -> PathCosts:
+    """Sum up what an episode comes to; arguments and errors as those of `total_s`."""
+    steps = checked_path(tables, path)
+    change_s = float(_changes_s(tables, steps).sum())
+    whole_s = float(_iterations_s(tables, steps).sum()) + change_s
+    num_iterations = tables.num_epochs * tables.iterations_per_epoch
+    sent_bytes = tables.iterations_per_epoch * tables.cost_bytes[steps].sum()
+    moved_bytes = tables.moved_bytes[steps[:-1], steps[1:]].sum()
+    levels = tables.level[steps[:-1], steps[1:]]
+    useful_flops = num_iterations * tables.flops_per_iteration
+    return PathCosts(
+        total_s=whole_s,
+        change_s=change_s,
+        utilisation=useful_flops / (tables.peak_flops_per_s * whole_s),
+        bytes_per_token=float(sent_bytes + moved_bytes)
+        / (num_iterations * tables.tokens_per_iteration),
+        moves={name: int((levels == number).sum()) for number, name in enumerate(LEVELS)},
+    )
+
+
+def checked_path(tables: EpisodeTables, path: npt.ArrayLike) -> Whole:
+    """Return a path as an array; refuses one that is none, see `total_s`."""
+    steps = np.asarray(path)
+    if (
+        steps.shape != (tables.num_epochs,)
+        or not np.issubdtype(steps.dtype, np.integer)
+        or not ((steps >= 0) & (steps < tables.num_plans)).all()
+    ):
+        raise ValueError(
+            f"path: must hold {tables.num_epochs} numbers of plans from 0 to "
+            f"{tables.num_plans - 1}, got {path!r}"
+        )
+    return steps.astype(np.int64)
+
+
+def _iterations_s(tables: EpisodeTables, steps: Whole) -> Real:
+    return tables.epoch_s[np.arange(tables.num_epochs), steps]
+
+
+def _changes_s(tables: EpisodeTables, steps: Whole) -> Real:
+    return tables.move_s[np.arange(1, tables.num_epochs), steps[:-1], steps[1:]]

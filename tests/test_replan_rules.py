@@ -1,0 +1,273 @@
+"""Rules of re-planning: episodes solved by hand, and what must hold for all of them."""
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from epoch_cases import drawn_tables, tables_by_hand
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import plan
+
+from agents.epochs.tables import (
+    joined_tables,
+    levels_of,
+    total_s,
+    with_restart_only,
+)
+from agents.planners.replan import (
+    RULES,
+    Clairvoyant,
+    FollowTheLeader,
+    Horizon,
+    best_rule_in_hindsight,
+    clairvoyant,
+    greedy,
+    hold,
+    value_iteration,
+)
+from agents.planners.replan.value_iteration import expected_s
+
+TURN = tables_by_hand(
+    [[10.0, 12.0], [10.0, 6.0], [10.0, 6.0], [10.0, 20.0]],
+    [[0.0, 5.0], [5.0, 0.0]],
+    base_s=[9.0, 11.0],
+)
+"""The second plan saves 4 s in each of two epochs in the middle; a change takes 5 s."""
+
+JUMPS = st.builds(drawn_tables, st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 6))
+
+
+def test_holding_stays_with_the_plan_that_is_best_at_base_figures():
+    assert hold(TURN).tolist() == [0, 0, 0, 0]
+    assert total_s(TURN, hold(TURN)) == 40.0
+
+
+def test_greedy_takes_the_best_of_each_epoch_whatever_it_costs():
+    assert greedy(TURN).tolist() == [0, 1, 1, 0]
+    assert total_s(TURN, greedy(TURN)) == 10 + (5 + 6) + 6 + (5 + 10)
+
+
+@pytest.mark.parametrize(
+    ("num_epochs", "path"),
+    [
+        (0.0, [0, 0, 0, 0]),
+        (0.4, [0, 0, 0, 0]),  # 5 + 0.4 x 6 > 0.4 x 10
+        (1.0, [0, 0, 0, 0]),  # 5 + 6 > 10
+        (1.3, [0, 1, 1, 0]),  # 5 + 1.3 x 6 < 1.3 x 10; 5 + 13 < 26
+        (math.inf, [0, 1, 1, 0]),
+    ],
+)
+def test_a_horizon_moves_where_the_present_epoch_times_so_many_pays_for_it(num_epochs, path):
+    assert Horizon(num_epochs)(TURN).tolist() == path
+
+
+def test_a_horizon_sticks_to_where_it_went_and_pays_each_time():
+    """With n = 1/2: there, as 2 + 5 < 15 s; not back for 2 + 5 >= 7 s, but for 2 + 5 < 7.5 s."""
+    tables = tables_by_hand(
+        [[30.0, 10.0], [10.0, 14.0], [10.0, 15.0]], [[0.0, 2.0], [2.0, 0.0]], base_s=[1.0, 2.0]
+    )
+
+    path = Horizon(0.5)(tables)
+
+    assert path.tolist() == [1, 1, 0]
+    assert total_s(tables, path) == 10 + 14 + 2 + 10  # the first plan is free
+
+
+def test_the_leader_is_the_horizon_whose_own_run_has_cost_least_before():
+    """Runs of n = 0 and of n = 2 cost 10, 20, 30 and 40 s against 10, 21, 27 and 42 s.
+
+    So 0 leads into all epochs but the last, in which it keeps the first plan, as 2 would.
+    """
+    rule = FollowTheLeader((0.0, 2.0))
+
+    assert rule.leaders(TURN).tolist() == [0.0, 0.0, 0.0, 2.0]
+    assert rule(TURN).tolist() == [0, 0, 0, 0]
+
+
+def test_who_follows_a_leader_pays_for_getting_there():
+    """The run of n = 2 moves at once and leads from the third epoch on; the follower moves then."""
+    tables = tables_by_hand(
+        [[10.0, 10.0], [10.0, 6.0], [10.0, 6.0], [10.0, 6.0]],
+        [[0.0, 3.0], [3.0, 0.0]],
+        base_s=[1.0, 2.0],
+    )
+    rule = FollowTheLeader((0.0, 2.0))
+
+    assert rule.leaders(tables).tolist() == [0.0, 0.0, 2.0, 2.0]
+    assert rule(tables).tolist() == [0, 0, 1, 1]
+
+
+def test_value_iteration_counts_on_the_mean_of_epochs_to_come():
+    """Epochs are equally likely to take (2, 8) or (8, 4) s; a change takes 1 s.
+
+    With one to come, who has the first plan expects (2 + min(8, 1 + 4)) / 2 = 3.5 s and who has the
+    second (1 + 2 + 4) / 2 = 3.5 s. Two to come: from the first, ahead lie (5.5, 11.5) or
+    (11.5, 7.5): (5.5 + 8.5) / 2 = 7; from the second (6.5 + 7.5) / 2 = 7.
+    """
+    law = tables_by_hand([[2.0, 8.0], [8.0, 4.0]], [[0.0, 1.0], [1.0, 0.0]], base_s=[1.0, 2.0])
+
+    assert expected_s(law, 3).tolist() == [[0.0, 0.0], [3.5, 3.5], [7.0, 7.0]]
+
+
+def test_value_iteration_does_not_chase_what_it_believes_to_pass():
+    """One epoch in four is bad for the first plan, by 3 s, and all others for the second, by 10 s.
+
+    A change takes 4 s: to go and come back never pays, whoever believes that epochs are drawn
+    anew; greedy goes, and a long horizon.
+    """
+    times_s = [[1.0, 11.0], [4.0, 1.0], [1.0, 11.0], [1.0, 11.0]]
+    tables = tables_by_hand(times_s, [[0.0, 4.0], [4.0, 0.0]], base_s=[1.0, 2.0])
+
+    assert value_iteration(tables).tolist() == [0, 0, 0, 0]
+    assert Horizon(4.0)(tables).tolist() == [0, 1, 0, 0]
+
+
+def test_value_iteration_learns_from_other_draws_where_they_are_given():
+    """Where the samples say that the second plan is better and changes get dear, it goes at once.
+
+    To come: 0, 9 and 10 s for who has the first plan, 0, 1 and 2 s for who has the second.
+    """
+    tables = tables_by_hand([[1.0, 1.5]] * 3, [[0.0, 4.0], [4.0, 0.0]], base_s=[1.0, 2.0])
+    dear = tables_by_hand([[9.0, 1.0]], [[0.0, 8.0], [8.0, 0.0]], base_s=[1.0, 2.0])
+    samples = joined_tables([dear, dear])
+
+    assert expected_s(samples, 3).tolist() == [[0.0, 0.0], [9.0, 1.0], [10.0, 2.0]]
+    assert value_iteration(tables).tolist() == [0, 0, 0]
+    assert value_iteration(tables, samples).tolist() == [1, 1, 1]
+
+
+def test_value_iteration_refuses_samples_of_other_plans():
+    with pytest.raises(ValueError, match="samples must be of the 2 plans"):
+        value_iteration(TURN, drawn_tables(0, 2, 3))
+    with pytest.raises(ValueError, match="parts must be of the same plans, got 2"):
+        joined_tables([TURN, drawn_tables(0, 2, 3)])
+
+
+def test_the_clairvoyant_begins_where_it_wants_to_be_later():
+    """To begin with the second plan is free: 12 + 6 + 6 s, then 5 s to change and 10 s.
+
+    Holding on takes 40 s, there and back 42 s. Where a change takes 10 s it holds on.
+    """
+    dear = replace(TURN, move_s=2.0 * TURN.move_s)
+
+    assert clairvoyant(TURN).tolist() == [1, 1, 1, 0]
+    assert total_s(TURN, clairvoyant(TURN)) == 39.0
+    assert clairvoyant(dear).tolist() == [0, 0, 0, 0]
+
+
+def test_a_clairvoyant_of_fewer_levels_keeps_to_them():
+    """The third plan has another order, and is the best in the second epoch."""
+    plans = (plan(0, 0, 1), plan(0, 1, 1), plan(1, 0, 0))
+    tables = tables_by_hand(
+        [[1.0, 5.0, 5.0], [5.0, 3.0, 1.0]], np.zeros((3, 3)), base_s=[1.0, 2.0, 3.0]
+    )
+    tables = replace(tables, plans=plans, level=levels_of(plans))
+
+    assert Clairvoyant(("depth", "split"))(tables).tolist() == [0, 1]
+    assert Clairvoyant(())(tables).tolist() in ([0, 0], [2, 2])
+    assert clairvoyant(tables).tolist() == [0, 2]
+    with pytest.raises(ValueError, match="levels must be some of nothing, depth, split, order"):
+        Clairvoyant(("all",))
+
+
+def test_a_plan_that_does_not_work_is_left_and_never_taken():
+    tables = tables_by_hand(
+        [[1.0, 2.0, 3.0], [math.inf, 2.0, 3.0], [1.0, 2.0, 3.0]],
+        [[0.0, 9.0, 5.0], [9.0, 0.0, 9.0], [5.0, 9.0, 0.0]],
+        base_s=[1.0, 2.0, 3.0],
+    )
+
+    assert hold(tables).tolist() == [0, 2, 2]
+    assert greedy(tables).tolist() == [0, 1, 0]
+    assert math.isfinite(total_s(tables, clairvoyant(tables)))
+
+
+def test_where_a_change_costs_the_restart_alone_rules_follow_the_network():
+    cheap = with_restart_only(TURN, 1.0)
+
+    assert Horizon(1.0)(cheap).tolist() == [0, 1, 1, 0]
+    assert total_s(cheap, Horizon(1.0)(cheap)) == 10 + 7 + 6 + 11
+
+
+def test_hindsight_finds_the_rule_that_cost_least():
+    name, path = best_rule_in_hindsight(TURN, {"static": hold, "greedy": greedy})
+
+    assert (name, path.tolist()) == ("static", [0, 0, 0, 0])
+    with pytest.raises(ValueError, match="rules must hold at least one"):
+        best_rule_in_hindsight(TURN, {})
+
+
+@pytest.mark.parametrize("horizon", [-1.0, math.nan])
+def test_horizons_are_not_negative(horizon):
+    with pytest.raises(ValueError, match="num_epochs must be at least 0"):
+        Horizon(horizon)
+    with pytest.raises(ValueError, match="one or more of at least 0"):
+        FollowTheLeader((1.0, horizon))
+
+
+@given(tables=JUMPS)
+def test_no_rule_is_better_than_the_clairvoyant(tables):
+    bound_s = total_s(tables, clairvoyant(tables))
+
+    for name, rule in RULES.items():
+        assert bound_s <= total_s(tables, rule(tables)) * (1 + 1e-12), name
+
+
+@given(seed=st.integers(0, 2**32 - 1), num_epochs=st.integers(1, 4), num_plans=st.integers(1, 4))
+def test_the_clairvoyant_is_the_best_of_all_paths(seed, num_epochs, num_plans):
+    tables = drawn_tables(seed, num_epochs, num_plans)
+
+    paths = np.ndindex(*[num_plans] * num_epochs)
+    least_s = min(total_s(tables, path) for path in paths)
+
+    assert total_s(tables, clairvoyant(tables)) == pytest.approx(least_s)
+
+
+@given(seed=st.integers(0, 2**32 - 1), num_epochs=st.integers(1, 12), num_plans=st.integers(1, 6))
+def test_greedy_is_the_clairvoyant_where_moves_are_free(seed, num_epochs, num_plans):
+    tables = drawn_tables(seed, num_epochs, num_plans, are_moves_free=True)
+
+    assert total_s(tables, greedy(tables)) == pytest.approx(total_s(tables, clairvoyant(tables)))
+
+
+@given(tables=JUMPS)
+def test_no_horizon_holds_and_an_endless_one_is_greedy(tables):
+    assert Horizon(0.0)(tables).tolist() == [tables.static] * tables.num_epochs
+    assert Horizon(1e12)(tables).tolist() == greedy(tables).tolist()
+
+
+@given(tables=JUMPS, horizon=st.floats(0.0, 20.0))
+def test_who_has_one_horizon_to_follow_has_that_horizon(tables, horizon):
+    assert FollowTheLeader((horizon,))(tables).tolist() == Horizon(horizon)(tables).tolist()
+
+
+@given(tables=JUMPS)
+def test_fewer_levels_are_never_better(tables):
+    split_only = Clairvoyant(("depth", "split"))(tables)
+    nothing = Clairvoyant(())(tables)
+
+    assert len(set(nothing.tolist())) == 1
+    totals = [total_s(tables, path) for path in (clairvoyant(tables), split_only, nothing)]
+    assert totals[0] <= totals[1] * (1 + 1e-12) <= totals[2] * (1 + 2e-12)
+
+
+@given(tables=JUMPS, scale=st.floats(1e-3, 1e3))
+def test_the_unit_of_time_does_not_matter(tables, scale):
+    """Powers of two, so that nothing rounds."""
+    factor = 2.0 ** round(math.log2(scale))
+    scaled = replace(tables, iteration_s=tables.iteration_s * factor, move_s=tables.move_s * factor)
+
+    for name, rule in RULES.items():
+        assert rule(scaled).tolist() == rule(tables).tolist(), name
+
+
+def test_the_clairvoyant_of_many_plans_is_quick():
+    tables = drawn_tables(0, 64, 128)
+
+    began_s = time.process_time()
+    clairvoyant(tables)
+
+    assert time.process_time() - began_s < 0.5
