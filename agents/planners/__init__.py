@@ -1,9 +1,23 @@
-"""Planners to compare a policy with: each looks at one decision and returns a placement."""
+"""Planners to compare a policy with: each looks at one decision and returns a plan."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from agents.planners.atlas import atlas
+from agents.planners.cp_sat import cp_sat
+from agents.planners.crosspipe import crosspipe
+from agents.planners.data_parallel import data_parallel
+from agents.planners.diloco import diloco, streaming_diloco
+from agents.planners.dtfm import dtfm
 from agents.planners.exact import exact
+from agents.planners.formula import formula
+from agents.planners.mast import mast
+from agents.planners.megatron import megatron
 from agents.planners.problem import Planner, PlanningProblem
+from agents.planners.sailor import sailor, sailor_overlapped, sailor_with_parallelism
 from agents.planners.single_domain import single_domain
 from agents.planners.static import proportional, random, round_robin, uniform
+from agents.planners.zero import zero1, zero3
 
 PLANNERS: dict[str, Planner] = {
     "exact": exact,
@@ -13,6 +27,38 @@ PLANNERS: dict[str, Planner] = {
     "random": random,
     "single_domain": single_domain,
 }
-"""Planners by the name users write."""
+"""Planners of a placement alone, by the name users write."""
 
-__all__ = ["PLANNERS", "Planner", "PlanningProblem"]
+BASELINES: Mapping[str, Planner] = MappingProxyType(
+    {
+        **PLANNERS,
+        "data_parallel": data_parallel,
+        "megatron": megatron,
+        "zero1": zero1,
+        "zero3": zero3,
+        "diloco": diloco,
+        "streaming_diloco": streaming_diloco,
+        "mast": mast,
+        "atlas": atlas,
+        "formula": formula,
+    }
+)
+"""Planners of milliseconds by name, those of whole plans too; with `depth.with_best_depth` any of
+them searches the schedules to choose from."""
+
+SEARCHERS: Mapping[str, Planner] = MappingProxyType(
+    {
+        "sailor": sailor,
+        "sailor_overlapped": sailor_overlapped,
+        "sailor_with_parallelism": sailor_with_parallelism,
+        "dtfm": dtfm,
+        "crosspipe": crosspipe,
+        "cp_sat": cp_sat,
+    }
+)
+"""Planners that search for up to many seconds, and choose among schedules by themselves.
+
+`crosspipe` makes a schedule of its own, of halved backward passes, which nobody else may choose.
+"""
+
+__all__ = ["BASELINES", "PLANNERS", "SEARCHERS", "Planner", "PlanningProblem"]

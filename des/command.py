@@ -1,0 +1,81 @@
+"""How every command ends: with an exit code, and one line where its input is bad."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import IO
+
+INTERRUPTED = 130
+"""Exit code of a command ended by Ctrl-C: 128 and the number of SIGINT, as shells have it."""
+
+READER_GONE = 141
+"""Exit code of a command whose output nobody reads to the end: 128 and the number of SIGPIPE."""
+
+EXIT_CODES = f"{INTERRUPTED} interrupted; {READER_GONE} the reader of the output went away"
+"""The last words of every list of exit codes."""
+
+
+class UsageError(ValueError):
+    """The command line or the scenario file is wrong; its message is for the user."""
+
+
+def exit_code_of(body: Callable[[], int | None]) -> int:
+    """Run the body of a command; bad input becomes one line on stderr and exit code 2.
+
+    Only ValueError, which carries our messages about bad input, and OSError are input errors.
+    Anything else is a bug of ours and keeps its traceback. Ctrl-C becomes one line as well; an
+    output whose reader goes away, such as ``| head -1``, becomes an exit code alone.
+    """
+    try:
+        code = _code_of(body)
+    except BrokenPipeError:  # stderr went away
+        code = READER_GONE
+    except SystemExit as stop:  # the end of --help, or of a console of rich whose reader went away
+        if not _flushed() or isinstance(stop.__context__, BrokenPipeError):
+            return READER_GONE
+        raise
+    return code if _flushed() else READER_GONE
+
+
+def _code_of(body: Callable[[], int | None]) -> int:
+    try:
+        return body() or 0
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) and not _is_read(sys.stdout):
+            return READER_GONE
+        named = error.filename is not None and error.strerror is not None
+        message = f"{error.filename}: {error.strerror}" if named else str(error)
+    except ValueError as error:
+        message = str(error)
+    one_line = " ".join(message.split()) or "bad input"
+    sys.stderr.write(f"error: {one_line}\n")
+    return 2
+
+
+def _flushed() -> bool:
+    """Write out what is left of stdout and stderr; tell whether both are still read."""
+    read = [_is_flushed(stream) for stream in (sys.stdout, sys.stderr)]  # each of them, always
+    return all(read)
+
+
+def _is_read(stream: IO[str]) -> bool:
+    """Tell whether somebody reads the stream, by an empty line: a failed text may be forgotten."""
+    try:
+        stream.write("\n")
+    except BrokenPipeError:
+        return False
+    return _is_flushed(stream)
+
+
+def _is_flushed(stream: IO[str]) -> bool:
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())  # for what is left, which is flushed again at the end
+        os.close(nowhere)
+        return False
+    return True
