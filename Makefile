@@ -19,7 +19,7 @@ check:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench
