@@ -8,7 +8,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.command import UsageError, exit_code_of
+from des.command import UsageError, exit_code_of
 from scenarios.config import option, parse
 from scenarios.files import read_csv, write_csv
 from scenarios.run_folder import RunFolder

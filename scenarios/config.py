@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from scenarios.command import UsageError
+from des.command import UsageError
 from scenarios.fields import (
     SWITCH,
     Kind,

@@ -17,9 +17,10 @@ from agents.task import PlacementTask
 from calibration import FittedFor, read_corrections
 from calibration.loop import Subject
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
+from des.command import INTERRUPTED, UsageError, exit_code_of
 from des.topology_files import topology_path
-from scenarios.command import INTERRUPTED, UsageError, exit_code_of
 from scenarios.config import from_dict, parse_given
+from scenarios.kpi.table import COLUMN_WIDTH, WIDTH
 from scenarios.outcome import Evaluation, evaluate_and_report
 from scenarios.rollouts import make_rollouts
 from scenarios.run_folder import RunFolder
@@ -36,6 +37,8 @@ from scenarios.training_config import (
 )
 
 RUNS = Path("runs")
+
+_WIDTH = WIDTH + 2 * COLUMN_WIDTH
 
 
 def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
@@ -65,7 +68,7 @@ def _command(argv: Sequence[str] | None) -> int:
 def _console() -> Console:
     """A terminal as wide as it is; files and pipes wide enough for the table."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=100)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDTH)
 
 
 def _run(
@@ -96,6 +99,7 @@ def _run(
                 num_draws=config.evaluation_draws,
                 seed=config.evaluation_seed,
                 fidelity=calibration.lines(),
+                has_targets=config.kpi,
             )
             command = f"{PROG} --config {shlex.quote(str(folder.config_json))}"
             evaluate_and_report(evaluation, folder, folder.read_config(), command, console)
@@ -186,7 +190,7 @@ def _open_run(config: Config, given: frozenset[str]) -> tuple[Config, RunFolder]
     folder = RunFolder.open_existing(path)
     record = folder.read_config()
     asked = recorded(config)
-    for name in sorted(given - RUNTIME_FIELDS):
+    for name in sorted(given - RUNTIME_FIELDS - {"kpi"}):
         if asked[name] != record.get(name):
             raise UsageError(
                 f"{PROG}: with --resume, {name} must be {record.get(name)!r} as in "
@@ -195,6 +199,7 @@ def _open_run(config: Config, given: frozenset[str]) -> tuple[Config, RunFolder]
     old = from_dict(Config, record, source=str(folder.config_json))
     corrections = None if old.corrections is None else path / old.corrections
     kept = replace(old, network=str(path / old.network), corrections=corrections)
+    kept = replace(kept, kpi=config.kpi if "kpi" in given else old.kpi)
     return replace(kept, workers=config.workers, ray=config.ray, out=path, resume=True), folder
 
 

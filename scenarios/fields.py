@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from scenarios.command import UsageError
+from des.command import UsageError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

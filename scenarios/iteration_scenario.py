@@ -25,7 +25,7 @@ from des import (
     check_memory,
     read_topology,
 )
-from scenarios.command import UsageError
+from des.command import UsageError
 from scenarios.config import option
 
 PROG = "python -m scenarios.simulate"

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from des import Dynamics
+from des.command import EXIT_CODES, UsageError, exit_code_of
 from des.generator import PlaneWorlds
 from des.presets import PRESETS, Preset
 from des.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, Units, parse_quantity
 from des.topology_writer import write_topology
-from scenarios.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.config import option, parse_given
 from scenarios.fields import to_plain
 

@@ -23,7 +23,8 @@ from scenarios.evaluation import (
     judge,
     planning_problem,
 )
-from scenarios.files import write_bytes, write_csv
+from scenarios.files import write_bytes, write_csv, write_json
+from scenarios.kpi.after_training import RunTargets, targets_of_run
 from scenarios.metrics_log import read_metrics
 from scenarios.plots import comparison_bars, learning_curve, png_bytes
 from scenarios.report import Picture, Report, summary_table, write_report
@@ -37,12 +38,21 @@ _CURVE_REFERENCES = ("exact", "uniform")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """On what the policy and the planners are judged; ``fidelity`` tells how true the task is."""
+    """On what the policy and the planners are judged.
+
+    Attributes
+    ----------
+    fidelity
+        How true the task is.
+    has_targets
+        Whether the targets are measured too, see `scenarios.kpi.after_training`.
+    """
 
     task: PlacementTask
     num_draws: int
     seed: int
     fidelity: tuple[str, ...] = ()
+    has_targets: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +95,7 @@ def evaluate_and_report(
     references = {name: float(times_s[name]) for name in _CURVE_REFERENCES if name in times_s}
     curve = png_bytes(learning_curve(read_metrics(folder.metrics_csv), references))
     write_bytes(folder.learning_curve_png, curve)
+    targets = _measured_targets(evaluation, folder, console) if evaluation.has_targets else None
     domains = ", ".join(memory.domain for memory in outcome.at_base_figures.memory)
     report = Report(
         title=f"{evaluation.task.workload.name} on {domains}",
@@ -95,9 +106,21 @@ def evaluate_and_report(
         configuration=configuration,
         fidelity=evaluation.fidelity,
         caveats=outcome.caveats,
+        targets=targets,
     )
     write_report(folder.report_html, report)
     console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
+    if targets is not None:
+        targets.show(console)
+
+
+def _measured_targets(evaluation: Evaluation, folder: RunFolder, console: Console) -> RunTargets:
+    """Measure the targets with the trained policy; kpi.json has all there is to say of them."""
+    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, evaluation.task)
+    with console.status("measuring the targets; --no-kpi leaves that out"):
+        targets = targets_of_run(evaluation.task, policy)
+    write_json(folder.path / "kpi.json", targets.to_plain())
+    return targets
 
 
 def evaluate(evaluation: Evaluation, folder: RunFolder, console: Console) -> Outcome:
@@ -115,13 +138,13 @@ def evaluate(evaluation: Evaluation, folder: RunFolder, console: Console) -> Out
             judgements += judge(task, name, planner, draws)
     frame = evaluation_frame(judgements)
     last = next(one for one in reversed(judgements) if one.planner == POLICY).placement
-    problem = planning_problem(task, draws[0].base_world, last_placement=last)
-    placement = policy(problem, np.random.default_rng(0))
+    problem = planning_problem(task, draws[0].base_world, last_plan=task.plan(last))
+    plan = policy(problem, np.random.default_rng(0))
     left_out = () if why_not is None else (f"exact was left out: {why_not}.",)
     return Outcome(
         evaluation=frame,
-        at_base_figures=problem.simulate(placement),
-        placement=str(placement),
+        at_base_figures=problem.judge(plan),
+        placement=str(plan.placement),
         caveats=(*left_out, *_caveats(task, frame)),
     )
 

@@ -38,7 +38,7 @@ def learning_curve(metrics: pd.DataFrame, references: Mapping[str, float]) -> Fi
         If a column is missing or there are no rows.
     """
     _require(metrics, ("step", "mean_reward", "mean_iteration_time_s"), "metrics")
-    figure = _figure(width_inches=7.0, height_inches=5.6)
+    figure = new_figure(width_inches=7.0, height_inches=5.6)
     rewards, times = figure.subplots(2, 1, sharex=True)
     marker = "o" if len(metrics) == 1 else ""
     for axes, column in ((rewards, "mean_reward"), (times, "mean_iteration_time_s")):
@@ -56,7 +56,7 @@ def learning_curve(metrics: pd.DataFrame, references: Mapping[str, float]) -> Fi
     times.set_xlabel("environment steps")
     times.xaxis.set_major_formatter(EngFormatter(sep=""))
     figure.align_ylabels([rewards, times])
-    return _laid_out(figure)
+    return laid_out(figure)
 
 
 def comparison_bars(evaluation: pd.DataFrame) -> Figure:
@@ -79,7 +79,7 @@ def comparison_bars(evaluation: pd.DataFrame) -> Figure:
     }
     intervals = {planner: mean_and_interval(times) for planner, times in times_s.items()}
     planners = sorted(times_s, key=lambda planner: intervals[planner].mean)
-    figure = _figure(width_inches=7.0, height_inches=1.3 + 0.55 * len(planners))
+    figure = new_figure(width_inches=7.0, height_inches=1.3 + 0.55 * len(planners))
     axes = figure.subplots()
     for place, planner in enumerate(planners):
         _draw_bar(axes, place, intervals[planner], times_s[planner])
@@ -88,7 +88,7 @@ def comparison_bars(evaluation: pd.DataFrame) -> Figure:
     axes.invert_yaxis()
     axes.set_xlim(left=0.0)
     axes.set_xlabel("iteration time [s]: mean, 95 % interval and each draw")
-    return _laid_out(figure)
+    return laid_out(figure)
 
 
 def _draw_bar(axes: Axes, place: int, interval: Interval, times_s: np.ndarray) -> None:
@@ -117,14 +117,15 @@ def png_bytes(figure: Figure) -> bytes:
     return content.getvalue()
 
 
-def _figure(*, width_inches: float, height_inches: float) -> Figure:
+def new_figure(*, width_inches: float, height_inches: float) -> Figure:
+    """Make a figure that knows how to draw itself."""
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
     figure = Figure(figsize=(width_inches, height_inches), dpi=150, layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
 
-def _laid_out(figure: Figure) -> Figure:
+def laid_out(figure: Figure) -> Figure:
     """Lay the figure out once; a second pass would move it by less than a pixel, but move it."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

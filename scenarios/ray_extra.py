@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 from types import ModuleType
 
-from scenarios.command import UsageError
+from des.command import UsageError
 
 LOCAL = "local"
 """In the place of an address: start a Ray on this machine."""

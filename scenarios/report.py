@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.files import write_text
+from scenarios.kpi.after_training import RunTargets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class Report:
     configuration: Mapping[str, object]
     fidelity: tuple[str, ...]
     caveats: tuple[str, ...]
+    targets: RunTargets | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,11 @@ th, td { padding: 0.4rem 0.8rem; text-align: right; white-space: nowrap;
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 thead th { color: var(--soft); font-weight: 600; font-size: 0.9rem; }
 tbody th { font-weight: 500; }
+.targets td, .targets th { text-align: left; vertical-align: top; }
+.targets td:last-child { white-space: normal; min-width: 24rem; }
+.beyond, .reached { color: #1a7f37; font-weight: 600; }
+.missed { color: #cf222e; font-weight: 600; } .not-measured { color: var(--soft); }
+summary { cursor: pointer; } details p, li { font-size: 0.9rem; }
 .configuration td { text-align: left; white-space: normal; overflow-wrap: anywhere; }
 pre { background: var(--panel); border: 1px solid var(--faint); border-radius: 6px;
   padding: 0.8rem; overflow-x: auto; }
@@ -98,6 +105,7 @@ def render(report: Report) -> str:
         f"<h1>{title}</h1>",
         f'<p class="verdict">{html.escape(report.verdict)}</p>',
         f"<h2>Planners</h2>\n{_summary_html(report.summary)}",
+        *(() if report.targets is None else (f"<h2>Targets</h2>\n{report.targets.html}",)),
         f"<h2>Figures</h2>\n{''.join(map(_picture_html, report.pictures))}",
         f"<h2>Fidelity of the simulator</h2>\n{_list_html(report.fidelity)}",
         f"<h2>How to repeat</h2>\n<pre><code>{html.escape(report.command)}</code></pre>",

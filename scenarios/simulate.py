@@ -11,11 +11,11 @@ from rich.table import Table
 from des import IterationResult, cross_domain_bytes, simulate
 from des.atomic_write import write_together
 from des.chrome_trace import chrome_trace_json
+from des.command import exit_code_of
 from des.exposure import exposed_communication_s
 from des.gantt import gantt_png
 from des.memory_timeline import MemoryTimeline, memory_timeline
 from des.prices import TrainingCost, cost_of, has_prices
-from scenarios.command import exit_code_of
 from scenarios.config import parse
 from scenarios.iteration_scenario import PROG, Config, Scenario, load_scenario
 from scenarios.iteration_tables import link_table, plain_console, stage_table

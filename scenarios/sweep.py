@@ -11,7 +11,7 @@ import pandas as pd
 from rich.console import Console
 
 from des.checks import MOST_ITEMS, require_count
-from scenarios.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from scenarios.config import option, parse
 from scenarios.files import write_bytes, write_csv
 from scenarios.plots import png_bytes

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from des.command import UsageError
 from scenarios import east_west_train
-from scenarios.command import UsageError
 from scenarios.fields import from_text, kinds_of, nearest
 from scenarios.run_folder import RunFolder
 from scenarios.training_config import RUNTIME_FIELDS, Config

@@ -13,9 +13,9 @@ from des.checks import (
     require_positive,
     require_seed,
 )
+from des.command import UsageError
 from des.migration import RESTART_S
 from des.topology_files import topology_path
-from scenarios.command import UsageError
 from scenarios.config import option, to_dict
 
 PROG = "python -m scenarios.east_west_train"
@@ -96,6 +96,9 @@ class Config:
     )
     out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
     resume: bool = option(False, "continue the run in --out, or the newest one")
+    kpi: bool = option(
+        True, "measure the targets on the world of the run afterwards; about half a minute"
+    )
     quick: bool = option(False, "a run of seconds that shows all steps and learns little")
 
     def __post_init__(self) -> None:
@@ -173,6 +176,7 @@ def quick(config: Config, given: frozenset[str]) -> Config:
         num_envs=16,
         steps_per_rollout=8,
         workers=1,
+        kpi=False,
     )
     return replace(short, **{name: getattr(config, name) for name in given})
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from des.command import UsageError
 from scenarios import east_west_train
-from scenarios.command import UsageError
 from scenarios.outcome import POLICY
 from scenarios.run_folder import RunFolder
 from scenarios.training_config import recorded
@@ -60,8 +60,8 @@ def train_point(point: TrainingPoint) -> int:
     if point.finished:
         return 0
     if point.folder.config_json.exists():
-        return east_west_train.main(["--resume", "--out", str(point.folder.path)])
-    return east_west_train.main(point.arguments)
+        return east_west_train.main(["--resume", "--no-kpi", "--out", str(point.folder.path)])
+    return east_west_train.main([*point.arguments, "--no-kpi"])
 
 
 def train_point_unseen(point: TrainingPoint) -> str | None:

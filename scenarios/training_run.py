@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
+from des.command import EXIT_CODES, exit_code_of
 from des.training_history import IterationRow, TrainingHistory
 from des.training_run import run_training
-from scenarios.command import EXIT_CODES, exit_code_of
 from scenarios.config import parse_given, to_dict
 from scenarios.iteration_tables import plain_console
 from scenarios.plots import png_bytes

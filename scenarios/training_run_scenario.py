@@ -23,11 +23,11 @@ from des import (
     read_topology,
 )
 from des.background import BackgroundLoad
+from des.command import UsageError
 from des.dynamics import DYNAMICS
 from des.migration import RESTART_S
 from des.training_settings import Planner, TrainingRun
 from scenarios import iteration_scenario
-from scenarios.command import UsageError
 from scenarios.config import option
 from scenarios.replanning import Replanning
 

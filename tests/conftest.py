@@ -1,8 +1,20 @@
 """Settings of all tests."""
 
+from collections.abc import Iterator
+
+import pytest
+import torch
 from hypothesis import settings
 
 # How long an example takes says nothing about whether it holds, and the machine may be busy.
 settings.register_profile("eastwest", deadline=None)
 settings.register_profile("long", deadline=None, max_examples=5000)
 settings.load_profile("eastwest")
+
+
+@pytest.fixture(autouse=True)
+def _torch_threads_stay() -> Iterator[None]:
+    """Commands set the number of threads, on which the last bits of first weights depend."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)

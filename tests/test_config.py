@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.command import UsageError, exit_code_of
+from des.command import UsageError, exit_code_of
 from scenarios.config import from_dict, parse, to_dict
 
 

@@ -11,6 +11,7 @@ from strategies import ALLOWED_SCHEDULES
 from training_runs import REPEATED_FILES, assert_same_results, copy_of_run, interrupted
 
 from agents.checkpoint import load_checkpoint, save_checkpoint
+from agents.hi_ppo.policies import shipped_files
 from agents.planners import PLANNERS
 from agents.task import Replacement
 from calibration import write_corrections
@@ -68,6 +69,35 @@ def test_the_table_and_verdict_are_printed(tmp_path, capsys):
     assert "against exact" in shown
     assert "training 256/256 steps" in shown
     assert f"Report: {tmp_path / 'run' / 'report.html'}" in shown
+
+
+def test_a_run_ends_with_the_targets_on_its_own_world(tmp_path, capsys):
+    """Hardly trained it misses some, which does not make the run fail."""
+    run = tmp_path / "run"
+
+    assert main([*QUICK, "--kpi", "--out", str(run)]) == 0
+
+    shown = capsys.readouterr().out
+    assert shown.index("Report: ") < shown.index("slower at bandwidth")
+    plain = json.loads((run / "kpi.json").read_text())
+    assert list(plain["columns"]) == ["this run", *(path.stem for path in shipped_files()[:1])]
+    verdicts = {one["name"]: one["verdict"] for one in plain["columns"]["this run"]}
+    assert verdicts["gap to exact, mean"] == "missed"
+    assert verdicts["gap at 10 domains"] == "not measured"
+    assert "slower at bandwidth" in (run / "report.html").read_text()
+
+
+def test_a_world_without_a_table_of_targets_says_why(tmp_path, capsys):
+    """Domains in a row: some pairs have no link of their own."""
+    content = yaml.safe_load(EAST_CENTRAL_WEST.read_text())
+    content["topology"]["cross_domain_links"] = content["topology"]["cross_domain_links"][:2]
+    network = tmp_path / "row.yaml"
+    network.write_text(yaml.safe_dump(content))
+
+    assert main([*QUICK, "--kpi", "--network", str(network), "--out", str(tmp_path / "run")]) == 0
+
+    assert "needs a link in each direction between every two" in capsys.readouterr().out
+    assert json.loads((tmp_path / "run" / "kpi.json").read_text())["columns"] == {}
 
 
 def test_runs_repeat_byte_for_byte_whatever_the_number_of_workers(finished, tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from scenarios.command import UsageError
+from des.command import UsageError
 from scenarios.reproduce.__main__ import COMMANDS
 from scenarios.reproduce.__main__ import main as reproduce_main
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, existing_cases, read_cases

@@ -1,20 +1,22 @@
 """Put fronts of time, communication cost and utilisation beside the best that is known."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from agents.hi_ppo.policies import shipped_files
 from des.atomic_write import write_together
 from des.checks import require_count, require_seed
-from scenarios.command import EXIT_CODES, UsageError, exit_code_of
+from des.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.config import option, parse, to_dict
 from scenarios.files import write_json
 from scenarios.pareto.figure import fronts_figure
-from scenarios.pareto.fronts import NUM_PREFERENCES, preference_grid
+from scenarios.pareto.fronts import NUM_PREFERENCES, Propose, preference_grid
 from scenarios.pareto.methods import methods_of
+from scenarios.pareto.policies import policies_of
 from scenarios.pareto.study import (
     TABLES,
     Comparison,
@@ -48,6 +50,7 @@ examples:
   {PROG}
   {PROG} --worlds 12 --num-domains 5 --out fronts
   {PROG} --worlds 1 --tables all_gpus --evaluations 2000
+  {PROG} --checkpoint seed0.pt,seed1.pt --num-domains 6
 
 files written to --out:
   config.json   what to repeat the run with
@@ -71,6 +74,9 @@ class Config:
     tables: tuple[str, ...] = option(tuple(TABLES), "objectives, see below")
     preferences: int = option(NUM_PREFERENCES, "weights of one sweep: 36, 28, 21, 15, 10, 6, 3, 1")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
+    checkpoint: tuple[Path, ...] = option(
+        (), "trained policies to compare, by the names of their files; none: those shipped"
+    )
     out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
 
 
@@ -82,9 +88,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     _check(config)
+    policies = policies_of(config.checkpoint or shipped_files())
     worlds = priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
     folder = None if config.out is None else RunFolder.create(config.out)
-    comparisons = [_compared(config, world, table) for world in worlds for table in config.tables]
+    comparisons = [
+        _compared(config, policies, world, table) for world in worlds for table in config.tables
+    ]
     metrics = metrics_frame(comparisons)
     summary = summary_of(metrics, comparisons)
     shown = metrics.groupby(["table", "method"], sort=False)
@@ -121,11 +130,13 @@ def _check(config: Config) -> None:
             raise UsageError(f"{name}: must each be given once, got {values}")
 
 
-def _compared(config: Config, world: PricedWorld, table: str) -> Comparison:
+def _compared(
+    config: Config, policies: Mapping[str, Propose], world: PricedWorld, table: str
+) -> Comparison:
     comparison = compare(
         world,
         table,
-        methods_of(TABLES[table], seed=config.seed),
+        methods_of(TABLES[table], seed=config.seed, policies=policies),
         preferences=preference_grid(config.preferences),
         num_evaluations=config.evaluations,
         seed=config.seed,

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from scenarios.command import EXIT_CODES, UsageError, exit_code_of
+from des.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.fields import nearest
 from scenarios.reproduce import crosspipe, diloco, sailor, zero_bubble
 

@@ -10,9 +10,9 @@ from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from des.command import UsageError
 from des.strict_json import parse_json
 from des.topology_forms import first_error
-from scenarios.command import UsageError
 from scenarios.files import read_text
 
 GOLDEN = Path("../shared/golden")

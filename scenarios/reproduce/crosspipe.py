@@ -16,7 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scenarios.command import UsageError, exit_code_of
+from des.command import UsageError, exit_code_of
 from scenarios.config import option, parse
 from scenarios.plots import REFERENCE_COLOURS
 from scenarios.reproduce.cases import GOLDEN, CaseFile, read_cases, require_judged

@@ -16,6 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import AfterValidator, Field, model_validator
 
+from des.command import exit_code_of
 from des.synchronisation import (
     DiLoCo,
     ReplicatedModel,
@@ -24,7 +25,6 @@ from des.synchronisation import (
     compute_utilisation,
     lowest_bandwidth_bytes_per_s,
 )
-from scenarios.command import exit_code_of
 from scenarios.config import option, parse
 from scenarios.plots import REFERENCE_COLOURS
 from scenarios.reproduce.cases import (

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from scenarios.command import EXIT_CODES, exit_code_of
+from des.command import EXIT_CODES, exit_code_of
 from scenarios.config import option, parse
 from scenarios.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
 from scenarios.reproduce.cases import GOLDEN

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scenarios.command import EXIT_CODES, UsageError, exit_code_of
+from des.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.config import option, parse
 from scenarios.fields import nearest
 from scenarios.simulate import write_files

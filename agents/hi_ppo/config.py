@@ -1,0 +1,93 @@
+"""What the placement policy is made of, and how it is trained."""
+
+from dataclasses import dataclass
+
+from des.checks import require_count, require_non_negative, require_positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementArchitecture:
+    """Everything that decides what the placement policy computes, but its weights.
+
+    Attributes
+    ----------
+    width, edge_width
+        Numbers by which a domain and a pair of domains are described.
+    num_rounds
+        How often domains hear from each other; 0 leaves every domain with what is known of itself.
+    """
+
+    width: int = 64
+    edge_width: int = 32
+    num_rounds: int = 3
+
+    def __post_init__(self) -> None:
+        require_count("placement architecture", "width", self.width)
+        require_count("placement architecture", "edge_width", self.edge_width)
+        if self.num_rounds != 0:
+            require_count("placement architecture", "num_rounds", self.num_rounds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementConfig:
+    """How the placement policy is trained, see `agents.hi_ppo.placement_training`.
+
+    Attributes
+    ----------
+    worlds_per_update, samples_per_world
+        Networks of an update, and orders that are drawn for each: they are each other's baseline.
+    curriculum
+        Domains of the largest networks, and the share of the training from which on they come.
+    entropy, final_entropy
+        Weight of the entropy of orders at the beginning and at the end.
+    imitation
+        Weight of the likelihood of the best order that a look-ahead finds from the samples.
+    lookahead_budget
+        Plans that such a look-ahead judges; 0 for none.
+    """
+
+    num_updates: int = 700
+    worlds_per_update: int = 48
+    samples_per_world: int = 16
+    num_epochs: int = 2
+    learning_rate: float = 1e-3
+    clip_fraction: float = 0.2
+    max_gradient_norm: float = 1.0
+    entropy: float = 0.02
+    final_entropy: float = 0.002
+    depth_weight: float = 1.0
+    tilt_weight: float = 0.2
+    value_weight: float = 0.1
+    imitation: float = 0.5
+    lookahead_budget: int = 800
+    curriculum: tuple[tuple[int, float], ...] = ((4, 0.0), (6, 0.08), (16, 0.2))
+
+    def __post_init__(self) -> None:
+        owner = "placement config"
+        for name in ("num_updates", "worlds_per_update", "num_epochs"):
+            require_count(owner, name, getattr(self, name))
+        if self.samples_per_world < 2:
+            raise ValueError(
+                f"{owner}: samples_per_world must be at least 2, got {self.samples_per_world!r}"
+            )
+        for name in ("learning_rate", "clip_fraction", "max_gradient_norm"):
+            require_positive(owner, name, getattr(self, name))
+        for name in (
+            "entropy",
+            "final_entropy",
+            "depth_weight",
+            "tilt_weight",
+            "value_weight",
+            "imitation",
+            "lookahead_budget",
+        ):
+            require_non_negative(owner, name, getattr(self, name))
+        if not self.curriculum or self.curriculum[0][1] != 0.0:
+            raise ValueError(
+                f"{owner}: curriculum must begin at a share of 0, got {self.curriculum!r}"
+            )
+
+    def most_domains(self, update: int) -> int:
+        """Domains of the largest networks of an update."""
+        done = update / self.num_updates
+        return max(most for most, start in self.curriculum if start <= done)

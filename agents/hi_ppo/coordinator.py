@@ -1,0 +1,300 @@
+"""The scheduler that the policies make together: it proposes, weighs, validates and keeps time."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agents.epochs.situation import Decision, Situation, level_of
+from agents.hi_ppo.fallback import planned
+from agents.hi_ppo.features import MOST_DOMAINS
+from agents.hi_ppo.judging import LookAhead, aim_of
+from agents.hi_ppo.known_plans import KnownPlans
+from agents.hi_ppo.move_policy import Candidates, MoveObserver, MovePolicy
+from agents.hi_ppo.proposals import Proposer
+from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.validation import plan_of_other_domains, require_valid
+from agents.kernels.layout import Real
+from des import InfeasiblePlacementError, Plan, Topology, UnreachableError, Workload
+from des.checks import require_count
+
+QUICK = LookAhead(budget=2000, width=1, num_refined=16, order_fraction=0.5)
+"""A look-ahead of a few milliseconds over 10 domains, for proposers of coordinators."""
+
+MOST_KNOWN = 160
+"""Plans that are remembered; with more the worse half is forgotten."""
+
+
+class NoValidPlanError(ValueError):
+    """Neither the plan that was chosen nor the one before can be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What a coordinator has done since it was made."""
+
+    decisions: int = 0
+    fallbacks: int = 0
+    losses_of_domain: int = 0
+
+
+class Coordinator:
+    """Decides epoch by epoch on two time scales, `agents.epochs.Scheduler`.
+
+    In every epoch the placement policy proposes plans for the network as it is; the move policy,
+    which remembers what the network did, names how far to move and for which horizon that must
+    pay. What comes of it is validated as a whole. A plan that is not valid is not used: the last
+    one stays if it is, and `Decision.is_fallback` and `counts` tell.
+
+    On a world outside ``trained_range`` a planner proposes too, `agents.hi_ppo.fallback.planned`;
+    so it does where the policy finds no plan that fits, and beyond 16 domains it does so alone.
+    ``misfits`` says what is outside.
+
+    A domain that is gone since the last decision takes the plan in force with it: if that used
+    it, the decision is made as a first one. The last plan of such a situation still has the
+    numbers that domains had at the last decision.
+
+    Parameters
+    ----------
+    proposer
+        Of its look-ahead, such as `QUICK`, the first decision of a draw spends half on the network
+        as it is and half on base figures.
+    moves
+        None takes the plan of each epoch that is best by the preference as it comes, whatever the
+        change costs; of equals the last one, else the quickest. So it is with a policy too where
+        bytes count and the quickest plan at base figures sends none, as there is no unit for them
+        then; where bytes alone count and a plan costs nothing; and where no plan works at base
+        figures.
+    trained_range
+        None means that every world is within.
+    num_new
+        Proposals of an epoch that are remembered, beside the best changes of the plan in force.
+    validate
+        Raises where a plan cannot be used; by default `require_valid`.
+    clock
+        For response times.
+    """
+
+    def __init__(
+        self,
+        proposer: Proposer,
+        moves: MovePolicy | None,
+        *,
+        trained_range: TrainedRange | None = None,
+        num_new: int = 3,
+        validate: Callable[[Situation, Plan], None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        require_count("coordinator", "num_new", num_new)
+        self.proposer, self.moves, self._trained_range = proposer, moves, trained_range
+        self._num_new, self._clock = num_new, clock
+        self._validate = require_valid if validate is None else validate
+        self.counts = Counts()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was seen: another draw begins."""
+        self._known: KnownPlans | None = None
+        self._observer: MoveObserver | None = None
+        self._weighed: tuple[object, ...] = ()
+        self._names: tuple[str, ...] = ()
+        self._seed = 0
+        self._judged_range: tuple[Topology, Workload] | None = None
+        self.misfits: tuple[str, ...] = ()
+
+    def decide(self, situation: Situation) -> Decision:
+        """Return the plan for the epoch.
+
+        Raises
+        ------
+        InfeasiblePlacementError
+            If no plan fits, naming the domain that lacks least, what it needs and what it has.
+        NoValidPlanError
+            If neither the plan that was chosen nor the last one can be used.
+        ValueError
+            If a figure of the situation is not a number, or the last plan is not one of the job.
+        """
+        began_s = self._clock()
+        situation = self._of_these_domains(situation)
+        last = situation.last_plan
+        known = self._remembered(situation)
+        proposed_s = self._clock()
+        plan = self._chosen(situation, known)
+        chosen_s = self._clock()
+        plan, is_fallback = self._valid(situation, plan)
+        ended_s = self._clock()
+        self.counts = replace(
+            self.counts,
+            decisions=self.counts.decisions + 1,
+            fallbacks=self.counts.fallbacks + is_fallback,
+        )
+        return Decision(
+            plan=plan,
+            level=level_of(last, plan),
+            is_fallback=is_fallback,
+            response_s={
+                "proposals": proposed_s - began_s,
+                "move": chosen_s - proposed_s,
+                "validation": ended_s - chosen_s,
+                "inter_domain": ended_s - began_s,
+            },
+        )
+
+    def _of_these_domains(self, situation: Situation) -> Situation:
+        """Forget, and the last plan too if it used them, when domains are not what they were."""
+        names = tuple(domain.name for domain in situation.topology.domains)
+        known, self._names = self._names or names, names
+        if names == known:
+            return situation
+        last = situation.last_plan
+        renamed = None if last is None else plan_of_other_domains(last, known, names)
+        self.begin()
+        self._names = names
+        is_loss = bool(set(known) - set(names))
+        self.counts = replace(self.counts, losses_of_domain=self.counts.losses_of_domain + is_loss)
+        return replace(situation, last_plan=renamed)
+
+    def _remembered(self, situation: Situation) -> KnownPlans:
+        """All plans known so far, with those that are new; at first also those for base figures."""
+        base, workload = situation.base, situation.workload
+        budget = self.proposer.look_ahead.budget
+        if self._trained_range is not None and self._judged_range != (base, workload):
+            self._judged_range = base, workload
+            self.misfits = self._trained_range.misfits(base, workload)
+        known = self._known_of(situation)
+        is_first = not known.plans and situation.topology != base
+        if is_first:
+            at_base = replace(situation, topology=base)
+            try:
+                known.add(self._proposed(at_base, 2 * self._num_new, budget // 2))
+            except InfeasiblePlacementError:
+                is_first = False  # all depends on the network as it is
+        if situation.last_plan is not None:
+            known.add([situation.last_plan])
+        try:
+            share = budget // 2 if is_first else budget
+            known.add(self._proposed(situation, self._num_new, share))
+        except InfeasiblePlacementError:
+            if not np.isfinite(known.times_s(situation, known.job_of(situation))).any():
+                raise
+        return known
+
+    def _known_of(self, situation: Situation) -> KnownPlans:
+        """What is known of the job at these base figures; another job is another matter."""
+        judge = self.proposer.judge_of(
+            situation.workload, situation.topology, situation.corrections
+        )
+        known = self._known
+        if known is None or known.judge is not judge:
+            known = KnownPlans(judge, situation.base)
+            self._observer = None
+        elif known.base != situation.base:
+            known = KnownPlans(judge, situation.base, known.plans)
+            self._observer = None
+        self._known = known
+        return known
+
+    def _proposed(self, situation: Situation, count: int, budget: int) -> tuple[Plan, ...]:
+        """Proposals for a network, those of the placement policy first, the best before others."""
+        self._seed += 1
+        found: tuple[Plan, ...] = ()
+        if situation.topology.num_domains <= MOST_DOMAINS:
+            with contextlib.suppress(InfeasiblePlacementError):  # the planner says what is lacking
+                found = self.proposer.propose(
+                    situation, num_plans=count, budget=max(1, budget), seed=self._seed
+                ).plans
+        if self.misfits or not found:
+            try:
+                found += (planned(situation, seed=self._seed),)
+            except InfeasiblePlacementError:
+                if not found:
+                    raise
+        return found
+
+    def _chosen(self, situation: Situation, known: KnownPlans) -> Plan:
+        job = known.job_of(situation)
+        now_s = known.times_s(situation, job)
+        costs = known.costs(aim_of(situation.topology, job, situation.preference), now_s)
+        works = np.isfinite(now_s) & np.isfinite(known.base_s)
+        best = _best(known, costs, now_s, situation.last_plan)
+        if self.moves is None or not works.any():
+            return best
+        if not works.all() or len(known) > MOST_KNOWN:
+            known, rows = self._thinned(situation, known, np.where(works, costs, np.inf))
+            now_s = now_s[rows]
+        by_bytes = situation.preference.communication
+        if by_bytes > 0.0 and not known.cost_bytes[int(known.base_s.argmin())] > 0.0:
+            return best
+        if by_bytes == 1.0 and not known.cost_bytes.all():
+            return best
+        candidates = Candidates(
+            plans=known.plans,
+            iteration_s=now_s,
+            base_iteration_s=known.base_s,
+            cost_bytes=known.cost_bytes,
+            changes=lambda sources: known.changes(situation, job, sources),
+        )
+        last = situation.last_plan
+        present = last if last is not None and last in known else None
+        observation = self._observer_of(situation).observe(candidates, present)
+        return observation.plan_of(self.moves.choose(observation))
+
+    def _observer_of(self, situation: Situation) -> MoveObserver:
+        """Who remembers what plans took; other units of cost are another memory."""
+        weighed = (situation.iterations_per_epoch, situation.preference)
+        if self._observer is None or self._weighed != weighed:
+            self._weighed = weighed
+            self._observer = MoveObserver(situation.iterations_per_epoch, situation.preference)
+        return self._observer
+
+    def _thinned(
+        self, situation: Situation, known: KnownPlans, costs: Real
+    ) -> tuple[KnownPlans, list[int]]:
+        """Let go of plans that do not work, and of the worse half where there are too many.
+
+        The move policy keeps those on which its own rules stand; if one of these works no longer
+        its memory begins anew.
+        """
+        order = np.argsort(costs, kind="stable")
+        most = len(known) if len(known) <= MOST_KNOWN else MOST_KNOWN // 2
+        last = situation.last_plan
+        stays = set(order[:most].tolist()) & set(np.flatnonzero(np.isfinite(costs)).tolist())
+        if last is not None and last in known and np.isfinite(costs[known.row_of(last)]):
+            stays.add(known.row_of(last))
+        gone = [plan for row, plan in enumerate(known.plans) if row not in stays]
+        if self._observer is not None:
+            kept = {known.row_of(plan) for plan in set(gone) - set(self._observer.forget(gone))}
+            if np.isfinite(costs[list(kept)]).all():
+                stays |= kept
+            else:
+                self._observer = None
+        rows = sorted(stays)
+        self._known = KnownPlans(known.judge, known.base, [known.plans[row] for row in rows])
+        return self._known, rows
+
+    def _valid(self, situation: Situation, plan: Plan) -> tuple[Plan, bool]:
+        """Return the plan if it can be used, else the last one; and whether that is so."""
+        try:
+            self._validate(situation, plan)
+        except (InfeasiblePlacementError, UnreachableError) as error:
+            last = situation.last_plan
+            if last is None:
+                raise
+            try:
+                self._validate(situation, last)
+            except (InfeasiblePlacementError, UnreachableError) as second:
+                raise NoValidPlanError(
+                    f"coordinator: epoch {situation.epoch}: neither the new plan ({error}) nor the "
+                    f"last one can be used ({second})"
+                ) from second
+            return last, True
+        return plan, False
+
+
+def _best(known: KnownPlans, costs: Real, now_s: Real, last: Plan | None) -> Plan:
+    """Plan of least cost; of equals the last one, else the quickest."""
+    if last is not None and last in known and costs[known.row_of(last)] <= costs.min():
+        return last
+    return known.plans[int(np.lexsort((now_s, costs))[0])]

@@ -1,0 +1,37 @@
+"""The planner that is asked where the policies have learnt nothing, or find nothing."""
+
+from agents.epochs.situation import Situation
+from agents.hi_ppo.validation import occupied
+from agents.planners.search import search
+from agents.planners.search_judge import has_steady_plans
+from des import Plan
+from des.compiled.simulate import simulate_compiled
+
+FALLBACK_BUDGET = 200_000
+"""Plans that the planner judges at most: a few tenths of a second."""
+
+RELAYED_BUDGET = 200
+"""The same where plans are simulated one by one, which takes milliseconds each."""
+
+
+def planned(situation: Situation, *, seed: int) -> Plan:
+    """Ask `agents.planners.search.search` for a plan on the network as it is.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If no plan fits, naming what the one lacks that lacks least: domain, needs and has.
+    """
+    topology, workload = occupied(situation), situation.workload
+    num_pairs = topology.num_domains * (topology.num_domains - 1)
+    is_quick = len(topology.links) == num_pairs and has_steady_plans(
+        topology, workload, simulate_compiled
+    )
+    return search(
+        topology,
+        workload,
+        situation.corrections,
+        simulator=simulate_compiled,
+        seed=seed,
+        max_judged=FALLBACK_BUDGET if is_quick else RELAYED_BUDGET,
+    ).plan

@@ -1,0 +1,261 @@
+"""Plans proposed for a situation: orders from the policy, made better by looking ahead."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from agents.epochs.situation import Situation
+from agents.epochs.steady_judge import RelayedJob
+from agents.hi_ppo.encoder import networks_of
+from agents.hi_ppo.features import Features, features_of
+from agents.hi_ppo.judging import LookAhead, PlanJudge, aim_of, costs_of
+from agents.hi_ppo.placement_policy import (
+    DrawnOrders,
+    PlacementPolicy,
+    decode_orders,
+    depth_plans,
+    drawn_noise,
+    scores_of,
+)
+from agents.hi_ppo.validation import occupied
+from agents.kernels.candidates import Aim
+from agents.kernels.layout import Real, Small
+from agents.kernels.steady import Job
+from agents.planners.search import DEPTHS
+from agents.planners.search_judge import MISFIT
+from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
+from des.checks import require_count, require_seed
+
+_MOST_RELAYED = 40
+"""Orders that are judged where plans need relays: each takes milliseconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """Plans to choose from, the best for the present first, each once.
+
+    Attributes
+    ----------
+    iteration_s
+        How long an iteration of each takes on the network as it is, shaped (C,). [s]
+    costs
+        What each comes to under the preference, see `agents.kernels.candidates.Aim`.
+    num_judged
+        Plans that were judged on the way.
+    response_s
+        Wall time by part: ``policy`` and ``look_ahead``. [s]
+    """
+
+    plans: tuple[Plan, ...]
+    iteration_s: Real
+    costs: Real
+    num_judged: int
+    response_s: dict[str, float] = field(default_factory=dict, compare=False)
+
+
+Draw = Callable[[Features, int, int, int], DrawnOrders]
+"""Draws orders by features, how long they may be, how many, and a seed."""
+
+
+class Proposer:
+    """Proposes plans; what does not change between situations of a job is worked out once."""
+
+    def __init__(
+        self,
+        policy: PlacementPolicy | None,
+        *,
+        look_ahead: LookAhead | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Without a policy orders are drawn at random: the measure of what it is worth."""
+        self.look_ahead = look_ahead or LookAhead()
+        self._draw: Draw = drawn_at_random if policy is None else _drawn_by(policy)
+        self.policy, self._clock = policy, clock
+        self._judges: dict[tuple[object, ...], PlanJudge] = {}
+        self._base: tuple[PlanJudge, Topology, Job] | None = None
+
+    def propose(
+        self,
+        situation: Situation,
+        *,
+        num_samples: int = 24,
+        budget: int | None = None,
+        num_plans: int = 8,
+        seed: int = 0,
+    ) -> Candidates:
+        """Propose plans for a situation; equal arguments give equal plans.
+
+        The last plan is among them if it still fits, and so are the best plans that differ from it
+        by depth alone, and by the split of layers and depth alone.
+
+        Parameters
+        ----------
+        num_samples
+            Orders that are drawn, the likeliest one among them.
+        budget
+            Plans that are judged at most, give or take the neighbours of one; None for that of
+            ``look_ahead``.
+
+        Raises
+        ------
+        ValueError
+            If a number is out of range or a figure of the situation is not a number.
+        InfeasiblePlacementError
+            If no plan was found that fits.
+        """
+        require_count("proposer", "num_samples", num_samples)
+        require_count("proposer", "num_plans", num_plans)
+        require_seed("proposer", "seed", seed)
+        how = self.look_ahead
+        if budget is not None:
+            require_count("proposer", "budget", budget)
+            how = replace(how, budget=budget)
+        begin_s = self._clock()
+        judge = self.judge_of(situation.workload, situation.topology, situation.corrections)
+        job = judge.job_of(occupied(situation))
+        features = self.features_of(situation, judge, job)
+        drawn = self._draw(features, judge.most_stages, num_samples, seed)
+        drawn_s = self._clock()
+        aim = aim_of(situation.topology, job, situation.preference)
+        if isinstance(job, RelayedJob):
+            found = _relayed(judge, job, aim, drawn, situation.last_plan)
+        else:
+            last_plan = situation.last_plan
+            found = _looked_ahead(
+                judge, job, aim, drawn, how=how, last_plan=last_plan, num_plans=num_plans
+            )
+        if not found.plans:
+            raise InfeasiblePlacementError(
+                f"proposer: no plan of {found.num_judged} judged fits into the memory of "
+                f"{situation.topology.num_domains} domains"
+            )
+        timings = {"policy": drawn_s - begin_s, "look_ahead": self._clock() - drawn_s}
+        return replace(found, response_s=timings)
+
+    def features_of(self, situation: Situation, judge: PlanJudge, job: Job) -> Features:
+        """What the policy sees of a situation."""
+        if self._base is None or self._base[0] is not judge or self._base[1] is not situation.base:
+            self._base = judge, situation.base, judge.job_of(situation.base)
+        return features_of(
+            situation.topology,
+            self._base[2],
+            job,
+            loads=situation.loads,
+            last_plan=situation.last_plan,
+            preference=situation.preference,
+            pays_bytes=situation.replacement.pays_bytes,
+        )
+
+    def judge_of(
+        self, workload: Workload, topology: Topology, corrections: Corrections
+    ) -> PlanJudge:
+        """Who judges plans of a job on networks of as many domains."""
+        key = (
+            workload.name,
+            workload.num_layers,
+            workload.num_microbatches,
+            topology.num_domains,
+            corrections,
+        )
+        known = self._judges.get(key)
+        if known is None or (known.workload is not workload and known.workload != workload):
+            known = PlanJudge(workload, topology.num_domains, corrections=corrections)
+            self._judges[key] = known
+        return known
+
+
+def _drawn_by(policy: PlacementPolicy) -> Draw:
+    @torch.no_grad()
+    def draw(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
+        scores = policy(networks_of([features]))[1]
+        generator = torch.Generator().manual_seed(seed)
+        noise = drawn_noise(count, len(features.nodes), generator, num_greedy=1)
+        return decode_orders(scores_of(scores, 0), features.facts, noise, most_stages)
+
+    return draw
+
+
+def drawn_at_random(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
+    """Draw orders of any length and domains, uniformly."""
+    rng = np.random.default_rng(seed)
+    num_domains = len(features.nodes)
+    domains = np.zeros((count, num_domains), dtype=np.int32)
+    sizes = rng.integers(1, most_stages + 1, size=count).astype(np.int32)
+    sizes[0] = most_stages
+    for row, size in enumerate(sizes.tolist()):
+        domains[row, :size] = rng.permutation(num_domains)[:size]
+    return DrawnOrders(domains, sizes, np.zeros(count, dtype=np.float32))
+
+
+def _looked_ahead(
+    judge: PlanJudge,
+    job: Job,
+    aim: Aim,
+    drawn: DrawnOrders,
+    *,
+    how: LookAhead,
+    last_plan: Plan | None,
+    num_plans: int,
+) -> Candidates:
+    """Look ahead from drawn orders and that of the last plan, which is varied too."""
+    orders, sizes = drawn.domains, drawn.sizes
+    known = last_plan if last_plan is not None and judge.can_hold(last_plan) else None
+    if known is not None:
+        orders, sizes = _with_order(orders, sizes, known)
+    pool = judge.look_ahead(job, aim, orders, sizes, how)
+    count = int(pool.counts[0])
+    rows = np.argsort(pool.costs[:count], kind="stable")[:num_plans]
+    plans = [judge.plan(pool.plans, row) for row in rows.tolist()]
+    times_s, costs = pool.times_s[rows].tolist(), pool.costs[rows].tolist()
+    num_judged = int(pool.counts[1])
+    if known is not None:
+        near = judge.variations(job, aim, known, how.budget // 4)
+        num_judged += near.num_judged
+        for plan, time_s, cost in near.found:
+            if plan not in plans:
+                plans.append(plan)
+                times_s.append(time_s)
+                costs.append(cost)
+    order = np.argsort(costs, kind="stable")
+    return Candidates(
+        plans=tuple(plans[row] for row in order.tolist()),
+        iteration_s=np.array(times_s)[order],
+        costs=np.array(costs)[order],
+        num_judged=num_judged,
+    )
+
+
+def _with_order(orders: Small, sizes: Small, plan: Plan) -> tuple[Small, Small]:
+    """Add the order of a plan behind others."""
+    own = np.zeros((1, orders.shape[1]), dtype=np.int32)
+    stages = plan.placement.stages
+    own[0, : len(stages)] = [stage.domain for stage in stages]
+    return np.concatenate([orders, own]), np.append(sizes, np.int32(len(stages)))
+
+
+def _relayed(
+    judge: PlanJudge, job: RelayedJob, aim: Aim, drawn: DrawnOrders, last_plan: Plan | None
+) -> Candidates:
+    """Judge drawn orders as they are, where looking ahead would take seconds."""
+    few = DrawnOrders(
+        drawn.domains[:_MOST_RELAYED], drawn.sizes[:_MOST_RELAYED], drawn.log_probs[:_MOST_RELAYED]
+    )
+    plans = depth_plans(few, judge.most_stages, range(len(DEPTHS)))
+    judge.fill(job, plans)
+    found = {judge.plan(plans, row): row for row in range(len(plans.num_stages) - 1, -1, -1)}
+    listed = list(reversed(found))
+    if last_plan is not None and judge.can_hold(last_plan) and last_plan not in found:
+        listed.append(last_plan)
+    written = judge.plans_of(listed)
+    times_s = judge.scores(job, written)
+    costs = np.where(times_s < MISFIT, costs_of(aim, written, times_s), np.inf)
+    order = [row for row in np.argsort(costs, kind="stable").tolist() if costs[row] < np.inf]
+    return Candidates(
+        plans=tuple(listed[row] for row in order),
+        iteration_s=times_s[order],
+        costs=costs[order],
+        num_judged=len(listed),
+    )

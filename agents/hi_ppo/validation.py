@@ -1,0 +1,71 @@
+"""Whether a plan can be used as a whole, and what becomes of one when domains come and go."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from agents.epochs.situation import Situation
+from agents.local import LocalCase, LocalDecision
+from des import InfeasiblePlacementError, Placement, Plan, Topology, check_memory
+
+
+def require_valid(situation: Situation, plan: Plan) -> None:
+    """Refuse a plan that does not fit into memory or sends where no links lead.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        Naming the domain that lacks most, what it needs and what it has.
+    UnreachableError
+        Naming the two domains.
+    """
+    check_memory(occupied(situation), situation.workload, plan)
+    for upper, lower in pairwise(plan.placement.stages):
+        situation.topology.route(upper.domain, lower.domain)
+        situation.topology.route(lower.domain, upper.domain)
+
+
+def require_free(case: LocalCase, decision: LocalDecision) -> None:
+    """Refuse a binding to GPUs that others have taken.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        Naming the domain, the GPUs that are free and those that are taken.
+    """
+    taken = sorted(set(decision.binding) - set(case.gpus.free))
+    if taken:
+        raise InfeasiblePlacementError(
+            f"domain {case.domain.name}: plan must be bound to the free GPUs "
+            f"{', '.join(map(str, case.gpus.free))}, got {', '.join(map(str, taken))} too"
+        )
+
+
+def occupied(situation: Situation) -> Topology:
+    """Return the network with the memory that other jobs leave."""
+    if not situation.loads:
+        return situation.topology
+    domains = tuple(
+        replace(domain, gpu_memory_bytes=domain.gpu_memory_bytes * (1.0 - load.memory_occupancy))
+        for domain, load in zip(situation.topology.domains, situation.loads, strict=True)
+    )
+    return replace(situation.topology, domains=domains)
+
+
+def plan_of_other_domains(plan: Plan, old: Sequence[str], new: Sequence[str]) -> Plan | None:
+    """Return the same plan where domains have other numbers; None if it used one that is gone.
+
+    Examples
+    --------
+    >>> plan = Plan(placement=Placement.parse("2*3,0*1"))
+    >>> str(plan_of_other_domains(plan, ["East", "West", "North"], ["North", "East"]).placement)
+    '0*3,1*1'
+    >>> plan_of_other_domains(plan, ["East", "West", "North"], ["West", "East"]) is None
+    True
+    """
+    number = {name: index for index, name in enumerate(new)}
+    names = [old[domain] for domain in plan.placement.domain_of_layer]
+    if any(name not in number for name in names) or plan.replicas:
+        return None
+    placement = Placement(domain_of_layer=tuple(number[name] for name in names))
+    return replace(plan, placement=placement, parallelism=())

@@ -1,0 +1,85 @@
+"""What is compared: a world of a suite and a draw of it, under all methods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scenarios.suites import SuiteWorld, suite
+
+Part = Literal["static", "dynamic"]
+"""One plan for a network that stands still, or a plan an epoch for one that moves."""
+
+STATIC_SUITE = "eval_static"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A draw of a world, and what is asked there.
+
+    Attributes
+    ----------
+    num_domains
+        Part of the suite that the world is counted in; empty: all of it.
+    methods
+        Planners or rules by name.
+    max_judged
+        Plans that the proof of an optimum may take.
+    num_epochs
+        Of a dynamic case, the first ones; None: all.
+    """
+
+    suite: str
+    seed: int
+    index: int
+    draw: int
+    methods: tuple[str, ...]
+    num_domains: tuple[int, ...] = ()
+    max_judged: int | None = None
+    num_epochs: int | None = None
+
+    @property
+    def part(self) -> Part:
+        """Which part of the comparison it belongs to."""
+        return "static" if self.suite == STATIC_SUITE else "dynamic"
+
+    @property
+    def name(self) -> str:
+        """World and draw in one word, which a file may be called."""
+        return f"{self.suite}-{self.seed}-{self.index:04}-{self.draw}"
+
+    def world(self) -> SuiteWorld:
+        """Make the world."""
+        family = suite(self.suite)
+        part = family.with_domains(*self.num_domains) if self.num_domains else family
+        return part.world(self.index, self.seed)
+
+
+def cases_of(
+    suites: Sequence[str],
+    *,
+    num_worlds: int,
+    num_draws: int,
+    seed: int,
+    planners: Sequence[str],
+    rules: Sequence[str],
+    num_domains: Sequence[int] = (),
+    max_judged: int | None = None,
+    num_epochs: int | None = None,
+) -> list[Case]:
+    """List all cases, suite by suite and world by world; parts without a method are left out."""
+    cases = [
+        Case(
+            suite=name,
+            seed=seed,
+            index=index,
+            draw=seed + draw,
+            methods=tuple(planners if name == STATIC_SUITE else rules),
+            num_domains=tuple(num_domains),
+            max_judged=max_judged,
+            num_epochs=None if name == STATIC_SUITE else num_epochs,
+        )
+        for name in suites
+        for index in range(num_worlds)
+        for draw in range(num_draws)
+    ]
+    return [case for case in cases if case.methods]

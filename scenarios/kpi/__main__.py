@@ -1,0 +1,187 @@
+"""Measure every target, and say of each whether it is reached."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from agents.hi_ppo.policies import shipped_files
+from agents.local.decide import LocalAgent
+from agents.local.policy import load_policy
+from agents.local.shipped import shipped_local
+from des.checks import LARGEST_COUNT
+from des.command import EXIT_CODES, UsageError, exit_code_of
+from scenarios.config import option, parse, to_dict
+from scenarios.fields import nearest
+from scenarios.kpi.measured import Measured
+from scenarios.kpi.methods import METHODS, MakeScheduler, policy_scheduler
+from scenarios.kpi.scope import FULL, SHORT, Column, Scope, Sizes
+from scenarios.kpi.table import GROUPS, show, wide_console, write
+from scenarios.kpi.world_file import world_of_file
+from scenarios.pareto.fronts import Propose
+from scenarios.run_folder import RunFolder
+
+PROG = "python -m scenarios.kpi"
+_EXAMPLES = f"""\
+examples:
+  {PROG} --short --method search_h4
+  {PROG} --checkpoint seed0.pt,seed1.pt,seed2.pt --out runs/kpi
+  {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
+
+methods: {", ".join(METHODS)}
+targets: {", ".join(GROUPS)}
+
+files written to --out, beside config.json:
+  kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
+
+exit codes: 0 all that was measured is reached; 1 a target is missed; 2 a flag or a file is wrong;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is measured; the fields are the flags."""
+
+    checkpoint: tuple[Path, ...] = option(
+        (),
+        "trained policies, a column each; without any and without --method those shipped, of a "
+        "short run the first one",
+    )
+    method: tuple[str, ...] = option((), "planners to measure beside or instead, a column each")
+    local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
+    targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
+    world: Path | None = option(None, "topology file in place of the suites", is_file=True)
+    model: str = option("llama2_7b", "model preset of the job in --world")
+    short: bool = option(False, "a minute or less; too little to claim anything")
+    num_worlds: int | None = option(None, "worlds of each suite; none: 32, short 2")
+    num_draws: int | None = option(None, "draws of each world; none: 1")
+    num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
+    seed: int = option(0, "seed of the worlds, and of the first draw")
+    out: Path = option(Path("runs/kpi"), "new or empty run folder")
+
+    def __post_init__(self) -> None:
+        for field in ("num_worlds", "num_draws", "num_epochs"):
+            value = getattr(self, field)
+            if value is not None and not 1 <= value <= LARGEST_COUNT:
+                raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
+        if self.seed < 0:
+            raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
+        for field, known in (("targets", tuple(GROUPS)), ("method", tuple(METHODS))):
+            for name in getattr(self, field) or ():
+                if name not in known:
+                    hint = nearest(name, known)
+                    raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
+        if self.targets == ():
+            raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUPS)}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    scope = scope_of(config)
+    columns = columns_of(config, scope)
+    folder = RunFolder.create(config.out)
+    folder.write_config(to_dict(replace(config, out=Path("out"))))
+    console, progress = wide_console(len(columns)), Console(stderr=True)
+    measured = _measured(config, columns, progress)
+    note = scope_note(scope)
+    write(folder, measured, _command_text(config), note)
+    show(console, measured, note)
+    console.print(f"written: {config.out}", soft_wrap=True)
+    if measured.missed:
+        console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
+        return 1
+    return 0
+
+
+def targets_of(config: Config) -> tuple[str, ...]:
+    """Groups of targets that are measured, in their order."""
+    return tuple(name for name in GROUPS if config.targets is None or name in config.targets)
+
+
+def scope_of(config: Config) -> Scope:
+    """How much is measured, and on what."""
+    sizes: Sizes = SHORT if config.short else FULL
+    given = {
+        name: getattr(config, name)
+        for name in ("num_worlds", "num_draws", "num_epochs")
+        if getattr(config, name) is not None
+    }
+    world = None if config.world is None else world_of_file(config.world, config.model)
+    return Scope(sizes=replace(sizes, **given), seed=config.seed, world=world)
+
+
+def columns_of(config: Config, scope: Scope) -> list[Column]:
+    """Make a column for each checkpoint and each method."""
+    paths = config.checkpoint or (() if config.method else tuple(shipped_files()))
+    if config.short and not config.checkpoint:
+        paths = paths[:1]  # the other seeds are for a run that is not short
+    if not paths and not config.method:
+        raise UsageError(
+            f"{PROG}: there must be something to measure, and no policy is shipped: give "
+            f"--checkpoint, or --method with one of {', '.join(METHODS)}"
+        )
+    makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
+        path.stem: policy_scheduler(path) for path in paths
+    }
+    makers |= {name: (METHODS[name], None) for name in config.method}
+    if len(makers) < len(paths) + len(config.method):
+        raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
+    agent = (
+        shipped_local() if config.local is None else LocalAgent(policy=load_policy(config.local))
+    )
+    return [
+        Column(name=name, make=make, scope=scope, propose=propose, local=agent)
+        for name, (make, propose) in makers.items()
+    ]
+
+
+def scope_note(scope: Scope) -> str:
+    """Say on how much the table rests."""
+    sizes = scope.sizes
+    where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
+    note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw"
+    if scope.is_short:
+        return f"{note}: too few draws to claim anything"
+    return note
+
+
+def _measured(config: Config, columns: Sequence[Column], progress: Console) -> Measured:
+    targets = []
+    for column in columns:
+        found = []
+        for name in targets_of(config):
+            begin_s = time.perf_counter()
+            found += GROUPS[name](column)
+            if progress.is_terminal:
+                progress.print(f"{column.name}: {name}, {time.perf_counter() - begin_s:.1f} s")
+        targets.append(tuple(found))
+    return Measured(
+        columns=tuple(column.name for column in columns),
+        targets=tuple(targets),
+        are_seeds=not config.method,
+    )
+
+
+def _command_text(config: Config) -> str:
+    flags = [f"--targets {','.join(targets_of(config))}", f"--seed {config.seed}"]
+    flags += [f"--checkpoint {','.join(map(str, config.checkpoint))}"] if config.checkpoint else []
+    flags += [f"--method {','.join(config.method)}"] if config.method else []
+    flags += [f"--local {config.local}"] if config.local else []
+    flags += [f"--world {config.world} --model {config.model}"] if config.world else []
+    flags += ["--short"] if config.short else []
+    for name in ("num_worlds", "num_draws", "num_epochs"):
+        if getattr(config, name) is not None:
+            flags.append(f"--{name.replace('_', '-')} {getattr(config, name)}")
+    return f"{PROG} {' '.join(flags)}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

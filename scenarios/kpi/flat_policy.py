@@ -1,0 +1,56 @@
+"""The flat policy of one training, `agents.policy_planner`, in the place of a scheduler."""
+
+import numpy as np
+
+from agents.epochs import Decision, Situation, level_of
+from agents.planners import PlanningProblem
+from agents.policy_planner import PolicyPlanner
+from agents.task import PlacementTask
+
+ONLY_ITS_WORLD = (
+    "a flat policy knows the domains and layers that it was trained on, and no preferences"
+)
+
+
+class FlatPolicy:
+    """Places the layers for the links as they are, under the one schedule of its task.
+
+    It sees what its task shows it: links over all paths and the last placement. Before the first
+    decision that is the even split, as in its training.
+    """
+
+    def __init__(self, policy: PolicyPlanner, task: PlacementTask) -> None:
+        self._policy, self._task = policy, task
+        self._rng = np.random.default_rng(0)  # the policy is greedy and draws nothing
+
+    def begin(self) -> None:
+        """Forget nothing, as nothing is remembered."""
+
+    def decide(self, situation: Situation) -> Decision:
+        """Return the placement for the epoch.
+
+        Raises
+        ------
+        ValueError
+            If the situation has another number of domains or layers than the task.
+        """
+        self._check(situation)
+        problem = PlanningProblem(
+            topology=situation.topology,
+            workload=situation.workload,
+            schedule=self._task.schedule,
+            simulator=self._task.simulator,
+            corrections=situation.corrections,
+            last_plan=situation.last_plan,
+        )
+        plan = self._policy(problem, self._rng)
+        return Decision(plan=plan, level=level_of(situation.last_plan, plan))
+
+    def _check(self, situation: Situation) -> None:
+        own = (self._task.world.num_domains, self._task.workload.num_layers)
+        asked = (situation.topology.num_domains, situation.workload.num_layers)
+        if asked != own:
+            raise ValueError(
+                f"flat policy: the situation must have the {own[0]} domains and {own[1]} layers of "
+                f"its training, got {asked[0]} and {asked[1]}"
+            )

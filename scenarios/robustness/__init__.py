@@ -1,0 +1,1 @@
+"""How much slower training gets where bandwidths and latencies fluctuate, whoever plans."""

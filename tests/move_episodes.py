@@ -1,0 +1,62 @@
+"""Episodes in tables for tests of the move policy."""
+
+import numpy as np
+
+from agents.epochs.tables import EpisodeTables, levels_of
+from agents.kernels.layout import Real
+from des import Placement, Plan
+
+PLACEMENTS = ("0*4,1*4", "0*3,1*5", "0*6,1*2", "1*4,0*4", "1*8", "0*8", "1*2,0*6")
+SCHEDULES = ("1f1b_4x", "1f1b_8x")
+
+
+def some_plans(num: int) -> tuple[Plan, ...]:
+    """Plans that differ by order, split or depth."""
+    every = [
+        Plan(placement=Placement.parse(text), schedule=schedule)
+        for text in PLACEMENTS
+        for schedule in SCHEDULES
+    ]
+    return tuple(every[:num])
+
+
+def tables_of(iteration_s: Real, move_s: Real, base_s: Real) -> EpisodeTables:
+    """An episode of times, 10 iterations an epoch; moves cost the same in all epochs."""
+    num_epochs, num_plans = iteration_s.shape
+    chosen = some_plans(num_plans)
+    return EpisodeTables(
+        plans=chosen,
+        iteration_s=iteration_s,
+        move_s=np.broadcast_to(move_s, (num_epochs, num_plans, num_plans)),
+        moved_bytes=100.0 * (1.0 - np.eye(num_plans)),
+        cost_bytes=np.linspace(5.0, 7.0, num_plans),
+        level=levels_of(chosen),
+        base_iteration_s=base_s,
+        iterations_per_epoch=10,
+        flops_per_iteration=1.0,
+        tokens_per_iteration=1,
+        peak_flops_per_s=1.0,
+    )
+
+
+def random_tables(
+    seed: int,
+    *,
+    num_plans: int = 8,
+    num_epochs: int = 24,
+    leave: float = 0.2,
+    enter: float = 0.1,
+    factor: float = 3.0,
+    price_epochs: float = 0.5,
+) -> EpisodeTables:
+    """Plans that are now and then slow for a while, each by itself."""
+    rng = np.random.default_rng(seed)
+    base_s = rng.uniform(1.0, 1.5, num_plans)
+    slow = np.zeros((num_epochs, num_plans), dtype=np.bool_)
+    for epoch in range(1, num_epochs):
+        turns = rng.random(num_plans) < np.where(slow[epoch - 1], leave, enter)
+        slow[epoch] = slow[epoch - 1] ^ turns
+    noise = np.exp(0.02 * rng.standard_normal(slow.shape))
+    move_s = 10.0 * price_epochs * rng.uniform(0.8, 1.2, (num_plans, num_plans))
+    np.fill_diagonal(move_s, 0.0)
+    return tables_of(base_s * np.where(slow, factor, 1.0) * noise, move_s, base_s)
