@@ -96,7 +96,7 @@ def test_a_world_without_a_table_of_targets_says_why(tmp_path, capsys):
 
     assert main([*QUICK, "--kpi", "--network", str(network), "--out", str(tmp_path / "run")]) == 0
 
-    assert "needs a link in each direction between every two" in capsys.readouterr().out
+    assert "need a link in each direction between every two" in capsys.readouterr().out
     assert json.loads((tmp_path / "run" / "kpi.json").read_text())["columns"] == {}
 
 

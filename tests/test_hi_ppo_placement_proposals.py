@@ -11,6 +11,7 @@ from agents.epochs import DomainLoad, Preference, Situation, level_of
 from agents.hi_ppo.config import PlacementArchitecture
 from agents.hi_ppo.judging import LookAhead, PlanJudge, aim_of, costs_of
 from agents.hi_ppo.placement_policy import PlacementPolicy
+from agents.hi_ppo.policies import Policies, shipped
 from agents.hi_ppo.proposals import Candidates, Proposer
 from agents.kernels.quick_fill import least_time_s
 from agents.planners.search import DEPTHS, search
@@ -18,6 +19,7 @@ from agents.planners.search_judge import MISFIT
 from agents.planners.search_moves import plans_of_orders
 from agents.task import Replacement
 from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate
+from scenarios.suites import suite
 
 POLICY = PlacementPolicy(
     PlacementArchitecture(width=16, edge_width=8, num_rounds=1), torch.Generator().manual_seed(0)
@@ -236,3 +238,24 @@ def test_networks_that_need_relays_get_plans_too():
 
     for plan, time_s in zip(found.plans[:3], found.iteration_s.tolist(), strict=False):
         assert simulate(star, workload, plan).makespan_s == pytest.approx(time_s)
+
+
+def test_orders_that_are_too_short_for_the_activations_get_the_other_domains_as_well():
+    """Where traffic alone counts, the shipped policy draws orders that just hold the state."""
+    world = suite("eval_static").world(0, seed=1)
+    situation = Situation(
+        topology=world.topology,
+        base=world.topology,
+        workload=world.workload,
+        epoch=0,
+        epoch_s=world.epoch_s,
+        iterations_per_epoch=world.iterations_per_epoch,
+        replacement=world.replacement,
+        preference=Preference(time=0.0, communication=1.0),
+    )
+
+    found = Proposer(Policies.load(shipped(0)).placement).propose(situation, num_samples=8)
+
+    for plan in found.plans:
+        check_memory(world.topology, world.workload, plan)
+    assert found.num_judged > 0

@@ -120,13 +120,18 @@ class Proposer:
         drawn = self._draw(features, judge.most_stages, num_samples, seed)
         drawn_s = self._clock()
         aim = aim_of(situation.topology, job, situation.preference)
-        if isinstance(job, RelayedJob):
-            found = _relayed(judge, job, aim, drawn, situation.last_plan)
-        else:
+
+        def judged(orders: DrawnOrders) -> Candidates:
+            if isinstance(job, RelayedJob):
+                return _relayed(judge, job, aim, orders, situation.last_plan)
             last_plan = situation.last_plan
-            found = _looked_ahead(
-                judge, job, aim, drawn, how=how, last_plan=last_plan, num_plans=num_plans
+            return _looked_ahead(
+                judge, job, aim, orders, how=how, last_plan=last_plan, num_plans=num_plans
             )
+
+        found = judged(drawn)
+        if not found.plans:  # the policy knows what state weighs, not what activations add
+            found = judged(lengthened(drawn, judge.most_stages))
         if not found.plans:
             raise InfeasiblePlacementError(
                 f"proposer: no plan of {found.num_judged} judged fits into the memory of "
@@ -188,6 +193,26 @@ def drawn_at_random(features: Features, most_stages: int, count: int, seed: int)
     for row, size in enumerate(sizes.tolist()):
         domains[row, :size] = rng.permutation(num_domains)[:size]
     return DrawnOrders(domains, sizes, np.zeros(count, dtype=np.float32))
+
+
+def lengthened(drawn: DrawnOrders, most_stages: int) -> DrawnOrders:
+    """Return the orders with the domains that they leave out behind them, as many as can be.
+
+    Examples
+    --------
+    >>> short = DrawnOrders(
+    ...     np.array([[2, 0, 0, 0]], np.int32), np.array([1], np.int32), np.zeros(1, np.float32)
+    ... )
+    >>> lengthened(short, 3).domains[0, :3].tolist()
+    [2, 0, 1]
+    """
+    domains = drawn.domains.copy()
+    num_domains = domains.shape[1]
+    for row, size in zip(domains, drawn.sizes.tolist(), strict=True):
+        used = row[:size].tolist()
+        row[size:] = [domain for domain in range(num_domains) if domain not in used]
+    sizes = np.full_like(drawn.sizes, min(most_stages, num_domains))
+    return DrawnOrders(domains, sizes, drawn.log_probs)
 
 
 def _looked_ahead(

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from agents.hi_ppo.policies import shipped_files
+from agents.local.shipped import shipped_local
 from agents.policy_planner import PolicyPlanner
 from agents.task import PlacementTask
-from des import Topology
 from scenarios.kpi.flat_policy import ONLY_ITS_WORLD, FlatPolicy
 from scenarios.kpi.measured import Measured
 from scenarios.kpi.methods import policy_scheduler
@@ -101,7 +101,7 @@ def targets_of_run(
     """
     paths = shipped_files()[:1] if checkpoints is None else checkpoints
     try:
-        world = world_of("of this run", _quick_world(task.world.world(0)), task.workload)
+        world = world_of("of this run", task.world.world(0), task.workload)
         scope = Scope(sizes=sizes, seed=seed, world=world)
         columns = [_own(task, policy, scope), *_others(paths, scope)]
         targets = tuple(
@@ -114,24 +114,6 @@ def targets_of_run(
         columns=tuple(column.name for column in columns), targets=targets, are_seeds=False
     )
     return RunTargets(measured=measured, notes=_notes(task, columns, sizes))
-
-
-def _quick_world(topology: Topology) -> Topology:
-    """Return the topology if seconds suffice for it.
-
-    Raises
-    ------
-    ValueError
-        If some domains have no link of their own, so that plans need relays, which the compiled
-        search cannot judge.
-    """
-    num_pairs = topology.num_domains * (topology.num_domains - 1)
-    if len(topology.link_index) < num_pairs:
-        raise ValueError(
-            f"the short form needs a link in each direction between every two domains, "
-            f"{num_pairs} in all; there are {len(topology.link_index)}"
-        )
-    return topology
 
 
 def _own(task: PlacementTask, policy: PolicyPlanner, scope: Scope) -> Column:
@@ -147,7 +129,9 @@ def _others(paths: Sequence[Path], scope: Scope) -> list[Column]:
     columns = []
     for path in paths:
         make, propose = policy_scheduler(path)
-        columns.append(Column(name=path.stem, make=make, scope=scope, propose=propose))
+        columns.append(
+            Column(name=path.stem, make=make, scope=scope, propose=propose, local=shipped_local())
+        )
     return columns
 
 

@@ -41,9 +41,16 @@ def world_of(name: str, topology: Topology, workload: Workload) -> SuiteWorld:
     Raises
     ------
     ValueError
-        If a domain could be quicker than its peak under load, the domains have no links, or no
-        plan fits into their memory.
+        If a domain could be quicker than its peak under load, two domains have no link of their
+        own (plans then need relays, which the compiled search cannot judge), or no plan fits into
+        their memory.
     """
+    num_pairs = topology.num_domains * (topology.num_domains - 1)
+    if len(topology.link_index) < num_pairs:
+        raise ValueError(
+            f"world {name}: targets need a link in each direction between every two domains, "
+            f"{num_pairs} in all; got {len(topology.link_index)}"
+        )
     ratio = transfer_compute_ratio_of(workload, topology)
     schedule, quickest_s = _nominal(_without_law(topology), workload)
     epoch_s = max(EPOCH_S, LEAST_ITERATIONS * quickest_s)
