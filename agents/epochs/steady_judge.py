@@ -10,7 +10,7 @@ from agents.batch_arrays import sums_table
 from agents.kernels.layout import Real
 from agents.kernels.steady import FITS, Job, Plans, makespans, overflows, water_fill
 from agents.planners.search import DEPTHS
-from agents.planners.search_judge import MISFIT, Judge, _programs_of, has_steady_plans
+from agents.planners.search_judge import MISFIT, Judge, has_steady_plans, programs_of
 from agents.planners.search_moves import rows_of
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, Topology, Workload, simulate
 from des.compiled.lanes import new_lanes, no_record
@@ -73,7 +73,7 @@ class SteadyJudge:
         self.most_stages = min(num_domains, workload.num_layers)
         self._position = {name: index for index, name in enumerate(self.schedules)}
         self._sums_before = sums_table(workload)
-        self._programs, num_slots = _programs_of(self.schedules, self.most_stages, workload)
+        self._programs, num_slots = programs_of(self.schedules, self.most_stages, workload)
         self._lanes, self._record = new_lanes(self.most_stages, num_slots), no_record()
         self._num_groups = len(self.schedules) * self.most_stages
         self._bytes_per_parameter = model_state_bytes(1.0, None)

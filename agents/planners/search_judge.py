@@ -57,7 +57,7 @@ class Judge:
         self.most_stages = min(topology.num_domains, workload.num_layers)
         self.job = _job_of(topology, workload, corrections)
         self.can_reach: Flags = np.isfinite(self.job.wire_s) & np.isfinite(self.job.wire_s.T)
-        self.programs, num_slots = _programs_of(schedules, self.most_stages, workload)
+        self.programs, num_slots = programs_of(schedules, self.most_stages, workload)
         self._lanes, self._record = new_lanes(self.most_stages, num_slots), no_record()
         self._rules = rules_of(topology)._replace(window_bytes=math.inf)  # in the wires' times
         self.is_quick = has_steady_plans(topology, workload, simulator)
@@ -219,7 +219,7 @@ def _offer(topology: Topology, corrections: Corrections, link: int) -> Offer:
     return conditions.at(0.0)
 
 
-def _programs_of(
+def programs_of(
     schedules: Sequence[str], most_stages: int, workload: Workload
 ) -> tuple[Programs, int]:
     """What plans do by schedule and number of stages, and how many arrivals that takes."""
