@@ -26,8 +26,9 @@ from scenarios.evaluation import (
 from scenarios.files import write_bytes, write_csv, write_json
 from scenarios.kpi.after_training import RunTargets, targets_of_run
 from scenarios.metrics_log import read_metrics
+from scenarios.pictures import Picture
 from scenarios.plots import comparison_bars, learning_curve, png_bytes
-from scenarios.report import Picture, Report, summary_table, write_report
+from scenarios.report import Report, summary_table, write_report
 from scenarios.run_folder import RunFolder
 from scenarios.statistics import paired_difference, summarise
 

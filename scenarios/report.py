@@ -1,6 +1,5 @@
 """The report of a run: one HTML file that needs nothing else, and the same table for a console."""
 
-import base64
 import html
 import math
 from collections.abc import Mapping
@@ -14,14 +13,7 @@ from rich.text import Text
 
 from scenarios.files import write_text
 from scenarios.kpi.after_training import RunTargets
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """A PNG with the sentence below it, which also describes it to those who cannot see it."""
-
-    caption: str
-    png: bytes
+from scenarios.pictures import Picture, picture_html
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +98,7 @@ def render(report: Report) -> str:
         f'<p class="verdict">{html.escape(report.verdict)}</p>',
         f"<h2>Planners</h2>\n{_summary_html(report.summary)}",
         *(() if report.targets is None else (f"<h2>Targets</h2>\n{report.targets.html}",)),
-        f"<h2>Figures</h2>\n{''.join(map(_picture_html, report.pictures))}",
+        f"<h2>Figures</h2>\n{''.join(map(picture_html, report.pictures))}",
         f"<h2>Fidelity of the simulator</h2>\n{_list_html(report.fidelity)}",
         f"<h2>How to repeat</h2>\n<pre><code>{html.escape(report.command)}</code></pre>",
         f"<h2>Configuration</h2>\n{_configuration_html(report.configuration)}",
@@ -177,15 +169,6 @@ def _summary_html(summary: pd.DataFrame) -> str:
         f'<thead><tr><th scope="col">planner</th>{headings}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody>\n</table></div>\n"
         f'<p class="note">{html.escape(_note(summary))}</p>'
-    )
-
-
-def _picture_html(picture: Picture) -> str:
-    encoded = base64.b64encode(picture.png).decode("ascii")
-    caption = html.escape(picture.caption)
-    return (
-        f'<figure><img src="data:image/png;base64,{encoded}" alt="{caption}">'
-        f"<figcaption>{caption}</figcaption></figure>\n"
     )
 
 

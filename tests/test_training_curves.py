@@ -60,3 +60,11 @@ def test_logs_of_different_lengths_are_refused(tmp_path, capsys):
 
     assert main(["--logs", f"{one},{two}", "--out", str(tmp_path / "one.png")]) == 2
     assert "equal length" in capsys.readouterr().err
+
+
+def test_the_logs_of_five_seeds_are_shipped_and_drawn_unless_told(tmp_path, capsys):
+    assert main(["--out", str(tmp_path / "curves.png")]) == 0
+
+    told = capsys.readouterr().out
+    assert told.count("800 updates") == 5
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -21,7 +21,10 @@ from scenarios.kpi.scope import FULL, SHORT, Column, Scope, Sizes
 from scenarios.kpi.table import GROUPS, show, wide_console, write
 from scenarios.kpi.world_file import world_of_file
 from scenarios.pareto.fronts import Propose
+from scenarios.pictures import Picture
+from scenarios.plots import png_bytes
 from scenarios.run_folder import RunFolder
+from scenarios.training_curves import read_log, shipped_logs, training_curves
 
 PROG = "python -m scenarios.kpi"
 _EXAMPLES = f"""\
@@ -92,13 +95,23 @@ def _command(argv: Sequence[str] | None) -> int:
     console, progress = wide_console(len(columns)), Console(stderr=True)
     measured = _measured(config, columns, progress)
     note = scope_note(scope)
-    write(folder, measured, _command_text(config), note)
+    write(folder, measured, _command_text(config), note, _pictures(config))
     show(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
     if measured.missed:
         console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
         return 1
     return 0
+
+
+def _pictures(config: Config) -> tuple[Picture, ...]:
+    """How the shipped policies were trained, where these are measured."""
+    logs = shipped_logs()
+    if config.checkpoint or config.method or not logs:
+        return ()
+    curves = training_curves({path.name: read_log(path) for path in logs})
+    caption = f"Training of the placement policy, {len(logs)} seeds and their mean."
+    return (Picture(caption=caption, png=png_bytes(curves)),)
 
 
 def targets_of(config: Config) -> tuple[str, ...]:

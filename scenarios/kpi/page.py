@@ -5,12 +5,18 @@ from collections.abc import Sequence
 
 from scenarios.kpi.measured import LEGEND, Measured, spread_of_seeds, value_of
 from scenarios.kpi.target import Target
+from scenarios.pictures import Picture, picture_html
 
 
-def render(measured: Measured, command: str, scope_note: str) -> str:
-    """Return the table as one HTML file that needs nothing else."""
+def render(
+    measured: Measured, command: str, scope_note: str, pictures: Sequence[Picture] = ()
+) -> str:
+    """Return the table, and pictures below it, as one HTML file that needs nothing else."""
     return _PAGE.format(
-        style=_STYLE, table=table_html(measured, scope_note), command=html.escape(command)
+        style=_STYLE,
+        table=table_html(measured, scope_note),
+        pictures="".join(map(picture_html, pictures)),
+        command=html.escape(command),
     )
 
 
@@ -63,6 +69,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.4rem 0.7rem; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--faint); }
 td { white-space: nowrap; } td:last-child { white-space: normal; min-width: 24rem; }
+img { max-width: 100%; }
 summary { cursor: pointer; } details p, li, .note { color: var(--soft); font-size: 0.9rem; }
 .beyond, .reached { color: var(--good); font-weight: 600; }
 .missed { color: var(--bad); font-weight: 600; } .not-measured { color: var(--soft); }
@@ -83,14 +90,14 @@ _PAGE = """<!DOCTYPE html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; style-src 'unsafe-inline'">
+  content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <title>Targets</title>
 <style>{style}</style>
 </head>
 <body>
 <h1>Targets</h1>
 {table}
-<h2>How to repeat</h2>
+{pictures}<h2>How to repeat</h2>
 <pre><code>{command}</code></pre>
 </body>
 </html>

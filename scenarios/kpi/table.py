@@ -26,6 +26,7 @@ from scenarios.kpi.measured import LEGEND, SEEDS, Measured, short, spread_of_see
 from scenarios.kpi.page import render
 from scenarios.kpi.scope import Column
 from scenarios.kpi.target import Target
+from scenarios.pictures import Picture
 from scenarios.run_folder import RunFolder
 from scenarios.statistics import mean_and_interval
 
@@ -49,11 +50,17 @@ WIDTH, COLUMN_WIDTH = 64, 38
 """Characters that the table needs, and each column of figures in it."""
 
 
-def write(folder: RunFolder, measured: Measured, command: str, scope_note: str) -> None:
-    """Write kpi.json, kpi.csv and report.html."""
+def write(
+    folder: RunFolder,
+    measured: Measured,
+    command: str,
+    scope_note: str,
+    pictures: Sequence[Picture] = (),
+) -> None:
+    """Write kpi.json, kpi.csv and report.html, with pictures below the table."""
     write_json(folder.path / "kpi.json", measured.to_plain(scope_note))
     write_csv(folder.path / "kpi.csv", frame_of(measured))
-    write_text(folder.report_html, render(measured, command, scope_note))
+    write_text(folder.report_html, render(measured, command, scope_note, pictures))
 
 
 def frame_of(measured: Measured) -> pd.DataFrame:
