@@ -117,6 +117,30 @@ class CourseResult:
         return sum(row.is_fallback for row in self.rows)
 
 
+def situation_of(
+    world: DecisionWorld,
+    topology: Topology,
+    epoch: int,
+    last_plan: Plan | None,
+    *,
+    preference: Preference = TIME_ONLY,
+    corrections: Corrections = NO_CORRECTIONS,
+) -> Situation:
+    """Return what a scheduler sees at the start of an epoch, ``topology`` standing still."""
+    return Situation(
+        topology=topology,
+        base=world.topology,
+        workload=world.workload,
+        epoch=epoch,
+        epoch_s=world.epoch_s,
+        iterations_per_epoch=world.iterations_per_epoch,
+        replacement=world.replacement,
+        last_plan=last_plan,
+        preference=preference,
+        corrections=corrections,
+    )
+
+
 def run_course(
     world: DecisionWorld,
     draw_seed: int,
@@ -147,17 +171,8 @@ def run_course(
     last: Plan | None = None
     for epoch in range(world.num_epochs):
         topology = held_topology(world, draw_seed, epoch)
-        situation = Situation(
-            topology=topology,
-            base=world.topology,
-            workload=world.workload,
-            epoch=epoch,
-            epoch_s=world.epoch_s,
-            iterations_per_epoch=world.iterations_per_epoch,
-            replacement=world.replacement,
-            last_plan=last,
-            preference=preference,
-            corrections=corrections,
+        situation = situation_of(
+            world, topology, epoch, last, preference=preference, corrections=corrections
         )
         decision = scheduler.decide(situation)
         try:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agents.epochs.course import situation_of
 from agents.epochs.tables import held_topology
 from des import NO_CORRECTIONS, Placement, Plan
 from des.compiled.simulate import simulate_compiled
-from scenarios.kpi.episodes import situations_of
 from scenarios.kpi.near_optimal import NEAR, NearOptimal, near_optimal
 from scenarios.kpi.scope import Column, by_draw, independent
 from scenarios.kpi.target import Asked, Target, measured
@@ -106,7 +106,7 @@ def error_of(column: Column, world: SuiteWorld, draw: int) -> AllocationError | 
         return None
     scheduler = column.make()
     scheduler.begin()
-    plan = scheduler.decide(situations_of(world, topology, 0, None)).plan
+    plan = scheduler.decide(situation_of(world, topology, 0, None)).plan
     result = simulate_compiled(topology, world.workload, plan, NO_CORRECTIONS)
     used = set(plan.placement.domain_of_layer)
     return AllocationError(

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from agents.epochs import Decision, DecisionWorld, Scheduler, Situation
+from agents.epochs import Decision, DecisionWorld, Scheduler
+from agents.epochs.course import situation_of
 from agents.epochs.tables import held_topology
 from agents.simulator import Simulator
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, migration_s, moved_bytes
@@ -91,22 +92,6 @@ class Episode:
         return sum(epoch.decision.is_fallback for epoch in self.epochs)
 
 
-def situations_of(
-    world: DecisionWorld, topology: Topology, epoch: int, last: Plan | None
-) -> Situation:
-    """Return what a scheduler sees at the start of an epoch, ``topology`` standing still."""
-    return Situation(
-        topology=topology,
-        base=world.topology,
-        workload=world.workload,
-        epoch=epoch,
-        epoch_s=world.epoch_s,
-        iterations_per_epoch=world.iterations_per_epoch,
-        replacement=world.replacement,
-        last_plan=last,
-    )
-
-
 def run_episode(
     world: DecisionWorld,
     draw_seed: int,
@@ -135,7 +120,7 @@ def run_episode(
     epochs = []
     for epoch in range(world.num_epochs if num_epochs is None else num_epochs):
         topology = held_topology(world, draw_seed, epoch)
-        situation = situations_of(world, topology, epoch, last)
+        situation = situation_of(world, topology, epoch, last)
         begin_s = clock()
         decision = scheduler.decide(situation)
         took_s = clock() - begin_s

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.epochs.course import situation_of
 from agents.epochs.tables import held_topology
 from agents.planners.search import search
 from des import NO_CORRECTIONS, Topology, Workload
 from des.compiled.simulate import simulate_compiled
-from scenarios.kpi.episodes import situations_of
 from scenarios.kpi.scope import LARGE, SMALL, Column, by_draw, independent
 from scenarios.kpi.target import Asked, Target, measured
 from scenarios.suites import SuiteWorld
@@ -96,7 +96,7 @@ def gap_of(column: Column, world: SuiteWorld, draw: int, best_s: float) -> float
     topology = held_topology(world, draw, 0)
     scheduler = column.make()
     scheduler.begin()
-    plan = scheduler.decide(situations_of(world, topology, 0, None)).plan
+    plan = scheduler.decide(situation_of(world, topology, 0, None)).plan
     result = simulate_compiled(topology, world.workload, plan, NO_CORRECTIONS)
     return result.makespan_s / best_s - 1.0 if result.fits_memory else math.inf
 

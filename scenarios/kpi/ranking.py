@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
+from agents.epochs.course import situation_of
 from agents.epochs.tables import held_topology
 from calibration.astra_sim import measure as measure_case
 from calibration.case import Case
 from des import NO_CORRECTIONS, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
-from scenarios.kpi.episodes import situations_of
 from scenarios.kpi.methods import searched_plan
 from scenarios.kpi.references import in_one_domain
 from scenarios.kpi.scope import Column
@@ -66,7 +66,7 @@ def plans_of(column: Column, world: SuiteWorld) -> Mapping[str, Plan]:
         range(topology.num_domains), key=lambda at: topology.domains[at].attainable_flops_per_s
     )
     return {
-        "own": scheduler.decide(situations_of(world, topology, 0, None)).plan,
+        "own": scheduler.decide(situation_of(world, topology, 0, None)).plan,
         "search": searched_plan(topology, world.workload),
         "even split": even_split_plan(topology, world.workload),
         "single domain": in_one_domain(fastest, world.workload),

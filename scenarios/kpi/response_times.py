@@ -8,10 +8,10 @@ import numpy as np
 
 from agents.devices import use_torch_threads
 from agents.epochs import Scheduler
+from agents.epochs.course import situation_of
 from agents.epochs.tables import held_topology
 from agents.planners.search import search
 from des import Plan
-from scenarios.kpi.episodes import situations_of
 from scenarios.kpi.local_level import TwoLevels, local_decisions_s
 from scenarios.kpi.scope import LARGE, Column, Scope
 from scenarios.kpi.target import MILLISECONDS, Asked, Target
@@ -100,7 +100,7 @@ def timed_decisions(
     ends_s = wall_clock() + sizes.timing_budget_s
     for world in worlds:
         scheduler.begin()
-        scheduler.decide(situations_of(world, held_topology(world, column.scope.seed, 0), 0, None))
+        scheduler.decide(situation_of(world, held_topology(world, column.scope.seed, 0), 0, None))
         if wall_clock() > ends_s:
             break
     turn = 0
@@ -110,7 +110,7 @@ def timed_decisions(
         scheduler.begin()
         last: Plan | None = None
         for epoch in range(world.num_epochs):
-            situation = situations_of(world, held_topology(world, draw, epoch), epoch, last)
+            situation = situation_of(world, held_topology(world, draw, epoch), epoch, last)
             begin_s, begin_cpu_s = wall_clock(), cpu_clock()
             decision = scheduler.decide(situation)
             cpu_s, wall_s = cpu_clock() - begin_cpu_s, wall_clock() - begin_s
