@@ -1,8 +1,10 @@
 """One scheduling decision as JSON: ``python -m agents.decide --network now.json``.
 
 Reads the network as it is now, with the job and where its layers are; writes the plan, what it
-takes, what the change costs and, with ``--explain``, why. Exit codes: 0 decided; 2 bad input, or no
-plan fits.
+takes, what the change costs and, with ``--explain``, why. With ``--most-slowdown`` it says which
+plan the bound has overruled, if it did.
+
+Exit codes: 0 decided; 2 bad input, or no plan fits.
 """
 
 import argparse
@@ -50,6 +52,12 @@ def parser() -> argparse.ArgumentParser:
         default="1,0,0",
         help="weights of time, utilisation and communication (default: %(default)s)",
     )
+    add(
+        "--most-slowdown",
+        type=float,
+        help="a bound for steady iteration times: no plan is taken that needs longer for an "
+        "iteration, by more than this share, than the quickest plan known now; such as 0.08",
+    )
     add("--explain", action="store_true", help="say what limits the plan, and its neighbours")
     add("--out", type=Path, help="file to write instead of standard output")
     return flags
@@ -64,7 +72,7 @@ def _command(argv: Sequence[str] | None) -> None:
     flags = parser().parse_args(argv)
     situation = situation_of(flags)
     policies = Policies.load(flags.checkpoint or shipped())
-    report = decide(situation, policies, explains=flags.explain)
+    report = decide(situation, policies, explains=flags.explain, most_slowdown=flags.most_slowdown)
     for warning in report.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     text = json.dumps(report.as_dict(situation), indent=2, allow_nan=False) + "\n"

@@ -9,6 +9,7 @@ from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.fallback import FALLBACK_BUDGET
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.proposals import Proposer
+from des import Plan
 from des.compiled.simulate import simulate_compiled
 
 
@@ -24,6 +25,10 @@ class DecisionReport:
         For which the training stands still to change to the plan. [s]
     warnings
         What the policies have not learnt on, with the range that they have.
+    overruled
+        The plan that a bound on the slowdown has ruled out, and the policies would have taken.
+    overruled_iteration_s
+        Of that plan on the network as it is; None where there is none. [s]
     """
 
     decision: Decision
@@ -33,10 +38,12 @@ class DecisionReport:
     communication_cost_bytes: float
     warnings: tuple[str, ...]
     explanation: Explanation | None
+    overruled: Plan | None = None
+    overruled_iteration_s: float | None = None
 
     def as_dict(self, situation: Situation) -> dict[str, object]:
         """Plain content, for JSON; domains by name."""
-        plan, names = self.decision.plan, [one.name for one in situation.topology.domains]
+        plan, names = self.decision.plan, tuple(one.name for one in situation.topology.domains)
         stages = [
             {
                 "domain": names[stage.domain],
@@ -46,7 +53,7 @@ class DecisionReport:
             for stage in plan.placement.stages
         ]
         return {
-            "placement": ",".join(f"{one['domain']}*{one['num_layers']}" for one in stages),
+            "placement": _written(plan, names),
             "stages": stages,
             "schedule": plan.schedule,
             "level": self.decision.level,
@@ -59,12 +66,29 @@ class DecisionReport:
             "response_ms": {
                 name: 1e3 * seconds for name, seconds in self.decision.response_s.items()
             },
+            **self._overruled_as_dict(names),
             **({} if self.explanation is None else {"why": self.explanation.as_dict()}),
+        }
+
+    def _overruled_as_dict(self, names: tuple[str, ...]) -> dict[str, object]:
+        if self.overruled is None:
+            return {}
+        return {
+            "overruled": {
+                "placement": _written(self.overruled, names),
+                "schedule": self.overruled.schedule,
+                "iteration_s": self.overruled_iteration_s,
+            }
         }
 
 
 def decide(
-    situation: Situation, policies: Policies, *, explains: bool = False, is_warm: bool = True
+    situation: Situation,
+    policies: Policies,
+    *,
+    explains: bool = False,
+    is_warm: bool = True,
+    most_slowdown: float | None = None,
 ) -> DecisionReport:
     """Decide once, with nothing known of what the network did before.
 
@@ -77,24 +101,27 @@ def decide(
     is_warm
         Whether to decide twice and report the second time, so that response times are those of a
         process that has decided before.
+    most_slowdown
+        A bound on iteration times, see `agents.hi_ppo.coordinator.Coordinator`; None: no bound.
 
     Raises
     ------
     InfeasiblePlacementError
         If no plan fits, naming what is lacking.
     ValueError
-        If a figure is not a number, or the last plan does not match the world.
+        If a figure is not a number, the last plan does not match the world, or ``most_slowdown``
+        is not positive.
     """
     if situation.last_plan is not None:
         situation.last_plan.check_against(situation.topology, situation.workload)
-    coordinator = coordinator_of(policies)
+    coordinator = coordinator_of(policies, most_slowdown)
     decision = coordinator.decide(situation)
     if is_warm:
         coordinator.begin()
         decision = coordinator.decide(situation)
-    result = simulate_compiled(
-        situation.topology, situation.workload, decision.plan, situation.corrections
-    )
+    topology, workload = situation.topology, situation.workload
+    result = simulate_compiled(topology, workload, decision.plan, situation.corrections)
+    overruled = coordinator.overruled
     warnings = tuple(
         f"{misfit}, the range that the policies were trained on; plans of search with at most "
         f"{FALLBACK_BUDGET} judged were considered too"
@@ -107,21 +134,29 @@ def decide(
         utilisation=result.utilisation,
         communication_cost_bytes=result.communication_cost_bytes,
         warnings=warnings,
-        explanation=explain(
-            situation.topology, situation.workload, decision.plan, situation.corrections
-        )
+        explanation=explain(topology, workload, decision.plan, situation.corrections)
         if explains
         else None,
+        overruled=overruled,
+        overruled_iteration_s=None
+        if overruled is None
+        else simulate_compiled(topology, workload, overruled, situation.corrections).makespan_s,
     )
 
 
-def coordinator_of(policies: Policies) -> Coordinator:
-    """Put a coordinator together from trained policies."""
+def coordinator_of(policies: Policies, most_slowdown: float | None = None) -> Coordinator:
+    """Put a coordinator together from trained policies, with a bound on iteration times or none."""
     return Coordinator(
         Proposer(policies.placement, look_ahead=QUICK),
         policies.moves,
         trained_range=policies.trained_range,
+        most_slowdown=most_slowdown,
     )
+
+
+def _written(plan: Plan, names: tuple[str, ...]) -> str:
+    """A placement as it is read, such as East*28,West*52."""
+    return ",".join(f"{names[one.domain]}*{one.num_layers}" for one in plan.placement.stages)
 
 
 def _change_s(situation: Situation, decision: Decision) -> float:

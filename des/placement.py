@@ -46,6 +46,8 @@ class Placement:
     def __post_init__(self) -> None:
         if not self.domain_of_layer:
             raise ValueError("placement: domain_of_layer must hold at least one layer, got none")
+        if set(map(type, self.domain_of_layer)) == {int} and min(self.domain_of_layer) >= 0:
+            return  # as good as always, and much quicker to see than layer by layer
         for layer, domain in enumerate(self.domain_of_layer):
             if isinstance(domain, bool) or not isinstance(domain, int) or domain < 0:
                 raise ValueError(

@@ -20,6 +20,7 @@ from small_policies import (
 from strategies import unit_domain, unit_workload
 
 from agents.epochs import DomainLoad, Preference, level_of, run_course
+from agents.hi_ppo import choosing
 from agents.hi_ppo import coordinator as module
 from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
 from agents.hi_ppo.features import features_of
@@ -122,7 +123,7 @@ def test_loads_take_memory_off():
 
 def test_beyond_the_most_known_plans_the_worse_half_is_forgotten(monkeypatch):
     """No more are kept than fit, but those on which rules of the move policy stand."""
-    monkeypatch.setattr(module, "MOST_KNOWN", 12)
+    monkeypatch.setattr(choosing, "MOST_KNOWN", 12)
     scheduler = coordinator()
     last, sizes = None, []
     for epoch in range(10):

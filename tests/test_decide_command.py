@@ -112,6 +112,19 @@ def test_an_explanation_says_what_limits_the_plan(asked):
     assert "why" not in json.loads(asked()[1])
 
 
+def test_a_bound_overrules_a_plan_that_is_too_slow_and_says_so(asked):
+    """Who wants few bytes alone takes one domain, which takes much longer than three do."""
+    few = ["--preference", "0,0,1"]
+    free, quick = (json.loads(asked(*flags)[1]) for flags in (few, []))
+    bounded = json.loads(asked(*few, "--most-slowdown", "0.05")[1])
+
+    assert free["iteration_s"] > 1.05 * quick["iteration_s"] >= bounded["iteration_s"]
+    kept = {name: free[name] for name in ("placement", "schedule", "iteration_s")}
+    assert bounded["overruled"] == kept
+    assert "overruled" not in free
+    assert "overruled" not in json.loads(asked("--most-slowdown", "0.05")[1])
+
+
 def test_the_answer_is_written_to_a_file_whole(asked, tmp_path):
     path = tmp_path / "plan.json"
     path.write_text("old", encoding="utf-8")
@@ -157,6 +170,7 @@ def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
         (["--restart-s", "nan"], "restart_s"),
         (["--epoch-s", "-300"], "epoch_s must be positive and finite, got -300.0"),
         (["--epoch-s", "nan"], "epoch_s must be positive and finite, got nan"),
+        (["--most-slowdown", "0"], "most_slowdown must be positive and finite, or None"),
         (["--iterations-per-epoch", "0"], "iterations_per_epoch must be"),
         (["--microbatches", "0"], "num_microbatches must be"),
         (["--network", "nowhere.yaml"], "nowhere.yaml"),

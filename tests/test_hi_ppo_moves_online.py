@@ -17,7 +17,13 @@ from agents.hi_ppo.move_env import game_of
 from agents.hi_ppo.move_evaluation import policy_of
 from agents.hi_ppo.move_network import MoveArchitecture, MoveNetwork, move_network_payload
 from agents.hi_ppo.move_observation import OBSERVATION_NAMES
-from agents.hi_ppo.move_policy import Candidates, MoveObservation, MoveObserver, MovePolicy
+from agents.hi_ppo.move_policy import (
+    FIRST_RULE,
+    Candidates,
+    MoveObservation,
+    MoveObserver,
+    MovePolicy,
+)
 from agents.hi_ppo.move_rules import RULES, index_of
 from agents.kernels.layout import Real
 from des import Plan
@@ -163,3 +169,19 @@ def test_the_first_policy_prefers_its_start_rule_and_nan_is_refused() -> None:
     broken = dataclasses.replace(observation, values=np.full_like(observation.values, np.nan))
     with pytest.raises(ValueError, match="finite numbers"):
         policy.choose(broken)
+
+
+def test_before_any_plan_is_in_force_every_policy_takes_the_same_rule() -> None:
+    """It leaves the plan of base figures where 16 epochs pay for the way back."""
+    tables = random_tables(11)
+    observer = MoveObserver(tables.iterations_per_epoch)
+    given = candidates_of(tables, 12, list(range(tables.num_plans)))
+    network = MoveNetwork(MoveArchitecture(start_horizon_epochs=1.0), torch.Generator())
+    policy = MovePolicy(network=network)
+    first = observer.observe(given, None)
+    second = observer.observe(given, tables.plans[tables.static])
+
+    costs = tables.move_s[12, tables.static] + 160.0 * tables.iteration_s[12]
+    assert policy.choose(first) == FIRST_RULE
+    assert first.plan_of(FIRST_RULE) == tables.plans[int(costs.argmin())]
+    assert policy.choose(second).horizon_epochs == 1.0

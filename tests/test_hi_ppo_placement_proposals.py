@@ -13,7 +13,8 @@ from agents.hi_ppo.judging import LookAhead, PlanJudge, aim_of, costs_of
 from agents.hi_ppo.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import Policies, shipped
 from agents.hi_ppo.proposals import Candidates, Proposer
-from agents.kernels.quick_fill import least_time_s
+from agents.kernels.least_times import least_time_s
+from agents.kernels.plain_lanes import plain_makespans
 from agents.planners.search import DEPTHS, search
 from agents.planners.search_judge import MISFIT
 from agents.planners.search_moves import plans_of_orders
@@ -88,10 +89,42 @@ def test_no_iteration_is_quicker_than_its_bound(seed):
     plans = random_plans(judge, seed)
     judge.fill_by(job, plans, np.random.default_rng(seed).uniform(0.5, 2.0, plans.domain.shape))
     times_s = judge.scores(job, plans)
-    programs = judge.tools(job).programs
+    figures = judge.tools(job).figures
 
     for row in np.flatnonzero(times_s < MISFIT).tolist():
-        assert least_time_s(job, programs, plans, row) <= times_s[row] * (1.0 + 1e-12)
+        assert least_time_s(figures, plans, row, np.inf) <= times_s[row] * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plain_lanes_take_what_others_take_and_give_up_only_what_is_slower(seed):
+    """Without limits times are equal to the last bit; with them, below the limit they still are."""
+    topology, workload = drawn_case(seed, 6, 30)
+    judge = PlanJudge(workload, 6)
+    job = judge.job_of(topology)._replace(capacity_bytes=np.full(6, np.inf))
+    plans = random_plans(judge, seed)
+    judge.fill_by(job, plans, np.ones(plans.domain.shape))
+    expected_s = judge.scores(job, plans)
+    tools, count = judge.tools(job), len(expected_s)
+    groups = plans.schedule * judge.most_stages + plans.num_stages - 1
+    num_groups = len(judge.schedules) * judge.most_stages
+    starts = np.cumsum(np.bincount(groups + 1, minlength=num_groups + 1))
+    ordered = np.argsort(groups, kind="stable")
+
+    for limit_s in (np.inf, float(np.median(expected_s))):
+        found_s = np.full(count, np.nan)
+        plain_makespans(
+            tools.lanes,
+            job,
+            tools.programs,
+            plans,
+            ordered,
+            starts,
+            np.full(count, limit_s),
+            found_s,
+        )
+        is_below = expected_s < limit_s
+        assert (found_s[is_below] == expected_s[is_below]).all()
+        assert (found_s[~is_below] >= limit_s).all()
 
 
 @pytest.mark.parametrize("policy", [POLICY, None], ids=["policy", "random"])

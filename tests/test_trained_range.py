@@ -33,6 +33,14 @@ def test_the_world_between_lies_within_and_the_latencies_are_those_of_single_lin
     assert LEARNT.misfits(slower(THREE, 0.99), JOB) == ()
 
 
+def test_measured_figures_may_pass_the_range_by_a_tenth_and_counts_may_not():
+    assert LEARNT.misfits(slower(FOUR, 0.95), JOB) == LEARNT.misfits(slower(THREE, 0.95), JOB) == ()
+    assert LEARNT.misfits(slower(FOUR, 0.85), JOB) + LEARNT.misfits(slower(THREE, 0.85), JOB)
+    one_more = replace(JOB, num_microbatches=JOB.num_microbatches + 1)
+    (told,) = LEARNT.misfits(THREE, one_more)
+    assert told.startswith("num_microbatches ")
+
+
 def test_a_world_outside_is_told_by_figure_and_range():
     alone = TrainedRange.of([(THREE, JOB)])
     longer = replace(JOB, layers=JOB.layers * 2)

@@ -15,17 +15,25 @@ class PlacementArchitecture:
         Numbers by which a domain and a pair of domains are described.
     num_rounds
         How often domains hear from each other; 0 leaves every domain with what is known of itself.
+    sees_preference
+        Whether it is told the preference; see `agents.hi_ppo.sight.seen_by`.
     """
 
     width: int = 64
     edge_width: int = 32
     num_rounds: int = 3
+    sees_preference: bool = True
 
     def __post_init__(self) -> None:
         require_count("placement architecture", "width", self.width)
         require_count("placement architecture", "edge_width", self.edge_width)
         if self.num_rounds != 0:
             require_count("placement architecture", "num_rounds", self.num_rounds)
+        if not isinstance(self.sees_preference, bool):
+            raise ValueError(
+                "placement architecture: sees_preference must be True or False, "
+                f"got {self.sees_preference!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,24 +7,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.epochs.situation import Decision, Situation, level_of
+from agents.epochs.situation import TIME_ONLY, Decision, Situation, level_of
+from agents.hi_ppo.choosing import Chooser
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.features import MOST_DOMAINS
-from agents.hi_ppo.judging import LookAhead, aim_of
+from agents.hi_ppo.judging import LookAhead
 from agents.hi_ppo.known_plans import KnownPlans
-from agents.hi_ppo.move_policy import Candidates, MoveObserver, MovePolicy
+from agents.hi_ppo.move_policy import MovePolicy
 from agents.hi_ppo.proposals import Proposer
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.hi_ppo.validation import plan_of_other_domains, require_valid
-from agents.kernels.layout import Real
 from des import InfeasiblePlacementError, Plan, Topology, UnreachableError, Workload
 from des.checks import require_count
 
 QUICK = LookAhead(budget=2000, width=1, num_refined=16, order_fraction=0.5)
 """A look-ahead of a few milliseconds over 10 domains, for proposers of coordinators."""
-
-MOST_KNOWN = 160
-"""Plans that are remembered; with more the worse half is forgotten."""
 
 
 class NoValidPlanError(ValueError):
@@ -63,16 +60,19 @@ class Coordinator:
         as it is and half on base figures.
     moves
         None takes the plan of each epoch that is best by the preference as it comes, whatever the
-        change costs; of equals the last one, else the quickest. So it is with a policy too where
-        bytes count and the quickest plan at base figures sends none, as there is no unit for them
-        then; where bytes alone count and a plan costs nothing; and where no plan works at base
-        figures.
+        change costs. Where a policy has no say either, see `agents.hi_ppo.choosing.Chooser`.
     trained_range
         None means that every world is within.
     num_new
         Proposals of an epoch that are remembered, beside the best changes of the plan in force.
     validate
         Raises where a plan cannot be used; by default `require_valid`.
+    most_slowdown
+        A bound for steady iteration times: no plan is taken of which an iteration takes longer, by
+        more than this share, than one of the quickest plan known does on the network as it is.
+        Where bytes count, plans for time alone are proposed too, so that quick ones are known.
+        What is taken instead is told by `agents.hi_ppo.choosing.Chooser`. It cannot hold where the
+        plan is not valid and the last one stays. None: no bound.
     clock
         For response times.
     """
@@ -85,10 +85,13 @@ class Coordinator:
         trained_range: TrainedRange | None = None,
         num_new: int = 3,
         validate: Callable[[Situation, Plan], None] | None = None,
+        most_slowdown: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         require_count("coordinator", "num_new", num_new)
         self.proposer, self.moves, self._trained_range = proposer, moves, trained_range
+        self._chooser = Chooser(moves, most_slowdown)
+        self._is_bounded = most_slowdown is not None
         self._num_new, self._clock = num_new, clock
         self._validate = require_valid if validate is None else validate
         self.counts = Counts()
@@ -97,12 +100,16 @@ class Coordinator:
     def begin(self) -> None:
         """Forget what was seen: another draw begins."""
         self._known: KnownPlans | None = None
-        self._observer: MoveObserver | None = None
-        self._weighed: tuple[object, ...] = ()
+        self._chooser.begin()
         self._names: tuple[str, ...] = ()
         self._seed = 0
         self._judged_range: tuple[Topology, Workload] | None = None
         self.misfits: tuple[str, ...] = ()
+
+    @property
+    def overruled(self) -> Plan | None:
+        """The plan that the last decision would have taken but for the bound, if it did not."""
+        return self._chooser.overruled
 
     def decide(self, situation: Situation) -> Decision:
         """Return the plan for the epoch.
@@ -121,7 +128,7 @@ class Coordinator:
         last = situation.last_plan
         known = self._remembered(situation)
         proposed_s = self._clock()
-        plan = self._chosen(situation, known)
+        plan, self._known = self._chooser.choose(situation, known)
         chosen_s = self._clock()
         plan, is_fallback = self._valid(situation, plan)
         ended_s = self._clock()
@@ -176,6 +183,9 @@ class Coordinator:
         try:
             share = budget // 2 if is_first else budget
             known.add(self._proposed(situation, self._num_new, share))
+            if self._is_bounded and situation.preference.communication > 0.0:
+                by_time = replace(situation, preference=TIME_ONLY)
+                known.add(self._proposed(by_time, self._num_new, share))
         except InfeasiblePlacementError:
             if not np.isfinite(known.times_s(situation, known.job_of(situation))).any():
                 raise
@@ -189,10 +199,10 @@ class Coordinator:
         known = self._known
         if known is None or known.judge is not judge:
             known = KnownPlans(judge, situation.base)
-            self._observer = None
+            self._chooser.begin()
         elif known.base != situation.base:
             known = KnownPlans(judge, situation.base, known.plans)
-            self._observer = None
+            self._chooser.begin()
         self._known = known
         return known
 
@@ -213,67 +223,6 @@ class Coordinator:
                     raise
         return found
 
-    def _chosen(self, situation: Situation, known: KnownPlans) -> Plan:
-        job = known.job_of(situation)
-        now_s = known.times_s(situation, job)
-        costs = known.costs(aim_of(situation.topology, job, situation.preference), now_s)
-        works = np.isfinite(now_s) & np.isfinite(known.base_s)
-        best = _best(known, costs, now_s, situation.last_plan)
-        if self.moves is None or not works.any():
-            return best
-        if not works.all() or len(known) > MOST_KNOWN:
-            known, rows = self._thinned(situation, known, np.where(works, costs, np.inf))
-            now_s = now_s[rows]
-        by_bytes = situation.preference.communication
-        if by_bytes > 0.0 and not known.cost_bytes[int(known.base_s.argmin())] > 0.0:
-            return best
-        if by_bytes == 1.0 and not known.cost_bytes.all():
-            return best
-        candidates = Candidates(
-            plans=known.plans,
-            iteration_s=now_s,
-            base_iteration_s=known.base_s,
-            cost_bytes=known.cost_bytes,
-            changes=lambda sources: known.changes(situation, job, sources),
-        )
-        last = situation.last_plan
-        present = last if last is not None and last in known else None
-        observation = self._observer_of(situation).observe(candidates, present)
-        return observation.plan_of(self.moves.choose(observation))
-
-    def _observer_of(self, situation: Situation) -> MoveObserver:
-        """Who remembers what plans took; other units of cost are another memory."""
-        weighed = (situation.iterations_per_epoch, situation.preference)
-        if self._observer is None or self._weighed != weighed:
-            self._weighed = weighed
-            self._observer = MoveObserver(situation.iterations_per_epoch, situation.preference)
-        return self._observer
-
-    def _thinned(
-        self, situation: Situation, known: KnownPlans, costs: Real
-    ) -> tuple[KnownPlans, list[int]]:
-        """Let go of plans that do not work, and of the worse half where there are too many.
-
-        The move policy keeps those on which its own rules stand; if one of these works no longer
-        its memory begins anew.
-        """
-        order = np.argsort(costs, kind="stable")
-        most = len(known) if len(known) <= MOST_KNOWN else MOST_KNOWN // 2
-        last = situation.last_plan
-        stays = set(order[:most].tolist()) & set(np.flatnonzero(np.isfinite(costs)).tolist())
-        if last is not None and last in known and np.isfinite(costs[known.row_of(last)]):
-            stays.add(known.row_of(last))
-        gone = [plan for row, plan in enumerate(known.plans) if row not in stays]
-        if self._observer is not None:
-            kept = {known.row_of(plan) for plan in set(gone) - set(self._observer.forget(gone))}
-            if np.isfinite(costs[list(kept)]).all():
-                stays |= kept
-            else:
-                self._observer = None
-        rows = sorted(stays)
-        self._known = KnownPlans(known.judge, known.base, [known.plans[row] for row in rows])
-        return self._known, rows
-
     def _valid(self, situation: Situation, plan: Plan) -> tuple[Plan, bool]:
         """Return the plan if it can be used, else the last one; and whether that is so."""
         try:
@@ -291,10 +240,3 @@ class Coordinator:
                 ) from second
             return last, True
         return plan, False
-
-
-def _best(known: KnownPlans, costs: Real, now_s: Real, last: Plan | None) -> Plan:
-    """Plan of least cost; of equals the last one, else the quickest."""
-    if last is not None and last in known and costs[known.row_of(last)] <= costs.min():
-        return last
-    return known.plans[int(np.lexsort((now_s, costs))[0])]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,21 +12,14 @@ from agents.epochs.situation import DomainLoad, Preference
 from agents.epochs.steady_judge import RelayedJob, SteadyJudge
 from agents.kernels.candidates import Aim, Near, Pool
 from agents.kernels.layout import Flags, Real, Small
+from agents.kernels.least_times import figures_of
 from agents.kernels.proposals import ORDERS, PROPOSED, Limits, explore
 from agents.kernels.quick_fill import Tools, fill_evenly
 from agents.kernels.steady import Job, Plans
 from agents.planners.search_judge import MISFIT
 from des import Plan, Topology
-from des.kernels.lanes import Rules
-from des.kernels.program import STEADY
 
-_RULES = Rules(
-    weather=STEADY,
-    window_bytes=math.inf,  # a window is in the wires' times already
-    interval_s=math.inf,
-    bandwidth_fluctuation=0.0,
-    latency_jitter=0.0,
-)
+_MOST_REMEMBERED, _MOST_NETWORKS = 4096, 3
 
 _MOST_NEAR, _MOST_KEPT, _NUM_KEYS = 1024, 4096, 32_768
 
@@ -66,7 +60,46 @@ class Variations(NamedTuple):
 
 
 class PlanJudge(SteadyJudge):
-    """A `SteadyJudge` that also splits layers unevenly, and looks ahead in compiled code."""
+    """A `SteadyJudge` that also splits layers unevenly, and looks ahead in compiled code.
+
+    It remembers the last plans and networks that it was asked for, as the same ones come back.
+    """
+
+    @cached_property
+    def _jobs_known(self) -> list[tuple[Topology, Job]]:
+        return []
+
+    @cached_property
+    def _plans_known(self) -> dict[bytes, Plan]:
+        return {}
+
+    @cached_property
+    def _near(self) -> Near:
+        return self.new_near()
+
+    _tools_known: Tools | None = None
+
+    def job_of(self, topology: Topology) -> Job:
+        """As `SteadyJudge.job_of`; twice in a row on the same network is worked out once."""
+        known = self._jobs_known
+        for of, job in known:
+            if of is topology:
+                return job
+        known.append((topology, super().job_of(topology)))
+        del known[:-_MOST_NETWORKS]
+        return known[-1][1]
+
+    def plan(self, plans: Plans, row: int) -> Plan:
+        """One of the plans; equal ones are the same object as long as it is remembered."""
+        size = int(plans.num_stages[row])
+        domain, end_layer = plans.domain[row, :size], plans.end_layer[row, :size]
+        key = bytes((size, int(plans.schedule[row]))) + domain.tobytes() + end_layer.tobytes()
+        known = self._plans_known.get(key)
+        if known is None:
+            if len(self._plans_known) >= _MOST_REMEMBERED:
+                self._plans_known.clear()
+            known = self._plans_known[key] = super().plan(plans, row)
+        return known
 
     def tools(self, job: Job) -> Tools:
         """What kernels judge by.
@@ -81,22 +114,26 @@ class PlanJudge(SteadyJudge):
                 "plan judge: job must be of a network with direct links that serve in turn, "
                 "got one with relays"
             )
-        return Tools(self._lanes, _RULES, self._record, job, self._programs)
+        known = self._tools_known
+        if known is None or known.job is not job:
+            known = Tools(self._lanes, job, self._programs, figures_of(job, self._programs))
+            self._tools_known = known
+        return known
 
     def fill_by(self, job: Job, plans: Plans, weights: Real) -> Real:
         """Split layers as `agents.kernels.quick_fill.fill_evenly` does; returns the levels. [s]"""
         levels_s = np.empty(len(plans.num_stages))
-        fill_evenly(job, self._programs, plans, weights, levels_s)
+        fill_evenly(self.tools(job), plans, weights, levels_s)
         return levels_s
 
-    def new_pool(self) -> Pool:
-        """Make room for what a look-ahead finds."""
+    def new_pool(self, num_plans: int = _MOST_KEPT, num_keys: int = _NUM_KEYS) -> Pool:
+        """Make room for what a look-ahead finds, with a power of 2 of keys."""
         return Pool(
-            plans=self._empty(_MOST_KEPT),
-            costs=np.full(_MOST_KEPT, np.inf),
-            times_s=np.full(_MOST_KEPT, np.inf),
-            state=np.zeros(_MOST_KEPT, dtype=np.int32),
-            keys=np.zeros(_NUM_KEYS, dtype=np.int64),
+            plans=self._empty(num_plans),
+            costs=np.full(num_plans, np.inf),
+            times_s=np.full(num_plans, np.inf),
+            state=np.zeros(num_plans, dtype=np.int32),
+            keys=np.zeros(num_keys, dtype=np.int64),
             counts=np.zeros(3, dtype=np.int64),
         )
 
@@ -107,6 +144,7 @@ class PlanJudge(SteadyJudge):
             costs=np.empty(_MOST_NEAR),
             times_s=np.empty(_MOST_NEAR),
             limits=np.empty(_MOST_NEAR),
+            limits_s=np.empty(_MOST_NEAR),
             owner=np.empty(_MOST_NEAR, dtype=np.int64),
             ordered=np.empty(_MOST_NEAR, dtype=np.int64),
             starts=np.zeros(len(self.schedules) * self.most_stages + 1, dtype=np.int64),
@@ -126,7 +164,7 @@ class PlanJudge(SteadyJudge):
         ValueError
             See `tools`.
         """
-        tools, pool, near = self.tools(job), self.new_pool(), self.new_near()
+        tools, pool, near = self.tools(job), self.new_pool(), self._near
         limits = Limits(
             how.width,
             how.num_refined,
@@ -158,14 +196,14 @@ class PlanJudge(SteadyJudge):
             row for row in dict.fromkeys((int(written.schedule[0]), best)) if costs[row] < np.inf
         ]
         found = [(self.plan(same, row), float(times_s[row]), float(costs[row])) for row in rows]
-        pool = self.new_pool()
+        pool = self.new_pool(1, 1)
         for target, source in zip(pool.plans, same, strict=True):
             target[0] = source[best]
         pool.costs[0], pool.times_s[0], pool.counts[0] = costs[best], times_s[best], 1
         limits = Limits(1, 1, 0, budget, math.inf)  # no other orders
         none = np.zeros((0, self.num_domains), dtype=np.int32)
         nobody = np.zeros(0, dtype=np.int32)
-        explore(self.tools(job), aim, pool, self.new_near(), none, nobody, limits, ORDERS)
+        explore(self.tools(job), aim, pool, self._near, none, nobody, limits, ORDERS)
         found.append((self.plan(pool.plans, 0), float(pool.times_s[0]), float(pool.costs[0])))
         return Variations(tuple(found), num + int(pool.counts[1]))
 

@@ -172,4 +172,5 @@ def with_plans(tables: EpisodeTables, plans: npt.NDArray[np.int64]) -> EpisodeTa
         cost_bytes=tables.cost_bytes[plans],
         level=tables.level[square],
         base_iteration_s=tables.base_iteration_s[plans],
+        known_from=None if tables.known_from is None else tables.known_from[plans],
     )

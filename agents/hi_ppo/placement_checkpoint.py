@@ -22,7 +22,7 @@ def placement_payload(policy: PlacementPolicy) -> dict[str, object]:
         "kind": _KIND,
         "reads": _READS,
         "depths": list(DEPTHS),
-        "architecture": asdict(policy.architecture),
+        "architecture": _sizes_of(policy.architecture),
         "parameters": dict(policy.state_dict()),
     }
 
@@ -53,6 +53,14 @@ def placement_from_payload(payload: Mapping[str, object], *, source: Path) -> Pl
             f"its sizes, got {sizes!r} ({type(error).__name__}: {error})"
         ) from error
     return policy.eval()
+
+
+def _sizes_of(architecture: PlacementArchitecture) -> dict[str, object]:
+    """Fields of an architecture; what policies see by default is left out, as in older files."""
+    sizes = asdict(architecture)
+    if architecture.sees_preference:
+        del sizes["sees_preference"]
+    return sizes
 
 
 def save_placement(path: Path, policy: PlacementPolicy) -> None:

@@ -23,6 +23,7 @@ from agents.hi_ppo.placement_policy import (
     scores_of,
 )
 from agents.hi_ppo.pointer import Orders
+from agents.hi_ppo.sight import seen_by
 from agents.kernels.candidates import Aim
 from agents.kernels.layout import Observations, Real, Small, Whole
 from agents.kernels.steady import Job, Plans
@@ -165,7 +166,7 @@ def collect(
     generator: torch.Generator,
 ) -> Rollout:
     """Draw plans for each network, judge them, and look ahead from them."""
-    networks = networks_of([world.features for world in worlds])
+    networks = networks_of([seen_by(policy.architecture, world.features) for world in worlds])
     encoded, scores = policy(networks)
     count = config.samples_per_world
     drawn = [

@@ -9,7 +9,6 @@ import torch
 
 from agents.epochs.situation import Situation
 from agents.epochs.steady_judge import RelayedJob
-from agents.hi_ppo.encoder import networks_of
 from agents.hi_ppo.features import Features, features_of
 from agents.hi_ppo.judging import LookAhead, PlanJudge, aim_of, costs_of
 from agents.hi_ppo.placement_policy import (
@@ -18,8 +17,9 @@ from agents.hi_ppo.placement_policy import (
     decode_orders,
     depth_plans,
     drawn_noise,
-    scores_of,
 )
+from agents.hi_ppo.quick_forward import quick_scores
+from agents.hi_ppo.sight import seen_by
 from agents.hi_ppo.validation import occupied
 from agents.kernels.candidates import Aim
 from agents.kernels.layout import Real, Small
@@ -144,7 +144,7 @@ class Proposer:
         """What the policy sees of a situation."""
         if self._base is None or self._base[0] is not judge or self._base[1] is not situation.base:
             self._base = judge, situation.base, judge.job_of(situation.base)
-        return features_of(
+        features = features_of(
             situation.topology,
             self._base[2],
             job,
@@ -153,6 +153,7 @@ class Proposer:
             preference=situation.preference,
             pays_bytes=situation.replacement.pays_bytes,
         )
+        return features if self.policy is None else seen_by(self.policy.architecture, features)
 
     def judge_of(
         self, workload: Workload, topology: Topology, corrections: Corrections
@@ -175,10 +176,9 @@ class Proposer:
 def _drawn_by(policy: PlacementPolicy) -> Draw:
     @torch.no_grad()
     def draw(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
-        scores = policy(networks_of([features]))[1]
         generator = torch.Generator().manual_seed(seed)
         noise = drawn_noise(count, len(features.nodes), generator, num_greedy=1)
-        return decode_orders(scores_of(scores, 0), features.facts, noise, most_stages)
+        return decode_orders(quick_scores(policy, features), features.facts, noise, most_stages)
 
     return draw
 

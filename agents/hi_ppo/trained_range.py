@@ -10,6 +10,12 @@ from des.ratio import mean_bandwidth_bytes_per_s, transfer_compute_ratio_of
 Bounds = tuple[float, float]
 """Least and most, both within."""
 
+MARGIN = 0.1
+"""By how much of itself a measured figure may pass the range: the worlds of a training are drawn,
+and hardly one of them is just at the end of what they are drawn from."""
+
+_COUNTS = ("num_domains", "num_layers", "num_microbatches")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedRange:
@@ -85,11 +91,15 @@ class TrainedRange:
         return {name: list(bounds) for name, bounds in asdict(self).items()}
 
     def misfits(self, topology: Topology, workload: Workload) -> tuple[str, ...]:
-        """Say in which figures a world lies outside, with the range and what it has."""
+        """Say in which figures a world lies outside, with the range and what it has.
+
+        Counts must be within; other figures may pass either end by `MARGIN`.
+        """
         found = []
         for name, (least, most) in _figures(topology, workload).items():
             low, high = getattr(self, name)
-            if least < low or most > high:
+            slack = 1.0 if name in _COUNTS else 1.0 + MARGIN
+            if least < low / slack or most > high * slack:
                 here = f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}"
                 found.append(f"{name} {here} is outside {low:.4g} to {high:.4g}")
         return tuple(found)

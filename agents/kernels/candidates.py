@@ -6,8 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.kernels.layout import Flags, Real, Small, Whole
-from agents.kernels.quick_fill import Tools, fits, least_time_s
-from agents.kernels.steady import Plans, makespans
+from agents.kernels.least_times import least_time_s
+from agents.kernels.plain_lanes import run_plain
+from agents.kernels.quick_fill import Tools, fits
+from agents.kernels.steady import Plans
 from des.kernels.jit import kernel
 
 _ROUNDING = 1.0 - 1e-9
@@ -32,7 +34,7 @@ class Pool(NamedTuple):
 
     ``state`` says how far each was gone on from. ``counts`` (3,) are how many there are, how many
     plans were judged, and how many orders were seen. Those are a set, ``keys``, of numbers but 0,
-    in no more than about half of its room.
+    in no more than about half of its room, which is a power of 2.
     """
 
     plans: Plans
@@ -46,14 +48,15 @@ class Pool(NamedTuple):
 class Near(NamedTuple):
     """Room for R candidates that are judged together.
 
-    ``limits`` are costs from which on they are of no use, ``owner`` what each belongs to.
-    ``weights`` (S,) are all 1.
+    ``limits`` are costs from which on they are of no use and ``limits_s`` the times that these
+    come to, ``owner`` what each belongs to. ``weights`` (S,) are all 1.
     """
 
     plans: Plans
     costs: Real
     times_s: Real
     limits: Real
+    limits_s: Real
     owner: Whole
     ordered: Whole
     starts: Whole
@@ -64,44 +67,62 @@ class Near(NamedTuple):
 def judge(tools: Tools, aim: Aim, near: Near, num: int) -> int:
     """Judge the first ``num`` plans that fit and may cost less than their limit; returns how many.
 
-    The others get ``inf``.
+    The others get ``inf``, and so may those that cost no less than their limit.
     """
     plans, programs = near.plans, tools.programs
     starts, most = near.starts, programs.most_stages
-    starts[:] = 0
+    for group in range(starts.size):
+        starts[group] = 0
+    limit, limit_s = math.inf, math.inf
     for plan in range(num):
         near.costs[plan] = near.times_s[plan] = math.inf
-        least_s = least_time_s(tools.job, programs, plans, plan) * _ROUNDING
-        is_of_use = cost_of(aim, plans, plan, least_s) < near.limits[plan]
+        if near.limits[plan] != limit or aim.toll_weight > 0.0:
+            limit = near.limits[plan]
+            limit_s = limit_s_of(aim, plans, plan, limit)
+        near.limits_s[plan] = limit_s
+        enough_s = limit_s / _ROUNDING
+        is_of_use = least_time_s(tools.figures, plans, plan, enough_s) < enough_s
         if is_of_use and fits(tools.job, programs, plans, plan):
             near.costs[plan] = 0.0
             starts[plans.schedule[plan] * most + plans.num_stages[plan]] += 1
     for group in range(1, starts.size):
         starts[group] += starts[group - 1]
-    total = starts[-1]
+    last = starts.size - 1
+    total = starts[last]
     for plan in range(num - 1, -1, -1):  # from behind, so that starts end where groups begin
         if near.costs[plan] == 0.0:
             group = plans.schedule[plan] * most + plans.num_stages[plan]
             starts[group] -= 1
             near.ordered[starts[group]] = plan
-    for group in range(starts.size - 1):
+    for group in range(last):
         starts[group] = starts[group + 1]
-    starts[-1] = total
-    makespans(
+    starts[last] = total
+    run_plain(
         tools.lanes,
-        tools.rules,
-        tools.record,
         tools.job,
         programs,
         plans,
         near.ordered,
         starts,
+        near.limits_s,
         near.times_s,
     )
     for plan in range(num):
         if near.costs[plan] == 0.0:
-            near.costs[plan] = cost_of(aim, plans, plan, near.times_s[plan])
+            is_run = near.times_s[plan] < math.inf  # else it was given up, or there is no way
+            near.costs[plan] = cost_of(aim, plans, plan, near.times_s[plan]) if is_run else math.inf
     return int(total)
+
+
+@kernel
+def limit_s_of(aim: Aim, plans: Plans, plan: int, limit: float) -> float:
+    """The time from which on a plan does not cost less than a limit. [s]"""
+    if limit == math.inf:
+        return math.inf
+    left = limit - cost_of(aim, plans, plan, 1.0)
+    if aim.time_weight > 0.0:
+        return math.exp(left / aim.time_weight)
+    return math.inf if left > 0.0 else 0.0
 
 
 @kernel
@@ -122,12 +143,13 @@ def is_new(pool: Pool, plans: Plans, plan: int) -> bool:
         key = (key ^ np.uint64(plans.domain[plan, stage] + 1)) * _MULTIPLIER
         key ^= key >> np.uint64(29)
     stored = np.int64(key >> np.uint64(1)) | 1
-    at = stored % pool.keys.size
-    while pool.keys[at] != 0:
-        if pool.keys[at] == stored:
+    keys, last = pool.keys, pool.keys.size - 1
+    at = stored & last
+    while keys[at] != 0:
+        if keys[at] == stored:
             return False
-        at = (at + 1) % pool.keys.size
-    pool.keys[at] = stored
+        at = (at + 1) & last
+    keys[at] = stored
     pool.counts[2] += 1
     return True
 
@@ -147,7 +169,9 @@ def keep(pool: Pool, near: Near, plan: int) -> None:
     """Put a judged plan into the pool, in place of the worst one where there is no room."""
     at = pool.counts[0]
     if at == pool.costs.size:
-        at = int(pool.costs.argmax())
+        at = 0
+        for other in range(pool.costs.size):
+            at = other if pool.costs[other] > pool.costs[at] else at
     else:
         pool.counts[0] += 1
     copy_plan(pool.plans, at, near.plans, plan)
@@ -156,8 +180,11 @@ def keep(pool: Pool, near: Near, plan: int) -> None:
 
 
 @kernel
-def nth_cost(pool: Pool, rank: int) -> float:
-    """The cost that ``rank`` plans of the pool do not exceed; ``inf`` where there are fewer."""
-    if pool.counts[0] < rank:
+def nth_cost(costs: Real, count: int, rank: int) -> float:
+    """The cost that ``rank`` of the first ``count`` do not exceed; ``inf`` where there are fewer.
+
+    The costs are an array, not a view.
+    """
+    if count < rank:
         return math.inf
-    return float(np.partition(pool.costs[: pool.counts[0]], rank - 1)[rank - 1])
+    return float(np.partition(costs[:count], rank - 1)[rank - 1])

@@ -4,7 +4,7 @@ import math
 
 from agents.kernels.candidates import Near, Pool, copy_plan
 from agents.kernels.quick_fill import Tools
-from agents.kernels.steady import Plans
+from agents.kernels.views import ZERO
 from des.kernels.jit import kernel
 
 MOVING, DEEPENING, AT_REST = range(3)
@@ -26,10 +26,12 @@ def near_splits(tools: Tools, pool: Pool, near: Near, most_behind: float) -> int
     cost ``most_behind`` more than the best one are left alone.
     """
     num_schedules = (near.starts.size - 1) // tools.programs.most_stages
-    num, last, last_cost = 0, -1, -math.inf
-    most_cost = pool.costs[: pool.counts[0]].min() + most_behind if pool.counts[0] > 0 else 0.0
+    num, last, last_cost = ZERO, -1, -math.inf
+    most_cost = math.inf
+    for plan in range(pool.counts[0]):
+        most_cost = min(most_cost, pool.costs[plan] + most_behind)
     for together in range(_MOST_TOGETHER):
-        at, least = -1, math.inf
+        at, least = ZERO - 1, math.inf
         for plan in range(pool.counts[0]):
             cost = pool.costs[plan]
             is_behind = cost > last_cost or (cost == last_cost and plan > last)
@@ -41,9 +43,9 @@ def near_splits(tools: Tools, pool: Pool, near: Near, most_behind: float) -> int
         if num > 0 and num + num_schedules + _NUM_STEPS * size * (size - 1) > near.costs.size:
             return num
         last, last_cost = at, least
-        own = pool.plans.schedule[at]
+        own = ZERO + pool.plans.schedule[at]
         if pool.state[at] == MOVING:
-            num = _moves(tools, pool, near, at, own, _NUM_STEPS, num)
+            num = _moves(tools, pool, near, at, own, ZERO + _NUM_STEPS, num)
             pool.state[at] += 1 if num == begin else 0
             continue
         for schedule in range(num_schedules):
@@ -53,7 +55,7 @@ def near_splits(tools: Tools, pool: Pool, near: Near, most_behind: float) -> int
                 near.owner[num], near.limits[num] = at, pool.costs[at]
                 num += 1
             if abs(schedule - own) == 1:
-                num = _moves(tools, pool, near, at, schedule, 1, num)
+                num = _moves(tools, pool, near, at, schedule, ZERO + 1, num)
         pool.state[at] += 1 if num == begin else 0
     return num
 
@@ -84,30 +86,29 @@ def _moves(
 
     Those of which the stage that gets more layers takes as long as the plan now are left out.
     """
-    source: Plans = pool.plans
-    sums, count = tools.job.sums_before, tools.job.num_microbatches
-    size, domain = source.num_stages[at], source.domain[at]
-    ends, limit_s = source.end_layer[at], pool.times_s[at]
-    mean_flops = (sums[-1, 0] + sums[-1, 1]) / (sums.shape[0] - 1)
+    source, size, limit_s = pool.plans, pool.plans.num_stages[at], pool.times_s[at]
+    sums, count, work = tools.job.sums_before, tools.job.num_microbatches, tools.figures.work
+    ends, rates = source.end_layer, tools.job.rate_flops_per_s
+    mean_flops = work[work.size - 1] / (work.size - 1)
     for taker in range(size):
-        begin = ends[taker - 1] if taker > 0 else 0
-        flops = sums[ends[taker], 0] + sums[ends[taker], 1] - sums[begin, 0] - sums[begin, 1]
+        begin, end = ends[at, taker - 1] if taker > 0 else 0, ends[at, taker]
+        flops = sums[end, 0] + sums[end, 1] - sums[begin, 0] - sums[begin, 1]
         for power in range(num_steps):
-            step = 2**power
+            step = 1 << power
             least_flops = flops + 0.5 * step * mean_flops  # layers differ
-            if least_flops * count >= limit_s * tools.job.rate_flops_per_s[domain[taker]]:
+            if least_flops * count >= limit_s * rates[source.domain[at, taker]]:
                 break
             for giver in range(size):
-                if giver == taker or ends[giver] - (ends[giver - 1] if giver > 0 else 0) <= step:
+                own = ends[at, giver] - (ends[at, giver - 1] if giver > 0 else 0)
+                if giver == taker or own <= step:
                     continue
                 if num == near.costs.size:
                     return num
                 copy_plan(near.plans, num, source, at)
                 near.plans.schedule[num] = schedule
                 near.owner[num], near.limits[num] = at, pool.costs[at]
-                if giver < taker:
-                    near.plans.end_layer[num, giver:taker] -= step
-                else:
-                    near.plans.end_layer[num, taker:giver] += step
+                change = step if taker < giver else -step
+                for stage in range(min(giver, taker), max(giver, taker)):
+                    near.plans.end_layer[num, stage] += change
                 num += 1
     return num

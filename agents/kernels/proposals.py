@@ -7,23 +7,29 @@ than what is there already, see `agents.kernels.quick_fill.least_time_s`, are no
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from agents.kernels.candidates import (
     Aim,
     Near,
     Pool,
     copy_plan,
-    cost_of,
     is_new,
     judge,
     keep,
+    limit_s_of,
     nth_cost,
 )
-from agents.kernels.layout import Small
+from agents.kernels.layout import Real, Small
 from agents.kernels.proposal_splits import AT_REST, MOVING, near_splits, take_splits
-from agents.kernels.quick_fill import Tools, fill_plan, least_level_s
+from agents.kernels.quick_fill import (
+    Tools,
+    fill_in_memory,
+    fill_in_time,
+    fill_plan,
+    is_below,
+    least_level_s,
+)
 from agents.kernels.steady import Plans
+from agents.kernels.views import ZERO, views_of
 from des.kernels.jit import kernel
 
 PROPOSED, ORDERS, SPLITS = range(3)
@@ -62,7 +68,33 @@ def explore(
     is done, or the budget for orders is spent, layers of the best plans move between stages and to
     other schedules.
     """
-    given = 0
+    _explore(
+        views_of(tools),
+        views_of(aim),
+        views_of(pool),
+        pool.costs,
+        views_of(near),
+        views_of(orders),
+        views_of(sizes),
+        limits,
+        phase,
+    )
+
+
+@kernel
+def _explore(
+    tools: Tools,
+    aim: Aim,
+    pool: Pool,
+    costs: Real,
+    near: Near,
+    orders: Small,
+    sizes: Small,
+    limits: Limits,
+    phase: int,
+) -> None:
+    """As `explore`, of views; ``costs`` are those of the pool as an array."""
+    given = ZERO
     while True:
         if phase == PROPOSED:
             num, given = _proposed(tools, pool, near, orders, sizes, given)
@@ -72,12 +104,15 @@ def explore(
             if given == sizes.size:
                 phase = ORDERS
         elif phase == ORDERS:
-            at = _next_order(pool, nth_cost(pool, limits.width))
-            limit = nth_cost(pool, max(limits.width, limits.num_refined))
+            at = _next_order(pool, nth_cost(costs, pool.counts[0], limits.width))
+            most = max(limits.width, limits.num_refined)
+            limit = nth_cost(costs, pool.counts[0], most)
             is_full = 2 * pool.counts[2] > pool.keys.size
             if at < 0 or is_full or pool.counts[1] >= limits.order_budget:
                 phase = SPLITS
-                last = nth_cost(pool, limits.num_refined) if limits.num_refined > 0 else -math.inf
+                last = -math.inf
+                if limits.num_refined > 0:
+                    last = nth_cost(costs, pool.counts[0], limits.num_refined)
                 for plan in range(pool.counts[0]):
                     pool.state[plan] = MOVING if pool.costs[plan] <= last else AT_REST
                 continue
@@ -106,18 +141,19 @@ def _proposed(
     Returns how many plans these are, and how many orders are dealt with.
     """
     num_schedules = (near.starts.size - 1) // tools.programs.most_stages
-    plans, num = near.plans, 0
-    while given < sizes.size and num + num_schedules <= near.costs.size:
+    plans, num, spare = near.plans, ZERO, near.costs.size - 1
+    while given < sizes.size and num + num_schedules <= spare:
         plans.num_stages[num] = sizes[given]
         for stage in range(sizes[given]):
             plans.domain[num, stage] = orders[given, stage]
         if sizes[given] > 0 and is_new(pool, plans, num):
-            first = num
+            level_s = fill_in_time(tools, plans, num, near.weights)
+            copy_plan(plans, spare, plans, num)
             for schedule in range(num_schedules):
-                copy_plan(plans, num, plans, first)
+                copy_plan(plans, num, plans, spare)
                 plans.schedule[num] = schedule
                 near.owner[num], near.limits[num] = given, math.inf
-                if fill_plan(tools.job, tools.programs, plans, num, near.weights) < math.inf:
+                if fill_in_memory(tools, plans, num, near.weights, level_s) < math.inf:
                     num += 1
         given += 1
     return num, given
@@ -149,84 +185,103 @@ def _next_order(pool: Pool, limit: float) -> int:
 
 @kernel
 def _near_orders(tools: Tools, aim: Aim, pool: Pool, near: Near, at: int, limit: float) -> int:
-    """Write the new orders one change away, filled, and return how many.
+    """Write the new orders one change away that may cost less than a limit, and split their layers.
 
-    A domain moves, two change places, a part is turned round, another domain takes the place of
-    one, one is left out, or one more comes in.
+    Returns how many these are.
     """
-    order, size = pool.plans.domain[at], pool.plans.num_stages[at]
-    num_domains = aim.can_follow.shape[0]
-    is_used = np.zeros(num_domains, dtype=np.bool_)
-    for stage in range(size):
-        is_used[order[stage]] = True
-    num = 0
-    for one in range(size):
-        for place in range(size - 1):  # out of its place, and in again elsewhere
-            row = _without(near.plans, num, order, size, one)
-            _insert(row, size - 1, place + (1 if place >= one else 0), order[one])
-            num = _filled(tools, aim, pool, near, at, limit, num, size)
-        if size > 1:
-            _without(near.plans, num, order, size, one)
-            num = _filled(tools, aim, pool, near, at, limit, num, size - 1)
-        for end in range(one + 1, size):
-            row = near.plans.domain[num]
-            row[:size] = order[:size]
-            row[one], row[end] = order[end], order[one]
-            num = _filled(tools, aim, pool, near, at, limit, num, size)
-            row = near.plans.domain[num]
-            row[:size] = order[:size]
-            row[one : end + 1] = order[one : end + 1][::-1]
-            num = _filled(tools, aim, pool, near, at, limit, num, size)
-        for other in range(num_domains):
-            if not is_used[other]:
-                row = near.plans.domain[num]
-                row[:size] = order[:size]
-                row[one] = other
-                num = _filled(tools, aim, pool, near, at, limit, num, size)
-    for other in range(num_domains if size < tools.programs.most_stages else 0):
-        for place in range(0 if is_used[other] else size + 1):
-            row = near.plans.domain[num]
-            row[:size] = order[:size]
-            _insert(row, size, place, other)
-            num = _filled(tools, aim, pool, near, at, limit, num, size + 1)
+    plans, num_new = near.plans, _new_orders(tools, aim, pool, near, at)
+    enough_s, num = limit_s_of(aim, pool.plans, at, limit), ZERO
+    for new in range(num_new):
+        size = plans.num_stages[new]
+        plans.num_stages[num], plans.schedule[num] = size, pool.plans.schedule[at]
+        for stage in range(size):
+            plans.domain[num, stage] = plans.domain[new, stage]
+        if aim.toll_weight > 0.0:
+            enough_s = limit_s_of(aim, plans, num, limit)
+        if least_level_s(tools, plans, num, near.weights, enough_s) >= enough_s:
+            continue
+        if enough_s < math.inf and not is_below(tools, plans, num, near.weights, enough_s):
+            continue
+        near.limits[num] = limit
+        num += 1 if fill_plan(tools, plans, num, near.weights) < math.inf else 0
     return num
 
 
 @kernel
-def _without(plans: Plans, to: int, order: Small, size: int, one: int) -> Small:
-    row: Small = plans.domain[to]
-    for stage in range(size):
-        if stage != one:
-            row[stage - (1 if stage > one else 0)] = order[stage]
-    return row
+def _new_orders(tools: Tools, aim: Aim, pool: Pool, near: Near, at: int) -> int:
+    """Write the new orders one change away, and return how many; no more than there is room for.
 
-
-@kernel
-def _insert(row: Small, size: int, place: int, domain: int) -> None:
-    for stage in range(size, place, -1):
-        row[stage] = row[stage - 1]
-    row[place] = domain
-
-
-@kernel
-def _filled(
-    tools: Tools, aim: Aim, pool: Pool, near: Near, at: int, limit: float, num: int, size: int
-) -> int:
-    """Split the layers of a neighbour if it is new, can be and may cost less than a limit.
-
-    Returns the place of the next.
+    A domain moves, two change places, a part is turned round, another domain takes the place of
+    one, one is left out, or one more comes in.
     """
+    plans, size, most = near.plans, pool.plans.num_stages[at], tools.figures.most_stages
+    num_domains, is_used = tools.figures.s_per_flop.size, near.ordered
+    for domain in range(num_domains):
+        is_used[domain] = 0
+    for stage in range(size):
+        is_used[pool.plans.domain[at, stage]] = 1
+    num = ZERO
+    for one in range(size):
+        for place in range(size - 1):  # out of its place, and in again elsewhere
+            _copy_without(plans, num, pool.plans, at, one)
+            behind = place + (1 if place >= one else 0)
+            _insert(plans, num, behind, pool.plans.domain[at, one])
+            num += _is_new(aim, pool, near, num)
+        if size > 1:
+            _copy_without(plans, num, pool.plans, at, one)
+            num += _is_new(aim, pool, near, num)
+        for end in range(one + 1, size):
+            _copy_order(plans, num, pool.plans, at)
+            plans.domain[num, one] = pool.plans.domain[at, end]
+            plans.domain[num, end] = pool.plans.domain[at, one]
+            num += _is_new(aim, pool, near, num)
+            _copy_order(plans, num, pool.plans, at)
+            for stage in range(one, end + 1):
+                plans.domain[num, stage] = pool.plans.domain[at, one + end - stage]
+            num += _is_new(aim, pool, near, num)
+        for other in range(num_domains):
+            if is_used[other] == 0:
+                _copy_order(plans, num, pool.plans, at)
+                plans.domain[num, one] = other
+                num += _is_new(aim, pool, near, num)
+    for other in range(num_domains if size < most else 0):
+        for place in range(0 if is_used[other] == 1 else size + 1):
+            _copy_order(plans, num, pool.plans, at)
+            _insert(plans, num, place, other)
+            num += _is_new(aim, pool, near, num)
+    return num
+
+
+@kernel
+def _copy_order(plans: Plans, to: int, source: Plans, plan: int) -> None:
+    plans.num_stages[to] = source.num_stages[plan]
+    for stage in range(source.num_stages[plan]):
+        plans.domain[to, stage] = source.domain[plan, stage]
+
+
+@kernel
+def _copy_without(plans: Plans, to: int, source: Plans, plan: int, one: int) -> None:
+    size = source.num_stages[plan] - 1
+    plans.num_stages[to] = size
+    for stage in range(size):
+        plans.domain[to, stage] = source.domain[plan, stage + (1 if stage >= one else 0)]
+
+
+@kernel
+def _insert(plans: Plans, plan: int, place: int, domain: int) -> None:
+    size = plans.num_stages[plan]
+    for stage in range(size, place, -1):
+        plans.domain[plan, stage] = plans.domain[plan, stage - 1]
+    plans.domain[plan, place] = domain
+    plans.num_stages[plan] = size + 1
+
+
+@kernel
+def _is_new(aim: Aim, pool: Pool, near: Near, plan: int) -> int:
+    """Whether an order can be and is seen for the first time, and there is room for one more."""
     plans = near.plans
-    plans.num_stages[num] = size
-    plans.schedule[num] = pool.plans.schedule[at]
-    for stage in range(1, size):
-        if not aim.can_follow[plans.domain[num, stage - 1], plans.domain[num, stage]]:
-            return num
-    if not is_new(pool, plans, num):
-        return num
-    least_s = least_level_s(tools.job, tools.programs, plans, num, near.weights)
-    if cost_of(aim, plans, num, least_s) >= limit:
-        return num
-    near.limits[num] = limit
-    level_s = fill_plan(tools.job, tools.programs, plans, num, near.weights)
-    return num + (1 if level_s < math.inf else 0)
+    for stage in range(1, plans.num_stages[plan]):
+        if not aim.can_follow[plans.domain[plan, stage - 1], plans.domain[plan, stage]]:
+            return 0
+    has_room = plan + 1 < near.costs.size
+    return 1 if has_room and is_new(pool, plans, plan) else 0

@@ -130,12 +130,12 @@ def options_of(case: LocalCase) -> Options:
     InfeasiblePlacementError
         If none fits, naming what the one lacks that lacks least.
     """
-    rows = rows_of(len(case.gpus.free))
+    num_free = len(case.gpus.free)
+    rows = rows_of(num_free)
     can_be = rows.pipeline <= case.num_layers
     if case.job.microbatch_sizes != MICROBATCH_SIZES:
         can_be &= np.isin(rows.microbatch_size, case.job.microbatch_sizes)
-    if not can_be.all():
-        rows = _taken(rows, can_be)
+    rows = _taken(num_free, can_be.tobytes())
     num_layers, figures = _device_figures(case, rows)
     gpus_per_device = rows.tensor * rows.data
     room = case.room_bytes * gpus_per_device[:, None]
@@ -152,7 +152,7 @@ def options_of(case: LocalCase) -> Options:
     gradient_bytes = GRADIENT_BYTES * figures[..., 2] / rows.tensor[:, None]
     single = case.job.workload(1, RECOMPUTATIONS[0]).message_bytes
     return Options(
-        rows=_taken(rows, fits),
+        rows=_taken(num_free, _both(can_be, fits)),
         num_layers=num_layers[fits],
         compute_s=compute_s[fits],
         gradient_bytes=gradient_bytes[fits],
@@ -204,7 +204,19 @@ def _device_sums(
     return of_setting, np.diff(cuts, axis=1)
 
 
-def _taken(rows: Rows, chosen: np.ndarray) -> Rows:
+def _both(can_be: np.ndarray, fits: np.ndarray) -> bytes:
+    """Flags of all rows: those of some of them are given for these alone."""
+    chosen = can_be.copy()
+    chosen[can_be] = fits
+    return chosen.tobytes()
+
+
+@lru_cache(maxsize=4096)
+def _taken(num_free: int, flags: bytes) -> Rows:
+    """Some of all rows, by a flag each: which fit is much the same from case to case."""
+    rows, chosen = rows_of(num_free), np.frombuffer(flags, dtype=np.bool_)
+    if chosen.all():
+        return rows
     options = tuple(rows.options[index] for index in np.flatnonzero(chosen))
     return Rows(options, *(each[chosen] for each in rows[1:]))
 

@@ -1,6 +1,7 @@
 """Servers people have: presets of GPU topologies, and random ones of their kinds."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -112,12 +113,9 @@ def draw_server(rng: np.random.Generator, *, most_taken: int = 4) -> GpuTopology
         raise ValueError(
             f"draw_server: most_taken must be from 1 to {len(_NUMA) - 1}, got {most_taken!r}"
         )
-    classes = (
-        nvswitch(num_nvlinks=int(rng.choice((12, 18)))),
-        hybrid_cube_mesh(),
-        pcie_two_numa(),
-        pcie_pairs(num_nvlinks=int(rng.integers(2, 5))),
-    )[int(rng.integers(4))]
+    at_switch, over_bridge = int(rng.choice((12, 18))), int(rng.integers(2, 5))
+    kind = int(rng.integers(4))
+    classes = _classes_of(kind, at_switch if kind == 0 else over_bridge if kind == 3 else 0)
     order = rng.permutation(len(classes)).tolist()
     num_taken = int(rng.integers(1, most_taken + 1)) if rng.random() < 0.5 else 0
     free = sorted(rng.permutation(len(classes))[num_taken:].tolist())
@@ -126,6 +124,16 @@ def draw_server(rng: np.random.Generator, *, most_taken: int = 4) -> GpuTopology
         numa_of_gpu=[_NUMA[one] for one in order],
         free=free,
     )
+
+
+@lru_cache(maxsize=64)
+def _classes_of(kind: int, num_nvlinks: int) -> list[list[str]]:
+    """Matrix of a kind of server that is drawn."""
+    if kind == 0:
+        return nvswitch(num_nvlinks=num_nvlinks)
+    if kind == 1:
+        return hybrid_cube_mesh()
+    return pcie_two_numa() if kind == 2 else pcie_pairs(num_nvlinks=num_nvlinks)
 
 
 def _square(count: int, joined: Callable[[int, int], str]) -> list[list[str]]:

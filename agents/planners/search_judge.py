@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
@@ -146,12 +147,17 @@ def has_steady_plans(topology: Topology, workload: Workload, simulator: Simulato
     So it is where links stand still, serve in turn and each way by itself, senders never wait and
     the simulator is that of `des`.
     """
-    stays = Plan(placement=Placement(domain_of_layer=(0,) * workload.num_layers))
+    stays = _on_one_domain(workload.num_layers)
     return (
         simulator in (simulate, simulate_compiled)
         and topology.movement is None
         and is_foreseeable(topology, workload, stays)  # nothing is sent, so it is the transport
     )
+
+
+@lru_cache(maxsize=64)
+def _on_one_domain(num_layers: int) -> Plan:
+    return Plan(placement=Placement(domain_of_layer=(0,) * num_layers))
 
 
 def _direct_pairs(topology: Topology) -> Flags:
