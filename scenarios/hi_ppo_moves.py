@@ -163,7 +163,7 @@ def episodes_of(world: SuiteWorld, draw_seeds: Sequence[int]) -> list[EpisodeTab
         max_searched=_MOST_SEARCHED,
         max_plans=_MOST_PLANS,
         networks=networks[0],
-    )
+    ).plans
     return [
         tables_of(world, draw_seed, plans, judge=judge, networks=held)
         for draw_seed, held in zip(draw_seeds, networks, strict=True)

@@ -32,13 +32,22 @@ def drawn_world(seed, num_domains=3, num_layers=8, num_epochs=6):
     return HandWorld(epochs=tuple(epochs), topology=base, workload=job)
 
 
+def speeds(*fractions):
+    """The pair of domains at parts of their speed."""
+    domains = tuple(
+        dataclasses.replace(domain, attainable_fraction=fraction)
+        for domain, fraction in zip(FREE_PAIR.domains, fractions, strict=True)
+    )
+    return dataclasses.replace(FREE_PAIR, domains=domains)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_pool_holds_the_best_plan_of_every_network(seed):
     hand = drawn_world(seed)
 
-    plans = pool_of(hand, 0)
+    pool = pool_of(hand, 0)
 
-    tables = tables_of(hand, 0, plans)
+    tables = tables_of(hand, 0, pool.plans)
     assert tables.static == 0
     assert tables.base_iteration_s[0] == search(hand.topology, hand.workload).makespan_s
     for epoch, topology in enumerate(hand.epochs):
@@ -47,15 +56,18 @@ def test_a_pool_holds_the_best_plan_of_every_network(seed):
     assert np.isfinite(tables.base_iteration_s).all()
 
 
-def test_a_pool_is_the_same_twice_and_holds_what_it_is_given():
+def test_a_pool_is_the_same_twice_and_takes_in_what_it_is_given():
     hand = drawn_world(1)
-    extra = plan(2, 2, 2, 2, 2, 0, 0, 0, schedule="gpipe")
+    other = plan(2, 2, 2, 2, 2, 0, 0, 0, schedule="gpipe")
 
-    plans = pool_of(hand, 0, extra=[extra], max_plans=12)
+    pool = pool_of(hand, 0, max_plans=12)
+    known, more = pool.plans[3], pool.joined({other: 4, pool.plans[3]: 9})
 
-    assert plans == pool_of(hand, 0, extra=[extra], max_plans=12)
-    assert extra in plans
-    assert len(plans) == len(set(plans)) == 12
+    assert pool == pool_of(hand, 0, max_plans=12)
+    assert len(pool.plans) == len(set(pool.plans)) == 12
+    assert more.plans == (*pool.plans, other)
+    assert more.known_from == (*pool.known_from, 4)
+    assert pool.joined({known: 0}).known_from[3] == 0
 
 
 def test_a_larger_pool_only_helps_the_clairvoyant_and_holds_the_smaller_one():
@@ -63,7 +75,7 @@ def test_a_larger_pool_only_helps_the_clairvoyant_and_holds_the_smaller_one():
     judge = SteadyJudge(hand.workload, 4)
 
     sizes = (6, 24, 96)
-    pools = [pool_of(hand, 0, judge=judge, max_plans=size) for size in sizes]
+    pools = [pool_of(hand, 0, judge=judge, max_plans=size).plans for size in sizes]
     tables = [tables_of(hand, 0, plans, judge=judge) for plans in pools]
 
     bounds = [total_s(one, clairvoyant(one)) for one in tables]
@@ -72,10 +84,56 @@ def test_a_larger_pool_only_helps_the_clairvoyant_and_holds_the_smaller_one():
         assert smaller == larger[: len(smaller)]
 
 
+def test_a_plan_is_known_from_the_first_epoch_whose_network_yields_it():
+    """The left domain is the quick one in epochs 0 and 1 and at base figures, the right one in 2.
+
+    To split layers is known from the even plan, and one network splits them 3 to 1, the other one
+    1 to 3. In epoch 2 a search finds the right domain alone, under all schedules; it was known as a
+    single domain, under the first. The mean of times wants 3 to 1 too; no network yields that under
+    another schedule, so these are known in no epoch.
+    """
+    left, right = speeds(1.0, 0.01), speeds(0.01, 1.0)
+    hand = HandWorld(epochs=(left, left, right), topology=left)
+    deep = ("1f1b_2x", "1f1b_4x", "1f1b_8x", "gpipe")
+
+    pool = pool_of(hand, 0, max_plans=1000)
+
+    mean = search(mean_network(hand.epochs), hand.workload).plan
+    assert str(mean.placement) == "0*3,1*1"
+    names = [f"{one.placement} {one.schedule}" for one in pool.plans]
+    assert dict(zip(names, pool.known_from, strict=True)) == {
+        **{f"0*4 {name}": 0 for name in ("1f1b", *deep)},
+        **{f"0*2,1*2 {name}": 0 for name in ("1f1b", *deep)},
+        **{f"1*4 {name}": 2 for name in deep},
+        **{f"0*3,1*1 {name}": 3 for name in deep},
+        "0*3,1*1 1f1b": 0,
+        "1*4 1f1b": 0,
+        "0*1,1*3 1f1b": 2,
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_when_a_plan_is_known_does_not_hang_on_later_networks(seed):
+    whole = drawn_world(seed)
+    half = dataclasses.replace(whole, epochs=whole.epochs[:4])
+
+    since, before = (
+        dict(zip(pool.plans, pool.known_from, strict=True))
+        for pool in (pool_of(hand, 0, max_plans=10**6) for hand in (whole, half))
+    )
+
+    for epoch, topology in enumerate(half.epochs):
+        best = search(topology, whole.workload).plan
+        assert since[best] == before[best] <= epoch
+    assert max(since.values()) <= whole.num_epochs
+
+
 def test_networks_that_are_not_searched_have_the_orders_of_others_in_their_own_splits():
     hand = drawn_world(4, num_domains=4, num_epochs=12)
 
-    every, some = (tables_of(hand, 0, pool_of(hand, 0, max_searched=most)) for most in (None, 2))
+    every, some = (
+        tables_of(hand, 0, pool_of(hand, 0, max_searched=most).plans) for most in (None, 2)
+    )
 
     nearest = some.iteration_s.min(axis=1) / every.iteration_s.min(axis=1)
     assert (nearest[[0, 1, -2, -1]] == 1.0).all()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from search_cases import joined
 from strategies import corrections, plan, topologies, unit_domain, workloads, world
 
-from agents.epochs import SteadyJudge, costs_of, tables_of, total_s
+from agents.epochs import SteadyJudge, costs_of, foreseen, joined_tables, tables_of, total_s
 from agents.planners.search import DEPTHS
 from agents.planners.search_judge import Judge
 from agents.task import Replacement
@@ -221,3 +221,38 @@ def test_a_world_without_bytes_to_pay_moves_none():
         corrections=NO_CORRECTIONS,
     )
     assert known_s == 3.0
+
+
+def test_plans_are_known_from_the_epoch_given():
+    hand = HandWorld(epochs=(FREE_PAIR,) * 3)
+
+    tables = tables_of(hand, 0, [WHOLE, HALVES], known_from=[0, 2])
+
+    assert tables.is_known.tolist() == [[True, False], [True, False], [True, True]]
+    assert tables.base_iteration_s.argmin() == 1  # two domains are quicker
+    assert tables.static == 0
+    assert foreseen(tables).static == tables_of(hand, 0, [WHOLE, HALVES]).static == 1
+    assert foreseen(tables).is_known.all()
+
+
+@pytest.mark.parametrize("known_from", [[0], [0, -1], [1, 2], [0.0, 1.0], [[0], [1]]])
+def test_epochs_of_knowledge_are_whole_numbers_one_a_plan(known_from):
+    hand = HandWorld(epochs=(FREE_PAIR,))
+
+    with pytest.raises(ValueError, match="known_from must be 2 whole numbers of at least 0"):
+        tables_of(hand, 0, [WHOLE, HALVES], known_from=known_from)
+    with pytest.raises(ValueError, match="known_from must be 2 whole numbers of at least 0"):
+        dataclasses.replace(tables_of(hand, 0, [WHOLE, HALVES]), known_from=np.array(known_from))
+
+
+def test_draws_that_follow_on_one_another_know_a_plan_from_the_first_that_yields_it():
+    hand = HandWorld(epochs=(FREE_PAIR,) * 3)
+    never, late, early = (
+        tables_of(hand, 0, [WHOLE, HALVES], known_from=[0, epoch]) for epoch in (3, 2, 0)
+    )
+
+    assert joined_tables([never, late]).known_from.tolist() == [0, 5]
+    assert joined_tables([late, early]).known_from.tolist() == [0, 2]
+    assert joined_tables([never, foreseen(late)]).known_from.tolist() == [0, 3]
+    assert joined_tables([never, never]).known_from.tolist() == [0, 6]
+    assert joined_tables([foreseen(late)] * 2).known_from is None

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from agents.epochs import run_course
 from agents.hi_ppo.placement_policy import PlacementArchitecture, PlacementPolicy
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.trained_range import TrainedRange
@@ -15,13 +16,12 @@ from agents.local.decide import LocalAgent
 from agents.local.policy import LocalArchitecture, LocalPolicy
 from des import read_topology, write_topology
 from scenarios.kpi.__main__ import main
-from scenarios.kpi.episodes import run_episode
 from scenarios.kpi.fluctuation import fluctuating
-from scenarios.kpi.headroom import against_rules
+from scenarios.kpi.headroom import against_rules, worlds_of
 from scenarios.kpi.local_level import TwoLevels, local_decisions_s
-from scenarios.kpi.methods import METHODS
+from scenarios.kpi.methods import METHODS, fixed_rule_schedulers, policy_scheduler
 from scenarios.kpi.response_times import timed_decisions
-from scenarios.kpi.scope import SHORT, Column, Scope, standing_still
+from scenarios.kpi.scope import LARGE, SHORT, Column, Scope, standing_still
 from scenarios.kpi.time_and_utilisation import times_of
 
 TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2"]
@@ -107,7 +107,49 @@ def test_nobody_who_takes_the_same_plans_beats_the_clairvoyant():
 
     assert found.own >= -1e-12
     assert min(found.rules.values()) >= -1e-12
+    assert min(found.foreseen.values()) >= -1e-12
+    assert found.foreseen.keys() == found.rules.keys() - {"static"}
+    assert not found.fixed  # a planner has no policy that proposes
     assert column.episode(world, 0) is column.episode(world, 0)
+
+
+def test_a_fixed_rule_moves_among_what_the_same_policy_proposes(tmp_path):
+    """Where changes cost all but nothing, 16 epochs ahead the quickest proposal is the best one.
+
+    A coordinator without a move policy always takes that.
+    """
+    (known,) = Scope(sizes=SHORT).worlds("cheap_moves", 1, (4,))
+    path = tmp_path / "untrained.pt"
+    write_policies(path, known, seed=0)
+    free = replace(known, replacement=replace(known.replacement, restart_s=0.0))
+    make, propose = policy_scheduler(path)
+    sizes = replace(SHORT, num_worlds=1, num_epochs=3)
+    column = Column(
+        name="untrained",
+        make=make,
+        scope=Scope(sizes=sizes),
+        propose=propose,
+        fixed_rules=fixed_rule_schedulers(path),
+    )
+
+    found = against_rules(column, free, 0)
+
+    assert list(found.fixed) == ["H4", "H8", "H16"]
+    assert column.episode(free, 0, "H16").plans == column.episode(free, 0).plans
+    assert found.fixed["H16"] == found.own
+
+
+def test_of_the_hard_suite_every_fourth_world_is_large():
+    sizes = replace(SHORT, num_worlds=8)
+
+    mixed = worlds_of(Scope(sizes=sizes, seed=3), "hard")
+    alone = worlds_of(Scope(sizes=replace(sizes, num_worlds=3), seed=3), "hard")
+
+    assert [one.num_domains == LARGE for one in mixed] == [False, False, False, True] * 2
+    assert len({one.name for one in mixed}) == 8
+    assert alone == mixed[:3]
+    assert all(one.num_domains < LARGE for one in worlds_of(Scope(sizes=sizes), "cheap_moves"))
+    assert worlds_of(Scope(sizes=sizes, world=alone[0]), "hard")[0].num_domains < LARGE
 
 
 def test_physics_bounds_every_scheduler():
@@ -163,13 +205,26 @@ def test_both_levels_are_timed_together():
     (world,) = column.scope.worlds("hard", domains=(4,))
     both = TwoLevels(column.make(), agent, seed=0)
 
-    episode = run_episode(world, 0, both, num_epochs=2)
+    episode = run_course(world, 0, both, num_epochs=2, must_fit=False)
     seconds = local_decisions_s(agent, num_decisions=3, num_warm_up=1, budget_s=60.0, seed=0)
 
     assert len(seconds) == 3
-    for epoch in episode.epochs:
-        assert 0.0 < epoch.decision.response_s["intra_domain"] < epoch.decision_s
+    for epoch in episode.rows:
+        assert 0.0 < epoch.response_s["intra_domain"] < epoch.decision_s
     assert episode.plans == column.episode(world, 0).plans[:2]
+
+
+def write_policies(path, known, seed):
+    """Untrained policies that move to the best plan of each epoch."""
+    Policies(
+        placement=PlacementPolicy(
+            PlacementArchitecture(width=16, edge_width=8, num_rounds=1),
+            torch.Generator().manual_seed(seed),
+        ),
+        moves=None,
+        trained_range=TrainedRange.of([(known.topology, known.workload)]),
+        training={},
+    ).save(path)
 
 
 def test_checkpoints_are_columns_with_the_seeds_judged_together(tmp_path, capsys):
@@ -177,15 +232,7 @@ def test_checkpoints_are_columns_with_the_seeds_judged_together(tmp_path, capsys
     (known,) = Scope(sizes=SHORT).worlds("eval_static", 1, (4,))
     paths = [tmp_path / f"seed{seed}.pt" for seed in (0, 1)]
     for seed, path in enumerate(paths):
-        Policies(
-            placement=PlacementPolicy(
-                PlacementArchitecture(width=16, edge_width=8, num_rounds=1),
-                torch.Generator().manual_seed(seed),
-            ),
-            moves=None,
-            trained_range=TrainedRange.of([(known.topology, known.workload)]),
-            training={},
-        ).save(path)
+        write_policies(path, known, seed)
     flags = [*TINY, "--targets", "time", "--checkpoint", ",".join(map(str, paths))]
 
     code = main([*flags, "--num-epochs", "1", "--out", str(tmp_path / "out")])

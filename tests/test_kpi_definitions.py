@@ -11,12 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plan, unit_workload, world
 
-from agents.epochs import Decision, level_of
+from agents.epochs import CourseResult, CourseRow, Decision, level_of, run_course
 from agents.planners.search_moves import all_orders
 from des import NO_CORRECTIONS, Placement, Plan, simulate
+from scenarios.kpi.against import (
+    Against,
+    behind_hindsight,
+    best_single,
+    in_hindsight,
+    less,
+    world_means,
+)
 from scenarios.kpi.allocation import share_error
-from scenarios.kpi.episodes import Episode, EpochRecord, run_episode
-from scenarios.kpi.headroom import Against, best_single, in_hindsight, world_means
 from scenarios.kpi.measured import Measured, spread_of_seeds
 from scenarios.kpi.methods import HoldPlan, PlanEveryEpoch
 from scenarios.kpi.near_optimal import near_optimal
@@ -45,16 +51,21 @@ class Script:
         return Decision(plan=chosen, level=level_of(situation.last_plan, chosen))
 
 
-def record(iteration_s, *, fits=True, decision=None):
-    return EpochRecord(
-        decision=decision or Decision(plan=LEFT, level="nothing"),
+def record(iteration_s, *, fits=True):
+    return CourseRow(
+        epoch=0,
+        plan=LEFT,
+        level="nothing",
         iteration_s=iteration_s,
+        duration_s=iteration_s,
         cost_bytes=0.0,
         utilisation=0.5,
         fits_memory=fits,
         change_s=0.0,
         moved_bytes=0.0,
+        is_fallback=False,
         decision_s=0.0,
+        response_s={},
     )
 
 
@@ -75,13 +86,14 @@ def test_an_episode_is_charged_for_its_iterations_and_its_moves():
     The 64 bytes that move are shared by 2 x 10 x 2 tokens; one of two domains works all the time
     but for the 9 s of the move.
     """
-    episode = run_episode(HandWorld(epochs=(FREE_PAIR,) * 2), 0, Script(LEFT, RIGHT))
+    hand = HandWorld(epochs=(FREE_PAIR,) * 2)
+    episode = run_course(hand, 0, Script(LEFT, RIGHT), must_fit=False)
 
     assert episode.total_s == 329.0
-    assert episode.cost_bytes_per_token == 1.6
+    assert episode.bytes_per_token == 1.6
     assert episode.utilisation == pytest.approx(0.5 * 320 / 329)
-    assert [epoch.change_s for epoch in episode.epochs] == [0.0, 9.0]
-    assert episode.epochs[1].decision.level == "order"
+    assert [epoch.change_s for epoch in episode.rows] == [0.0, 9.0]
+    assert episode.rows[1].level == "order"
 
 
 def test_single_domain_is_the_best_that_may_move_for_its_price():
@@ -178,10 +190,13 @@ def test_an_optimum_without_a_proof_is_none():
 
 
 def test_an_epoch_is_stable_within_a_tenth_of_the_best_if_it_fits():
-    episode = Episode(
+    episode = CourseResult(
+        world="hand",
+        draw_seed=0,
+        scheduler="hand",
         iterations_per_epoch=1,
         tokens_per_iteration=1,
-        epochs=(record(1.1), record(1.2), record(1.0, fits=False)),
+        rows=(record(1.1), record(1.2), record(1.0, fits=False)),
     )
 
     assert stable_epochs(episode, [1.0, 1.0, 1.0]) == (True, False, False)
@@ -207,10 +222,14 @@ def test_one_rule_for_all_worlds_is_told_from_the_best_of_each():
         ]
     ]
 
+    rules = [one.rules for one in draws]
+
     assert world_means(draws, [one.own for one in draws]) == pytest.approx([0.2, 0.0])
-    assert best_single(draws) == "H8"  # 0.2 and 0.1 against 0.1 and 0.5
-    assert in_hindsight(draws, "a") == pytest.approx(0.1)
-    assert in_hindsight(draws, "b") == pytest.approx(0.1)
+    assert best_single(draws, rules) == "H8"  # 0.2 and 0.1 against 0.1 and 0.5
+    assert less(draws, rules, "H8") == pytest.approx([-0.2, 0.2, -0.1])
+    assert in_hindsight(draws, rules) == pytest.approx({"a": 0.1, "b": 0.1})
+    assert behind_hindsight(draws, rules)[0] == pytest.approx(0.0)  # 0.2 - 0.1 and 0 - 0.1
+    assert best_single([], []) == ""
 
 
 def test_verdicts_are_at_the_figures_asked_for():
@@ -257,7 +276,7 @@ def test_a_held_plan_is_that_of_base_figures():
     lopsided = world_of_speeds(0.1, 1.0)
     hand = HandWorld(epochs=(lopsided, FREE_PAIR))
 
-    episode = run_episode(hand, 0, HoldPlan())
+    episode = run_course(hand, 0, HoldPlan(), must_fit=False)
 
     assert episode.plans[0] == episode.plans[1]
     assert set(episode.plans[0].placement.domain_of_layer) == {0, 1}
@@ -268,7 +287,7 @@ def test_planning_every_epoch_moves_where_that_pays():
     hand = HandWorld(epochs=(FREE_PAIR, world_of_speeds(0.01, 1.0), world_of_speeds(0.01, 1.0)))
 
     held, moved, greedy = (
-        run_episode(hand, 0, scheduler)
+        run_course(hand, 0, scheduler, must_fit=False)
         for scheduler in (HoldPlan(), PlanEveryEpoch(1.0), PlanEveryEpoch(math.inf))
     )
 

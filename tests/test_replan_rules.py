@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from strategies import plan
 
 from agents.epochs.tables import (
+    foreseen,
     joined_tables,
     levels_of,
     total_s,
@@ -190,6 +191,100 @@ def test_where_a_change_costs_the_restart_alone_rules_follow_the_network():
 
     assert Horizon(1.0)(cheap).tolist() == [0, 1, 1, 0]
     assert total_s(cheap, Horizon(1.0)(cheap)) == 10 + 7 + 6 + 11
+
+
+LATER = replace(
+    tables_by_hand(
+        [[10.0, 12.0, 1.0], [10.0, 6.0, 1.0], [10.0, 6.0, 1.0]],
+        2.0 * (1.0 - np.eye(3)),
+        base_s=[9.0, 11.0, 5.0],
+    ),
+    known_from=np.array([0, 0, 2]),
+)
+"""A change takes 2 s. The third plan is the best in all epochs, and unknown in the first two."""
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        (hold, [0, 0, 0]),
+        (Horizon(1.0), [0, 1, 2]),  # 2 + 6 < 10; 2 + 1 < 6
+        (Horizon(0.3), [0, 0, 2]),  # 2 + 0.3 x 6 > 3; 2 + 0.3 x 1 < 3
+        (greedy, [0, 1, 2]),
+        (FollowTheLeader((1.0,)), [0, 1, 2]),
+        (FollowTheLeader((0.0, 1.0)), [0, 0, 2]),
+        (value_iteration, [0, 1, 2]),
+    ],
+)
+def test_rules_take_no_plan_before_it_is_known(rule, path):
+    """Runs of 0 and 1 cost 10 and 20 against 10 and 18 s, so 1 leads into the last epoch.
+
+    Who follows them goes from the first plan to the third one then, for 2 + 1 s.
+    """
+    assert rule(LATER).tolist() == path
+
+
+def test_where_all_plans_are_known_rules_take_them_at_once():
+    every = foreseen(LATER)
+
+    assert every.static == 2
+    assert LATER.static == 0
+    for rule in (hold, Horizon(1.0), greedy, FollowTheLeader(), value_iteration):
+        assert rule(every).tolist() == [2, 2, 2]
+
+
+def test_the_clairvoyant_knows_plans_before_networks_yield_them():
+    assert clairvoyant(LATER).tolist() == [2, 2, 2]
+    name, path = best_rule_in_hindsight(LATER, {"H1": Horizon(1.0), "bound": clairvoyant})
+    assert (name, path.tolist()) == ("bound", [2, 2, 2])
+
+
+def test_value_iteration_does_not_count_on_plans_that_are_not_known_yet():
+    """The second plan is 1 s slower; from it alone the third is near, which saves 9 s an epoch.
+
+    With three epochs, who knows of the third goes to the second at once, 1 + 11 + (1 + 1) + 1 s
+    against 30 s; who does not stays with the first one, and at last goes over, as 5 + 1 < 10.
+    """
+    moves = [[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]]
+    times = [[10.0, 11.0, 50.0], [10.0, 11.0, 1.0], [10.0, 11.0, 1.0]]
+    law = tables_by_hand([[10.0, 11.0, 1.0]], moves, base_s=[1.0, 2.0, 3.0])
+    every = tables_by_hand(times, moves, base_s=[1.0, 2.0, 3.0])
+    later = replace(every, known_from=np.array([0, 0, 2]))
+
+    assert value_iteration(later, law).tolist() == [0, 0, 2]
+    assert value_iteration(every, law).tolist() == [1, 2, 2]
+
+
+def test_where_no_known_plan_works_the_present_one_stays():
+    tables = tables_by_hand(
+        [[1.0, 2.0, 1.0], [math.inf, math.inf, 1.0]], 1.0 - np.eye(3), base_s=[1.0, 2.0, 3.0]
+    )
+    tables = replace(tables, known_from=np.array([0, 0, 2]))
+
+    for name, rule in RULES.items():
+        if name != "clairvoyant":
+            assert rule(tables).tolist() == [0, 0], name
+
+
+@given(tables=JUMPS, seed=st.integers(0, 2**32 - 1))
+def test_whatever_is_known_no_rule_takes_what_is_not(tables, seed):
+    rng = np.random.default_rng(seed)
+    known_from = rng.integers(tables.num_epochs + 1, size=tables.num_plans)
+    known_from[rng.integers(tables.num_plans)] = 0
+    tables = replace(tables, known_from=known_from)
+
+    for name, rule in RULES.items():
+        path = rule(tables)
+        if name != "clairvoyant":
+            assert (known_from[path] <= np.arange(tables.num_epochs)).all(), name
+
+
+@given(tables=JUMPS)
+def test_to_know_all_from_the_first_epoch_on_is_to_be_told_nothing(tables):
+    told = replace(tables, known_from=np.zeros(tables.num_plans, dtype=np.int64))
+
+    for name, rule in RULES.items():
+        assert rule(told).tolist() == rule(tables).tolist(), name
 
 
 def test_hindsight_finds_the_rule_that_cost_least():

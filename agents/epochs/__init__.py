@@ -3,7 +3,8 @@
 from agents.epochs.changes import Changes
 from agents.epochs.course import CourseError, CourseResult, CourseRow, run_course
 from agents.epochs.history import Memory, NetworkHistory, Past
-from agents.epochs.pool import pool_of
+from agents.epochs.path_costs import PathCosts
+from agents.epochs.pool import Pool, pool_of
 from agents.epochs.situation import (
     TIME_ONLY,
     Decision,
@@ -18,8 +19,8 @@ from agents.epochs.steady_judge import SteadyJudge
 from agents.epochs.tables import (
     LEVELS,
     EpisodeTables,
-    PathCosts,
     costs_of,
+    foreseen,
     held_topologies,
     held_topology,
     joined_tables,
@@ -45,11 +46,13 @@ __all__ = [
     "NetworkHistory",
     "Past",
     "PathCosts",
+    "Pool",
     "Preference",
     "Scheduler",
     "Situation",
     "SteadyJudge",
     "costs_of",
+    "foreseen",
     "held_topologies",
     "held_topology",
     "joined_tables",

@@ -1,6 +1,8 @@
 """A scheduler on its way through a draw of a world: what it decides, and what that comes to."""
 
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,6 +54,8 @@ class CourseRow:
         What an iteration sends over WAN links, the change left out. [bytes]
     utilisation
         Useful FLOPs over the peak of all GPUs of all domains times ``duration_s``.
+    decision_s
+        Wall time of the decision, as seen from outside. [s]
     response_s
         Wall time by part of the scheduler, as it says itself. [s]
     """
@@ -67,6 +71,7 @@ class CourseRow:
     utilisation: float
     fits_memory: bool
     is_fallback: bool
+    decision_s: float
     response_s: dict[str, float]
 
 
@@ -80,6 +85,11 @@ class CourseResult:
     rows: tuple[CourseRow, ...]
     iterations_per_epoch: int
     tokens_per_iteration: int
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Plan of each epoch."""
+        return tuple(row.plan for row in self.rows)
 
     @cached_property
     def total_s(self) -> float:
@@ -149,6 +159,8 @@ def run_course(
     corrections: Corrections = NO_CORRECTIONS,
     preference: Preference = TIME_ONLY,
     must_fit: bool = True,
+    num_epochs: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> CourseResult:
     """Let a scheduler decide all epochs of a draw, and judge what it decided.
 
@@ -159,6 +171,10 @@ def run_course(
     ----------
     must_fit
         False judges plans that ask for more memory than there is as if they fitted, and says so.
+    num_epochs
+        The first ones only; None: all.
+    clock
+        For ``decision_s``.
 
     Raises
     ------
@@ -169,12 +185,14 @@ def run_course(
     name = str(getattr(scheduler, "name", type(scheduler).__name__))
     rows: list[CourseRow] = []
     last: Plan | None = None
-    for epoch in range(world.num_epochs):
+    for epoch in range(world.num_epochs if num_epochs is None else num_epochs):
         topology = held_topology(world, draw_seed, epoch)
         situation = situation_of(
             world, topology, epoch, last, preference=preference, corrections=corrections
         )
+        begin_s = clock()
         decision = scheduler.decide(situation)
+        took_s = clock() - begin_s
         try:
             if must_fit:
                 decision.plan.check_against(topology, world.workload)
@@ -185,7 +203,7 @@ def run_course(
                 f"course of {name} on world {world.name}, draw {draw_seed}: the plan of epoch "
                 f"{epoch} cannot be taken: {reason}"
             ) from reason
-        rows.append(_row(epoch, decision, last, result))
+        rows.append(_row(epoch, decision, last, result, took_s))
         last = decision.plan
     return CourseResult(
         world=world.name,
@@ -217,7 +235,9 @@ def _judged(
     )
 
 
-def _row(epoch: int, decision: Decision, last: Plan | None, result: EpochResult) -> CourseRow:
+def _row(
+    epoch: int, decision: Decision, last: Plan | None, result: EpochResult, took_s: float
+) -> CourseRow:
     iteration = result.iterations[0]
     return CourseRow(
         epoch=epoch,
@@ -231,5 +251,6 @@ def _row(epoch: int, decision: Decision, last: Plan | None, result: EpochResult)
         utilisation=result.utilisation,
         fits_memory=result.fits_memory,
         is_fallback=decision.is_fallback,
+        decision_s=took_s,
         response_s=dict(decision.response_s),
     )

@@ -1,8 +1,8 @@
 """Which plans to choose from in an episode: found by search on its networks, and their like."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from agents.kernels.steady import Job, Plans
 from agents.planners.choosing import shared_out
 from agents.planners.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.search_judge import MISFIT
-from agents.planners.search_moves import Order, joined, rows_of
+from agents.planners.search_moves import Order, joined, order_of, rows_of
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -32,6 +32,28 @@ MOST_JUDGED = 300_000
 """Plans that a search of one network judges at most unless told, over more than 6 domains."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Plans to choose from in an episode.
+
+    Attributes
+    ----------
+    plans
+        Each once.
+    known_from
+        First epoch whose network, or one before, yields each plan, (C,); the number of epochs where
+        none does.
+    """
+
+    plans: tuple[Plan, ...]
+    known_from: tuple[int, ...]
+
+    def joined(self, others: Mapping[Plan, int]) -> "Pool":
+        """Return these plans and others, each with the epoch from which on it is known."""
+        known_from = _least([*zip(self.plans, self.known_from, strict=True), *others.items()])
+        return Pool(plans=tuple(known_from), known_from=tuple(known_from.values()))
+
+
 def pool_of(
     world: DecisionWorld,
     draw_seed: int,
@@ -42,19 +64,17 @@ def pool_of(
     max_searched: int | None = None,
     max_plans: int = 128,
     seed: int = 0,
-    extra: Sequence[Plan] = (),
     networks: Sequence[Topology] | None = None,
-) -> tuple[Plan, ...]:
+) -> Pool:
     """Collect the plans among which all methods choose in the episode of a draw.
 
     First comes the static plan, the best at base figures, then the best on the network of mean
-    times, an even split and one in proportion to speeds, and ``extra``. The others are the best
-    plans of all networks that the draw has, under all schedules, and every order of domains found
-    and single domains in their best split for each network. Of these, those are taken that are best
-    over some stretch of epochs, with and without what it costs to get there from the static plan,
-    and then the next best of each epoch (`agents.epochs.pool_thinning`). All of them fit into
-    memory at base figures, but for the extra ones, which are taken as they are. Equal arguments
-    give equal plans, each once.
+    times, an even split and one in proportion to speeds. The others are the best plans of all
+    networks that the draw has, under all schedules, and every order of domains found and single
+    domains in their best split for each network. Of these, those are taken that are best over some
+    stretch of epochs, with and without what it costs to get there from the static plan, and then
+    the next best of each epoch (`agents.epochs.pool_thinning`). All of them fit into memory at base
+    figures. Equal arguments give equal plans, each once.
 
     Parameters
     ----------
@@ -67,7 +87,7 @@ def pool_of(
         How many of the networks of the draw are searched, spread over its epochs; on the others
         the orders found there are split anew. None: all.
     max_plans
-        How many plans to return at most, but for the first few and the extra ones.
+        How many plans to return at most, but for the first few.
     networks
         Those of `agents.epochs.tables.held_topologies` where they are at hand.
 
@@ -77,6 +97,18 @@ def pool_of(
         If a number is out of range.
     InfeasiblePlacementError
         If no plan fits at base figures; networks on which none does are left out.
+
+    Notes
+    -----
+    The static plan, the even and the proportional one and single domains are known from the first
+    epoch on. What the search finds on a network is known, under all schedules, from the first epoch
+    on that has the network; an order in its split for a network from the first on that has it and
+    before or in which the order was found. The network of mean times has the later epochs in it, so
+    its plan is known where another network yields it too, else in no epoch: who knows the law knows
+    another mean than that of the draw. Which plans are left out for want of room is weighed by all
+    epochs, those to come too: in favour of who chooses among the rest, but for plans that are good
+    until better ones are known. What the search finds on a network is best there, or next to it,
+    and stays.
     """
     require_count("pool", "max_plans", max_plans)
     if max_searched is not None:
@@ -87,31 +119,37 @@ def pool_of(
         max_judged = MOST_JUDGED
     networks = held_topologies(world, draw_seed) if networks is None else networks
     distinct, epochs = distinct_networks(networks)
-    searched = [_searched(judge, topology, max_judged, seed)]
+    first_epochs = np.unique(epochs, return_index=True)[1].tolist()
+    places = range(len(distinct)) if max_searched is None else _spread(len(distinct), max_searched)
     whole = [one for one in networks if len(one.links) == len(topology.links)]
-    some = distinct if max_searched is None else _spread(distinct, max_searched)
-    for one in (mean_network(whole or [topology]), *some):
+    searched = [(_searched(judge, topology, max_judged, seed), 0)]
+    for one, epoch in (
+        (mean_network(whole or [topology]), len(networks)),
+        *((distinct[place], first_epochs[place]) for place in places),
+    ):
         with suppress(InfeasiblePlacementError):
-            searched.append(_searched(judge, one, max_judged, seed))
+            searched.append((_searched(judge, one, max_judged, seed), epoch))
     jobs = [judge.job_of(one) for one in distinct]
     base = judge.job_of(topology)
-    plain = [plan for plan in _plain_plans(judge, topology) if _fits(judge, base, plan)]
-    leading = list(dict.fromkeys([*searched[:2], *plain]))
-    candidates = _candidates(judge, jobs, [*leading, *searched])
-    candidates = rows_of(candidates, np.flatnonzero(judge.scores(base, candidates) < MISFIT))
+    plain = [(plan, 0) for plan in _plain_plans(judge, topology) if _fits(judge, base, plan)]
+    leading = [*searched[:2], *plain]
+    candidates, dates = _candidates(judge, jobs, first_epochs, [*leading, *searched])
+    fitting = np.flatnonzero(judge.scores(base, candidates) < MISFIT)
+    candidates, dates = rows_of(candidates, fitting), dates[fitting]
     times_s = np.array([judge.scores(job, candidates) for job in jobs])[epochs]
     plans = [judge.plan(candidates, row) for row in range(len(candidates.num_stages))]
     changes = Changes(
-        workload, plans, topology.num_domains, world.replacement, sources=searched[:1]
+        workload, plans, topology.num_domains, world.replacement, sources=[searched[0][0]]
     )
     reach_s = np.array([changes.times_s(one, judge.corrections)[0] for one in distinct])[epochs]
-    found = dict.fromkeys([*leading, *extra])
-    most = max_plans + len(found)  # as many of those chosen may be among the first
+    known_from = _least([*leading, *searched, *zip(plans, dates.tolist(), strict=True)])
+    chosen = dict.fromkeys(plan for plan, _ in leading)
+    most = max_plans + len(chosen)  # as many of those chosen may be among the first
     for row in chosen_plans(world.iterations_per_epoch * times_s, reach_s, most).tolist():
-        if len(found) >= max_plans:
+        if len(chosen) >= max_plans:
             break
-        found.setdefault(plans[row])
-    return tuple(found)
+        chosen.setdefault(plans[row])
+    return Pool(plans=tuple(chosen), known_from=tuple(known_from[plan] for plan in chosen))
 
 
 def distinct_networks(networks: Sequence[Topology]) -> tuple[list[Topology], Whole]:
@@ -159,10 +197,18 @@ def mean_network(networks: Sequence[Topology]) -> Topology:
     return replace(first, domains=domains, links=links)
 
 
-def _spread(networks: Sequence[Topology], most: int) -> list[Topology]:
-    """Some of the networks, at even distances from the first to the last."""
-    places = np.linspace(0, len(networks) - 1, min(most, len(networks)))
-    return [networks[place] for place in np.rint(places).astype(int).tolist()]
+def _least(dated: Iterable[tuple[Plan, int]]) -> dict[Plan, int]:
+    """The least epoch that each plan has."""
+    least: dict[Plan, int] = {}
+    for plan, epoch in dated:
+        least[plan] = min(epoch, least.get(plan, epoch))
+    return least
+
+
+def _spread(num: int, most: int) -> list[int]:
+    """Some of so many places, at even distances from the first to the last."""
+    places: list[int] = np.rint(np.linspace(0, num - 1, min(most, num))).astype(int).tolist()
+    return places
 
 
 def _searched(judge: SteadyJudge, topology: Topology, max_judged: int | None, seed: int) -> Plan:
@@ -176,20 +222,34 @@ def _searched(judge: SteadyJudge, topology: Topology, max_judged: int | None, se
     ).plan
 
 
-def _candidates(judge: SteadyJudge, jobs: Sequence[Job], plans: Sequence[Plan]) -> Plans:
-    """The plans under all schedules; their orders, and single domains, split for each network."""
-    orders: dict[Order, None] = {}
-    for plan in plans:
-        orders.setdefault(tuple(stage.domain for stage in plan.placement.stages))
-    for domain in range(judge.num_domains):
-        orders.setdefault((domain,))
-    deep = [replace(plan, schedule=name) for plan in plans for name in judge.schedules]
-    parts = [judge.plans_of([*plans, *deep])]
-    static_order = next(iter(orders))
-    for job in jobs:
+def _candidates(
+    judge: SteadyJudge,
+    jobs: Sequence[Job],
+    first_epochs: Sequence[int],
+    dated: Sequence[tuple[Plan, int]],
+) -> tuple[Plans, Whole]:
+    """The plans under all schedules; their orders, and single domains, split for each network.
+
+    And from which epoch on each is known, (N,), by the epochs in which the plans are and those in
+    which networks first come.
+    """
+    orders: dict[Order, int] = {}
+    for plan, epoch in dated:
+        order = tuple(stage.domain for stage in plan.placement.stages)
+        orders[order] = min(epoch, orders.get(order, epoch))
+    orders |= {(domain,): 0 for domain in range(judge.num_domains)}
+    deep = [
+        (replace(plan, schedule=name), epoch) for plan, epoch in dated for name in judge.schedules
+    ]
+    parts = [judge.plans_of([plan for plan, _ in [*dated, *deep]])]
+    dates = [np.array([epoch for _, epoch in [*dated, *deep]])]
+    for job, first_epoch in zip(jobs, first_epochs, strict=True):
         filled = best_splits(judge, job, list(orders))
-        parts += [filled, descended(judge, job, filled, list(orders).index(static_order))]
-    return unique_rows(joined(parts))
+        ends = descended(judge, job, filled, first=0)
+        parts += [filled, ends]
+        of_ends = [orders[order_of(ends, row)] for row in range(len(ends.num_stages))]
+        dates += [np.maximum(first_epoch, [*orders.values(), *of_ends])]
+    return unique_rows(joined(parts), np.concatenate(dates))
 
 
 def _plain_plans(judge: SteadyJudge, topology: Topology) -> list[Plan]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.epochs.steady_judge import SteadyJudge
+from agents.kernels.layout import Whole
 from agents.kernels.steady import Job, Plans
 from agents.planners.search_moves import Order, joined, plans_of_orders, resplits, rows_of
 
@@ -41,11 +42,17 @@ def descended(judge: SteadyJudge, job: Job, plans: Plans, first: int) -> Plans:
     return joined(ends)
 
 
-def unique_rows(plans: Plans) -> Plans:
-    """Return each plan once, in the order in which they first come; what means nothing is 0."""
+def unique_rows(plans: Plans, known_from: Whole) -> tuple[Plans, Whole]:
+    """Return each plan once, in the order in which they first come; what means nothing is 0.
+
+    Of equal ones the least of ``known_from``, (N,), counts.
+    """
     is_stage = np.arange(plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]
     domain, end_layer = plans.domain * is_stage, plans.end_layer * is_stage
     keys = np.column_stack([plans.num_stages, plans.schedule, domain, end_layer])
-    _, first = np.unique(keys, axis=0, return_index=True)
+    _, first, places = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    least = known_from[first]
+    np.minimum.at(least, places.ravel(), known_from)
     clean = plans._replace(domain=domain.astype(np.int32), end_layer=end_layer.astype(np.int32))
-    return rows_of(clean, np.sort(first))
+    in_order = np.argsort(first)
+    return rows_of(clean, first[in_order]), least[in_order]

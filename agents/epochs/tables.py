@@ -8,6 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.epochs.changes import Changes
+from agents.epochs.known_from import as_known_from, joined_known_from
+from agents.epochs.levels import Levels, PlanLevels
+from agents.epochs.path_costs import PathCosts
 from agents.epochs.plan_times import PlanTimes, cost_bytes_of
 from agents.epochs.situation import MoveLevel
 from agents.epochs.steady_judge import SteadyJudge
@@ -16,15 +19,12 @@ from agents.kernels.layout import Real, Whole
 from des import (
     NO_CORRECTIONS,
     Corrections,
-    Placement,
     Plan,
     Topology,
 )
 
 LEVELS: tuple[MoveLevel, ...] = ("nothing", "depth", "split", "order")
 """Levels of moves by the number that stands for them in tables, the least first."""
-
-Levels = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,6 +48,10 @@ class EpisodeTables:
         At base figures, (C,). [s]
     peak_flops_per_s
         Of all GPUs of all domains.
+    known_from
+        Epoch from which on each plan is known, (C,): whoever does not foresee networks cannot take
+        it before. Plans that are known in no epoch have ``num_epochs`` or more. None: all are known
+        from the first epoch on, 0.
     """
 
     plans: tuple[Plan, ...]
@@ -61,6 +65,7 @@ class EpisodeTables:
     flops_per_iteration: float
     tokens_per_iteration: int
     peak_flops_per_s: float
+    known_from: Whole | None = None
 
     def __post_init__(self) -> None:
         num_epochs, num_plans = self.iteration_s.shape
@@ -75,6 +80,8 @@ class EpisodeTables:
         for name, (shape, expected) in shapes.items():
             if shape != expected:
                 raise ValueError(f"tables: {name} must be shaped {expected}, got {shape}")
+        if self.known_from is not None:
+            as_known_from(self.known_from, num_plans)
 
     @property
     def num_epochs(self) -> int:
@@ -87,39 +94,21 @@ class EpisodeTables:
         return len(self.plans)
 
     @cached_property
+    def is_known(self) -> npt.NDArray[np.bool_]:
+        """Whether each plan is known in each epoch, (E, C)."""
+        known_from = np.zeros(self.num_plans) if self.known_from is None else self.known_from
+        known: npt.NDArray[np.bool_] = np.arange(self.num_epochs)[:, np.newaxis] >= known_from
+        return known
+
+    @cached_property
     def static(self) -> int:
-        """The first of the plans that are quickest at base figures."""
-        return int(self.base_iteration_s.argmin())
+        """The first of the plans that are quickest at base figures and known from the first on."""
+        return int(np.where(self.is_known[0], self.base_iteration_s, np.inf).argmin())
 
     @cached_property
     def epoch_s(self) -> Real:
         """Time of all iterations of an epoch, (E, C). [s]"""
         return self.iterations_per_epoch * self.iteration_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathCosts:
-    """What an episode comes to.
-
-    Attributes
-    ----------
-    total_s
-        All iterations and all changes of plan. [s]
-    change_s
-        The latter. [s]
-    utilisation
-        Useful FLOPs over the peak of all GPUs of all domains times ``total_s``.
-    bytes_per_token
-        Bytes over WAN links, moved model state included, per trained token. [bytes]
-    moves
-        How many epochs changed the plan, by level; ``nothing`` are the others but the first.
-    """
-
-    total_s: float
-    change_s: float
-    utilisation: float
-    bytes_per_token: float
-    moves: dict[MoveLevel, int]
 
 
 def tables_of(
@@ -130,6 +119,7 @@ def tables_of(
     corrections: Corrections = NO_CORRECTIONS,
     judge: SteadyJudge | None = None,
     networks: Sequence[Topology] | None = None,
+    known_from: npt.ArrayLike | None = None,
 ) -> EpisodeTables:
     """Judge plans in all epochs of a draw, and all changes between them.
 
@@ -143,12 +133,14 @@ def tables_of(
         One made for this job and these corrections, to save its making.
     networks
         Those of `held_topologies` where they are at hand, to save their drawing.
+    known_from
+        Epoch from which on each plan is known, (C,), see `EpisodeTables`.
 
     Raises
     ------
     ValueError
-        If plans are none or not all different, none of them works at base figures, or one does not
-        match the world.
+        If plans are none or not all different, none that is known from the first epoch on works at
+        base figures, one does not match the world, or ``known_from`` is out of range.
     """
     plans = tuple(plans)
     if not plans or len(set(plans)) < len(plans):
@@ -163,8 +155,12 @@ def tables_of(
         plans,
     )
     base_s = times.on(world.topology)
-    if not np.isfinite(base_s).any():
-        raise ValueError(f"tables: plans must hold one that works on world {world.name}, got none")
+    since = None if known_from is None else as_known_from(known_from, len(plans))
+    if not np.isfinite(base_s if since is None else base_s[since == 0]).any():
+        raise ValueError(
+            f"tables: plans must hold one that works on world {world.name} and is known from the "
+            "first epoch on, got none"
+        )
     changes = Changes(world.workload, plans, world.topology.num_domains, world.replacement)
     if networks is None:
         networks = held_topologies(world, draw_seed)
@@ -183,6 +179,7 @@ def tables_of(
         flops_per_iteration=world.workload.flops_per_iteration,
         tokens_per_iteration=world.workload.tokens_per_iteration,
         peak_flops_per_s=world.topology.peak_flops_per_s,
+        known_from=since,
     )
 
 
@@ -198,22 +195,15 @@ def held_topologies(world: DecisionWorld, draw_seed: int) -> tuple[Topology, ...
 
 def levels_of(plans: Sequence[Plan]) -> Levels:
     """Level of each change between different plans, from row to column, (C, C), see `level_of`."""
-    orders: dict[tuple[int, ...], int] = {}
-    splits: dict[Placement, int] = {}
-    order, split = np.empty((2, len(plans)), dtype=np.int64)
-    for row, plan in enumerate(plans):
-        domains = tuple(stage.domain for stage in plan.placement.stages)
-        order[row] = orders.setdefault(domains, len(orders))
-        split[row] = splits.setdefault(plan.placement, len(splits))
-    level: Levels = np.ones((len(plans), len(plans)), dtype=np.int8)
-    level += split[:, np.newaxis] != split
-    level += order[:, np.newaxis] != order
-    np.fill_diagonal(level, 0)
-    return level
+    every = np.arange(len(plans))
+    return PlanLevels(plans).between(every, every)
 
 
 def joined_tables(parts: Sequence[EpisodeTables]) -> EpisodeTables:
     """Return tables of the epochs of several draws of one world, for the same plans.
+
+    They follow on one another as one long episode, so a plan is known as soon as the first draw
+    that yields it does.
 
     Raises
     ------
@@ -226,7 +216,17 @@ def joined_tables(parts: Sequence[EpisodeTables]) -> EpisodeTables:
         parts[0],
         iteration_s=np.concatenate([part.iteration_s for part in parts]),
         move_s=np.concatenate([part.move_s for part in parts]),
+        known_from=joined_known_from(
+            [part.known_from for part in parts],
+            [part.num_epochs for part in parts],
+            parts[0].num_plans,
+        ),
     )
+
+
+def foreseen(tables: EpisodeTables) -> EpisodeTables:
+    """Return the same episode for who knows all of its plans from the first epoch on."""
+    return replace(tables, known_from=None)
 
 
 def with_restart_only(tables: EpisodeTables, restart_s: float) -> EpisodeTables:

@@ -9,7 +9,7 @@ from rich.console import Console
 from des.checks import LARGEST_COUNT
 from des.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.compare.cases import STATIC_SUITE, Case, cases_of
-from scenarios.compare.dynamic_part import CLAIRVOYANT, online_rules
+from scenarios.compare.dynamic_part import CLAIRVOYANT, FORESEEN, foreseen_rules, online_rules
 from scenarios.compare.outputs import show, write
 from scenarios.compare.running import run_cases
 from scenarios.compare.static_part import static_planners
@@ -20,6 +20,7 @@ from scenarios.suites import NAMES
 
 PROG = "python -m scenarios.compare"
 _WIDTH = 100
+_RULES = (*online_rules(), *foreseen_rules(), CLAIRVOYANT)
 _EVALUATION = tuple(name for name in NAMES if name != "train")
 _EXAMPLES = f"""\
 examples:
@@ -28,7 +29,9 @@ examples:
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
 
 {STATIC_SUITE} compares planners, each with the same search for the depth; the other suites compare
-rules of re-planning, which choose among the same plans of each draw at the same costs.
+rules of re-planning, which choose among the same plans of each draw at the same costs. A rule knows
+a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans
+of the draw from the first epoch on, which nobody could.
 
 files written to --out, beside config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
@@ -66,7 +69,7 @@ class Config:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
         if not self.suite or len(set(self.suite)) < len(self.suite):
             raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
-        known = (*static_planners(), *online_rules(), CLAIRVOYANT)
+        known = (*static_planners(), *_RULES)
         for field, allowed in (("suite", _EVALUATION), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
@@ -98,7 +101,7 @@ def _command(argv: Sequence[str] | None) -> None:
 
 
 def _cases(config: Config) -> list[Case]:
-    planners, rules = tuple(static_planners()), (*online_rules(), CLAIRVOYANT)
+    planners, rules = tuple(static_planners()), _RULES
     if config.planners:
         planners = tuple(name for name in planners if name in config.planners)
         rules = tuple(name for name in rules if name in config.planners)
@@ -115,8 +118,11 @@ def _cases(config: Config) -> list[Case]:
     )
     if not cases:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")
-    if all(case.part == "dynamic" for case in cases) and set(rules) == {CLAIRVOYANT}:
-        raise UsageError(f"{PROG}: planners must hold a rule beside the clairvoyant, got none")
+    if any(case.part == "dynamic" for case in cases) and not set(rules) & set(online_rules()):
+        raise UsageError(
+            f"{PROG}: planners must hold a rule beside the clairvoyant and those that know all "
+            "plans of a draw, got none"
+        )
     for case in {case.suite: case for case in cases}.values():
         case.world()  # a suite that has no such worlds says so before anything is measured
     return cases

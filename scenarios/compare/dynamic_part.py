@@ -8,11 +8,10 @@ from types import MappingProxyType
 import pandas as pd
 
 from agents.epochs import DecisionWorld
-from agents.epochs.pool import pool_of
-from agents.epochs.tables import EpisodeTables, costs_of, tables_of
+from agents.epochs.pool import Pool, pool_of
+from agents.epochs.tables import EpisodeTables, costs_of, foreseen, tables_of
 from agents.kernels.layout import Whole
 from agents.planners.replan import RULES, Rule
-from des import Plan
 from scenarios.compare.cases import Case
 
 CLAIRVOYANT = "clairvoyant"
@@ -23,13 +22,25 @@ STATIC = "static"
 MOST_PLANS = 128
 """Candidates of a draw, but for the few that are always there."""
 
+FORESEEN = "_foreseen"
+"""Ends the names of rules that know all plans of the draw from the first epoch on."""
+
 _SAMPLE_SHIFT = 1 << 40
 """Draws for rules that know the law are others than any that is judged."""
 
 
 def online_rules() -> Mapping[str, Rule]:
-    """Rules that know no more than the epoch they are in, and the law."""
+    """Rules that know no more than the epochs up to the one they are in, and the law."""
     return MappingProxyType({name: rule for name, rule in RULES.items() if name != CLAIRVOYANT})
+
+
+def foreseen_rules() -> Mapping[str, Rule]:
+    """The same where they know all plans of the draw, those for networks to come too, by name.
+
+    Networks they know no better. `STATIC` is not among them, as it never moves.
+    """
+    named = online_rules().items()
+    return MappingProxyType({f"{name}{FORESEEN}": rule for name, rule in named if name != STATIC})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,34 +49,21 @@ class Draw:
 
     Attributes
     ----------
+    tables
+        With the epochs from which on plans are known.
     samples
         Tables of the same plans on another draw of the same world: the law, for who may know it.
-    candidates_s
-        Wall time of the search for the plans, a timing. [s]
     """
 
     tables: EpisodeTables
     samples: EpisodeTables
-    candidates_s: float
 
 
-def draw_of(
-    world: DecisionWorld, draw_seed: int, extra: Sequence[Plan] = (), max_plans: int = MOST_PLANS
-) -> Draw:
-    """Find candidates for a draw, and judge them in all epochs of it and of a sample.
-
-    Parameters
-    ----------
-    extra
-        Plans that are candidates whatever else is, such as those of a method that is compared.
-    """
-    begin_s = time.perf_counter()
-    plans = pool_of(world, draw_seed, extra=extra, max_plans=max_plans)
-    took_s = time.perf_counter() - begin_s
+def draw_of(world: DecisionWorld, draw_seed: int, pool: Pool) -> Draw:
+    """Judge candidates in all epochs of a draw and of a sample."""
     return Draw(
-        tables=tables_of(world, draw_seed, plans),
-        samples=tables_of(world, draw_seed + _SAMPLE_SHIFT, plans),
-        candidates_s=took_s,
+        tables=tables_of(world, draw_seed, pool.plans, known_from=pool.known_from),
+        samples=tables_of(world, draw_seed + _SAMPLE_SHIFT, pool.plans),
     )
 
 
@@ -82,7 +80,10 @@ def dynamic_rows(case: Case) -> pd.DataFrame:
     world = case.world()
     if case.num_epochs is not None:
         world = replace(world, num_epochs=min(world.num_epochs, case.num_epochs))
-    draw = draw_of(world, case.draw)
+    begin_s = time.perf_counter()
+    pool = pool_of(world, case.draw, max_plans=MOST_PLANS)
+    candidates_s = time.perf_counter() - begin_s
+    draw = draw_of(world, case.draw, pool)
     paths, seconds = walk(draw, case.methods)
     best_s = costs_of(draw.tables, RULES[CLAIRVOYANT](draw.tables)).total_s
     rows = []
@@ -105,17 +106,23 @@ def dynamic_rows(case: Case) -> pd.DataFrame:
                 **{f"num_{level}": count for level, count in costs.moves.items()},
                 "num_candidates": draw.tables.num_plans,
                 "decision_time_s": seconds[name] / world.num_epochs,
-                "candidates_time_s": draw.candidates_s,
+                "candidates_time_s": candidates_s,
             }
         )
     return pd.DataFrame(rows)
 
 
 def walk(draw: Draw, names: Sequence[str]) -> tuple[dict[str, Whole], dict[str, float]]:
-    """Return the paths of rules by name, and the wall time of each. [s]"""
+    """Return the paths of rules by name, and the wall time of each. [s]
+
+    Those of `foreseen_rules` know all plans from the first epoch on, those of `online_rules` each
+    from the epoch that yields it.
+    """
     paths, seconds = dict[str, Whole](), dict[str, float]()
+    all_known, rules = foreseen(draw.tables), {**RULES, **foreseen_rules()}
     for name in names:
+        tables = all_known if name in foreseen_rules() else draw.tables
         begin_s = time.perf_counter()
-        paths[name] = RULES[name](draw.tables, draw.samples)
+        paths[name] = rules[name](tables, draw.samples)
         seconds[name] = time.perf_counter() - begin_s
     return paths, seconds

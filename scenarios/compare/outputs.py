@@ -16,6 +16,7 @@ from scenarios.compare.running import TIMINGS
 from scenarios.compare.summary import (
     best_single_rule,
     dynamic_summary,
+    foreseen_part,
     hindsight_excess,
     static_summary,
 )
@@ -30,7 +31,8 @@ class Comparison:
     """Summaries of both parts, and the mean wall time of decisions by method; None: not compared.
 
     ``rules`` says of each suite which single rule was best and what the best rule of each world
-    would have come to in hindsight.
+    would have come to in hindsight; ``foreseen`` holds the same of rules that know all plans of the
+    draw, None where there are none.
     """
 
     static: pd.DataFrame | None
@@ -119,26 +121,36 @@ def show(console: Console, result: Comparison) -> None:
 
 
 def _about_rules(about: Mapping[str, object]) -> str:
-    return (
+    foreseen = about.get("foreseen")
+    text = (
         f"best single rule {about['best_single_rule']}: {_percent(about['best_single_excess'])} % "
         "above the clairvoyant; best rule per world in hindsight: "
         f"{_percent(about['hindsight_excess'], about['hindsight_half_width'])} %"
     )
+    if isinstance(foreseen, Mapping):
+        return f"{text}\nwhere all plans of the draw are known: {_about_rules(foreseen)}"
+    return text
 
 
 def _rules(rows: pd.DataFrame) -> dict[str, dict[str, object]]:
     found = {}
     for suite, group in rows.groupby("suite", sort=False):
-        best = best_single_rule(group)
-        own = group[group["method"] == best]
-        hindsight = mean_and_interval(hindsight_excess(group))
-        found[str(suite)] = {
-            "best_single_rule": best,
-            "best_single_excess": float((own["time_s"] / own["best_s"] - 1.0).mean()),
-            "hindsight_excess": hindsight.mean,
-            "hindsight_half_width": _or_none(hindsight.half_width),
-        }
+        foreseen = foreseen_part(group)
+        about = None if foreseen.empty else _rules_of(foreseen)
+        found[str(suite)] = {**_rules_of(group), "foreseen": about}
     return found
+
+
+def _rules_of(rows: pd.DataFrame) -> dict[str, object]:
+    best = best_single_rule(rows)
+    own = rows[rows["method"] == best]
+    hindsight = mean_and_interval(hindsight_excess(rows))
+    return {
+        "best_single_rule": best,
+        "best_single_excess": float((own["time_s"] / own["best_s"] - 1.0).mean()),
+        "hindsight_excess": hindsight.mean,
+        "hindsight_half_width": _or_none(hindsight.half_width),
+    }
 
 
 def _bars(summary: pd.DataFrame, figure: str) -> list[Bar]:

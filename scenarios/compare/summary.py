@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from scenarios.compare.bootstrap import paired_bootstrap, relative_by_world
-from scenarios.compare.dynamic_part import CLAIRVOYANT
+from scenarios.compare.dynamic_part import CLAIRVOYANT, FORESEEN
 from scenarios.statistics import mean_and_interval
 
 _SEED = 20_261_122
@@ -52,7 +52,8 @@ def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:
     """One line a suite and rule, the least excess over the clairvoyant first.
 
     ``excess`` is a mean over worlds, so is its 95 % Student-t interval. ``over_best_rule`` compares
-    with the rule that is best on the mean of the suite, by bootstrap over worlds.
+    with the rule that is best on the mean of the suite of those that foresee nothing, by bootstrap
+    over worlds.
     """
     lines = []
     for suite, group in rows.groupby("suite", sort=False):
@@ -83,17 +84,28 @@ def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:
 def best_single_rule(rows: pd.DataFrame) -> str:
     """Name the rule of least mean excess over the clairvoyant, the same one for all cases.
 
-    Only rules that do not know the future count.
+    Of rules that foresee plans (`foreseen_part`) and others, only the others count.
 
     Raises
     ------
     ValueError
         If there is no such rule.
     """
-    excess = mean_excess(rows).drop(labels=[CLAIRVOYANT], errors="ignore")
+    excess = mean_excess(online_part(rows))
     if excess.empty:
         raise ValueError("comparison: rules must hold one beside the clairvoyant, got none")
     return str(excess.idxmin())
+
+
+def online_part(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of rules that know neither later epochs nor plans for them."""
+    return rows[~rows["method"].str.endswith(FORESEEN) & (rows["method"] != CLAIRVOYANT)]
+
+
+def foreseen_part(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of rules that know all plans of a draw from its first epoch on, by their plain names."""
+    part = rows[rows["method"].str.endswith(FORESEEN)]
+    return part.assign(method=part["method"].str.removesuffix(FORESEEN))
 
 
 def mean_excess(rows: pd.DataFrame) -> "pd.Series[float]":
@@ -104,8 +116,11 @@ def mean_excess(rows: pd.DataFrame) -> "pd.Series[float]":
 
 
 def hindsight_excess(rows: pd.DataFrame) -> list[float]:
-    """Excess of the rule that is best in each world, chosen when all is known; one a world."""
-    online = rows[rows["method"] != CLAIRVOYANT]
+    """Excess of the rule that is best in each world, chosen when all is known; one a world.
+
+    As for `best_single_rule`, only rules that foresee nothing count.
+    """
+    online = online_part(rows)
     excess = online["time_s"] / online["best_s"] - 1.0
     by_rule = excess.groupby([online["world"], online["method"]]).mean()
     return [float(value) for value in by_rule.groupby(level=0, sort=False).min()]

@@ -16,7 +16,13 @@ from des.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.config import option, parse, to_dict
 from scenarios.fields import nearest
 from scenarios.kpi.measured import Measured
-from scenarios.kpi.methods import METHODS, MakeScheduler, policy_scheduler
+from scenarios.kpi.methods import (
+    METHODS,
+    MOST_SLOWDOWN,
+    MakeScheduler,
+    fixed_rule_schedulers,
+    policy_scheduler,
+)
 from scenarios.kpi.scope import FULL, SHORT, Column, Scope, Sizes
 from scenarios.kpi.table import GROUPS, show, wide_console, write
 from scenarios.kpi.world_file import world_of_file
@@ -150,8 +156,18 @@ def columns_of(config: Config, scope: Scope) -> list[Column]:
     agent = (
         shipped_local() if config.local is None else LocalAgent(policy=load_policy(config.local))
     )
+    bounded = {path.stem: policy_scheduler(path, MOST_SLOWDOWN)[0] for path in paths}
+    fixed_rules = {path.stem: fixed_rule_schedulers(path) for path in paths}
     return [
-        Column(name=name, make=make, scope=scope, propose=propose, local=agent)
+        Column(
+            name=name,
+            make=make,
+            scope=scope,
+            propose=propose,
+            local=agent,
+            make_bounded=bounded.get(name),
+            fixed_rules=fixed_rules.get(name, {}),
+        )
         for name, (make, propose) in makers.items()
     ]
 

@@ -23,7 +23,7 @@ def measure(column: Column) -> list[Target]:
         scope,
         worlds,
         lambda world, draw: (
-            1.0 - column.episode(world, draw).cost_bytes_per_token / references[world.name]
+            1.0 - column.episode(world, draw).bytes_per_token / references[world.name]
         ),
     )
     most = [1.0 - _one_border_bytes_per_token(world) / references[world.name] for world in worlds]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.epochs import run_course
 from des import STEADY, Dynamics
-from scenarios.kpi.episodes import run_episode
 from scenarios.kpi.methods import METHODS, MakeScheduler
 from scenarios.kpi.scope import Column, Scope, by_world, moving_by
 from scenarios.kpi.target import Asked, Target, measured
@@ -80,7 +80,7 @@ def fluctuating(world: SuiteWorld, fluctuation: float) -> SuiteWorld:
 
 def _total_s(make: MakeScheduler, scope: Scope, world: SuiteWorld, draw: int) -> float:
     num_epochs = min(world.num_epochs, scope.sizes.num_epochs)
-    return run_episode(world, draw, make(), num_epochs=num_epochs).total_s
+    return run_course(world, draw, make(), num_epochs=num_epochs, must_fit=False).total_s
 
 
 def _shown(curve: dict[float, list[float]]) -> str:

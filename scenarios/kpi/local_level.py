@@ -31,6 +31,7 @@ class TwoLevels:
 
     def __init__(self, scheduler: Scheduler, agent: LocalAgent, seed: int) -> None:
         self._scheduler, self._agent, self._seed = scheduler, agent, seed
+        self._known = list[GpuTopology]()
         self.num_misfits = 0
 
     def begin(self) -> None:
@@ -39,12 +40,13 @@ class TwoLevels:
 
     def decide(self, situation: Situation) -> Decision:
         """Decide on both levels."""
+        servers = self._servers(situation)
         decision = self._scheduler.decide(situation)
         begin_s = time.perf_counter()
         job = TrainingJob(
             model=situation.workload.name, num_sequences=situation.workload.num_microbatches
         )
-        cases = cases_of(situation.topology, decision.plan, job, self._servers(situation))
+        cases = cases_of(situation.topology, decision.plan, job, servers)
         try:
             settle(self._agent, cases)
         except InfeasiblePlacementError:
@@ -53,9 +55,12 @@ class TwoLevels:
         return replace(decision, response_s={**decision.response_s, INTRA: took_s})
 
     def _servers(self, situation: Situation) -> list[GpuTopology]:
-        """A server for each domain, the same in every epoch."""
-        rng = np.random.default_rng(self._seed)
-        return [draw_server(rng) for _ in range(situation.topology.num_domains)]
+        """A server for each domain, the same in every epoch: drawn when they are first needed."""
+        num_domains = situation.topology.num_domains
+        if len(self._known) < num_domains:
+            rng = np.random.default_rng(self._seed)
+            self._known = [draw_server(rng) for _ in range(num_domains)]
+        return self._known[:num_domains]
 
 
 def local_decisions_s(

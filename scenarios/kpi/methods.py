@@ -1,11 +1,16 @@
 """Who is measured: schedulers made of planners, and the door to trained policies."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 from agents.epochs import Decision, Scheduler, Situation, level_of
 from agents.hi_ppo.coordinator import QUICK, Coordinator
+from agents.hi_ppo.move_policy import MoveObservation, MovePolicy
+from agents.hi_ppo.move_rules import RULES, MoveRule, index_of
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.proposals import Proposer
 from agents.planners.search import DEPTHS, search
@@ -103,10 +108,19 @@ METHODS: Mapping[str, MakeScheduler] = MappingProxyType(
 """Schedulers by the name users write: one strong search, held or re-run at every change."""
 
 
-def policy_scheduler(checkpoint: Path) -> tuple[MakeScheduler, Propose]:
+MOST_SLOWDOWN = 0.08
+"""Bound of policies that are to be stable: so much longer than an iteration of the quickest plan
+that they know may one of theirs take. They are judged by 10 % over a search, and what they propose
+is within 1 to 2 % of that."""
+
+
+def policy_scheduler(
+    checkpoint: Path, most_slowdown: float | None = None
+) -> tuple[MakeScheduler, Propose]:
     """Return what makes schedulers of trained policies, and what these propose for preferences.
 
-    All share what they know of a job.
+    All share what they know of a job. ``most_slowdown`` is that of
+    `agents.hi_ppo.coordinator.Coordinator`.
 
     Raises
     ------
@@ -117,6 +131,45 @@ def policy_scheduler(checkpoint: Path) -> tuple[MakeScheduler, Propose]:
     proposer = Proposer(policies.placement, look_ahead=QUICK)
 
     def make() -> Scheduler:
-        return Coordinator(proposer, policies.moves, trained_range=policies.trained_range)
+        return Coordinator(
+            proposer,
+            policies.moves,
+            trained_range=policies.trained_range,
+            most_slowdown=most_slowdown,
+        )
 
     return make, proposing(proposer)
+
+
+FIXED_HORIZONS = (4.0, 8.0, 16.0)
+"""Of rules that choose among the proposals of a placement policy. [epochs]"""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRule:
+    """A move policy that names the same rule whatever it sees."""
+
+    rule: MoveRule
+
+    def choose(self, observation: MoveObservation) -> MoveRule:
+        """Return the rule."""
+        return self.rule
+
+
+def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
+    """Return what makes schedulers that propose as trained policies do and move by one rule.
+
+    The rules are those of `agents.planners.replan.Horizon` on the plans proposed so far, by the
+    names that they have there; errors are those of `policy_scheduler`.
+    """
+    policies = Policies.load(checkpoint)
+    proposer = Proposer(policies.placement, look_ahead=QUICK)
+
+    def make(rule: MoveRule) -> Scheduler:
+        moves = cast(MovePolicy, FixedRule(rule))  # all that a coordinator asks of one
+        return Coordinator(proposer, moves, trained_range=policies.trained_range)
+
+    return {
+        f"H{horizon:g}": partial(make, RULES[index_of("order", horizon)])
+        for horizon in FIXED_HORIZONS
+    }

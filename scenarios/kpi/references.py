@@ -12,7 +12,7 @@ from agents.planners.data_parallel import data_parallel
 from agents.planners.problem import PlanningProblem
 from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload, exposed_communication_s
 from des.compiled.simulate import simulate_compiled
-from scenarios.kpi.episodes import change_of, iteration_times_s
+from scenarios.kpi.plan_times import iteration_times_s, time_of_change_s
 
 FEWER_BITS = 2.25
 """A chain saves 25 % over one domain only if its messages fit in 0.75 of 6 N b s / F."""
@@ -60,7 +60,7 @@ def best_single_domain(
     ).T
     change_s = np.array(
         [
-            [[change_of(world, topology, here, there)[0] for there in plans] for here in plans]
+            [[time_of_change_s(world, topology, here, there) for there in plans] for here in plans]
             for topology in (held_topology(world, draw_seed, epoch) for epoch in range(epochs))
         ]
     )

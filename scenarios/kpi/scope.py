@@ -1,15 +1,15 @@
 """How much is measured, and on which worlds; nothing is drawn for one column alone."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
+from agents.epochs import CourseResult, run_course
 from agents.local.decide import LocalAgent
 from agents.task import Replacement
 from des import STEADY, Topology
-from scenarios.kpi.episodes import Episode, run_episode
 from scenarios.kpi.methods import MakeScheduler
 from scenarios.pareto.fronts import Propose
 from scenarios.suites import SuiteWorld, suite
@@ -79,7 +79,7 @@ FULL = Sizes(
     num_worlds=32,
     num_draws=1,
     num_epochs=64,
-    num_load_epochs=1024,
+    num_load_epochs=2048,
     num_decisions=1000,
     timing_budget_s=600.0,
     num_static=60,
@@ -181,6 +181,11 @@ class Column:
         Why other worlds than that of the scope cannot be asked of it; empty: they can.
     local
         Who decides inside the domains; None: nobody.
+    make_bounded
+        Makes schedulers of the same policies with a bound on iteration times; None: has none.
+    fixed_rules
+        Make schedulers, by name, that choose by a fixed rule among plans that the method itself
+        proposes; none where it has no proposals of its own.
     """
 
     name: str
@@ -189,14 +194,19 @@ class Column:
     propose: Propose | None = None
     only_world: str = ""
     local: LocalAgent | None = None
-    _known: dict[tuple[str, int], Episode] = field(default_factory=dict, repr=False)
+    make_bounded: MakeScheduler | None = None
+    fixed_rules: Mapping[str, MakeScheduler] = field(default_factory=dict)
+    _known: dict[tuple[str, int, str], CourseResult] = field(default_factory=dict, repr=False)
 
-    def episode(self, world: SuiteWorld, draw: int) -> Episode:
-        """Return the draw of a world under the scheduler."""
-        key = (world.name, draw)
+    def episode(self, world: SuiteWorld, draw: int, fixed_rule: str = "") -> CourseResult:
+        """Return the draw of a world under the scheduler, or one of ``fixed_rules``, by name."""
+        key = (world.name, draw, fixed_rule)
         if key not in self._known:
             num_epochs = min(world.num_epochs, self.scope.sizes.num_epochs)
-            self._known[key] = run_episode(world, draw, self.make(), num_epochs=num_epochs)
+            make = self.fixed_rules[fixed_rule] if fixed_rule else self.make
+            self._known[key] = run_course(
+                world, draw, make(), num_epochs=num_epochs, must_fit=False
+            )
         return self._known[key]
 
 
@@ -208,7 +218,7 @@ def misfits_of(column: Column, worlds: Sequence[SuiteWorld]) -> tuple[str, ...]:
     episodes = [
         column.episode(world, draw) for world in worlds for draw in column.scope.draws(world)
     ]
-    epochs = [epoch for episode in episodes for epoch in episode.epochs]
+    epochs = [epoch for episode in episodes for epoch in episode.rows]
     misfits = sum(not epoch.fits_memory for epoch in epochs)
     if not misfits:
         return ()

@@ -7,7 +7,7 @@ from agents.epochs.tables import held_topology
 from agents.planners.search import DEPTHS
 from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
-from scenarios.kpi.episodes import iteration_times_s
+from scenarios.kpi.plan_times import iteration_times_s
 from scenarios.kpi.references import (
     best_single_domain,
     chain_bound,
@@ -63,7 +63,7 @@ class Times:
 def times_of(column: Column, world: SuiteWorld, draw: int) -> Times:
     """Measure a draw of a world."""
     episode = column.episode(world, draw)
-    num_epochs, iterations = len(episode.epochs), world.iterations_per_epoch
+    num_epochs, iterations = len(episode.rows), world.iterations_per_epoch
     single = best_single_domain(world, draw, num_epochs)
     uniform = even_split_plan(world.topology, world.workload)
     uniform_s = iteration_times_s(world, draw, uniform, num_epochs=num_epochs).sum()

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from agents.epochs import SteadyJudge, held_topology
+from agents.epochs import SteadyJudge, held_topology, run_course
 from agents.epochs.plan_times import PlanTimes
 from agents.planners import Planner, PlanningProblem
 from agents.planners.diloco import mean_step_s
 from agents.planners.search import DEPTHS
 from des import EVERY_STEP, STEADY, Dynamics, Plan, Topology
 from des.compiled.simulate import simulate_compiled
-from scenarios.kpi.episodes import run_episode
 from scenarios.kpi.methods import MakeScheduler
 from scenarios.kpi.scope import moving_by
 from scenarios.statistics import mean_and_interval
@@ -152,7 +151,7 @@ def _totals_s(
     """Time of a draw by method; that of held plans is of iterations alone. [s]"""
     num_epochs = min(world.num_epochs, study.num_epochs)
     totals_s = {
-        name: run_episode(world, draw, make(), num_epochs=num_epochs).total_s
+        name: run_course(world, draw, make(), num_epochs=num_epochs, must_fit=False).total_s
         for name, make in study.schedulers.items()
     }
     networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]

@@ -11,6 +11,9 @@ from agents.kernels.layout import Real, Whole
 class Rule(Protocol):
     """Walks through an episode: returns a plan an epoch by number, (E,).
 
+    All but those that know the whole episode take plans that are known in the epoch alone,
+    `agents.epochs.tables.EpisodeTables.is_known`; the plan in force always is.
+
     ``samples`` are tables of the same plans in epochs of other draws, for rules that know the law
     by which epochs are drawn; None takes the epochs of the episode itself, in the rule's favour.
     """
@@ -20,8 +23,11 @@ class Rule(Protocol):
 
 
 def next_plans(tables: EpisodeTables, epoch: int, current: Whole, horizons: Real) -> Whole:
-    """Take `best_plans` in an epoch, for each of R runs, (R,)."""
-    return best_plans(tables.move_s[epoch, current], tables.epoch_s[epoch], current, horizons)
+    """Take `best_plans` of those known in an epoch, for each of R runs, (R,)."""
+    is_known = tables.is_known[epoch]
+    moves_s = np.where(is_known, tables.move_s[epoch, current], np.inf)
+    epoch_s = np.where(is_known, tables.epoch_s[epoch], np.inf)
+    return best_plans(moves_s, epoch_s, current, horizons)
 
 
 def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> Whole:
