@@ -71,6 +71,9 @@ class Config:
     samples: int = option(16, "orders drawn for each network")
     rounds: int = option(3, "rounds of messages between domains; 0: none")
     imitation: float = option(0.5, "weight of the best orders that a look-ahead finds; 0: none")
+    sees_preference: bool = option(
+        True, "whether the placement policy is told the preference; plans are judged by it anyhow"
+    )
     move_worlds: int = option(200, "worlds that the move policy is trained on; 0: no move policy")
     move_draws: int = option(3, "episodes of each of them")
     move_updates: int = option(150, "updates of the move policy")
@@ -104,7 +107,7 @@ def _command(argv: Sequence[str] | None) -> None:
         placement=placement,
         moves=moves,
         trained_range=trained_range(config.seed),
-        training=_recorded(config),
+        training=_told(config),
     )
     policies.save(folder.path / POLICIES_PT)
     sys.stdout.write(
@@ -120,7 +123,7 @@ def _folder(config: Config) -> RunFolder:
         folder.write_config(_recorded(config))
         return folder
     folder = RunFolder.open_existing(config.out)
-    record = folder.read_config()
+    record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
     for name, asked in _recorded(config).items():
         if record.get(name) != asked:
             raise UsageError(
@@ -136,6 +139,13 @@ def _recorded(config: Config) -> dict[str, object]:
     return {name: plain[name] for name in plain if name not in ("out", "workers", "resume")}
 
 
+def _told(config: Config) -> dict[str, object]:
+    """What the checkpoint says of its training; what its policy sees is in the architecture."""
+    record = _recorded(config)
+    del record["sees_preference"]
+    return record
+
+
 def _placement(config: Config, folder: RunFolder, console: Console) -> PlacementPolicy:
     """Train the placement policy, or read the one that is finished."""
     path, log = folder.path / PLACEMENT_PT, folder.path / PLACEMENT_CSV
@@ -147,7 +157,9 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
     trainer = PlacementTrainer(
         training_networks(config.seed),
         seed=config.seed,
-        architecture=PlacementArchitecture(num_rounds=config.rounds),
+        architecture=PlacementArchitecture(
+            num_rounds=config.rounds, sees_preference=config.sees_preference
+        ),
         config=placement_config(config),
     )
     last = train_placement(trainer, folder, console)
