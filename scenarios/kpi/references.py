@@ -172,6 +172,11 @@ class ChainBound:
         """Whether messages leave room for 25 %."""
         return self.parameters_per_hidden >= self.needed
 
+    @property
+    def room(self) -> float:
+        """How many times more there is than needed."""
+        return self.parameters_per_hidden / self.needed
+
     def __str__(self) -> str:
         sign = ">=" if self.allows_a_quarter else "<"
         return f"N/h {self.parameters_per_hidden:.3g} {sign} F/(2.25 B) {self.needed:.3g}"

@@ -24,6 +24,8 @@ SUITES = ("eval_calm", "eval_held", "hard")
 TIME_SAVED, UTILISATION_GAIN = 0.25, 0.35
 SHARE_OF_BOUND = 0.95
 
+_MOST_SHOWN = 8  # cases whose room for a chain the notes name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
@@ -161,22 +163,20 @@ def _share_shown(value: float, bound: float) -> str:
 
 def _cases(worlds: list[SuiteWorld], times: list[Times]) -> tuple[str, ...]:
     """What is to be known of single cases."""
-    bounds = {world.name: str(chain_bound(world.topology, world.workload)) for world in worlds}
-    too_slow = [
-        world
-        for world in worlds
-        if not chain_bound(world.topology, world.workload).allows_a_quarter
-    ]
+    bounds = {world.name: chain_bound(world.topology, world.workload) for world in worlds}
+    too_slow = [bound for bound in bounds.values() if not bound.allows_a_quarter]
+    closest = sorted(bounds, key=lambda name: bounds[name].room)[:_MOST_SHOWN]
     misfits = sum(not one.single_fits for one in times)
     return (
         f"in {misfits} of {len(times)} draws the job does not fit into the one domain and is "
         "judged as if it did, in the reference's favour",
         f"in {len(too_slow)} of {len(worlds)} worlds no chain can save 25 %",
         *(
-            set(bounds.values())
+            {str(bound) for bound in bounds.values()}
             if len(set(bounds.values())) == 1  # one world that moves in several ways
-            else [f"{name}: {bound}" for name, bound in bounds.items()]
+            else [f"{name}: {bounds[name]}" for name in closest]
         ),
+        *([f"others of the {len(bounds)} have more room"] if len(bounds) > len(closest) else []),
     )
 
 
