@@ -13,7 +13,7 @@ from agents.policy_planner import PolicyPlanner
 from agents.task import PlacementTask
 from scenarios.kpi.flat_policy import ONLY_ITS_WORLD, FlatPolicy
 from scenarios.kpi.measured import Measured
-from scenarios.kpi.methods import policy_scheduler
+from scenarios.kpi.methods import MOST_SLOWDOWN, policy_scheduler
 from scenarios.kpi.page import table_html
 from scenarios.kpi.scope import SHORT, Column, Scope, Sizes
 from scenarios.kpi.table import GROUPS, show
@@ -130,7 +130,14 @@ def _others(paths: Sequence[Path], scope: Scope) -> list[Column]:
     for path in paths:
         make, propose = policy_scheduler(path)
         columns.append(
-            Column(name=path.stem, make=make, scope=scope, propose=propose, local=shipped_local())
+            Column(
+                name=path.stem,
+                make=make,
+                scope=scope,
+                propose=propose,
+                local=shipped_local(),
+                make_bounded=policy_scheduler(path, MOST_SLOWDOWN)[0],
+            )
         )
     return columns
 
