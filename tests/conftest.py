@@ -12,9 +12,11 @@ settings.register_profile("long", deadline=None, max_examples=5000)
 settings.load_profile("eastwest")
 
 
+_NUM_THREADS = torch.get_num_threads()  # before any test or fixture of a module changes it
+
+
 @pytest.fixture(autouse=True)
 def _torch_threads_stay() -> Iterator[None]:
     """Commands set the number of threads, on which the last bits of first weights depend."""
-    before = torch.get_num_threads()
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(_NUM_THREADS)
