@@ -21,11 +21,12 @@ def clipped_policy_loss(log_ratio: Tensor, advantages: Tensor, clip_range: float
     >>> float(clipped_policy_loss(torch.tensor([2.0]).log(), torch.tensor([10.0]), 0.5))
     -15.0
     """
-    gains, clipped_gains = _gains(log_ratio.exp(), advantages, clip_range)
-    return -torch.minimum(gains, clipped_gains).mean()
+    gains, held_gains = gains_of(log_ratio.exp(), advantages, clip_range)
+    return -torch.minimum(gains, held_gains).mean()
 
 
-def _gains(ratio: Tensor, advantages: Tensor, clip_range: float) -> tuple[Tensor, Tensor]:
+def gains_of(ratio: Tensor, advantages: Tensor, clip_range: float) -> tuple[Tensor, Tensor]:
+    """What moved probabilities gain, as they are and held within the clip range."""
     return ratio * advantages, ratio.clamp(1 - clip_range, 1 + clip_range) * advantages
 
 
@@ -75,11 +76,11 @@ class _Loss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         log_ratio = log_probs - old_log_probs
         excess = log_ratio.expm1()  # ratio - 1
-        gains, clipped_gains = _gains(excess + 1, advantages, objective.clip_range)
+        gains, held_gains = gains_of(excess + 1, advantages, objective.clip_range)
         errors = values - returns
         figures = torch.stack(
             (
-                -torch.minimum(gains, clipped_gains).mean(),
+                -torch.minimum(gains, held_gains).mean(),
                 errors.square().mean() / 2,
                 entropies.mean(),
                 (excess - log_ratio).mean(),
@@ -92,7 +93,7 @@ class _Loss(torch.autograd.Function):
             - objective.entropy_coefficient * figures[2]
         )
         # Where the clipped gain is the smaller one, it does not depend on the ratio.
-        ctx.save_for_backward(gains.mul_(gains <= clipped_gains), errors)
+        ctx.save_for_backward(gains.mul_(gains <= held_gains), errors)
         ctx.objective = objective
         ctx.mark_non_differentiable(figures)
         return loss, figures
@@ -100,11 +101,11 @@ class _Loss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, of_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        unclipped_gains, errors = ctx.saved_tensors
+        unheld_gains, errors = ctx.saved_tensors
         of_mean = of_loss / len(errors)
         return (
             None,
-            unclipped_gains * -of_mean,
+            unheld_gains * -of_mean,
             (of_mean * -ctx.objective.entropy_coefficient).expand_as(errors),
             errors * (of_mean * ctx.objective.value_coefficient),
             None,

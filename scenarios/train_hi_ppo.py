@@ -192,7 +192,7 @@ def placement_config(config: Config) -> PlacementConfig:
         samples_per_world=config.samples,
         imitation=config.imitation,
     )
-    return asked if config.imitation else replace(asked, lookahead_budget=0)
+    return asked if config.imitation else replace(asked, look_ahead_budget=0)
 
 
 def training_networks(seed: int) -> Iterator[tuple[Topology, Topology, Workload]]:

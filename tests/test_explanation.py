@@ -3,24 +3,13 @@
 import pytest
 
 from agents.explanation import explain
-from des import Domain, Layer, Link, Placement, Plan, Topology, Workload, simulate
+from des import Layer, Link, Placement, Plan, Topology, Workload, simulate
+from scenarios.reproduce.unit_world import unit_domain
 
 
 def world(bandwidth_bytes_per_s: float, memory_bytes: float = 1e12) -> Topology:
     """Two domains of 1 FLOP/s and links without latency."""
-    domains = [
-        Domain(
-            name=name,
-            num_gpus=1,
-            gpu_peak_flops_per_s=1.0,
-            gpu_memory_bytes=memory_bytes,
-            gpu_memory_bandwidth_bytes_per_s=1.0,
-            attainable_fraction=1.0,
-            intra_bandwidth_bytes_per_s=1.0,
-            intra_latency_s=0.0,
-        )
-        for name in ("East", "West")
-    ]
+    domains = [unit_domain(name, memory_bytes=memory_bytes) for name in ("East", "West")]
     links = [
         Link(
             source=one,

@@ -188,7 +188,7 @@ CONFIG = PlacementConfig(
     samples_per_world=16,
     learning_rate=3e-3,
     imitation=0.0,
-    lookahead_budget=0,
+    look_ahead_budget=0,
     curriculum=((16, 0.0),),
 )
 
@@ -220,7 +220,7 @@ def test_the_best_order_of_one_network_is_learnt() -> None:
 
 
 def test_equal_seeds_give_equal_weights(tmp_path) -> None:
-    config = replace(CONFIG, imitation=0.5, lookahead_budget=100)
+    config = replace(CONFIG, imitation=0.5, look_ahead_budget=100)
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):
         save_placement(tmp_path / name, trained(2, config, seed).policy)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from search_cases import drawn_case
+from small_policies import situation_on
 
 from agents.epochs import DomainLoad, Preference, Situation, level_of
 from agents.hi_ppo.config import PlacementArchitecture
@@ -18,26 +19,12 @@ from agents.kernels.plain_lanes import plain_makespans
 from agents.planners.search import DEPTHS, search
 from agents.planners.search_judge import MISFIT
 from agents.planners.search_moves import plans_of_orders
-from agents.task import Replacement
 from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate
 from scenarios.suites import suite
 
 POLICY = PlacementPolicy(
     PlacementArchitecture(width=16, edge_width=8, num_rounds=1), torch.Generator().manual_seed(0)
 )
-
-
-def situation_of(topology, workload, **changes) -> Situation:
-    return Situation(
-        topology=topology,
-        base=topology,
-        workload=workload,
-        epoch=0,
-        epoch_s=300.0,
-        iterations_per_epoch=10,
-        replacement=Replacement(),
-        **changes,
-    )
 
 
 def random_plans(judge: PlanJudge, seed: int, num: int = 60):
@@ -131,7 +118,7 @@ def test_plain_lanes_take_what_others_take_and_give_up_only_what_is_slower(seed)
 def test_proposed_plans_fit_and_take_what_the_simulator_says(policy):
     topology, workload = drawn_case(2, 5, 20)
 
-    found = Proposer(policy).propose(situation_of(topology, workload))
+    found = Proposer(policy).propose(situation_on(topology, workload))
 
     assert len(set(found.plans)) == len(found.plans) == len(found.costs)
     assert (np.diff(found.costs) >= 0.0).all()
@@ -147,7 +134,7 @@ def test_a_long_look_ahead_finds_the_best_plan_of_few_domains(seed):
     topology, workload = drawn_case(seed, 4, 12)
     how = LookAhead(budget=20_000, width=64, num_refined=64, most_behind=np.inf)
 
-    found = Proposer(POLICY, look_ahead=how).propose(situation_of(topology, workload))
+    found = Proposer(POLICY, look_ahead=how).propose(situation_on(topology, workload))
 
     best_s = search(topology, workload, is_exact=True).makespan_s
     assert best_s * (1.0 - 1e-12) <= found.iteration_s[0] <= 1.005 * best_s
@@ -156,7 +143,7 @@ def test_a_long_look_ahead_finds_the_best_plan_of_few_domains(seed):
 def test_a_longer_look_ahead_finds_no_worse_plan():
     topology, workload = drawn_case(3, 8, 40)
     proposer = Proposer(POLICY, look_ahead=LookAhead(num_refined=8))
-    situation = situation_of(topology, workload)
+    situation = situation_on(topology, workload)
 
     found = [proposer.propose(situation, budget=budget) for budget in (200, 1000, 5000)]
 
@@ -170,7 +157,7 @@ def the_same(one: Candidates, other: Candidates) -> bool:
 
 
 def test_equal_arguments_give_equal_proposals():
-    situation = situation_of(*drawn_case(3, 7, 30))
+    situation = situation_on(*drawn_case(3, 7, 30))
     proposer = Proposer(POLICY)
 
     first = proposer.propose(situation, seed=5)
@@ -182,10 +169,10 @@ def test_equal_arguments_give_equal_proposals():
 def test_the_last_plan_and_the_best_near_it_are_candidates():
     """Itself, no worse one by depth alone, and no worse one by split, each of its own level."""
     topology, workload = drawn_case(2, 5, 20)
-    found = Proposer(POLICY).propose(situation_of(topology, workload), num_plans=40)
+    found = Proposer(POLICY).propose(situation_on(topology, workload), num_plans=40)
     last = replace(found.plans[-1], schedule="1f1b")
 
-    near = Proposer(POLICY).propose(situation_of(topology, workload, last_plan=last))
+    near = Proposer(POLICY).propose(situation_on(topology, workload, last_plan=last))
 
     costs = dict(zip(near.plans, near.costs.tolist(), strict=True))
     by_level = {
@@ -217,7 +204,7 @@ def test_communication_alone_leads_to_the_fewest_and_cheapest_borders():
     )
     preference = Preference(time=0.0, communication=1.0)
 
-    found = Proposer(POLICY).propose(situation_of(rich, workload, preference=preference))
+    found = Proposer(POLICY).propose(situation_on(rich, workload, preference=preference))
 
     assert len(found.plans[0].placement.stages) == 1
     assert found.costs[0] == 0.0
@@ -237,13 +224,13 @@ def test_costs_are_those_of_the_preference():
 
 def test_memory_that_other_jobs_hold_is_not_used():
     topology, workload = drawn_case(2, 5, 20)
-    free = Proposer(POLICY).propose(situation_of(topology, workload))
+    free = Proposer(POLICY).propose(situation_on(topology, workload))
     first = free.plans[0].placement.stages[0].domain
     loads = tuple(
         DomainLoad(memory_occupancy=0.999999 if domain == first else 0.0) for domain in range(5)
     )
 
-    found = Proposer(POLICY).propose(situation_of(topology, workload, loads=loads))
+    found = Proposer(POLICY).propose(situation_on(topology, workload, loads=loads))
 
     assert all(stage.domain != first for stage in found.plans[0].placement.stages)
 
@@ -255,7 +242,7 @@ def test_nothing_that_fits_is_an_error():
     )
 
     with pytest.raises(InfeasiblePlacementError, match=r"proposer: no plan of \d+ judged fits"):
-        Proposer(POLICY).propose(situation_of(poor, workload))
+        Proposer(POLICY).propose(situation_on(poor, workload))
 
 
 def test_networks_that_need_relays_get_plans_too():
@@ -267,7 +254,7 @@ def test_networks_that_need_relays_get_plans_too():
         links=tuple(link for link in topology.links if hub in {link.source, link.target}),
     )
 
-    found = Proposer(POLICY).propose(situation_of(star, workload), num_samples=6)
+    found = Proposer(POLICY).propose(situation_on(star, workload), num_samples=6)
 
     for plan, time_s in zip(found.plans[:3], found.iteration_s.tolist(), strict=False):
         assert simulate(star, workload, plan).makespan_s == pytest.approx(time_s)

@@ -65,7 +65,7 @@ def test_proposers_and_trainings_show_a_policy_no_more_than_it_sees(architecture
     worlds = Worlds(iter([(topology, topology, workload)] * 4), np.random.default_rng(0))
     drawn = worlds.drawn(4, 4)
 
-    config = PlacementConfig(samples_per_world=2, lookahead_budget=0)
+    config = PlacementConfig(samples_per_world=2, look_ahead_budget=0)
     shown = collect(policy, drawn, config, torch.Generator().manual_seed(0)).networks.whole
     situation = situation_on(preference=WISH)
     proposer = Proposer(policy)

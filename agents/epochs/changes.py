@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.kernels.layout import Real
+from agents.kernels.layout import Real, Small
 from agents.kernels.moves import Ways, change_times, count_ways, fill_ways
 from agents.task import Replacement
 from des import (
@@ -97,17 +97,8 @@ class Changes:
             np.array([plan.placement.domain_of_layer for plan in given], dtype=np.int32)
             for given in (self.sources, self.plans)
         )
-        first = np.empty(len(old) * len(new) + 1, dtype=np.int64)
-        count_ways(old, new, num_domains, first)
-        ways = Ways(
-            first=first,
-            way=np.empty(first[-1], dtype=np.int32),
-            num_bytes=np.empty(first[-1]),
-            num_messages=np.empty(first[-1]),
-        )
-        layer_bytes = BYTES_PER_PARAMETER * np.array(self.workload.num_parameters, dtype=np.float64)
-        fill_ways(old, new, num_domains, layer_bytes, ways, self.moved_bytes)
-        return ways
+        layer_bytes = state_bytes_of_layers(self.workload)
+        return ways_of(old, new, num_domains, layer_bytes, self.moved_bytes)
 
     def _simulated_s(
         self, topology: Topology, old: int, new: int, corrections: Corrections
@@ -123,6 +114,35 @@ class Changes:
             )
         except UnreachableError:
             return math.inf
+
+
+def state_bytes_of_layers(workload: Workload) -> Real:
+    """Model state of each layer, (L,). [bytes]"""
+    return BYTES_PER_PARAMETER * np.array(workload.num_parameters, dtype=np.float64)
+
+
+def ways_of(old: Small, new: Small, num_domains: int, layer_bytes: Real, moved_bytes: Real) -> Ways:
+    """What changes between placements send over which links; ``moved_bytes`` is written.
+
+    Parameters
+    ----------
+    old, new
+        Domains of the layers before and after, (S, L) and (C, L).
+    layer_bytes
+        As `state_bytes_of_layers`, (L,).
+    moved_bytes
+        Of each change, (S, C). [bytes]
+    """
+    first = np.empty(len(old) * len(new) + 1, dtype=np.int64)
+    count_ways(old, new, num_domains, first)
+    ways = Ways(
+        first=first,
+        way=np.empty(first[-1], dtype=np.int32),
+        num_bytes=np.empty(first[-1]),
+        num_messages=np.empty(first[-1]),
+    )
+    fill_ways(old, new, num_domains, layer_bytes, ways, moved_bytes)
+    return ways
 
 
 def direct_links(topology: Topology, corrections: Corrections) -> tuple[Real, Real]:

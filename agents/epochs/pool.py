@@ -107,8 +107,7 @@ def pool_of(
     its plan is known where another network yields it too, else in no epoch: who knows the law knows
     another mean than that of the draw. Which plans are left out for want of room is weighed by all
     epochs, those to come too: in favour of who chooses among the rest, but for plans that are good
-    until better ones are known. What the search finds on a network is best there, or next to it,
-    and stays.
+    until better ones are known.
     """
     require_count("pool", "max_plans", max_plans)
     if max_searched is not None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -10,13 +11,21 @@ from agents.epochs.situation import Situation
 from agents.hi_ppo.judging import aim_of
 from agents.hi_ppo.known_plans import KnownPlans
 from agents.hi_ppo.move_costs import CostScale
-from agents.hi_ppo.move_policy import Candidates, MoveObserver, MovePolicy
+from agents.hi_ppo.move_policy import Candidates, MoveObservation, MoveObserver
+from agents.hi_ppo.move_rules import MoveRule
 from agents.kernels.layout import Real, Whole
 from agents.kernels.steady import Job
 from des import Plan
 
 MOST_KNOWN = 160
 """Plans that are remembered; with more the worse half is forgotten."""
+
+
+class NamesRules(Protocol):
+    """Whatever names the rule to decide by, such as `agents.hi_ppo.move_policy.MovePolicy`."""
+
+    def choose(self, observation: MoveObservation) -> MoveRule:
+        """Return one of `agents.hi_ppo.move_rules.RULES`."""
 
 
 class Chooser:
@@ -49,7 +58,7 @@ class Chooser:
         If ``most_slowdown`` is not positive.
     """
 
-    def __init__(self, moves: MovePolicy | None, most_slowdown: float | None = None) -> None:
+    def __init__(self, moves: NamesRules | None, most_slowdown: float | None = None) -> None:
         if most_slowdown is not None and not 0.0 < most_slowdown < math.inf:  # NaN fails too
             raise ValueError(
                 "coordinator: most_slowdown must be positive and finite, or None for no bound; "
@@ -63,6 +72,11 @@ class Chooser:
         self.overruled: Plan | None = None
         self._observer: MoveObserver | None = None
         self._weighed: tuple[object, ...] = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether iterations may take no longer than a bound."""
+        return self._most_slowdown is not None
 
     def choose(self, situation: Situation, known: KnownPlans) -> tuple[Plan, KnownPlans]:
         """Take a plan; the last one must be known.
@@ -91,7 +105,7 @@ class Chooser:
         return self._bounded(plan, known, now_s, last, lambda: costs), left
 
     def _by_rule(
-        self, moves: MovePolicy, situation: Situation, known: KnownPlans, job: Job, now_s: Real
+        self, moves: NamesRules, situation: Situation, known: KnownPlans, job: Job, now_s: Real
     ) -> Plan:
         """Take the plan of the rule that the policy names."""
         candidates = Candidates(

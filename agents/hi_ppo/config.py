@@ -46,11 +46,16 @@ class PlacementConfig:
         Networks of an update, and orders that are drawn for each: they are each other's baseline.
     curriculum
         Domains of the largest networks, and the share of the training from which on they come.
-    entropy, final_entropy
+    entropy_coefficient, final_entropy_coefficient
         Weight of the entropy of orders at the beginning and at the end.
+    depth_weight, tilt_weight
+        Of the losses of depths and of shares, beside that of orders.
+    value_coefficient
+        Of the error of the networks' values. These are no baseline: to tell them is another task
+        that what describes networks is learnt by.
     imitation
         Weight of the likelihood of the best order that a look-ahead finds from the samples.
-    lookahead_budget
+    look_ahead_budget
         Plans that such a look-ahead judges; 0 for none.
     """
 
@@ -59,15 +64,15 @@ class PlacementConfig:
     samples_per_world: int = 16
     num_epochs: int = 2
     learning_rate: float = 1e-3
-    clip_fraction: float = 0.2
+    clip_range: float = 0.2
     max_gradient_norm: float = 1.0
-    entropy: float = 0.02
-    final_entropy: float = 0.002
+    entropy_coefficient: float = 0.02
+    final_entropy_coefficient: float = 0.002
     depth_weight: float = 1.0
     tilt_weight: float = 0.2
-    value_weight: float = 0.1
+    value_coefficient: float = 0.1
     imitation: float = 0.5
-    lookahead_budget: int = 800
+    look_ahead_budget: int = 800
     curriculum: tuple[tuple[int, float], ...] = ((4, 0.0), (6, 0.08), (16, 0.2))
 
     def __post_init__(self) -> None:
@@ -78,16 +83,16 @@ class PlacementConfig:
             raise ValueError(
                 f"{owner}: samples_per_world must be at least 2, got {self.samples_per_world!r}"
             )
-        for name in ("learning_rate", "clip_fraction", "max_gradient_norm"):
+        for name in ("learning_rate", "clip_range", "max_gradient_norm"):
             require_positive(owner, name, getattr(self, name))
         for name in (
-            "entropy",
-            "final_entropy",
+            "entropy_coefficient",
+            "final_entropy_coefficient",
             "depth_weight",
             "tilt_weight",
-            "value_weight",
+            "value_coefficient",
             "imitation",
-            "lookahead_budget",
+            "look_ahead_budget",
         ):
             require_non_negative(owner, name, getattr(self, name))
         if not self.curriculum or self.curriculum[0][1] != 0.0:

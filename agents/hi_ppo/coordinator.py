@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.epochs.situation import TIME_ONLY, Decision, Situation, level_of
-from agents.hi_ppo.choosing import Chooser
+from agents.hi_ppo.choosing import Chooser, NamesRules
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.features import MOST_DOMAINS
 from agents.hi_ppo.judging import LookAhead
 from agents.hi_ppo.known_plans import KnownPlans
-from agents.hi_ppo.move_policy import MovePolicy
 from agents.hi_ppo.proposals import Proposer
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.hi_ppo.validation import plan_of_other_domains, require_valid
@@ -80,7 +79,7 @@ class Coordinator:
     def __init__(
         self,
         proposer: Proposer,
-        moves: MovePolicy | None,
+        moves: NamesRules | None,
         *,
         trained_range: TrainedRange | None = None,
         num_new: int = 3,
@@ -91,7 +90,6 @@ class Coordinator:
         require_count("coordinator", "num_new", num_new)
         self.proposer, self.moves, self._trained_range = proposer, moves, trained_range
         self._chooser = Chooser(moves, most_slowdown)
-        self._is_bounded = most_slowdown is not None
         self._num_new, self._clock = num_new, clock
         self._validate = require_valid if validate is None else validate
         self.counts = Counts()
@@ -183,7 +181,7 @@ class Coordinator:
         try:
             share = budget // 2 if is_first else budget
             known.add(self._proposed(situation, self._num_new, share))
-            if self._is_bounded and situation.preference.communication > 0.0:
+            if self._chooser.is_bounded and situation.preference.communication > 0.0:
                 by_time = replace(situation, preference=TIME_ONLY)
                 known.add(self._proposed(by_time, self._num_new, share))
         except InfeasiblePlacementError:

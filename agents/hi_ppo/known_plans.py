@@ -5,19 +5,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from agents.epochs.changes import Changes
+from agents.epochs.changes import Changes, state_bytes_of_layers, ways_of
 from agents.epochs.plan_times import iteration_s
 from agents.epochs.situation import Situation
 from agents.epochs.steady_judge import RelayedJob
 from agents.hi_ppo.judging import PlanJudge
 from agents.hi_ppo.validation import occupied
 from agents.kernels.candidates import Aim
-from agents.kernels.layout import Real, Small, Whole
-from agents.kernels.moves import Ways, change_times, count_ways, fill_ways
+from agents.kernels.layout import Real, Small
+from agents.kernels.moves import change_times
 from agents.kernels.steady import Job, Plans
 from agents.planners.search_judge import MISFIT
 from des import Plan, Topology, cross_domain_bytes
-from des.transformer import BYTES_PER_PARAMETER
 
 
 class KnownPlans:
@@ -43,9 +42,7 @@ class KnownPlans:
         self._held: list[int] = []
         self._written = judge.plans_of([])
         self._domains: Small = np.empty((0, judge.workload.num_layers), dtype=np.int32)
-        self._layer_bytes = BYTES_PER_PARAMETER * np.array(
-            judge.workload.num_parameters, dtype=np.float64
-        )
+        self._layer_bytes = state_bytes_of_layers(judge.workload)
         self.add(plans)
 
     def __len__(self) -> int:
@@ -121,7 +118,8 @@ class KnownPlans:
         if pays and (isinstance(job, RelayedJob) or any(plan.replicas for plan in self.plans)):
             return self._simulated_changes(situation, sources)
         if pays:
-            ways = self._ways(rows, moved_bytes)
+            old, new = self._domains[rows], self._domains
+            ways = ways_of(old, new, self.judge.num_domains, self._layer_bytes, moved_bytes)
             move_s = np.empty(moved_bytes.shape)
             change_times(
                 ways,
@@ -134,20 +132,6 @@ class KnownPlans:
             move_s = np.full(moved_bytes.shape, float(situation.replacement.restart_s))
         move_s[np.arange(len(rows)), rows] = 0.0
         return move_s, moved_bytes
-
-    def _ways(self, rows: Whole, moved_bytes: Real) -> Ways:
-        """What each change sends over which links."""
-        old, new, num_domains = self._domains[rows], self._domains, self.judge.num_domains
-        first = np.empty(len(old) * len(new) + 1, dtype=np.int64)
-        count_ways(old, new, num_domains, first)
-        ways = Ways(
-            first=first,
-            way=np.empty(first[-1], dtype=np.int32),
-            num_bytes=np.empty(first[-1]),
-            num_messages=np.empty(first[-1]),
-        )
-        fill_ways(old, new, num_domains, self._layer_bytes, ways, moved_bytes)
-        return ways
 
     def _simulated_changes(
         self, situation: Situation, sources: Sequence[Plan]

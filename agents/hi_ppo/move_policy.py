@@ -29,9 +29,7 @@ FIRST_RULE = MoveRule(level="order", horizon_epochs=16.0, belief=0.0)
 """By which a policy decides before any plan is in force.
 
 The first plan is free, yet to leave the one that is best at base figures has its price: the way
-back. A network of which one epoch is known tells a policy too little to weigh the two; by its own
-rules it stayed in one draw of six of ``eval_static`` where another plan was more than 1 % quicker.
-To take the quickest plan whatever the way back costs more in ``hard``.
+back. A network of which one epoch is known tells a policy too little to weigh the two.
 """
 
 _LEAST_LEAD = 1e-5

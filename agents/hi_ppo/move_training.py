@@ -16,6 +16,7 @@ from agents.hi_ppo.move_evaluation import policy_of
 from agents.hi_ppo.move_network import MoveArchitecture, MoveNetwork, choice_log_probs
 from agents.hi_ppo.move_policy import MovePolicy
 from agents.normaliser import Moments
+from agents.ppo_loss import gains_of
 
 _LEAST_CHANCE = 1e-4  # states that are met less often are not learnt from
 _FIGURES = ("policy_loss", "entropy", "approximate_kl", "clip_fraction")
@@ -265,14 +266,14 @@ def _loss(
     log_probs = choice_log_probs(logits, batch.choice_of_rule, batch.old_log_probs.shape[1])
     old = batch.old_log_probs.exp()
     ratio = (log_probs - batch.old_log_probs).exp()
-    clipped = ratio.clamp(1 - clip_range, 1 + clip_range)
-    gains = torch.minimum(ratio * batch.advantages, clipped * batch.advantages)
+    gains, held_gains = gains_of(ratio, batch.advantages, clip_range)
     weights = batch.weights
-    policy_loss = -(weights * (old * gains).sum(dim=1)).mean()
+    policy_loss = -(weights * (old * torch.minimum(gains, held_gains)).sum(dim=1)).mean()
     rules = logits.log_softmax(dim=1)
     entropy = -(weights * (rules.exp() * rules).sum(dim=1)).mean()
     divergence = (weights * (old * (batch.old_log_probs - log_probs)).sum(dim=1)).mean()
-    outside = (weights * (old * (ratio != clipped)).sum(dim=1)).mean()
+    is_outside = ratio != ratio.clamp(1 - clip_range, 1 + clip_range)
+    outside = (weights * (old * is_outside).sum(dim=1)).mean()
     figures = torch.stack((policy_loss, entropy, divergence, outside)).detach()
     return policy_loss - entropy_coefficient * entropy, figures
 

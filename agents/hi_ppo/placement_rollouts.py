@@ -186,7 +186,7 @@ def collect(
     noise = torch.randn(means.shape, generator=generator) * policy.heads.log_std.exp()
     tilts = means + noise * (torch.arange(means.shape[-1]) < orders.sizes.unsqueeze(-1))
     judged = [
-        _judged(world, own, depths[row].numpy(), tilts[row].numpy(), config.lookahead_budget)
+        _judged(world, own, depths[row].numpy(), tilts[row].numpy(), config.look_ahead_budget)
         for row, (world, own) in enumerate(zip(worlds, drawn, strict=True))
     ]
     by_depth, gains, found, found_rewards = zip(*judged, strict=True)
@@ -201,7 +201,7 @@ def collect(
         rewards=stacked.amax(dim=-1),
         by_depth=stacked,
         gains=torch.from_numpy(np.stack(gains)).float(),
-        found=orders_of(list(found)) if config.lookahead_budget else None,
+        found=orders_of(list(found)) if config.look_ahead_budget else None,
         found_rewards=-torch.tensor(found_rewards),
     )
 

@@ -12,6 +12,7 @@ from agents.hi_ppo.config import PlacementArchitecture, PlacementConfig
 from agents.hi_ppo.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement_rollouts import Rollout, Worlds, WorldSource, collect
 from agents.hi_ppo.pointer import log_probs_of
+from agents.ppo_loss import clipped_policy_loss
 from des.checks import require_seed
 
 _LEAST_SPREAD = 0.01
@@ -88,7 +89,8 @@ class PlacementTrainer:
         worlds = self._worlds.drawn(config.worlds_per_update, most_domains)
         rollout = collect(self.policy, worlds, config, self._generator)
         old = self._old_log_probs(rollout)
-        entropy_weight = config.entropy + (config.final_entropy - config.entropy) * done
+        entropy_fall = config.final_entropy_coefficient - config.entropy_coefficient
+        entropy_weight = config.entropy_coefficient + entropy_fall * done
         sums = np.zeros(3)
         for _ in range(config.num_epochs):
             loss, entropy, clipped = self._loss(rollout, old, entropy_weight)
@@ -135,39 +137,38 @@ class PlacementTrainer:
         )
         centred = rollout.rewards - rollout.rewards.mean(dim=1, keepdim=True)
         advantages = centred / (rollout.rewards.std(dim=1, keepdim=True) + _LEAST_SPREAD)
-        ratio = _ratio(log_probs, rollout.log_probs)
-        clipped = ((ratio - 1.0).abs() > config.clip_fraction).float().mean().item()
-        loss = self._clipped(ratio, advantages) - entropy_weight * entropies.mean()
+        log_ratio = _log_ratio(log_probs, rollout.log_probs)
+        is_outside = (log_ratio.exp() - 1.0).abs() > config.clip_range
+        clipped = is_outside.float().mean().item()
+        loss = self._clipped(log_ratio, advantages) - entropy_weight * entropies.mean()
 
         logits = heads.depth_logits(rollout.networks, encoded, rollout.orders).log_softmax(-1)
         own = rollout.depths.unsqueeze(-1)
         expected = (logits.exp().detach() * rollout.by_depth).sum(dim=-1)
         depth_gain = rollout.by_depth.gather(-1, own).squeeze(-1) - expected
-        ratio = _ratio(logits.gather(-1, own).squeeze(-1), old[0])
+        log_ratio = _log_ratio(logits.gather(-1, own).squeeze(-1), old[0])
         depth_entropy = -(logits.exp() * logits).sum(dim=-1).mean()
-        depth_loss = self._clipped(ratio, _scaled(depth_gain)) - entropy_weight * depth_entropy
+        depth_loss = self._clipped(log_ratio, _scaled(depth_gain)) - entropy_weight * depth_entropy
         loss = loss + config.depth_weight * depth_loss
 
         tilts = heads.tilts(encoded, rollout.orders)
-        ratio = _ratio(heads.tilt_log_probs(tilts, rollout.tilts, rollout.orders), old[1])
-        loss = loss + config.tilt_weight * self._clipped(ratio, _scaled(rollout.gains))
+        log_ratio = _log_ratio(heads.tilt_log_probs(tilts, rollout.tilts, rollout.orders), old[1])
+        loss = loss + config.tilt_weight * self._clipped(log_ratio, _scaled(rollout.gains))
 
         errors = heads.values(encoded) - rollout.rewards.mean(dim=1)
-        loss = loss + config.value_weight * errors.square().mean()
+        loss = loss + config.value_coefficient * errors.square().mean()
         if config.imitation and rollout.found is not None:
             known, _ = log_probs_of(rollout.networks, scores, rollout.found, rollout.most_stages)
             is_better = rollout.found_rewards > rollout.rewards.mean(dim=1) + 1e-4
             loss = loss - config.imitation * (known.squeeze(1) * is_better).mean()
         return loss, entropies.mean().item(), clipped
 
-    def _clipped(self, ratio: Tensor, advantages: Tensor) -> Tensor:
-        """Clipped surrogate of Schulman et al. 2017, the less the better."""
-        near = ratio.clamp(1.0 - self.config.clip_fraction, 1.0 + self.config.clip_fraction)
-        return -torch.minimum(ratio * advantages, near * advantages).mean()
+    def _clipped(self, log_ratio: Tensor, advantages: Tensor) -> Tensor:
+        return clipped_policy_loss(log_ratio, advantages, self.config.clip_range)
 
 
-def _ratio(now: Tensor, then: Tensor) -> Tensor:
-    return (now - then).clamp(-_MOST_LOG_RATIO, _MOST_LOG_RATIO).exp()
+def _log_ratio(now: Tensor, then: Tensor) -> Tensor:
+    return (now - then).clamp(-_MOST_LOG_RATIO, _MOST_LOG_RATIO)
 
 
 def _scaled(gains: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Scores of orders for one network without torch: what `PlacementPolicy.forward` does, in numpy.
 
-For one network torch spends most of its time between about 150 calls. Weights are read where the
-modules have them, so training changes what is seen here too.
+For one network torch spends most of its time between its many small calls. Weights are read where
+the modules have them, so training changes what is seen here too.
 """
 
 from typing import cast

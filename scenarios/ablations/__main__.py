@@ -13,9 +13,9 @@ from rich.progress import track
 from rich.table import Table
 
 from agents.devices import use_torch_threads
-from agents.epochs import Situation
+from agents.epochs import Situation, held_topology
+from agents.epochs.course import situation_of
 from agents.planners.search import search
-from agents.task import Replacement
 from des import Corrections
 from des.checks import require_count, require_seed
 from des.command import EXIT_CODES, exit_code_of
@@ -32,7 +32,7 @@ from scenarios.ablations.variants import (
 from scenarios.config import option, parse, to_dict
 from scenarios.files import write_csv
 from scenarios.run_folder import RunFolder
-from scenarios.suites import SuiteWorld, suite
+from scenarios.suites import suite
 
 PROG = "python -m scenarios.ablations"
 
@@ -162,20 +162,8 @@ def _situations(config: Config) -> Iterator[tuple[str, Situation]]:
             worlds = suite(_SUITES[index % len(_SUITES)]).with_domains(num_domains)
             world = worlds.world(index // len(_SUITES), config.seed)
             epoch = (7 * index) % world.num_epochs
-            yield f"{world.name}-{num_domains}", situation_of(world, draw=config.seed, epoch=epoch)
-
-
-def situation_of(world: SuiteWorld, *, draw: int, epoch: int) -> Situation:
-    """The first decision on the network of an epoch."""
-    return Situation(
-        topology=world.epoch_topology(draw, epoch).at_start(),
-        base=world.topology,
-        workload=world.workload,
-        epoch=epoch,
-        epoch_s=world.epoch_s,
-        iterations_per_epoch=world.iterations_per_epoch,
-        replacement=Replacement(),
-    )
+            topology = held_topology(world, config.seed, epoch)
+            yield f"{world.name}-{num_domains}", situation_of(world, topology, epoch, None)
 
 
 def table_of(frame: pd.DataFrame) -> Table:

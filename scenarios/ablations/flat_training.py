@@ -2,21 +2,16 @@
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from agents.batched_env import BatchedPlacementEnv
 from agents.checkpoint import TrainedPolicy
-from agents.epochs import Decision, Situation, level_of
-from agents.planners import Planner, PlanningProblem
-from agents.planners.depth import with_best_depth
-from agents.planners.search import DEPTHS
+from agents.epochs import Decision, Situation
 from agents.policy_planner import PolicyPlanner
 from agents.ppo import Trainer, UpdateReport
 from agents.ppo_config import PPOConfig
 from agents.task import PlacementTask, RewardWeights
 from agents.worlds import GivenWorld
 from des import Link
-from des.compiled.simulate import simulate_compiled
+from scenarios.kpi.flat_policy import FlatPolicy
 from scenarios.suites import LoadLaw, SuiteWorld
 from scenarios.suites.laws import uniform
 from scenarios.training_config import DISCOUNT_OF_COSTLY_CHANGES
@@ -86,17 +81,11 @@ def train_flat(task: PlacementTask, *, seed: int, steps: int, num_envs: int = NU
 
 
 class FlatScheduler:
-    """Lets a flat policy decide anew whenever links have moved, as in its training.
-
-    With ``chooses_depth`` it is asked under all depths each time, and the quickest plan is taken.
-    """
+    """Lets a flat policy decide anew whenever links have moved, as in its training."""
 
     def __init__(self, flat: Flat, *, chooses_depth: bool = False) -> None:
-        self._task = flat.task
-        self._planner: Planner = with_best_depth(flat.planner) if chooses_depth else flat.planner
-        self._schedules = DEPTHS if chooses_depth else ()
+        self._policy = FlatPolicy(flat.planner, flat.task, chooses_depth=chooses_depth)
         self._links: tuple[Link, ...] | None = None
-        self._rng = np.random.default_rng(0)  # the policy is greedy and draws nothing
 
     def begin(self) -> None:
         """Forget the links of the last draw."""
@@ -104,17 +93,8 @@ class FlatScheduler:
 
     def decide(self, situation: Situation) -> Decision:
         """Return the plan for the epoch."""
-        plan = situation.last_plan
-        if plan is None or situation.topology.links != self._links:
-            problem = PlanningProblem(
-                topology=situation.topology,
-                workload=situation.workload,
-                schedule=self._task.schedule,
-                schedules=self._schedules,
-                simulator=simulate_compiled,
-                corrections=situation.corrections,
-                last_plan=situation.last_plan,
-            )
-            plan = self._planner(problem, self._rng)
-            self._links = situation.topology.links
-        return Decision(plan=plan, level=level_of(situation.last_plan, plan))
+        last, links = situation.last_plan, situation.topology.links
+        if last is not None and links == self._links:
+            return Decision(plan=last, level="nothing")
+        self._links = links
+        return self._policy.decide(situation)

@@ -47,6 +47,17 @@ class Case:
         """World and draw in one word, which a file may be called."""
         return f"{self.suite}-{self.seed}-{self.index:04}-{self.draw}"
 
+    def about(self, world: SuiteWorld) -> dict[str, object]:
+        """Columns that every row of the case begins with."""
+        return {
+            "case": self.name,
+            "suite": self.suite,
+            "world": world.name,
+            "draw": self.draw,
+            "num_domains": world.num_domains,
+            "ratio": world.ratio,
+        }
+
     def world(self) -> SuiteWorld:
         """Make the world."""
         family = suite(self.suite)

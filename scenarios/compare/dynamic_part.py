@@ -91,12 +91,7 @@ def dynamic_rows(case: Case) -> pd.DataFrame:
         costs = costs_of(draw.tables, path)
         rows.append(
             {
-                "case": case.name,
-                "suite": case.suite,
-                "world": world.name,
-                "draw": case.draw,
-                "num_domains": world.num_domains,
-                "ratio": world.ratio,
+                **case.about(world),
                 "method": name,
                 "best_s": best_s,
                 "time_s": costs.total_s,

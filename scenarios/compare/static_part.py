@@ -71,12 +71,7 @@ def static_rows(case: Case) -> pd.DataFrame:
         rng = np.random.default_rng([case.seed, case.index, case.draw, zlib.crc32(name.encode())])
         rows.append(
             {
-                "case": case.name,
-                "suite": case.suite,
-                "world": world.name,
-                "draw": case.draw,
-                "num_domains": world.num_domains,
-                "ratio": world.ratio,
+                **case.about(world),
                 "method": name,
                 "best_s": best_s,
                 **_outcome(planners[name], problem, rng),

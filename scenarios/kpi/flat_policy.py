@@ -3,7 +3,9 @@
 import numpy as np
 
 from agents.epochs import Decision, Situation, level_of
-from agents.planners import PlanningProblem
+from agents.planners import Planner, PlanningProblem
+from agents.planners.depth import with_best_depth
+from agents.planners.search import DEPTHS
 from agents.policy_planner import PolicyPlanner
 from agents.task import PlacementTask
 
@@ -16,11 +18,16 @@ class FlatPolicy:
     """Places the layers for the links as they are, under the one schedule of its task.
 
     It sees what its task shows it: links over all paths and the last placement. Before the first
-    decision that is the even split, as in its training.
+    decision that is the even split, as in its training. With ``chooses_depth`` it is asked under
+    all depths each time, and the quickest plan is taken.
     """
 
-    def __init__(self, policy: PolicyPlanner, task: PlacementTask) -> None:
-        self._policy, self._task = policy, task
+    def __init__(
+        self, policy: PolicyPlanner, task: PlacementTask, *, chooses_depth: bool = False
+    ) -> None:
+        self._planner: Planner = with_best_depth(policy) if chooses_depth else policy
+        self._schedules = DEPTHS if chooses_depth else ()
+        self._task = task
         self._rng = np.random.default_rng(0)  # the policy is greedy and draws nothing
 
     def begin(self) -> None:
@@ -39,11 +46,12 @@ class FlatPolicy:
             topology=situation.topology,
             workload=situation.workload,
             schedule=self._task.schedule,
+            schedules=self._schedules,
             simulator=self._task.simulator,
             corrections=situation.corrections,
             last_plan=situation.last_plan,
         )
-        plan = self._policy(problem, self._rng)
+        plan = self._planner(problem, self._rng)
         return Decision(plan=plan, level=level_of(situation.last_plan, plan))
 
     def _check(self, situation: Situation) -> None:

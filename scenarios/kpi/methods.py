@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
 
 from agents.epochs import Decision, Scheduler, Situation, level_of
 from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.move_policy import MoveObservation, MovePolicy
+from agents.hi_ppo.move_policy import MoveObservation
 from agents.hi_ppo.move_rules import RULES, MoveRule, index_of
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.proposals import Proposer
@@ -110,8 +109,8 @@ METHODS: Mapping[str, MakeScheduler] = MappingProxyType(
 
 MOST_SLOWDOWN = 0.08
 """Bound of policies that are to be stable: so much longer than an iteration of the quickest plan
-that they know may one of theirs take. They are judged by 10 % over a search, and what they propose
-is within 1 to 2 % of that."""
+that they know may one of theirs take. They are judged by 10 % over a search, which may find a
+plan a little quicker than any that they know."""
 
 
 def policy_scheduler(
@@ -166,8 +165,7 @@ def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
     proposer = Proposer(policies.placement, look_ahead=QUICK)
 
     def make(rule: MoveRule) -> Scheduler:
-        moves = cast(MovePolicy, FixedRule(rule))  # all that a coordinator asks of one
-        return Coordinator(proposer, moves, trained_range=policies.trained_range)
+        return Coordinator(proposer, FixedRule(rule), trained_range=policies.trained_range)
 
     return {
         f"H{horizon:g}": partial(make, RULES[index_of("order", horizon)])

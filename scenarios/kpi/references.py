@@ -1,7 +1,6 @@
 """What targets compare with: one domain, replicas in all domains, and what physics allows."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,16 @@ from agents.epochs import DecisionWorld
 from agents.epochs.tables import held_topology
 from agents.planners.data_parallel import data_parallel
 from agents.planners.problem import PlanningProblem
-from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload, exposed_communication_s
+from des import (
+    NO_CORRECTIONS,
+    Placement,
+    Plan,
+    Topology,
+    Workload,
+    exposed_communication_s,
+    migration_s,
+)
 from des.compiled.simulate import simulate_compiled
-from scenarios.kpi.plan_times import iteration_times_s, time_of_change_s
 
 FEWER_BITS = 2.25
 """A chain saves 25 % over one domain only if its messages fit in 0.75 of 6 N b s / F."""
@@ -60,7 +66,7 @@ def best_single_domain(
     ).T
     change_s = np.array(
         [
-            [[time_of_change_s(world, topology, here, there) for there in plans] for here in plans]
+            [[_change_s(world, topology, here, there) for there in plans] for here in plans]
             for topology in (held_topology(world, draw_seed, epoch) for epoch in range(epochs))
         ]
     )
@@ -204,6 +210,32 @@ def chain_bound(topology: Topology, workload: Workload) -> ChainBound:
     )
 
 
-def relative_saving(times_s: Sequence[float], references_s: Sequence[float]) -> list[float]:
-    """``1 - time / reference`` of pairs."""
-    return [1.0 - time / base for time, base in zip(times_s, references_s, strict=True)]
+def iteration_times_s(
+    world: DecisionWorld,
+    draw_seed: int,
+    plan: Plan,
+    *,
+    num_epochs: int | None = None,
+) -> np.ndarray:
+    """Iteration time of one plan in every epoch of a draw, shaped (epochs,). [s]"""
+    epochs = range(world.num_epochs if num_epochs is None else num_epochs)
+    return np.array(
+        [
+            simulate_compiled(
+                held_topology(world, draw_seed, epoch), world.workload, plan
+            ).makespan_s
+            for epoch in epochs
+        ]
+    )
+
+
+def _change_s(world: DecisionWorld, topology: Topology, old: Plan, new: Plan) -> float:
+    costs = world.replacement
+    return migration_s(
+        topology,
+        world.workload,
+        old,
+        new,
+        restart_s=costs.restart_s,
+        pays_bytes=costs.pays_bytes,
+    )

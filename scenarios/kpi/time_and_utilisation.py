@@ -7,10 +7,10 @@ from agents.epochs.tables import held_topology
 from agents.planners.search import DEPTHS
 from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
-from scenarios.kpi.plan_times import iteration_times_s
 from scenarios.kpi.references import (
     best_single_domain,
     chain_bound,
+    iteration_times_s,
     least_iteration_s,
     least_pipeline_s,
 )
