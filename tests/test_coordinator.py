@@ -73,7 +73,7 @@ def test_without_a_move_policy_the_best_plan_of_the_epoch_is_taken():
         topology = drawn(epoch)
         situation = situation_on(topology, base=THREE, epoch=epoch, last_plan=last)
         last = scheduler.decide(situation).plan
-        found = Proposer(scheduler.proposer.policy).propose(situation, budget=300)
+        found = scheduler.proposer.propose(situation)
         taken_s = simulate(topology, JOB, last).makespan_s
         assert taken_s <= found.iteration_s[0] * 1.02
         assert taken_s <= min(simulate(topology, JOB, plan).makespan_s for plan in SOME)

@@ -142,10 +142,11 @@ def test_a_long_look_ahead_finds_the_best_plan_of_few_domains(seed):
 
 def test_a_longer_look_ahead_finds_no_worse_plan():
     topology, workload = drawn_case(3, 8, 40)
-    proposer = Proposer(POLICY, look_ahead=LookAhead(num_refined=8))
     situation = situation_on(topology, workload)
-
-    found = [proposer.propose(situation, budget=budget) for budget in (200, 1000, 5000)]
+    found = [
+        Proposer(POLICY, look_ahead=LookAhead(budget=budget, num_refined=8)).propose(situation)
+        for budget in (200, 1000, 5000)
+    ]
 
     assert found[0].costs[0] >= found[1].costs[0] >= found[2].costs[0]
     assert [one.num_judged for one in found] == sorted(one.num_judged for one in found)
@@ -254,7 +255,9 @@ def test_networks_that_need_relays_get_plans_too():
         links=tuple(link for link in topology.links if hub in {link.source, link.target}),
     )
 
-    found = Proposer(POLICY).propose(situation_on(star, workload), num_samples=6)
+    found = Proposer(POLICY, look_ahead=LookAhead(num_samples=6)).propose(
+        situation_on(star, workload)
+    )
 
     for plan, time_s in zip(found.plans[:3], found.iteration_s.tolist(), strict=False):
         assert simulate(star, workload, plan).makespan_s == pytest.approx(time_s)
@@ -274,7 +277,8 @@ def test_orders_that_are_too_short_for_the_activations_get_the_other_domains_as_
         preference=Preference(time=0.0, communication=1.0),
     )
 
-    found = Proposer(Policies.load(shipped(0)).placement).propose(situation, num_samples=8)
+    proposer = Proposer(Policies.load(shipped(0)).placement, look_ahead=LookAhead(num_samples=8))
+    found = proposer.propose(situation)
 
     for plan in found.plans:
         check_memory(world.topology, world.workload, plan)

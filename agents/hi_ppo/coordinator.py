@@ -22,6 +22,9 @@ from des.checks import require_count
 QUICK = LookAhead(budget=2000, width=1, num_refined=16, order_fraction=0.5)
 """A look-ahead of a few milliseconds over 10 domains, for proposers of coordinators."""
 
+FIRST = LookAhead(budget=16_000, width=32, num_refined=64, order_fraction=0.75, num_samples=128)
+"""That of first decisions, which nothing has to make up for: some 20 ms over 10 domains."""
+
 
 class NoValidPlanError(ValueError):
     """Neither the plan that was chosen nor the one before can be used."""
@@ -55,8 +58,8 @@ class Coordinator:
     Parameters
     ----------
     proposer
-        Of its look-ahead, such as `QUICK`, the first decision of a draw spends half on the network
-        as it is and half on base figures.
+        With its look-ahead, such as `QUICK`. The first decision of a draw has a longer one,
+        `FIRST`, half of it for base figures unless they are those of the network.
     moves
         None takes the plan of each epoch that is best by the preference as it comes, whatever the
         change costs. Where a policy has no say either, see `agents.hi_ppo.choosing.Chooser`.
@@ -164,26 +167,24 @@ class Coordinator:
     def _remembered(self, situation: Situation) -> KnownPlans:
         """All plans known so far, with those that are new; at first also those for base figures."""
         base, workload = situation.base, situation.workload
-        budget = self.proposer.look_ahead.budget
         if self._trained_range is not None and self._judged_range != (base, workload):
             self._judged_range = base, workload
             self.misfits = self._trained_range.misfits(base, workload)
         known = self._known_of(situation)
-        is_first = not known.plans and situation.topology != base
-        if is_first:
+        how = self.proposer.look_ahead if known.plans else FIRST
+        if not known.plans and situation.topology != base:
+            half = replace(FIRST, budget=FIRST.budget // 2)
             at_base = replace(situation, topology=base)
-            try:
-                known.add(self._proposed(at_base, 2 * self._num_new, budget // 2))
-            except InfeasiblePlacementError:
-                is_first = False  # all depends on the network as it is
+            with contextlib.suppress(InfeasiblePlacementError):  # else all depends on what is now
+                known.add(self._proposed(at_base, 2 * self._num_new, half))
+                how = half
         if situation.last_plan is not None:
             known.add([situation.last_plan])
         try:
-            share = budget // 2 if is_first else budget
-            known.add(self._proposed(situation, self._num_new, share))
+            known.add(self._proposed(situation, self._num_new, how))
             if self._chooser.is_bounded and situation.preference.communication > 0.0:
                 by_time = replace(situation, preference=TIME_ONLY)
-                known.add(self._proposed(by_time, self._num_new, share))
+                known.add(self._proposed(by_time, self._num_new, how))
         except InfeasiblePlacementError:
             if not np.isfinite(known.times_s(situation, known.job_of(situation))).any():
                 raise
@@ -204,14 +205,14 @@ class Coordinator:
         self._known = known
         return known
 
-    def _proposed(self, situation: Situation, count: int, budget: int) -> tuple[Plan, ...]:
+    def _proposed(self, situation: Situation, count: int, how: LookAhead) -> tuple[Plan, ...]:
         """Proposals for a network, those of the placement policy first, the best before others."""
         self._seed += 1
         found: tuple[Plan, ...] = ()
         if situation.topology.num_domains <= MOST_DOMAINS:
             with contextlib.suppress(InfeasiblePlacementError):  # the planner says what is lacking
                 found = self.proposer.propose(
-                    situation, num_plans=count, budget=max(1, budget), seed=self._seed
+                    situation, look_ahead=how, num_plans=count, seed=self._seed
                 ).plans
         if self.misfits or not found:
             try:

@@ -40,6 +40,8 @@ class LookAhead:
         Share of the budget after which no more orders are looked at.
     most_behind
         Plans that cost so much more than the best are not refined: about 5 % of time.
+    num_samples
+        Orders that are drawn to begin with, the likeliest one among them.
     """
 
     budget: int = 4000
@@ -47,6 +49,7 @@ class LookAhead:
     num_refined: int = 24
     order_fraction: float = 0.6
     most_behind: float = 0.05
+    num_samples: int = 24
 
 
 class Variations(NamedTuple):

@@ -81,8 +81,7 @@ class Proposer:
         self,
         situation: Situation,
         *,
-        num_samples: int = 24,
-        budget: int | None = None,
+        look_ahead: LookAhead | None = None,
         num_plans: int = 8,
         seed: int = 0,
     ) -> Candidates:
@@ -93,11 +92,8 @@ class Proposer:
 
         Parameters
         ----------
-        num_samples
-            Orders that are drawn, the likeliest one among them.
-        budget
-            Plans that are judged at most, give or take the neighbours of one; None for that of
-            ``look_ahead``.
+        look_ahead
+            None for that of the proposer.
 
         Raises
         ------
@@ -106,18 +102,16 @@ class Proposer:
         InfeasiblePlacementError
             If no plan was found that fits.
         """
-        require_count("proposer", "num_samples", num_samples)
+        how = look_ahead or self.look_ahead
+        require_count("proposer", "look_ahead.num_samples", how.num_samples)
+        require_count("proposer", "look_ahead.budget", how.budget)
         require_count("proposer", "num_plans", num_plans)
         require_seed("proposer", "seed", seed)
-        how = self.look_ahead
-        if budget is not None:
-            require_count("proposer", "budget", budget)
-            how = replace(how, budget=budget)
         begin_s = self._clock()
         judge = self.judge_of(situation.workload, situation.topology, situation.corrections)
         job = judge.job_of(occupied(situation))
         features = self.features_of(situation, judge, job)
-        drawn = self._draw(features, judge.most_stages, num_samples, seed)
+        drawn = self._draw(features, judge.most_stages, how.num_samples, seed)
         drawn_s = self._clock()
         aim = aim_of(situation.topology, job, situation.preference)
 

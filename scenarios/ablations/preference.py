@@ -22,7 +22,7 @@ from scenarios.ablations.variants import HI_PPO, policies_given
 from scenarios.config import option, parse, to_dict
 from scenarios.files import write_csv
 from scenarios.pareto.fronts import Proposals, Sweep, preference_grid, swept
-from scenarios.pareto.policies import NUM_SAMPLES, first_situation, proposing
+from scenarios.pareto.policies import SWEEP, first_situation, proposing
 from scenarios.pareto.study import compare
 from scenarios.pareto.worlds import PricedWorld, priced_worlds
 from scenarios.run_folder import RunFolder
@@ -38,7 +38,7 @@ enumeration (up to 6 domains) and all that the variants find.
 variants:
   hi_ppo         as trained, told the preference; with the look-ahead, which goes by it too
   no_preference  the same, but the policy is not told
-  ... alone      {NUM_SAMPLES} plans drawn from the policy for each preference, judged by nobody
+  ... alone      {SWEEP.num_samples} plans drawn from the policy for each preference, unjudged
   time_only      hi_ppo with the look-ahead, neither of which is told
 
 files written to --out: config.json, preference.csv
@@ -93,7 +93,7 @@ def sweeps_of(
     found: dict[tuple[str, int], Sweep] = {}
     for name, trained in policies.items():
         for row, policy in enumerate(trained):
-            found[name, row] = swept(proposing(Proposer(policy)))
+            found[name, row] = swept(proposing(policy))
             found[f"{name} alone", row] = _drawn_by(policy, seed)
     for row, policy in enumerate(policies[HI_PPO]):
         found["time_only", row] = _for_time_alone(policy)
@@ -111,14 +111,14 @@ def _drawn_by(policy: PlacementPolicy, seed: int) -> Sweep:
         for preference in preferences:
             situation = first_situation(world.topology, world.workload, preference)
             seen = proposer.features_of(situation, judge, job)
-            plans += drawn_plans(policy, seen, judge, job, count=NUM_SAMPLES, rng=rng)
+            plans += drawn_plans(policy, seen, judge, job, count=SWEEP.num_samples, rng=rng)
         return Proposals(plans=tuple(dict.fromkeys(plans)))
 
     return sweep
 
 
 def _for_time_alone(policy: PlacementPolicy) -> Sweep:
-    propose = proposing(Proposer(policy))
+    propose = proposing(policy)
 
     def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
         plans = propose(world.topology, world.workload, TIME_ONLY)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.epochs.course import situation_of
 from agents.epochs.tables import held_topology
 from des import NO_CORRECTIONS, Placement, Plan
 from des.compiled.simulate import simulate_compiled
@@ -104,9 +103,7 @@ def error_of(column: Column, world: SuiteWorld, draw: int) -> AllocationError | 
     best = column.scope.once(("near optimal", world.name, draw), proven)
     if best is None:
         return None
-    scheduler = column.make()
-    scheduler.begin()
-    plan = scheduler.decide(situation_of(world, topology, 0, None)).plan
+    plan = column.still_plan(world, draw)
     result = simulate_compiled(topology, world.workload, plan, NO_CORRECTIONS)
     used = set(plan.placement.domain_of_layer)
     return AllocationError(

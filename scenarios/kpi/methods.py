@@ -137,7 +137,7 @@ def policy_scheduler(
             most_slowdown=most_slowdown,
         )
 
-    return make, proposing(proposer)
+    return make, proposing(policies.placement)
 
 
 FIXED_HORIZONS = (4.0, 8.0, 16.0)

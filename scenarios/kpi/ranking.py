@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from agents.epochs.course import situation_of
 from agents.epochs.tables import held_topology
 from calibration.astra_sim import measure as measure_case
 from calibration.case import Case
@@ -60,13 +59,11 @@ class Ranking:
 def plans_of(column: Column, world: SuiteWorld) -> Mapping[str, Plan]:
     """Plans of the scheduler and of its rivals on the first network of a world."""
     topology = held_topology(world, column.scope.seed, 0)
-    scheduler = column.make()
-    scheduler.begin()
     fastest = max(
         range(topology.num_domains), key=lambda at: topology.domains[at].attainable_flops_per_s
     )
     return {
-        "own": scheduler.decide(situation_of(world, topology, 0, None)).plan,
+        "own": column.still_plan(world, column.scope.seed),
         "search": searched_plan(topology, world.workload),
         "even split": even_split_plan(topology, world.workload),
         "single domain": in_one_domain(fastest, world.workload),

@@ -7,9 +7,11 @@ from typing import TypeVar
 import numpy as np
 
 from agents.epochs import CourseResult, run_course
+from agents.epochs.course import situation_of
+from agents.epochs.tables import held_topology
 from agents.local.decide import LocalAgent
 from agents.task import Replacement
-from des import STEADY, Topology
+from des import STEADY, Plan, Topology
 from scenarios.kpi.methods import MakeScheduler
 from scenarios.pareto.fronts import Propose
 from scenarios.suites import SuiteWorld, suite
@@ -197,6 +199,18 @@ class Column:
     make_bounded: MakeScheduler | None = None
     fixed_rules: Mapping[str, MakeScheduler] = field(default_factory=dict)
     _known: dict[tuple[str, int, str], CourseResult] = field(default_factory=dict, repr=False)
+
+    def still_plan(self, world: SuiteWorld, draw: int) -> Plan:
+        """What the scheduler decides if all stays as the first epoch of a draw finds it.
+
+        The figures of that epoch are the base figures too: of `SuiteWorld.topology` the load of
+        the draw may be another, and a scheduler that expected it to come back would plan for that.
+        """
+        topology = held_topology(world, draw, 0)
+        scheduler = self.make()
+        scheduler.begin()
+        situation = situation_of(world, topology, 0, None)
+        return scheduler.decide(replace(situation, base=topology)).plan
 
     def episode(self, world: SuiteWorld, draw: int, fixed_rule: str = "") -> CourseResult:
         """Return the draw of a world under the scheduler, or one of ``fixed_rules``, by name."""

@@ -4,14 +4,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.epochs import Preference, Situation
+from agents.hi_ppo.judging import LookAhead
+from agents.hi_ppo.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.proposals import Proposer
 from agents.task import Replacement
 from des import Plan, Topology, Workload
 from scenarios.pareto.fronts import Propose
 
-NUM_PLANS = NUM_SAMPLES = 64
-"""Plans that are taken for each preference, and orders that are drawn for it."""
+SWEEP = LookAhead(
+    budget=8000, width=8, num_refined=64, order_fraction=0.3, most_behind=0.2, num_samples=64
+)
+"""Look-ahead for each preference."""
+
+NUM_PLANS = 64
+"""Plans that are taken for each preference."""
+
+_STEPS = 1_000_000
 
 _EPOCH_S = 1200.0
 _ITERATIONS = 10
@@ -31,14 +40,19 @@ def first_situation(topology: Topology, workload: Workload, preference: Preferen
     )
 
 
-def proposing(
-    proposer: Proposer, *, num_plans: int = NUM_PLANS, num_samples: int = NUM_SAMPLES
-) -> Propose:
-    """Propose all plans that policies have for a preference, the best first."""
+def proposing(policy: PlacementPolicy) -> Propose:
+    """Propose all plans that a policy has for a preference, the best first.
+
+    Time and utilisation of all GPUs weigh the same plans, so preferences that differ by those two
+    alone ask the same question. They get draws of their own, by the weight of utilisation: what a
+    sweep asks twice is looked for twice.
+    """
+    proposer = Proposer(policy, look_ahead=SWEEP)
 
     def propose(topology: Topology, workload: Workload, preference: Preference) -> Sequence[Plan]:
         situation = first_situation(topology, workload, preference)
-        return proposer.propose(situation, num_samples=num_samples, num_plans=num_plans).plans
+        seed = round(_STEPS * preference.utilisation)
+        return proposer.propose(situation, num_plans=NUM_PLANS, seed=seed).plans
 
     return propose
 
@@ -54,4 +68,4 @@ def policies_of(paths: Sequence[Path]) -> dict[str, Propose]:
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         raise ValueError(f"checkpoints must have names of their own, each once; got {names}")
-    return {path.stem: proposing(Proposer(Policies.load(path).placement)) for path in paths}
+    return {path.stem: proposing(Policies.load(path).placement) for path in paths}
