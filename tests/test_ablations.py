@@ -89,6 +89,21 @@ def test_equal_runs_give_equal_gaps(checkpoint, tmp_path):
     pd.testing.assert_frame_equal(one.drop(columns="response_s"), other.drop(columns="response_s"))
 
 
+def test_the_look_ahead_of_first_plans_finds_the_optimum_of_four_domains(checkpoint, tmp_path):
+    """Whatever the orders it begins with; the weights are random."""
+    found = rows(checkpoint, tmp_path / "run", "--look-ahead", "first")
+
+    gaps = found.pivot(index="network", columns="variant", values="gap")
+    assert (gaps[["hi_ppo", "no_policy"]] < 1e-3).all(axis=None)
+
+
+def test_an_unknown_look_ahead_is_one_line(checkpoint, tmp_path, capsys):
+    flags = ["--checkpoint", str(checkpoint), "--out", str(tmp_path / "run")]
+
+    assert main([*flags, "--look-ahead", "long"]) == 2
+    assert "look_ahead must be quick or first, got 'long'" in capsys.readouterr().err
+
+
 def test_a_checkpoint_of_something_else_is_one_line(checkpoint, tmp_path, capsys):
     other = tmp_path / "placement.pt"
     save_placement(other, untrained(rounds=0))

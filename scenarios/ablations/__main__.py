@@ -18,11 +18,12 @@ from agents.epochs.course import situation_of
 from agents.planners.search import search
 from des import Corrections
 from des.checks import require_count, require_seed
-from des.command import EXIT_CODES, exit_code_of
+from des.command import EXIT_CODES, UsageError, exit_code_of
 from des.compiled.simulate import simulate_compiled
 from scenarios.ablations.intervals import over_seeds_and_networks
 from scenarios.ablations.variants import (
     HI_PPO,
+    LOOK_AHEADS,
     TRAINED_WITHOUT,
     Decide,
     Variant,
@@ -80,10 +81,15 @@ class Config:
     num_domains: tuple[int, ...] = option((4, 5, 6, 10), "numbers of domains")
     num_worlds: int = option(32, "networks of each")
     seed: int = option(0, "seed of the worlds; the same for all variants")
+    look_ahead: str = option("quick", f"{' or '.join(LOOK_AHEADS)}: of every epoch, of first plans")
 
     def __post_init__(self) -> None:
         require_count(PROG, "num_worlds", self.num_worlds)
         require_seed(PROG, "seed", self.seed)
+        if self.look_ahead not in LOOK_AHEADS:
+            raise UsageError(
+                f"{PROG}: look_ahead must be {' or '.join(LOOK_AHEADS)}, got {self.look_ahead!r}"
+            )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,7 +101,9 @@ def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     use_torch_threads(1)
     others = {name: getattr(config, name) for name in TRAINED_WITHOUT}
-    variants = variants_of(policies_given(config.checkpoint, others))
+    variants = variants_of(
+        policies_given(config.checkpoint, others), LOOK_AHEADS[config.look_ahead]
+    )
     folder = RunFolder.create(config.out)
     folder.write_config(to_dict(config))
     console = Console(highlight=False)

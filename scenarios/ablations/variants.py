@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from agents.epochs import Situation
-from agents.hi_ppo.coordinator import QUICK
+from agents.hi_ppo.coordinator import FIRST, QUICK
+from agents.hi_ppo.judging import LookAhead
 from agents.hi_ppo.placement_checkpoint import load_placement
 from agents.hi_ppo.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import Policies, shipped_files
@@ -16,6 +18,9 @@ from des.command import UsageError
 HI_PPO, NO_POLICY = "hi_ppo", "no_policy"
 TRAINED_WITHOUT = ("pure_ppo", "no_encoder", "no_preference")
 """Variants with weights of their own; each is a flag."""
+
+LOOK_AHEADS: Mapping[str, LookAhead] = MappingProxyType({"quick": QUICK, "first": FIRST})
+"""That of every epoch, and that of first plans, by the name users write."""
 
 Decide = Callable[[Situation], Plan | None]
 """The plan for a situation, or None where the layers fit under no depth."""
@@ -76,19 +81,23 @@ def _check(name: str, paths: Sequence[Path], policies: Sequence[PlacementPolicy]
             raise UsageError(f"{path}: sees_preference must be False for no_preference, got True")
 
 
-def variants_of(policies: Mapping[str, Sequence[PlacementPolicy]]) -> list[Variant]:
+def variants_of(
+    policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead = QUICK
+) -> list[Variant]:
     """All variants with all weights; ``no_policy`` draws its orders as often as there are seeds."""
-    found = list(_variants_of(policies))
+    found = list(_variants_of(policies, how))
     for seed in range(len(policies[HI_PPO])):
-        decide = looking_ahead(Proposer(None, look_ahead=QUICK), seed=seed)
+        decide = looking_ahead(Proposer(None, look_ahead=how), seed=seed)
         found.append(Variant(name=NO_POLICY, looks_ahead=True, seed=seed, decide=decide))
     return found
 
 
-def _variants_of(policies: Mapping[str, Sequence[PlacementPolicy]]) -> Iterator[Variant]:
+def _variants_of(
+    policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead
+) -> Iterator[Variant]:
     for name, trained in policies.items():
         for seed, policy in enumerate(trained):
-            decide = looking_ahead(Proposer(policy, look_ahead=QUICK))
+            decide = looking_ahead(Proposer(policy, look_ahead=how))
             yield Variant(name=name, looks_ahead=True, seed=seed, decide=decide)
             yield Variant(name=name, looks_ahead=False, seed=seed, decide=alone(policy))
 
