@@ -1,20 +1,23 @@
 """Measure every target, and say of each whether it is reached."""
 
-import time
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from agents.hi_ppo.policies import shipped_files
+from agents.devices import use_torch_threads
+from agents.hi_ppo.policies import SHIPPED, shipped_files
 from agents.local.decide import LocalAgent
 from agents.local.policy import load_policy
 from agents.local.shipped import shipped_local
 from des.checks import LARGEST_COUNT
-from des.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.config import option, parse, to_dict
+from des.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.topology_files import topology_path
+from scenarios.config import from_dict, option, parse_given, to_dict
 from scenarios.fields import nearest
+from scenarios.kpi.kept import FOLDER, KeptGroup, Key, Origin
 from scenarios.kpi.measured import Measured
 from scenarios.kpi.methods import (
     METHODS,
@@ -24,7 +27,7 @@ from scenarios.kpi.methods import (
     policy_scheduler,
 )
 from scenarios.kpi.scope import FULL, SHORT, Column, Scope, Sizes
-from scenarios.kpi.table import GROUPS, show, wide_console, write
+from scenarios.kpi.table import GROUPS, measure, show, wide_console, write
 from scenarios.kpi.world_file import world_of_file
 from scenarios.pareto.fronts import Propose
 from scenarios.pictures import Picture
@@ -38,12 +41,18 @@ examples:
   {PROG} --short --method search_h4
   {PROG} --checkpoint seed0.pt,seed1.pt,seed2.pt --out runs/kpi
   {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
+  {PROG} --resume --out runs/kpi
 
 methods: {", ".join(METHODS)}
 targets: {", ".join(GROUPS)}
 
 files written to --out, beside config.json:
+  {FOLDER}/                        targets of each column and group, as soon as they are known
   kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
+
+--resume goes on in the folder, with the flags that it was begun with: others are refused, those
+left out are taken from there. Groups that are in {FOLDER}/ are not measured again; a file that they
+come from must not have changed since.
 
 exit codes: 0 all that was measured is reached; 1 a target is missed; 2 a flag or a file is wrong;
   {EXIT_CODES}
@@ -69,7 +78,8 @@ class Config:
     num_draws: int | None = option(None, "draws of each world; none: 1")
     num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
     seed: int = option(0, "seed of the worlds, and of the first draw")
-    out: Path = option(Path("runs/kpi"), "new or empty run folder")
+    out: Path = option(Path("runs/kpi"), "new or empty run folder; with --resume that of the run")
+    resume: bool = option(False, "go on in the folder, with the flags that it was begun with")
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs"):
@@ -93,14 +103,42 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    if config.resume:
+        config = _begun(config, given)
+    use_torch_threads(1)  # as the response times have it, whatever was measured before
     scope = scope_of(config)
     columns = columns_of(config, scope)
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(replace(config, out=Path("out"))))
-    console, progress = wide_console(len(columns)), Console(stderr=True)
-    measured = _measured(config, columns, progress)
-    note = scope_note(scope)
+    origins = origins_of(config, columns)
+    folder, console = _folder(config), wide_console(len(columns))
+    try:
+        return _run(config, columns, origins, folder, console)
+    except KeyboardInterrupt:
+        command = f"{PROG} --resume --out {shlex.quote(str(config.out))}"
+        console.print(f"Interrupted. Continue with: {command}", soft_wrap=True, markup=False)
+        return INTERRUPTED
+
+
+def _run(
+    config: Config,
+    columns: Sequence[Column],
+    origins: Mapping[Key, Origin],
+    folder: RunFolder,
+    console: Console,
+) -> int:
+    """Measure what is not there yet, and write and show all."""
+    kept = measure(columns, origins, folder.path, Console(stderr=True))
+    measured = Measured(
+        columns=tuple(column.name for column in columns),
+        targets=tuple(
+            tuple(one for key in origins if key[0] == column.name for one in kept[key].targets)
+            for column in columns
+        ),
+        are_seeds=not config.method,
+    )
+    note = f"{scope_note(columns[0].scope)}{_revisions_note([kept[key] for key in origins])}"
     write(folder, measured, _command_text(config), note, _pictures(config))
     show(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
@@ -108,6 +146,36 @@ def _command(argv: Sequence[str] | None) -> int:
         console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
         return 1
     return 0
+
+
+def _begun(config: Config, given: frozenset[str]) -> Config:
+    """Flags that the run in the folder was begun with; those given again must be the same."""
+    folder = RunFolder.open_existing(config.out)
+    record = _recorded(Config()) | folder.read_config()
+    asked = _recorded(config)
+    for name in sorted(given & asked.keys()):
+        if asked[name] != record[name]:
+            raise UsageError(
+                f"{PROG}: with --resume, {name} must be {record[name]!r} as in "
+                f"{folder.config_json}, got {asked[name]!r}"
+            )
+    begun = from_dict(Config, record, source=str(folder.config_json))
+    return replace(begun, out=config.out, resume=True)
+
+
+def _folder(config: Config) -> RunFolder:
+    """Make the run folder, or open that of the same run."""
+    if config.resume:
+        return RunFolder.open_existing(config.out)
+    folder = RunFolder.create(config.out)
+    folder.write_config(_recorded(config))
+    return folder
+
+
+def _recorded(config: Config) -> dict[str, object]:
+    """What makes the figures; not where they are written."""
+    plain = to_dict(config)
+    return {name: plain[name] for name in plain if name not in ("out", "resume")}
 
 
 def _pictures(config: Config) -> tuple[Picture, ...]:
@@ -137,11 +205,17 @@ def scope_of(config: Config) -> Scope:
     return Scope(sizes=replace(sizes, **given), seed=config.seed, world=world)
 
 
-def columns_of(config: Config, scope: Scope) -> list[Column]:
-    """Make a column for each checkpoint and each method."""
+def _checkpoints(config: Config) -> tuple[Path, ...]:
+    """Trained policies that are measured."""
     paths = config.checkpoint or (() if config.method else tuple(shipped_files()))
     if config.short and not config.checkpoint:
-        paths = paths[:1]  # the other seeds are for a run that is not short
+        return paths[:1]  # the other seeds are for a run that is not short
+    return paths
+
+
+def columns_of(config: Config, scope: Scope) -> list[Column]:
+    """Make a column for each checkpoint and each method."""
+    paths = _checkpoints(config)
     if not paths and not config.method:
         raise UsageError(
             f"{PROG}: there must be something to measure, and no policy is shipped: give "
@@ -172,6 +246,19 @@ def columns_of(config: Config, scope: Scope) -> list[Column]:
     ]
 
 
+def origins_of(config: Config, columns: Sequence[Column]) -> dict[Key, Origin]:
+    """What the targets of each column and group come from, in the order of the table."""
+    shared = {"local": SHIPPED / "local-0.pt" if config.local is None else config.local}
+    if config.world is not None:
+        shared["world"] = topology_path(config.world)
+    checkpoints = {path.stem: {"checkpoint": path} for path in _checkpoints(config)}
+    flags, origins = _recorded(config), dict[Key, Origin]()
+    for column in columns:
+        origin = Origin.of(flags, checkpoints.get(column.name, {}) | shared)
+        origins |= {(column.name, group): origin for group in targets_of(config)}
+    return origins
+
+
 def scope_note(scope: Scope) -> str:
     """Say on how much the table rests."""
     sizes = scope.sizes
@@ -182,21 +269,12 @@ def scope_note(scope: Scope) -> str:
     return note
 
 
-def _measured(config: Config, columns: Sequence[Column], progress: Console) -> Measured:
-    targets = []
-    for column in columns:
-        found = []
-        for name in targets_of(config):
-            begin_s = time.perf_counter()
-            found += GROUPS[name](column)
-            if progress.is_terminal:
-                progress.print(f"{column.name}: {name}, {time.perf_counter() - begin_s:.1f} s")
-        targets.append(tuple(found))
-    return Measured(
-        columns=tuple(column.name for column in columns),
-        targets=tuple(targets),
-        are_seeds=not config.method,
-    )
+def _revisions_note(groups: Sequence[KeptGroup]) -> str:
+    """Say so if not all was measured by the same source."""
+    revisions = dict.fromkeys(str(group.source_revision) for group in groups)
+    if len(revisions) == 1:
+        return ""
+    return f"; measured at the source revisions {', '.join(revisions)}"
 
 
 def _command_text(config: Config) -> str:

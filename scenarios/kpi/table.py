@@ -1,7 +1,10 @@
 """The table of all targets: a row a target, a column a checkpoint, and what several come to."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
 
 import pandas as pd
@@ -22,12 +25,13 @@ from scenarios.kpi import (
     stability,
     time_and_utilisation,
 )
+from scenarios.kpi.kept import KeptGroup, Key, Origin, keep, read_kept
 from scenarios.kpi.measured import LEGEND, SEEDS, Measured, short, spread_of_seeds, value_of
 from scenarios.kpi.page import render
 from scenarios.kpi.scope import Column
 from scenarios.kpi.target import Target
 from scenarios.pictures import Picture
-from scenarios.run_folder import RunFolder
+from scenarios.run_folder import RunFolder, source_revision
 from scenarios.statistics import mean_and_interval
 
 GROUPS: Mapping[str, Callable[[Column], list[Target]]] = MappingProxyType(
@@ -48,6 +52,50 @@ GROUPS: Mapping[str, Callable[[Column], list[Target]]] = MappingProxyType(
 
 WIDTH, COLUMN_WIDTH = 64, 38
 """Characters that the table needs, and each column of figures in it."""
+
+
+def measure(
+    columns: Sequence[Column], origins: Mapping[Key, Origin], run_folder: Path, progress: Console
+) -> dict[Key, KeptGroup]:
+    """Measure all groups that a run folder does not hold yet, and keep each there as it comes.
+
+    Parameters
+    ----------
+    origins
+        Of each column and group that is asked for, in the order in which they are measured.
+    progress
+        Told of each group if it is a terminal.
+
+    Raises
+    ------
+    ValueError
+        As `scenarios.kpi.kept.read_kept` does.
+    """
+    kept, revision = read_kept(run_folder, origins), source_revision()
+    by_name = {column.name: column for column in columns}
+    for key, origin in origins.items():
+        if key in kept:
+            continue
+        name, group = key
+        with _told(progress, f"{name}: {group}, "):
+            targets = tuple(GROUPS[group](by_name[name]))
+        found = KeptGroup(targets=targets, source_revision=revision)
+        kept[key] = keep(run_folder, key, origin, found)
+    return kept
+
+
+@contextmanager
+def _told(progress: Console, doing: str) -> Iterator[None]:
+    """Say on a terminal what is being done, and behind it how long it took."""
+    begin_s, took = time.perf_counter(), "not done"
+    if progress.is_terminal:
+        progress.print(doing, end="", markup=False)
+    try:
+        yield
+        took = f"{time.perf_counter() - begin_s:.1f} s"
+    finally:
+        if progress.is_terminal:
+            progress.print(took)
 
 
 def write(
