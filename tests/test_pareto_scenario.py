@@ -6,10 +6,17 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from small_policies import placement_policy
 
+from agents.epochs import Preference
 from agents.planners.exact_front import exact_front
+from agents.planners.plan_objectives import TIME_COST_UTILISATION, WITH_ACTIVATIONS
+from agents.planners.search import DEPTHS
+from des import Plan
 from scenarios.pareto.__main__ import main
 from scenarios.pareto.fronts import front_of_scheduler, merged, preference_grid
+from scenarios.pareto.methods import methods_of
+from scenarios.pareto.policies import proposing
 from scenarios.pareto.worlds import MEDIAN_USD_PER_GB, priced, priced_worlds
 
 FLAGS = ("--worlds", "1", "--num-domains", "5", "--evaluations", "400", "--tables", "all_gpus")
@@ -76,6 +83,34 @@ def test_a_policy_that_knows_the_quickest_plan_alone_covers_what_that_does(world
 
     assert 0.0 < metrics.coverage < 0.5
     assert metrics.num_points == 1
+
+
+def test_where_activations_count_each_plan_is_offered_under_all_depths(world, reference):
+    quickest = reference.figures[0].plan
+
+    plain, deepened = (
+        methods_of(objectives, seed=0, policies={"policy": lambda *_: [quickest]})["policy"]
+        for objectives in (TIME_COST_UTILISATION, WITH_ACTIVATIONS)
+    )
+
+    assert plain(world, preference_grid()).plans == (quickest,)
+    offered = deepened(world, preference_grid()).plans
+    assert offered[0] == quickest
+    assert sorted(plan.schedule for plan in offered) == sorted(DEPTHS)
+    assert {plan.placement for plan in offered} == {quickest.placement}
+
+
+def test_preferences_that_ask_for_the_same_plans_begin_with_other_orders():
+    """Over all GPUs utilisation is 1/time, so what is asked twice is looked for twice."""
+    (large,) = priced_worlds(1, num_domains=(10,))
+    propose = proposing(placement_policy())
+
+    def found(utilisation: float) -> list[Plan]:
+        preference = Preference(time=0.5 - utilisation, utilisation=utilisation, communication=0.5)
+        return list(propose(large.topology, large.workload, preference))
+
+    assert found(0.0) == found(0.0)
+    assert found(0.0) != found(0.25)
 
 
 def test_fronts_merged_with_themselves_stay_as_they_are(reference):

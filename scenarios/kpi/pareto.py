@@ -36,8 +36,11 @@ def measure(column: Column) -> list[Target]:
     value, interval = measured([one.metrics.coverage for one in first])
     volume = float(np.mean([one.metrics.hypervolume_ratio for one in first]))
     distance = float(np.mean([one.metrics.igd_plus for one in first]))
-    covered = [one.metrics.coverage for one in second]
-    fourth = f"{100 * float(np.mean(covered)):.1f} %" if covered else "not measured"
+    fourth = "not measured"
+    if second:
+        covered = float(np.mean([one.metrics.coverage for one in second]))
+        filled = float(np.mean([one.metrics.hypervolume_ratio for one in second]))
+        fourth = f"{100 * covered:.1f} %, hypervolume ratio {filled:.3f}"
     notes = (
         f"hypervolume ratio {volume:.3f}; beyond is coverage of 95 % with "
         f"{LEAST_HYPERVOLUME} of it; IGD+ {distance:.4f}",

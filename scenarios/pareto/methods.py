@@ -1,6 +1,7 @@
 """Methods whose fronts are compared, by name."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,11 +28,15 @@ def methods_of(
     Parameters
     ----------
     policies
-        Policies that know preferences; each is asked once for each of the weights.
+        Policies that know preferences; each is asked once for each of the weights. Where
+        activations count, which no preference weighs, each of its plans is offered under all
+        depths.
     seed
         Of what draws.
     """
     sweeps: dict[str, Sweep] = {name: swept(one) for name, one in (policies or {}).items()}
+    if "activation_bytes" in objectives:
+        sweeps = {name: under_all_depths(sweep) for name, sweep in sweeps.items()}
 
     def nsga2_once(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
         """Make one front, whatever the preferences."""
@@ -53,6 +58,17 @@ def methods_of(
         f"nsga2_{NUM_EVALUATIONS}": nsga2_once,
         "planners": planners,
     }
+
+
+def under_all_depths(sweep: Sweep) -> Sweep:
+    """Return the sweep that offers each plan of another under all depths, each plan once."""
+
+    def deepened(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+        found = sweep(world, preferences)
+        plans = [replace(plan, schedule=depth) for plan in found.plans for depth in DEPTHS]
+        return replace(found, plans=tuple(dict.fromkeys([*found.plans, *plans])))
+
+    return deepened
 
 
 def planner_proposals(world: PricedWorld, seed: int) -> Proposals:
