@@ -59,7 +59,7 @@ class PlacementConfig:
         Plans that such a look-ahead judges; 0 for none.
     """
 
-    num_updates: int = 700
+    num_updates: int = 800
     worlds_per_update: int = 48
     samples_per_world: int = 16
     num_epochs: int = 2
