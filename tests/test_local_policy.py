@@ -279,7 +279,9 @@ def test_too_many_layers_are_refused_with_what_is_missing():
 def test_settings_that_mean_nothing_are_refused():
     with pytest.raises(ValueError, match="num_proposals must be a whole number from 1"):
         LocalAgent(policy=fresh_policy(), num_proposals=0)
-    with pytest.raises(ValueError, match="num_batches must be at most cases_per_update 1, got 2"):
+    with pytest.raises(
+        ValueError, match="num_minibatches must be at most cases_per_update 1, got 2"
+    ):
         LocalTraining(cases_per_update=1)
     with pytest.raises(ValueError, match="hidden_size must be a whole number from 1 to 4096"):
         LocalArchitecture(hidden_size=0)

@@ -35,11 +35,11 @@ class LocalTraining:
         An update looks at so many cases, and tries so many options on each. An advantage is what an
         option's reward is above the mean of its group, in deviations of the group; of groups of
         one, what it is above the value.
-    num_passes, num_batches
+    num_epochs, num_minibatches
         Steps of an update: over all its cases so many times, each time in so many parts.
     learning_rate
         Of Adam at the start; it falls to 0 in a straight line.
-    first_entropy_coefficient
+    entropy_coefficient
         Weight of the entropy at the start; it falls to 0 in a straight line by the end.
     sees_estimate
         Whether the policy sees `agents.local.features.OF_ESTIMATE`; without, it has to learn how
@@ -51,27 +51,27 @@ class LocalTraining:
     num_updates: int = 150
     cases_per_update: int = 256
     group_size: int = 8
-    num_passes: int = 4
-    num_batches: int = 2
+    num_epochs: int = 4
+    num_minibatches: int = 2
     learning_rate: float = 2e-3
     clip_range: float = 0.2
     value_coefficient: float = 0.5
-    first_entropy_coefficient: float = 0.01
-    largest_gradient_norm: float = 1.0
+    entropy_coefficient: float = 0.01
+    max_gradient_norm: float = 1.0
     hidden_size: int = 64
     sees_estimate: bool = True
 
     def __post_init__(self) -> None:
         require_seed("local training", "seed", self.seed)
-        counts = ("num_cases", "num_updates", "cases_per_update", "group_size", "num_passes")
-        for name in (*counts, "num_batches", "hidden_size"):
+        counts = ("num_cases", "num_updates", "cases_per_update", "group_size", "num_epochs")
+        for name in (*counts, "num_minibatches", "hidden_size"):
             require_count("local training", name, getattr(self, name))
-        for name in ("learning_rate", "clip_range", "largest_gradient_norm"):
+        for name in ("learning_rate", "clip_range", "max_gradient_norm"):
             require_positive("local training", name, getattr(self, name))
-        if self.num_batches > self.cases_per_update:
+        if self.num_minibatches > self.cases_per_update:
             raise ValueError(
-                "local training: num_batches must be at most cases_per_update "
-                f"{self.cases_per_update}, got {self.num_batches}"
+                "local training: num_minibatches must be at most cases_per_update "
+                f"{self.cases_per_update}, got {self.num_minibatches}"
             )
 
 
@@ -186,12 +186,12 @@ class LocalTrainer:
         objective = Objective(
             clip_range=training.clip_range,
             value_coefficient=training.value_coefficient,
-            entropy_coefficient=training.first_entropy_coefficient * left,
+            entropy_coefficient=training.entropy_coefficient * left,
         )
         seen = []
-        for _ in range(training.num_passes):
+        for _ in range(training.num_epochs):
             order = torch.randperm(len(samples.cases), generator=self._generator)
-            for part in order.tensor_split(training.num_batches):
+            for part in order.tensor_split(training.num_minibatches):
                 some = Samples(*(each[part] for each in samples))
                 log_probs, values = self._log_probs(some.cases)
                 probs = log_probs.exp()
@@ -206,7 +206,7 @@ class LocalTrainer:
                 )
                 self._optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
-                nn.utils.clip_grad_norm_(self.policy.parameters(), training.largest_gradient_norm)
+                nn.utils.clip_grad_norm_(self.policy.parameters(), training.max_gradient_norm)
                 self._optimiser.step()
                 seen.append(figures)
         return torch.stack(seen).mean(dim=0)
