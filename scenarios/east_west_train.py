@@ -190,12 +190,8 @@ def _open_run(config: Config, given: frozenset[str]) -> tuple[Config, RunFolder]
     folder = RunFolder.open_existing(path)
     record = folder.read_config()
     asked = recorded(config)
-    for name in sorted(given - RUNTIME_FIELDS - {"kpi"}):
-        if asked[name] != record.get(name):
-            raise UsageError(
-                f"{PROG}: with --resume, {name} must be {record.get(name)!r} as in "
-                f"{folder.config_json}, got {asked[name]!r}"
-            )
+    fixed = given - RUNTIME_FIELDS - {"kpi"}
+    folder.require_begun_with(record, {name: asked[name] for name in fixed}, PROG)
     old = from_dict(Config, record, source=str(folder.config_json))
     corrections = None if old.corrections is None else path / old.corrections
     kept = replace(old, network=str(path / old.network), corrections=corrections)

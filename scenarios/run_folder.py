@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from des.command import UsageError
 from scenarios.files import read_json, write_bytes, write_json
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -128,6 +129,23 @@ class RunFolder:
             "source_revision": source_revision(),
         }
         write_json(self.config_json, record)
+
+    def require_begun_with(
+        self, record: Mapping[str, object], asked: Mapping[str, object], prog: str
+    ) -> None:
+        """Refuse flags that contradict those that the run was begun with, its ``record``.
+
+        Raises
+        ------
+        UsageError
+            Naming the first one, by the alphabet, and what it must be.
+        """
+        for name in sorted(asked):
+            if asked[name] != record.get(name):
+                raise UsageError(
+                    f"{prog}: with --resume, {name} must be {record.get(name)!r} as in "
+                    f"{self.config_json}, got {asked[name]!r}"
+                )
 
     def read_config(self) -> dict[str, object]:
         """Return the configuration that `write_config` recorded.

@@ -21,7 +21,7 @@ from agents.hi_ppo.policies import Policies, digest_of
 from agents.hi_ppo.trained_range import TrainedRange
 from des import Topology, Workload
 from des.checks import require_count, require_seed
-from des.command import EXIT_CODES, UsageError, exit_code_of
+from des.command import EXIT_CODES, exit_code_of
 from scenarios.config import option, parse, to_dict
 from scenarios.hi_ppo_moves import MOVES_CSV, MOVES_PT, MoveStage, train_move_stage
 from scenarios.run_folder import RunFolder
@@ -124,12 +124,7 @@ def _folder(config: Config) -> RunFolder:
         return folder
     folder = RunFolder.open_existing(config.out)
     record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
-    for name, asked in _recorded(config).items():
-        if record.get(name) != asked:
-            raise UsageError(
-                f"{PROG}: with --resume, {name} must be {record.get(name)!r} as in "
-                f"{folder.config_json}, got {asked!r}"
-            )
+    folder.require_begun_with(record, _recorded(config), PROG)
     return folder
 
 

@@ -153,12 +153,8 @@ def _begun(config: Config, given: frozenset[str]) -> Config:
     folder = RunFolder.open_existing(config.out)
     record = _recorded(Config()) | folder.read_config()
     asked = _recorded(config)
-    for name in sorted(given & asked.keys()):
-        if asked[name] != record[name]:
-            raise UsageError(
-                f"{PROG}: with --resume, {name} must be {record[name]!r} as in "
-                f"{folder.config_json}, got {asked[name]!r}"
-            )
+    flags = {name: asked[name] for name in given & asked.keys()}
+    folder.require_begun_with(record, flags, PROG)
     begun = from_dict(Config, record, source=str(folder.config_json))
     return replace(begun, out=config.out, resume=True)
 
