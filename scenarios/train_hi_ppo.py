@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,7 @@ class Config:
             require_count(PROG, name, getattr(self, name))
         if self.move_worlds:
             require_count(PROG, "move_worlds", self.move_worlds)
+        placement_config(self)  # refuses what it cannot train with
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -172,6 +174,7 @@ def move_stage(config: Config) -> MoveStage:
     return replace(stage, training=replace(stage.training, num_updates=config.move_updates))
 
 
+@cache
 def trained_range(seed: int) -> TrainedRange:
     """Range of the first worlds of the training; later ones are drawn from the same."""
     worlds = suite("train").worlds(_NUM_RANGED, seed)
