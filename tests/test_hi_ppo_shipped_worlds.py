@@ -58,7 +58,7 @@ def test_the_first_plan_is_the_proven_optimum_of_up_to_six_domains(world, model)
     for scheduler in schedulers():
         plan = first_plan(scheduler, topology, workload)
         took_s = simulate_compiled(topology, workload, plan).makespan_s
-        assert best.makespan_s * (1.0 - 1e-9) <= took_s <= 1.001 * best.makespan_s
+        assert best.makespan_s * (1.0 - 1e-9) <= took_s <= best.makespan_s * (1.0 + 1e-9)
         # regions on three continents are farther apart than in training, so a planner helps there
         assert bool(scheduler.misfits) == (world == "aws_like")
 

@@ -30,7 +30,7 @@ from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
 from des.checks import require_count, require_seed
 
 _MOST_RELAYED = 12
-"""Orders that are judged where plans need relays: under all depths each takes some 50 ms."""
+"""Orders that are judged where plans need relays: each is simulated, under all depths."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,24 @@ def shipped_local(seed: int = 0) -> LocalAgent:
     Raises
     ------
     ValueError
-        If none of that seed is shipped; the message lists those there are.
+        As `shipped_local_file`.
     CheckpointError
         If the file is damaged.
+    """
+    return LocalAgent(policy=load_policy(shipped_local_file(seed)))
+
+
+def shipped_local_file(seed: int = 0) -> Path:
+    """Return the checkpoint of `shipped_local`.
+
+    Raises
+    ------
+    ValueError
+        If none of that seed is shipped; the message lists those there are.
     """
     known = sorted(path.stem.removeprefix(_STEM) for path in _FOLDER.glob(f"{_STEM}*.pt"))
     if str(seed) not in known:
         raise ValueError(
             f"shipped local agent: seed must be one of {', '.join(known) or 'none'}; got {seed!r}"
         )
-    return LocalAgent(policy=load_policy(_FOLDER / f"{_STEM}{seed}.pt"))
+    return _FOLDER / f"{_STEM}{seed}.pt"

@@ -81,9 +81,7 @@ def _check(name: str, paths: Sequence[Path], policies: Sequence[PlacementPolicy]
             raise UsageError(f"{path}: sees_preference must be False for no_preference, got True")
 
 
-def variants_of(
-    policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead = QUICK
-) -> list[Variant]:
+def variants_of(policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead) -> list[Variant]:
     """All variants with all weights; ``no_policy`` draws its orders as often as there are seeds."""
     found = list(_variants_of(policies, how))
     for seed in range(len(policies[HI_PPO])):

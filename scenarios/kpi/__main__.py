@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from agents.devices import use_torch_threads
-from agents.hi_ppo.policies import SHIPPED, shipped_files
+from agents.hi_ppo.policies import shipped_files
 from agents.local.decide import LocalAgent
 from agents.local.policy import load_policy
-from agents.local.shipped import shipped_local
+from agents.local.shipped import shipped_local, shipped_local_file
 from des.checks import LARGEST_COUNT
 from des.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.topology_files import topology_path
@@ -244,7 +244,7 @@ def columns_of(config: Config, scope: Scope) -> list[Column]:
 
 def origins_of(config: Config, columns: Sequence[Column]) -> dict[Key, Origin]:
     """What the targets of each column and group come from, in the order of the table."""
-    shared = {"local": SHIPPED / "local-0.pt" if config.local is None else config.local}
+    shared = {"local": shipped_local_file() if config.local is None else config.local}
     if config.world is not None:
         shared["world"] = topology_path(config.world)
     checkpoints = {path.stem: {"checkpoint": path} for path in _checkpoints(config)}

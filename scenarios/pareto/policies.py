@@ -20,7 +20,8 @@ SWEEP = LookAhead(
 NUM_PLANS = 64
 """Plans that are taken for each preference."""
 
-_STEPS = 1_000_000
+_NUM_SEEDS = 1_000_000
+"""Of weights of utilisation from 0 to 1; nearer ones draw alike."""
 
 _EPOCH_S = 1200.0
 _ITERATIONS = 10
@@ -51,7 +52,7 @@ def proposing(policy: PlacementPolicy) -> Propose:
 
     def propose(topology: Topology, workload: Workload, preference: Preference) -> Sequence[Plan]:
         situation = first_situation(topology, workload, preference)
-        seed = round(_STEPS * preference.utilisation)
+        seed = round(_NUM_SEEDS * preference.utilisation)
         return proposer.propose(situation, num_plans=NUM_PLANS, seed=seed).plans
 
     return propose
