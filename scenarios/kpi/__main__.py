@@ -11,7 +11,7 @@ from agents.devices import use_torch_threads
 from agents.hi_ppo.policies import shipped_files
 from agents.local.decide import LocalAgent
 from agents.local.policy import load_policy
-from agents.local.shipped import shipped_local, shipped_local_file
+from agents.local.shipped import shipped_local_file
 from des.checks import LARGEST_COUNT
 from des.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.topology_files import topology_path
@@ -223,9 +223,7 @@ def columns_of(config: Config, scope: Scope) -> list[Column]:
     makers |= {name: (METHODS[name], None) for name in config.method}
     if len(makers) < len(paths) + len(config.method):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
-    agent = (
-        shipped_local() if config.local is None else LocalAgent(policy=load_policy(config.local))
-    )
+    agent = LocalAgent(policy=load_policy(_local_file(config)))
     bounded = {path.stem: policy_scheduler(path, MOST_SLOWDOWN)[0] for path in paths}
     fixed_rules = {path.stem: fixed_rule_schedulers(path) for path in paths}
     return [
@@ -244,7 +242,7 @@ def columns_of(config: Config, scope: Scope) -> list[Column]:
 
 def origins_of(config: Config, columns: Sequence[Column]) -> dict[Key, Origin]:
     """What the targets of each column and group come from, in the order of the table."""
-    shared = {"local": shipped_local_file() if config.local is None else config.local}
+    shared = {"local": _local_file(config)}
     if config.world is not None:
         shared["world"] = topology_path(config.world)
     checkpoints = {path.stem: {"checkpoint": path} for path in _checkpoints(config)}
@@ -253,6 +251,10 @@ def origins_of(config: Config, columns: Sequence[Column]) -> dict[Key, Origin]:
         origin = Origin.of(flags, checkpoints.get(column.name, {}) | shared)
         origins |= {(column.name, group): origin for group in targets_of(config)}
     return origins
+
+
+def _local_file(config: Config) -> Path:
+    return shipped_local_file() if config.local is None else config.local
 
 
 def scope_note(scope: Scope) -> str:
