@@ -6,6 +6,7 @@ from functools import cache
 from itertools import combinations, product
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipelines import pipelines
@@ -26,7 +27,7 @@ from des.schedules.greedy import greedy
 from des.schedules.interleaved import wave_devices
 from des.schedules.zero_bubble import zb_h1
 
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=examples(25), deadline=None)
 
 
 def merged(one, two):
