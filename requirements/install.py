@@ -1,8 +1,8 @@
 """Set-up of the virtual environment: `python3.11 requirements/install.py .venv train.lock`.
 
 pip installs uv, of the version in `installer.lock`, and uv installs what the lock lists. Each
-package has its version there, so nothing is resolved. uv does not read pip's configuration; indexes,
-certificate and proxy set for pip are handed to it, unless its own variables name others.
+package has its version there, so nothing is resolved. uv does not read pip's configuration: the
+indexes, certificate and proxy of pip are handed to it, unless its own variables name others.
 """
 
 import os
