@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from des.command import UsageError
+from des.base.command import UsageError
 from scenarios.reproduce.sailor import main, reproduce, short_names
 from scenarios.reproduce.sailor_cases import read_folder
 from scenarios.reproduce.sailor_model import MODEL, NAIVE, Rules, predict_s, simulated_s
