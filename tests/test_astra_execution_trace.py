@@ -23,7 +23,6 @@ from astra_sim.files.execution_trace import (
     read_traces,
 )
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden" / "astra"
 METADATA = GlobalMetadata(version="0.0.4")
 INTEGER_KINDS = (
     "int32_val",
@@ -427,10 +426,9 @@ def test_junk_after_a_trace_is_refused_with_the_file_or_made_of_records(folder, 
         assert 1 <= len(read_or_refused.nodes) <= 1 + len(junk)
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases of ASTRA-sim are not here")
-def test_every_golden_trace_is_read_but_those_that_the_original_refuses_too():
+def test_every_golden_trace_is_read_but_those_that_the_original_refuses_too(golden_astra):
     refused = {}
-    for case in sorted(GOLDEN.glob("*/expected.json")):
+    for case in sorted(golden_astra.glob("astra/*/expected.json")):
         num_npus = json.loads(case.read_text())["npus"]
         try:
             traces = read_traces(case.parent / "trace", num_npus)

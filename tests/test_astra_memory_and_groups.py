@@ -11,7 +11,6 @@ from astra_sim.files.comm_groups import read_comm_groups
 from astra_sim.files.errors import AbortError, AstraSimError
 from astra_sim.files.memory_config import MemoryConfig, read_memory_config
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden" / "astra"
 POOL = {"memory-type": "MEMORY_POOL", "remote-mem-latency": 333, "remote-mem-bw": 7}
 NODES = POOL | {
     "memory-type": "PER_NODE_MEMORY_EXPANSION",
@@ -189,16 +188,15 @@ def test_a_group_file_that_cannot_be_read_aborts(tmp_path):
         read_comm_groups(tmp_path / "absent.json")
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases of ASTRA-sim are not here")
-def test_every_golden_memory_and_group_file_is_read():
-    kinds = {read_memory_config(path).kind for path in sorted(GOLDEN.glob("*/remote_memory.json"))}
+def test_every_golden_memory_and_group_file_is_read(golden_astra):
+    cases = golden_astra / "astra"
+    kinds = {read_memory_config(path).kind for path in sorted(cases.glob("*/remote_memory.json"))}
     groups = {
-        path.parent.name: read_comm_groups(path)
-        for path in sorted(GOLDEN.glob("*/comm_group.json"))
+        path.parent.name: read_comm_groups(path) for path in sorted(cases.glob("*/comm_group.json"))
     }
 
     assert kinds == {"none", "per_npu", "pool"}
     assert len(groups) > 10
     for case, ranks_of in groups.items():
-        num_npus = json.loads((GOLDEN / case / "expected.json").read_text())["npus"]
+        num_npus = json.loads((cases / case / "expected.json").read_text())["npus"]
         assert all(rank < num_npus for ranks in ranks_of.values() for rank in ranks)

@@ -13,8 +13,6 @@ from astra_sim.files.algorithm import Algorithm
 from astra_sim.files.errors import AbortError, AstraSimError
 from astra_sim.files.system_config import SharedBusConfig, SystemConfig, read_system_config
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden" / "astra"
-
 
 def written(folder: Path, content: object) -> Path:
     path = folder / "system.json"
@@ -401,11 +399,10 @@ def test_a_bus_built_by_hand_is_checked(fields, message):
         SharedBusConfig(**fields)
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases of ASTRA-sim are not here")
-def test_every_golden_system_is_read_but_the_one_with_an_unknown_algorithm():
+def test_every_golden_system_is_read_but_the_one_with_an_unknown_algorithm(golden_astra):
     refused = {}
     num_read = 0
-    for path in sorted(GOLDEN.glob("*/system.json")):
+    for path in sorted(golden_astra.glob("astra/*/system.json")):
         try:
             system = read_system_config(path)
         except AstraSimError as error:

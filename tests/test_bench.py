@@ -26,10 +26,6 @@ from des.compiled.lanes import no_record
 from des.compiled.operation_table import operation_table
 
 CHEAP = [name for name in PARTS if name != "learning"]
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden" / "astra"
-NEEDS_GOLDEN = pytest.mark.skipif(
-    not GOLDEN.exists(), reason="no golden cases in ../shared/golden/astra"
-)
 SIZE = Size(num_stages=3, num_microbatches=4)
 
 
@@ -212,7 +208,6 @@ def test_moving_links_change_within_an_iteration():
     assert makespan_s > 2 * LAWS["moving"].update_interval_s
 
 
-@NEEDS_GOLDEN
 @pytest.mark.parametrize(
     ("run", "case"),
     [
@@ -221,8 +216,10 @@ def test_moving_links_change_within_an_iteration():
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_runs_beside_the_original_are_those_that_it_was_timed_on(run, case, tmp_path):
-    ranks = json.loads((GOLDEN / case / "expected.json").read_text("utf-8"))["ranks"]
+def test_runs_beside_the_original_are_those_that_it_was_timed_on(golden_astra, run, case, tmp_path):
+    ranks = json.loads((golden_astra / "astra" / case / "expected.json").read_text("utf-8"))[
+        "ranks"
+    ]
     run.write(tmp_path)
 
     assert {
@@ -234,13 +231,12 @@ def test_runs_beside_the_original_are_those_that_it_was_timed_on(run, case, tmp_
     } == ranks
 
 
-@NEEDS_GOLDEN
-def test_domains_of_the_engine_run_graphs_of_the_shape_of_a_golden_case(tmp_path):
+def test_domains_of_the_engine_run_graphs_of_the_shape_of_a_golden_case(golden_astra, tmp_path):
     stages = Pipeline(
         num_stages=3, num_microbatches=4, num_gpus_per_stage=8, all_reduce_bytes=3_000_000
     )
     prefix = write_traces(tmp_path, map(stages.nodes, range(stages.num_ranks)))
-    golden = GOLDEN / "geo-pp-tp8-dom3-m4-1" / "trace"
+    golden = golden_astra / "astra" / "geo-pp-tp8-dom3-m4-1" / "trace"
     fields = ("comm_tag", "comm_type", "pg_name")
 
     ours, theirs = (

@@ -18,7 +18,6 @@ from astra_sim.files.network_config import (
 )
 from des import read_topology
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden" / "astra"
 RING4 = {
     "topology": ["Ring"],
     "npus_count": [4],
@@ -394,11 +393,10 @@ def test_the_shipped_configuration_is_the_shipped_world():
     assert between.latency_ns * 1e-9 == pytest.approx(sum(latencies_s) / 6)
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases of ASTRA-sim are not here")
-def test_every_golden_network_is_read_and_has_an_npu_for_every_trace():
+def test_every_golden_network_is_read_and_has_an_npu_for_every_trace(golden_astra):
     """Cases that the real programs run; those that they refuse are left to the error cases."""
     num_read = 0
-    for case in sorted(GOLDEN.glob("*/expected.json")):
+    for case in sorted(golden_astra.glob("astra/*/expected.json")):
         if json.loads(case.read_text())["outcome"] == "error":
             continue
         network = read_network_config(case.parent / "network.yml")
@@ -408,7 +406,6 @@ def test_every_golden_network_is_read_and_has_an_npu_for_every_trace():
     assert num_read > 50
 
 
-@pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden cases of ASTRA-sim are not here")
 @pytest.mark.parametrize(
     ("case", "message"),
     [
@@ -417,6 +414,6 @@ def test_every_golden_network_is_read_and_has_an_npu_for_every_trace():
         ("err-zero-bandwidth", "bandwidth: must be positive and finite, got 0"),
     ],
 )
-def test_networks_that_the_real_programs_refuse_are_refused(case, message):
+def test_networks_that_the_real_programs_refuse_are_refused(golden_astra, case, message):
     with pytest.raises(UsageError, match=message):
-        read_network_config(GOLDEN / case / "network.yml")
+        read_network_config(golden_astra / "astra" / case / "network.yml")

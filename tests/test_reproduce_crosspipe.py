@@ -1,12 +1,12 @@
 """CrossPipe's measured seconds per microbatch: error, ranking and exit codes."""
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from des.schedules import check_order_memory, check_orders, timing_of
+from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.crosspipe import compare, draw, main
 from scenarios.reproduce.crosspipe_assumptions import ERROR_COLUMNS
 from scenarios.reproduce.crosspipe_runs import (
@@ -25,10 +25,7 @@ from scenarios.reproduce.crosspipe_runs import (
 )
 from scenarios.reproduce.crosspipe_verdicts import clear_pairs
 
-GOLDEN = (
-    Path(__file__).resolve().parent.parent.parent / "shared" / "golden/published/crosspipe.json"
-)
-with_golden = pytest.mark.skipif(not GOLDEN.is_file(), reason=f"no published rows at {GOLDEN}")
+SHIPPED = PUBLISHED / "crosspipe.json"
 
 WORK_S = FORWARD_S + INPUT_GRADIENT_S + WEIGHT_GRADIENT_S
 NO_SEARCH = Effort(work=0.0, seconds=60.0)
@@ -244,14 +241,13 @@ def test_the_picture_has_no_marker_at_the_frame_and_no_entry_without_one():
 
 
 @pytest.fixture(scope="module")
-def golden_run(tmp_path_factory):
+def shipped_run(tmp_path_factory):
     """Exit code and table of the published rows."""
-    return run(GOLDEN, tmp_path_factory.mktemp("golden"))
+    return run(SHIPPED, tmp_path_factory.mktemp("shipped"))
 
 
-@with_golden
-def test_the_published_rows_are_reproduced_within_the_bounds(golden_run):
-    code, table = golden_run
+def test_the_published_rows_are_reproduced_within_the_bounds(shipped_run):
+    code, table = shipped_run
 
     assert code == 0
     judged = table[table["schedule"].isin(ERROR_COLUMNS)]
@@ -266,10 +262,9 @@ def test_the_published_rows_are_reproduced_within_the_bounds(golden_run):
     assert table["unproven_fraction"][~searched].isna().all()
 
 
-@with_golden
-def test_fixed_schedules_feel_latency_as_they_feel_transfer_only_with_the_stall(golden_run):
+def test_fixed_schedules_feel_latency_as_they_feel_transfer_only_with_the_stall(shipped_run):
     """Why there is a stall: rows 2 and 3 differ only in which of the two is 2 F, which 0.25 F."""
-    table = golden_run[1].set_index(["row", "schedule"])
+    table = shipped_run[1].set_index(["row", "schedule"])
 
     def difference(column, schedule):
         return abs(table[column][2, schedule] / table[column][3, schedule] - 1.0)
@@ -280,9 +275,8 @@ def test_fixed_schedules_feel_latency_as_they_feel_transfer_only_with_the_stall(
     assert difference("published_s", "greedy_1x") > 0.1
 
 
-@with_golden
 def test_other_figures_in_the_published_rows_end_with_code_one(tmp_path):
-    content = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    content = json.loads(SHIPPED.read_text(encoding="utf-8"))
     for altered in content["rows"]:
         figures = altered["seconds_per_microbatch"]
         altered["seconds_per_microbatch"] = {"1f1b": 1.2 * figures["1f1b"]}

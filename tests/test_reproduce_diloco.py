@@ -2,12 +2,11 @@
 
 import json
 import math
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from scenarios.reproduce.cases import read_cases
+from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.diloco import (
     GRID_GBIT_PER_S,
     Row,
@@ -17,8 +16,7 @@ from scenarios.reproduce.diloco import (
     reproduce,
 )
 
-GOLDEN = Path(__file__).resolve().parent.parent.parent / "shared" / "golden/published/diloco.json"
-with_golden = pytest.mark.skipif(not GOLDEN.is_file(), reason=f"no published rows at {GOLDEN}")
+SHIPPED = PUBLISHED / "diloco.json"
 
 GRID_STEP = GRID_GBIT_PER_S[1] / GRID_GBIT_PER_S[0]
 
@@ -174,9 +172,8 @@ def test_compute_heavy_models_need_less(tmp_path):
     assert (ours[:, 1] < ours[:, 0]).all()
 
 
-@with_golden
 def test_nine_tenths_of_the_published_cells_are_within_a_grid_step():
-    cases = read_cases(GOLDEN, Row)
+    cases = read_cases(SHIPPED, Row)
 
     reproduction = reproduce(cases)
 
@@ -187,9 +184,8 @@ def test_nine_tenths_of_the_published_cells_are_within_a_grid_step():
     assert [bound.met for bound in reproduction.bounds] == [True]
 
 
-@with_golden
 def test_altered_published_figures_fail_the_bound(tmp_path):
-    content = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    content = json.loads(SHIPPED.read_text(encoding="utf-8"))
     for altered in content["rows"]:
         for name, bandwidths in altered["bandwidth_gbit_per_s"].items():
             altered["bandwidth_gbit_per_s"][name] = [figure / 2 for figure in bandwidths]
@@ -197,11 +193,10 @@ def test_altered_published_figures_fail_the_bound(tmp_path):
     assert run(tmp_path, *content["rows"])[0] == 1
 
 
-@with_golden
 def test_the_same_cases_give_the_same_bytes(tmp_path):
     written = []
     for name in ("one", "two"):
-        assert main(["--cases", str(GOLDEN), "--out", str(tmp_path / name)]) == 0
+        assert main(["--cases", str(SHIPPED), "--out", str(tmp_path / name)]) == 0
         written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
 
     assert written[0] == written[1]

@@ -4,20 +4,19 @@ import csv
 import re
 import shutil
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from des.base.command import UsageError
+from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.sailor import main, reproduce, short_names
 from scenarios.reproduce.sailor_cases import read_folder
 from scenarios.reproduce.sailor_model import MODEL, NAIVE, Rules, predict_s, simulated_s
 from scenarios.reproduce.sailor_network import Bandwidth, NetworkProfile
 
-GOLDEN = Path(__file__).resolve().parent.parent.parent / "shared" / "golden" / "sailor"
-with_golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no measured runs at {GOLDEN}")
+SHIPPED = PUBLISHED / "sailor"
 
 RUN = {
     "run_id": "toy/pp2_dp2",
@@ -418,9 +417,8 @@ def test_the_picture_has_its_legends_above_the_bars(tmp_path):
         assert axes.title.get_window_extent().y0 >= axes.get_legend().get_window_extent().y1
 
 
-@with_golden
 def test_the_table_on_screen_is_80_columns_wide_and_the_files_have_all_columns(tmp_path, capsys):
-    assert main(["--cases", str(GOLDEN), "--out", str(tmp_path)]) == 0
+    assert main(["--cases", str(SHIPPED), "--out", str(tmp_path)]) == 0
 
     lines = capsys.readouterr().out.splitlines()
     rows = [line.rstrip() for line in lines if re.match(r"N\d+_pp", line)]
@@ -431,10 +429,9 @@ def test_the_table_on_screen_is_80_columns_wide_and_the_files_have_all_columns(t
     assert {"run", "plain_1f1b_error_percent", "Metis_error_percent"} <= set(table.columns)
 
 
-@with_golden
 def test_the_ends_of_an_iteration_are_too_long_by_at_most_what_is_said():
     """At most 0.4 % of the measured times, against the runtime's own instructions."""
-    cases = read_folder(GOLDEN)
+    cases = read_folder(SHIPPED)
     shares = []
     for run, measured in zip(cases.runs, cases.measurements, strict=True):
         for stages in set(run.replicas):
@@ -471,9 +468,8 @@ def profiled_times_s(run, network, stages):
     return forward_s, backward_s, down_s, up_s
 
 
-@with_golden
 def test_the_stated_bounds_are_met_and_the_error_of_plain_1f1b_is_as_published():
-    reproduction = reproduce(read_folder(GOLDEN))
+    reproduction = reproduce(read_folder(SHIPPED))
     errors = (
         reproduction.frame.drop(columns=["run", "short_name"])
         .set_index("cluster")
@@ -489,12 +485,11 @@ def test_the_stated_bounds_are_met_and_the_error_of_plain_1f1b_is_as_published()
     np.testing.assert_allclose(means["Metis_error_percent"], [9.0, 5.3], atol=0.05)
 
 
-@with_golden
 def test_no_prediction_sees_what_was_measured(tmp_path):
     """With measured times shuffled and everything else measured or estimated left out."""
-    runs = pd.read_csv(GOLDEN / "real_runs.csv", dtype=str, keep_default_na=False)
-    expected = reproduce(read_folder(GOLDEN)).frame["predicted_s"]
-    for path in GOLDEN.glob("*.csv"):
+    runs = pd.read_csv(SHIPPED / "real_runs.csv", dtype=str, keep_default_na=False)
+    expected = reproduce(read_folder(SHIPPED)).frame["predicted_s"]
+    for path in SHIPPED.glob("*.csv"):
         shutil.copyfile(path, tmp_path / path.name)
     seen = [c for c in runs if c.startswith(("measured_", "est_")) and c != "measured_iter_s"]
     blind = runs.drop(columns=seen)
@@ -507,10 +502,9 @@ def test_no_prediction_sees_what_was_measured(tmp_path):
     assert frame["measured_s"].tolist() == runs["measured_iter_s"].astype(float).tolist()[::-1]
 
 
-@with_golden
 def test_each_rule_alone_moves_some_prediction():
     """No switch is idle, so the table of effects says something."""
-    cases = read_folder(GOLDEN)
+    cases = read_folder(SHIPPED)
     for rule in ("whole_update", "node_bandwidth", "blocking", "in_node_gather"):
         alone = Rules(**{rule: True})
         assert any(
@@ -519,10 +513,9 @@ def test_each_rule_alone_moves_some_prediction():
         )
 
 
-@with_golden
 def test_two_runs_write_the_same_bytes(tmp_path, capsys):
     for name in ("one", "two"):
-        assert main(["--cases", str(GOLDEN), "--out", str(tmp_path / name)]) == 0
+        assert main(["--cases", str(SHIPPED), "--out", str(tmp_path / name)]) == 0
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
 
     assert names == ["picture.png", "table.csv", "table.md"]

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,7 +16,7 @@ from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from scenarios.reproduce.cases import read_cases
+from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.zero_bubble import bubble_rate, longest_device_s, main
 from scenarios.reproduce.zero_bubble_cases import (
     ALLOWED,
@@ -27,8 +26,7 @@ from scenarios.reproduce.zero_bubble_cases import (
     Row,
 )
 
-GOLDEN = Path(__file__).resolve().parent.parent.parent / "shared/golden/published/zero_bubble.json"
-with_golden = pytest.mark.skipif(not GOLDEN.is_file(), reason=f"no published rows at {GOLDEN}")
+SHIPPED = PUBLISHED / "zero_bubble.json"
 
 BY_HAND = {
     "1f1b": 3 / 15,  # (p - 1)(F + D + W) = 3 ms on top of 4 microbatches of 3 ms
@@ -233,16 +231,15 @@ def test_the_simulation_of_all_schedules_is_the_recurrence(
 # The published rows.
 
 
-def golden_rows():
-    return read_cases(GOLDEN, Row).rows
+def shipped_rows():
+    return read_cases(SHIPPED, Row).rows
 
 
-@with_golden
 def test_every_published_bubble_rate_is_within_its_bound(tmp_path):
-    assert main(["--cases", str(GOLDEN), "--out", str(tmp_path)]) == 0
+    assert main(["--cases", str(SHIPPED), "--out", str(tmp_path)]) == 0
 
     table = pd.read_csv(tmp_path / "table.csv")
-    assert len(table) == sum(len(one.bubble_rate) for one in golden_rows())
+    assert len(table) == sum(len(one.bubble_rate) for one in shipped_rows())
     for name in ("1f1b", "zb_h1", "zb_h2"):
         cells = table[table["schedule"] == name]
         assert list(cells["our_bubble_rate"].round(4)) == list(cells["published_bubble_rate"])
@@ -250,10 +247,9 @@ def test_every_published_bubble_rate_is_within_its_bound(tmp_path):
         assert table.loc[table["schedule"] == name, "difference"].abs().max() <= allowed
 
 
-@with_golden
 def test_the_bubble_that_few_microbatches_leave_in_zb_2p_is_one_that_no_search_removes():
     """1.5B, 24 microbatches: published is the bound (p - 1)(F + D + 2 C) + m (F + D) + W."""
-    one = golden_rows()[0]
+    one = shipped_rows()[0]
     pair_ms = one.forward_ms + one.backward_input_ms
     fill_ms = (one.num_stages - 1) * (pair_ms + 2 * one.communication_latency_ms)
     least_ms = fill_ms + one.num_microbatches * pair_ms + one.backward_weight_ms
@@ -263,10 +259,9 @@ def test_the_bubble_that_few_microbatches_leave_in_zb_2p_is_one_that_no_search_r
     assert least <= bubble_rate(one, "zb_2p") <= least + 0.002
 
 
-@with_golden
 def test_zb_2p_depends_on_what_stays_for_the_weight_gradient():
     """Flash attention keeps 32 of 34 parts: the same memory then leaves a far larger bubble."""
-    one = golden_rows()[0].model_copy(update={"weight_input_fraction": 32 / 34})
+    one = shipped_rows()[0].model_copy(update={"weight_input_fraction": 32 / 34})
 
     assert bubble_rate(one, "zb_2p") > one.bubble_rate["zb_2p"] + 0.05
 
@@ -295,10 +290,9 @@ def longest_with_few_waits_s(orders, pipeline):
     return max(free_s)
 
 
-@with_golden
 def test_published_interleaved_rates_are_those_of_pipelines_that_seldom_wait():
     """To four decimals. Ours waits for every input, so it is above them by up to 0.0036."""
-    for one in golden_rows():
+    for one in shipped_rows():
         orders = interleaved_1f1b(one.num_stages, one.num_chunks, one.num_microbatches)
         seldom_s = longest_with_few_waits_s(orders, one.pipeline(one.num_chunks))
 
@@ -307,9 +301,8 @@ def test_published_interleaved_rates_are_those_of_pipelines_that_seldom_wait():
         assert 0.0 < bubble_rate(one, "interleaved_1f1b") - published < 0.0036
 
 
-@with_golden
 def test_without_latency_both_ways_of_waiting_agree():
-    one = golden_rows()[0]
+    one = shipped_rows()[0]
     pipeline = dataclasses.replace(
         one.pipeline(one.num_chunks),
         down=(Border(),) * (one.num_chunks * one.num_stages - 1),

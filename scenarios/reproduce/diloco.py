@@ -28,7 +28,7 @@ from des.plan.synchronisation import (
 from scenarios.frame.config import option, parse
 from scenarios.frame.plots import REFERENCE_COLOURS
 from scenarios.reproduce.cases import (
-    GOLDEN,
+    PUBLISHED,
     CaseFile,
     CaseForm,
     Count,
@@ -130,7 +130,7 @@ class Row(CaseForm):
 class Config:
     """What is compared; the fields are the flags."""
 
-    cases: Path = option(GOLDEN / "published" / "diloco.json", "file of published rows")
+    cases: Path = option(PUBLISHED / "diloco.json", "file of published rows")
     out: Path = option(Path("runs/reproduce/diloco"), "folder for table and picture")
 
 
