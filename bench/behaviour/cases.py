@@ -56,9 +56,16 @@ def simulate(_: Path) -> Iterator[Case]:
         "default": (),
         "moving": ("--placement", "0*28,1*26,2*26", "--seed", "7"),
         "replicas": ("--model", "llama2_7b", "--placement", "0*32", "--replicas", "1*32;2*32"),
-        "parallel": ("--parallelism", "2x2x2", "--shard-optimiser", "--gradient-bucket-mb", "500"),
+        "parallel": (
+            *SMALL_JOB,
+            "--parallelism",
+            "2x2x2",
+            "--shard-optimiser",
+            "--gradient-bucket-mb",
+            "500",
+        ),
         "compressed": ("--activation-compression", "4", "--recomputation", "full"),
-        "late_sums": ("--parallelism", "4x2x1", "--no-overlap-gradients"),
+        "late_sums": (*SMALL_JOB, "--parallelism", "4x2x1", "--no-overlap-gradients"),
     }
     for name, flags in plans.items():
         yield one(f"simulate/{name}", module, *flags, "--out", "out")
@@ -71,8 +78,8 @@ def train(_: Path) -> Iterator[Case]:
     yield one("train/plain", module, *quick, "--steps", "256", "--calibration", "none", "--no-kpi")
     flags: Flags = ("--steps", "512", "--no-kpi", "--replacement", "full")
     yield one("train/calibrated", module, *quick, *flags)
-    flags = ("--steps", "256", "--calibration", "none", "--kpi", "--actions", "per_layer")
-    yield one("train/per_layer_with_targets", module, *quick, *flags, "--num-layers", "12")
+    flags = ("--steps", "256", "--calibration", "none", "--no-kpi", "--actions", "per_layer")
+    yield one("train/per_layer", module, *quick, *flags, "--num-layers", "12")
 
 
 def decide(_: Path) -> Iterator[Case]:

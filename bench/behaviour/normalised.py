@@ -50,7 +50,8 @@ def _forms(path: Path, name: str, file: str, paths: Mapping[str, str]) -> dict[s
         contents = sorted(line.split(" = ", 1)[1] for line in arrays if " = array " in line)
         return {name: _lines(arrays), name + FIGURES: _lines(contents)}
     if "tfevents" in path.name:
-        return {name: _lines(_events(path))}
+        events = _lines(_events(path)).decode()
+        return {name: applied(events, file).encode()}
     if path.suffix == ".sqlite":
         return {name: _lines(_rows(path))}
     if path.suffix not in TEXTS:

@@ -64,6 +64,12 @@ RULES = (
         reason="the date of a line of the log",
     ),
     Rule(files="train/*/metrics.csv", columns=("wall_s", "steps_per_s"), reason=TIMED),
+    Rule(
+        files="train/*tfevents*",
+        pattern=r"^(\d+ (?:wall_s|steps_per_s)) .*$",
+        replacement=r"\1 -",
+        reason=TIMED,
+    ),
     Rule(files="train/*/evaluation.csv", columns=("decision_time_s",), reason=TIMED),
     Rule(files="train/*/calibrations.csv", columns=("waited_s",), reason=TIMED),
     Rule(

@@ -25,6 +25,7 @@ PATHS = {"/tmp/behaviour-1/case": "<here>", "/tmp": "<other>"}
         ("kpi/a/terminal", "training time    65.69 %  \nnext", "training time 65.69 %\nnext"),
         ("kpi/a/out/kpi.json", '"source_revision": "3f2f-dirty",', '"source_revision": -,'),
         ("train/a/out/config.json", '"numpy": "2.4.6"', '"numpy": -'),
+        ("train/a/events.out.tfevents", "128 wall_s [0.8] 0.0", "128 wall_s -"),
         ("astra/a/terminal", "[2026-11-23 04:10:08.632] [info] 7 cycles", "[time] [info] 7 cycles"),
         (
             "train/a/terminal",
