@@ -1,8 +1,8 @@
 """What a policy has experienced, and the advantages that follow from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from torch import Tensor
 from agents.ppo.batch_step import BatchStep
 from agents.ppo.networks import ActorCritic
 from agents.ppo.normaliser import Moments
+from agents.ppo.policy_update import TensorRows
 
 
 class BatchedEnvironment(Protocol):
@@ -164,7 +165,7 @@ def gae(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experience:
+class Experience(TensorRows):
     """A bag of B decisions, with what they turned out to be worth; see `Rollout`."""
 
     inputs: Tensor
@@ -172,14 +173,6 @@ class Experience:
     log_probs: Tensor
     advantages: Tensor
     returns: Tensor
-
-    def __len__(self) -> int:
-        return len(self.returns)
-
-    def __getitem__(self, rows: Tensor) -> Self:
-        return type(self)(
-            **{f.name: getattr(self, f.name).index_select(0, rows) for f in fields(self)}
-        )
 
 
 def judge(

@@ -1,30 +1,30 @@
 """Trains the move policy by PPO, with advantages that are exact because episodes are tables."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from agents.decision.situation import TIME_ONLY, Preference
-from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
-from agents.hi_ppo.moves.move_env import MoveGame, game_of, joined_games
+from agents.hi_ppo.moves.move_env import MoveGame, joined_games
 from agents.hi_ppo.moves.move_evaluation import policy_of
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, choice_log_probs
-from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.ppo.normaliser import Moments
+from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
-from agents.replanning.tables import EpisodeTables
+from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 
 _LEAST_CHANCE = 1e-4  # states that are met less often are not learnt from
 _FIGURES = ("policy_loss", "entropy", "approximate_kl", "clip_fraction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveTrainingConfig:
-    """Hyperparameters; pairs ``x`` and ``final_x`` are joined by a line over the training.
+class MoveTrainingConfig(UpdateConfig):
+    """Hyperparameters; learning rate and weight of the entropy fall in a straight line.
 
     Attributes
     ----------
@@ -41,37 +41,19 @@ class MoveTrainingConfig:
     minibatch_states: int = 1024
     learning_rate: float = 1e-3
     final_learning_rate: float = 1e-4
-    clip_range: float = 0.2
     entropy_coefficient: float = 0.02
     final_entropy_coefficient: float = 0.001
-    max_gradient_norm: float = 1.0
     weight_decay: float = 0.3
     hidden_sizes: tuple[int, ...] = (64, 64)
     start_horizon_epochs: float = 3.0
 
-    def __post_init__(self) -> None:
-        for name in ("num_updates", "episodes_per_update", "num_epochs", "minibatch_states"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"move training: {name} must be at least 1, got {getattr(self, name)!r}"
-                )
-        for name in (
-            "learning_rate",
-            "final_learning_rate",
-            "entropy_coefficient",
-            "final_entropy_coefficient",
-            "weight_decay",
-        ):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"move training: {name} must be at least 0 and finite, "
-                    f"got {getattr(self, name)!r}"
-                )
-        if not 0 < self.clip_range < 1 or not 0 < self.max_gradient_norm < math.inf:
-            raise ValueError(
-                "move training: clip_range must be in (0, 1) and max_gradient_norm positive and "
-                f"finite, got {self.clip_range!r} and {self.max_gradient_norm!r}"
-            )
+    owner: ClassVar[str] = "move training"
+    ranges: ClassVar[dict[str, FieldRange]] = UpdateConfig.ranges | {
+        "num_updates": COUNT,
+        "episodes_per_update": COUNT,
+        "minibatch_states": COUNT,
+        "weight_decay": NON_NEGATIVE,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,26 +71,6 @@ class MoveUpdate:
     approximate_kl: float
     clip_fraction: float
     learning_rate: float
-
-
-def train_moves(
-    tables: Sequence[EpisodeTables],
-    *,
-    config: MoveTrainingConfig,
-    seed: int,
-    preference: Preference = TIME_ONLY,
-) -> tuple[MovePolicy, list[MoveUpdate]]:
-    """Train a policy on episodes, of plans that work in all epochs; see `train_on_games`.
-
-    Raises
-    ------
-    ValueError
-        If there are no tables.
-    """
-    working = [with_plans(one, working_plans(one)) for one in tables]
-    games = [game_of(MoveCosts.of(one, preference)) for one in working]
-    network, updates = train_on_games(games, config=config, seed=seed)
-    return MovePolicy(network=network), updates
 
 
 def train_on_games(
@@ -156,8 +118,14 @@ def train_on_games(
     network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
     for game in games:
         network.normaliser.merge(Moments.of(torch.from_numpy(game.observation)))
-    optimiser = torch.optim.AdamW(
-        network.layers.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+    update = PolicyUpdate(
+        config=config,
+        optimiser=torch.optim.AdamW(
+            network.layers.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+        ),
+        loss=partial(_loss, network, config.clip_range),
+        figure_names=_FIGURES,
+        minibatches=partial(_minibatches, config.minibatch_states, rng),
     )
     updates: list[MoveUpdate] = []
     queue: list[int] = []
@@ -165,15 +133,23 @@ def train_on_games(
         while len(queue) < config.episodes_per_update:
             queue += rng.permutation(len(games)).tolist()
         drawn, queue = queue[: config.episodes_per_update], queue[config.episodes_per_update :]
-        game = joined_games([games[at] for at in drawn])
-        updates.append(_update(network, optimiser, game, config, rng, index=index))
+        cost, experience = _play(network, joined_games([games[at] for at in drawn]))
+        outcome = update.descend(experience, index=index, progress=index / config.num_updates)
+        updates.append(
+            MoveUpdate(
+                update_index=index,
+                cost=cost,
+                learning_rate=outcome.learning_rate,
+                **outcome.figures,
+            )
+        )
         if on_update is not None:
             on_update(updates[-1], network)
     return network.eval(), updates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Experience:
+class _Experience(TensorRows):
     """B states: what was seen, what could be chosen, and how good each choice is.
 
     Weights have mean 1; advantages are 0 for what cannot be chosen.
@@ -185,56 +161,13 @@ class _Experience:
     advantages: Tensor
     weights: Tensor
 
-    def rows(self, rows: Tensor) -> "_Experience":
-        return _Experience(
-            observations=self.observations[rows],
-            choice_of_rule=self.choice_of_rule[rows],
-            old_log_probs=self.old_log_probs[rows],
-            advantages=self.advantages[rows],
-            weights=self.weights[rows],
-        )
 
-
-def _update(
-    network: MoveNetwork,
-    optimiser: torch.optim.Optimizer,
-    game: MoveGame,
-    config: MoveTrainingConfig,
-    rng: np.random.Generator,
-    *,
-    index: int,
-) -> MoveUpdate:
-    """Play, judge, and descend on what was met."""
-    progress = index / config.num_updates
-    learning_rate = _line(config.learning_rate, config.final_learning_rate, progress)
-    entropy_coefficient = _line(
-        config.entropy_coefficient, config.final_entropy_coefficient, progress
-    )
-    for group in optimiser.param_groups:
-        group["lr"] = learning_rate
-    cost, experience = _play(network, game)
-    figures = []
-    for _ in range(config.num_epochs):
-        order = torch.from_numpy(rng.permutation(len(experience.weights)))
-        for rows in torch.split(order, config.minibatch_states):
-            loss, measured = _loss(
-                network, experience.rows(rows), config.clip_range, entropy_coefficient
-            )
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            norm = nn.utils.clip_grad_norm_(
-                network.layers.parameters(), config.max_gradient_norm, error_if_nonfinite=True
-            )
-            assert norm.isfinite()
-            optimiser.step()
-            figures.append(measured)
-    means = torch.stack(figures).mean(dim=0).tolist()
-    return MoveUpdate(
-        update_index=index,
-        cost=cost,
-        learning_rate=learning_rate,
-        **dict(zip(_FIGURES, means, strict=True)),
-    )
+def _minibatches(
+    num_states: int, rng: np.random.Generator, experience: _Experience
+) -> Iterator[_Experience]:
+    """Minibatches of one epoch: all states in a random order, so many at a time."""
+    order = torch.from_numpy(rng.permutation(len(experience)))
+    return (experience[rows] for rows in torch.split(order, num_states))
 
 
 def _play(network: MoveNetwork, game: MoveGame) -> tuple[float, _Experience]:
@@ -259,7 +192,7 @@ def _play(network: MoveNetwork, game: MoveGame) -> tuple[float, _Experience]:
 
 
 def _loss(
-    network: MoveNetwork, batch: _Experience, clip_range: float, entropy_coefficient: float
+    network: MoveNetwork, clip_range: float, batch: _Experience, entropy_coefficient: float
 ) -> tuple[Tensor, Tensor]:
     """Loss of a minibatch, and `_FIGURES`, which have no gradient."""
     logits = network(batch.observations)
@@ -276,7 +209,3 @@ def _loss(
     outside = (weights * (old * is_outside).sum(dim=1)).mean()
     figures = torch.stack((policy_loss, entropy, divergence, outside)).detach()
     return policy_loss - entropy_coefficient * entropy, figures
-
-
-def _line(first: float, final: float, progress: float) -> float:
-    return first + (final - first) * progress
