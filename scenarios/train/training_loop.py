@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
@@ -17,8 +18,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from agents.flat.recalibration import corrections_of
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo.trainer import Trainer, UpdateReport
+from des import Corrections
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_calibration import TrainingCalibration
@@ -39,7 +42,8 @@ def restore(
     Raises
     ------
     CheckpointError
-        If the checkpoint is damaged or belongs to another run or task.
+        If the checkpoint is damaged, belongs to another run or task, or its environments simulate
+        with other correction factors than those in force.
     """
     path = folder.checkpoint_pt
     if not path.exists():
@@ -61,6 +65,20 @@ def restore(
             f"got {type(of_calibration).__name__}"
         )
     calibration.load_state(of_calibration, source=path)
+    _require_factors(trainer, calibration.in_force, path)
+
+
+def _require_factors(trainer: Trainer, in_force: Corrections, path: Path) -> None:
+    """Refuse a checkpoint whose environments simulate with other factors than its calibration."""
+    try:
+        found = corrections_of(trainer.rollouts)
+    except ValueError as error:
+        raise CheckpointError(f"checkpoint {path}: {error}") from error
+    if found != in_force:
+        raise CheckpointError(
+            f"checkpoint {path}: corrections of the environments must be those in force, "
+            f"{in_force}; got {found}"
+        )
 
 
 def train(

@@ -347,7 +347,11 @@ def test_there_must_be_a_run_to_resume(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind", ["corrupt", "foreign", "no task", "other run", "other network", "damaged", "not finite"]
+    "kind",
+    [
+        *("corrupt", "foreign", "no task", "other run", "other network", "damaged", "not finite"),
+        "other factors",
+    ],
 )
 def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys):
     copy = copy_of_run(finished, tmp_path / "copy")
@@ -364,6 +368,9 @@ def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys
         (copy / "network.yaml").write_text(network.replace("5Gbps", "6Gbps"))
     elif kind == "damaged":
         state["rollouts"]["workers"][0]["environment"] = {"seats": []}
+        save_checkpoint(checkpoint, state)
+    elif kind == "other factors":
+        state["rollouts"]["workers"][0]["environment"]["corrections"]["wan_bandwidth_factor"] = 2.0
         save_checkpoint(checkpoint, state)
     elif kind == "not finite":
         state["rollouts"]["workers"][0]["observations"] *= float("nan")

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from agents.hi_ppo.moves.move_env import MoveGame, joined_games
-from agents.hi_ppo.moves.move_evaluation import policy_of
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, choice_log_probs
 from agents.ppo.normaliser import Moments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
+from des.compiled.many.layout import Real
 
 _LEAST_CHANCE = 1e-4  # states that are met less often are not learnt from
 _FIGURES = ("policy_loss", "entropy", "approximate_kl", "clip_fraction")
@@ -172,7 +172,7 @@ def _minibatches(
 
 def _play(network: MoveNetwork, game: MoveGame) -> tuple[float, _Experience]:
     """Mean cost of an epoch under the policy, and the states that it meets."""
-    probability = policy_of(network, game)
+    probability = choice_probabilities(network, game)
     of_choice, of_state = game.values(probability)
     chance = game.occupancy(probability)
     met = np.flatnonzero(chance > _LEAST_CHANCE)
@@ -188,7 +188,19 @@ def _play(network: MoveNetwork, game: MoveGame) -> tuple[float, _Experience]:
         advantages=torch.from_numpy(advantages / (spread + 1e-12)).float(),
         weights=torch.from_numpy(weights).float(),
     )
-    return float((of_state[game.starts] / game.num_epochs).mean()), experience
+    return float(game.epoch_costs(of_state).mean()), experience
+
+
+def choice_probabilities(network: MoveNetwork, game: MoveGame, rows_at_once: int = 16384) -> Real:
+    """Probability of each choice in each state of a game, (S, U)."""
+    parts = []
+    with torch.no_grad():
+        for start in range(0, game.num_states, rows_at_once):
+            rows = slice(start, start + rows_at_once)
+            logits = network(torch.from_numpy(game.observation[rows]))
+            of_rule = torch.from_numpy(game.choice_of_rule[rows].astype(np.int64))
+            parts.append(choice_log_probs(logits.double(), of_rule, game.chosen.shape[1]).exp())
+    return torch.cat(parts).numpy()
 
 
 def _loss(
