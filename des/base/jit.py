@@ -42,7 +42,7 @@ def inlined(function: FunctionT) -> FunctionT:
 def _compiled(function: FunctionT, *, inline: Literal["never", "always"]) -> FunctionT:
     source = Path(function.__code__.co_filename).resolve()
     before = config.CACHE_DIR  # type: ignore[attr-defined]
-    config.CACHE_DIR = str(_cache_base() / digest_of(source))  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(_cache_base() / source_digest(source))  # type: ignore[attr-defined]
     try:
         compiled = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
     finally:
@@ -56,7 +56,7 @@ def scalar(function: FunctionT) -> FunctionT:
     return shared
 
 
-def digest_of(source: Path) -> str:
+def source_digest(source: Path) -> str:
     """Return a digest of a module's source, of all it imports of ours, and of Numba's version."""
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sources_of(source):
