@@ -18,6 +18,8 @@ import numba
 from numba.core import config
 from numba.extending import register_jitable
 
+from des.base.compiling import say_when_compiling
+
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -115,3 +117,6 @@ def _cache_base() -> Path:
     except OSError:
         return shared
     return home if os.access(home, os.W_OK) else shared
+
+
+say_when_compiling(str(_cache_base()))
