@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from scipy.stats import t
 from small_policies import situation_on
 
-from agents.epochs import Preference
-from agents.hi_ppo.config import PlacementArchitecture
-from agents.hi_ppo.placement_checkpoint import save_placement
-from agents.hi_ppo.placement_policy import PlacementPolicy
+from agents.decision.situation import Preference
+from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.placement_checkpoint import save_placement
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.trained_range import TrainedRange
-from scenarios.ablations.__main__ import main
-from scenarios.ablations.intervals import over_seeds_and_networks
-from scenarios.ablations.variants import alone
-from scenarios.statistics import mean_and_interval
+from scenarios.frame.statistics import mean_and_interval
+from scenarios.measure.ablations.command import main
+from scenarios.measure.ablations.intervals import over_seeds_and_networks
+from scenarios.measure.ablations.variants import alone
 from scenarios.suites import suite
 
 WITH_WEIGHTS = ("hi_ppo", "no_encoder", "no_preference")

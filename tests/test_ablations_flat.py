@@ -8,16 +8,21 @@ import pytest
 import torch
 from small_policies import situation_on
 
-from agents.compiled_batch import is_compilable
-from agents.hi_ppo.config import PlacementArchitecture
-from agents.hi_ppo.placement_checkpoint import save_placement
-from agents.hi_ppo.placement_policy import PlacementPolicy
+from agents.decision.depths import DEPTHS
+from agents.flat.compiled_batch import is_compilable
+from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.placement_checkpoint import save_placement
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import shipped
-from agents.planners.search import DEPTHS
 from des import Plan
-from scenarios.ablations.flat import main
-from scenarios.ablations.flat_training import FlatScheduler, flat_task, own_course, train_flat
-from scenarios.ablations.preference import main as preference
+from scenarios.measure.ablations.flat import main
+from scenarios.measure.ablations.flat_training import (
+    FlatScheduler,
+    flat_task,
+    own_course,
+    train_flat,
+)
+from scenarios.measure.ablations.preference import main as preference
 from scenarios.suites import suite
 
 WORLD = suite("eval_held").with_domains(4).world(0)

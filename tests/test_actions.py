@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import placements
 
-from agents.actions import OrderSplitCodec, PerLayerCodec, action_codec
+from agents.ppo.actions import OrderSplitCodec, PerLayerCodec, action_codec
 from des import Placement
 
 

@@ -12,11 +12,11 @@ from interrupted_tasks import doubled
 from pool_tasks import do_as_told, note_and_do
 from reference_programs import fake_programs, gpu_case, small_case
 
-from calibration.astra_config import as_seen
-from calibration.astra_sim import measure, measure_all, run_key
-from calibration.prediction import predict
-from calibration.processes.pool import map_in_processes
-from calibration.programs.binaries import ReferenceRunError
+from calibration.fit.prediction import predict
+from calibration.reference.astra_config import as_seen
+from calibration.reference.astra_sim import measure, measure_all, run_key
+from calibration.reference.binaries import ReferenceRunError
+from calibration.reference.pool import map_in_processes
 from calibration.runs.store import Store
 
 
@@ -206,7 +206,7 @@ sys.path.insert(0, sys.argv[1])
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from pool_tasks import tell_and_hang
-from calibration.processes.pool import map_in_processes
+from calibration.reference.pool import map_in_processes
 list(map_in_processes(tell_and_hang, [Path(sys.argv[2])], num_workers=1, timeout_s=600.0))
 """
     words = [sys.executable, "-c", code, str(Path(__file__).parent), str(tmp_path)]

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from reference_programs import fake_program, fake_programs, gpu_case, small_case
 
-from calibration.astra_sim import measure, measure_all
-from calibration.export import PROGRAMS
-from calibration.programs.binaries import MOST_OUTPUT_BYTES, ReferenceRunError, run_program
-from calibration.programs.finish_lines import Finish, parse_finishes
-from calibration.programs.ns3 import Ns3
+from calibration.reference.astra_sim import measure, measure_all
+from calibration.reference.binaries import MOST_OUTPUT_BYTES, ReferenceRunError, run_program
+from calibration.reference.export import PROGRAMS
+from calibration.reference.finish_lines import Finish, parse_finishes
+from calibration.reference.ns3 import Ns3
 
 LONG_S = 60.0
 """More than any process here takes, unless it hangs."""
@@ -169,7 +169,7 @@ import resource, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from reference_programs import fake_programs, small_case
-from calibration.astra_sim import measure
+from calibration.reference.astra_sim import measure
 import tempfile
 with tempfile.TemporaryDirectory() as name:
     binaries = fake_programs(Path(name) / "bin")

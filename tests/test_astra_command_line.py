@@ -19,13 +19,13 @@ from astra_traces import (
 )
 
 from astra_sim import aware, unaware
-from astra_sim.errors import UsageError
-from astra_sim.execution_trace import NodeType, Trace, TraceNode
-from astra_sim.flags import parse_flags
-from astra_sim.network_config import Dimension, NetworkConfig
-from astra_sim.report import announce_rings, report_end
-from astra_sim.system_config import Algorithm, SystemConfig
-from astra_sim.waiting import RankState
+from astra_sim.commands.flags import parse_flags
+from astra_sim.files.errors import UsageError
+from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
+from astra_sim.files.network_config import Dimension, NetworkConfig
+from astra_sim.files.system_config import Algorithm, SystemConfig
+from astra_sim.run.report import announce_rings, report_end
+from astra_sim.run.waiting import RankState
 
 REQUIRED = [
     "--workload-configuration=w",

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from strategies import cases, plan, topologies, unit_workload, world
 
 from astra_sim import Dimension, PairwiseDimension, read_network_config, read_system_config
-from calibration.aggregation import aggregated, aggregated_inside
-from calibration.astra_config import (
+from calibration.cases.aggregation import aggregated, aggregated_inside
+from calibration.cases.case import Case
+from calibration.reference.astra_config import (
     as_seen,
     groups_json,
     logical_topology_json,
@@ -24,7 +25,6 @@ from calibration.astra_config import (
     system_config,
     system_json,
 )
-from calibration.case import Case
 from des import Domain, Link, Movement, Parallelism, Topology, Transport
 from des.dynamics import Dynamics
 

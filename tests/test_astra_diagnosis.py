@@ -8,14 +8,14 @@ import pytest
 from astra_runs import run
 from astra_traces import ALL_REDUCE, Case, collective, compute, network_file, receive, send
 
-from astra_sim.cycles import dependency_cycles
-from astra_sim.diagnosis import MAX_RANKS, diagnose
-from astra_sim.execution_trace import CollectiveType, NodeType, Trace, TraceNode
-from astra_sim.network_config import Dimension, NetworkConfig
-from astra_sim.result import IncompleteRunError
-from astra_sim.simulate import Options
-from astra_sim.system_config import Algorithm, SystemConfig
-from astra_sim.waiting import RankState, RunState
+from astra_sim.core.result import IncompleteRunError
+from astra_sim.files.cycles import dependency_cycles
+from astra_sim.files.execution_trace import CollectiveType, NodeType, Trace, TraceNode
+from astra_sim.files.network_config import Dimension, NetworkConfig
+from astra_sim.files.system_config import Algorithm, SystemConfig
+from astra_sim.run.diagnosis import MAX_RANKS, diagnose
+from astra_sim.run.simulate import Options
+from astra_sim.run.waiting import RankState, RunState
 
 CHUNKS = 500_000_000
 SEND, RECEIVE, COMPUTE = NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMP

@@ -13,8 +13,8 @@ from chakra.src.third_party.utils.protolib import encodeMessage
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from astra_sim.errors import AbortError, AstraSimError, NodeError
-from astra_sim.execution_trace import (
+from astra_sim.files.errors import AbortError, AstraSimError, NodeError
+from astra_sim.files.execution_trace import (
     CollectiveType,
     NodeType,
     Trace,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.comm_groups import read_comm_groups
-from astra_sim.errors import AbortError, AstraSimError
-from astra_sim.memory_config import MemoryConfig, read_memory_config
+from astra_sim.files.comm_groups import read_comm_groups
+from astra_sim.files.errors import AbortError, AstraSimError
+from astra_sim.files.memory_config import MemoryConfig, read_memory_config
 
 POOL = {"memory-type": "MEMORY_POOL", "remote-mem-latency": 333, "remote-mem-bw": 7}
 NODES = POOL | {

@@ -15,10 +15,10 @@ from astra_messages import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.errors import AbortError, UsageError
-from astra_sim.events import EventQueue
+from astra_sim.core.events import EventQueue
+from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.network_config import Dimension
 from astra_sim.network import make_network
-from astra_sim.network_config import Dimension
 
 MIB = 2**20
 BYTES_PER_NS = 0.25 * 2**30 / 10**9

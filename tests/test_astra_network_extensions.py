@@ -22,11 +22,11 @@ from astra_messages import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.errors import AbortError
-from astra_sim.events import EventQueue
+from astra_sim.core.events import EventQueue
+from astra_sim.files.errors import AbortError
+from astra_sim.files.network_config import PairwiseDimension
 from astra_sim.network import make_network
 from astra_sim.network.bandwidth import rate_profile, slowest
-from astra_sim.network_config import PairwiseDimension
 
 BACKENDS = pytest.mark.parametrize("backend", ["unaware", "aware"])
 UNEVEN = each_pair([[0, 1, 2], [4, 0, 1], [1, 1, 0]], [[0, 100, 200], [300, 0, 5], [6, 7, 0]])

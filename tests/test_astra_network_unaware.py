@@ -14,7 +14,7 @@ from astra_messages import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.errors import AbortError, UsageError
+from astra_sim.files.errors import AbortError, UsageError
 
 MIB = 2**20
 

@@ -11,9 +11,9 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astra_sim.execution_trace import NodeType, TraceNode
-from astra_sim.perfetto import trace_events, write_perfetto_trace
-from astra_sim.spans import NodeSpan
+from astra_sim.core.spans import NodeSpan
+from astra_sim.files.execution_trace import NodeType, TraceNode
+from astra_sim.run.perfetto import trace_events, write_perfetto_trace
 
 
 def span(node_id, kind, start_ns, end_ns, *, name="", is_cpu=False, **attributes):

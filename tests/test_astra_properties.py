@@ -28,7 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_sim import Options, RunResult, aware, unaware
-from astra_sim.execution_trace import NodeType
+from astra_sim.files.execution_trace import NodeType
 
 BACKENDS = ["unaware", "aware"]
 FEW = settings(max_examples=examples(40))

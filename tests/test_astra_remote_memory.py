@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.errors import AstraSimError
-from astra_sim.events import EventQueue, Timers
-from astra_sim.memory_config import MemoryConfig
+from astra_sim.core.events import EventQueue, Timers
+from astra_sim.files.errors import AstraSimError
+from astra_sim.files.memory_config import MemoryConfig
 from astra_sim.system.remote_memory import RemoteMemory
 
 LATENCY_NS, BYTES_PER_NS = 100, 7

@@ -7,10 +7,10 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astra_sim.errors import AbortError
-from astra_sim.events import EventQueue, Timers
+from astra_sim.core.events import EventQueue, Timers
+from astra_sim.files.errors import AbortError
+from astra_sim.files.system_config import SharedBusConfig
 from astra_sim.system.shared_bus import SharedBus
-from astra_sim.system_config import SharedBusConfig
 
 LOG_GP = SharedBusConfig(
     latency_ns=50, overhead_ns=3, gap_ns=100, gap_ns_per_byte=0.0, local_reduction_delay=2

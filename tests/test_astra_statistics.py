@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.errors import NodeError
-from astra_sim.execution_trace import NodeType, TraceNode
-from astra_sim.result import RankResult
-from astra_sim.spans import NodeSpan
-from astra_sim.system_config import Algorithm, SystemConfig
+from astra_sim.core.result import RankResult
+from astra_sim.core.spans import NodeSpan
+from astra_sim.files.errors import NodeError
+from astra_sim.files.execution_trace import NodeType, TraceNode
+from astra_sim.files.system_config import Algorithm, SystemConfig
 from astra_sim.workload.statistics import (
     covered_ns,
     rank_statistics,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.algorithm import Algorithm
-from astra_sim.errors import AbortError, AstraSimError
-from astra_sim.system_config import SharedBusConfig, SystemConfig, read_system_config
+from astra_sim.files.algorithm import Algorithm
+from astra_sim.files.errors import AbortError, AstraSimError
+from astra_sim.files.system_config import SharedBusConfig, SystemConfig, read_system_config
 
 
 def written(folder: Path, content: object) -> Path:

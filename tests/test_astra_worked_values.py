@@ -22,7 +22,7 @@ from astra_traces import (
 )
 
 from astra_sim import AstraSimError, IncompleteRunError, Options
-from astra_sim.errors import AbortError, NodeError
+from astra_sim.files.errors import AbortError, NodeError
 
 MIB = 2**20
 RATE = 50.0 * 2**30 / 10**9

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from strategies import unit_workload, world
 
-from agents.backends import GROUP, backend_named, backend_names
-from agents.env import PlacementEnv, make_task
-from agents.episode import Episode
-from agents.task import PlacementTask, Replacement
-from agents.worlds import GivenWorld
+from agents.flat.backends import GROUP, backend_named, backend_names
+from agents.flat.env import PlacementEnv, make_task
+from agents.flat.episode import Episode
+from agents.flat.task import PlacementTask
+from agents.flat.worlds import GivenWorld
 from des import Corrections, Placement, Plan, Topology, Workload, simulate
 from des.compiled.simulate import simulate_compiled
-from des.migration import migration_s
+from des.engine.migration import migration_s
+from des.plan.replacement import Replacement
 
 INSTALLED = ("astra-aware", "astra-pairwise", "astra-unaware", "ns3")
 PAIR = world("AB", {"AB": (8.0, 0.25), "BA": (2.0, 0.5)})

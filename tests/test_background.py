@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from strategies import free_world, plan, topologies, unit_workload
 
 from des import simulate
-from des.background import (
+from des.clock import Clock
+from des.training.background import (
     IDLE,
     Background,
     BackgroundLoad,
@@ -22,7 +23,6 @@ from des.background import (
     domain_rng,
     draw_jobs,
 )
-from des.clock import Clock
 
 LOAD = BackgroundLoad(
     arrivals_per_s=0.25, mean_duration_s=8.0, gpu_fraction=0.25, memory_fraction=0.125, most_jobs=3

@@ -17,15 +17,16 @@ from strategies import (
     world,
 )
 
-from agents.batch_step import BatchStep
-from agents.batched_env import BatchedPlacementEnv
-from agents.compiled_batch import is_compilable
-from agents.episode import Episode
-from agents.task import PlacementTask, Replacement, RewardWeights
-from agents.worlds import DrawnWorld, GivenWorld
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.compiled_batch import is_compilable
+from agents.flat.episode import Episode
+from agents.flat.task import PlacementTask, RewardWeights
+from agents.flat.worlds import DrawnWorld, GivenWorld
+from agents.ppo.batch_step import BatchStep
 from des import Corrections, Dynamics, Link, Topology, build_workload, read_topology
-from des.kernels.random_numbers import derived_seed
-from des.transport import Transport
+from des.base.random_numbers import derived_seed
+from des.plan.replacement import Replacement
+from des.world.transport import Transport
 from des.worlds import EAST_CENTRAL_WEST
 
 SEED = 7

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from strategies import unit_domain, unit_workload, world
 
-from agents.batch_step import BatchStep
-from agents.batched_env import BatchedPlacementEnv
-from agents.episode import Episode
-from agents.simulator import Simulator
-from agents.task import PlacementTask
-from agents.worlds import DrawnWorld, GivenWorld
+from agents.decision.simulator import Simulator
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.episode import Episode
+from agents.flat.task import PlacementTask
+from agents.flat.worlds import DrawnWorld, GivenWorld
+from agents.ppo.batch_step import BatchStep
 from des import Dynamics, IterationResult, Plan, Topology, simulate
-from des.kernels.random_numbers import derived_seed
+from des.base.random_numbers import derived_seed
 
 SEED, NUM_ENVS, NUM_LAYERS, EPOCHS = 17, 3, 4, 3
 FATAL = (1, 1, 1, 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from astra_sim.execution_trace import read_traces
+from astra_sim.files.execution_trace import read_traces
 from bench.__main__ import PAGE, PARTS, main
 from bench.astra_inputs import Pipeline, all_reduce, pipeline
 from bench.batches import event_by_event, lanes_of, rules_of
@@ -20,10 +20,10 @@ from bench.tasks import even_split, placement_task
 from bench.timing import QUICK, Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import FAIR, LAWS, SIZES, Size, job, mesh, returning, straight
 from des import Movement, simulate
+from des.compiled.kernels.lanes import MAKESPAN, STAGE_BUSY
+from des.compiled.kernels.vectors import LANES
 from des.compiled.lanes import no_record
 from des.compiled.operation_table import operation_table
-from des.kernels.lanes import MAKESPAN, STAGE_BUSY
-from des.kernels.vectors import LANES
 
 CHEAP = [name for name in PARTS if name != "learning"]
 SIZE = Size(num_stages=3, num_microbatches=4)

@@ -18,7 +18,7 @@ from des import (
     Plan,
     StreamingDiLoCo,
 )
-from des.buckets import Bucket, buckets_behind, buckets_of
+from des.plan.buckets import Bucket, buckets_behind, buckets_of
 
 SIX_LAYERS = with_parameters(unit_workload([(1, 1)] * 6, num_microbatches=2), 10.0)
 """20 bytes of gradients a layer."""

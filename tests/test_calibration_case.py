@@ -7,7 +7,7 @@ import pytest
 from sharing import gpus
 from strategies import plan, unit_workload, world
 
-from calibration.case import Case, Measurement, computing_times_s
+from calibration.cases.case import Case, Measurement, computing_times_s
 from des import (
     DiLoCo,
     Domain,

@@ -14,9 +14,9 @@ import pytest
 from reference_programs import fake_program, fake_programs
 
 from calibration import read_corrections, write_corrections
-from calibration.__main__ import COMMANDS, main
 from calibration.commands.ending import INTERRUPTED_EXIT, READER_GONE_EXIT
-from calibration.environment import BINARIES_VARIABLE
+from calibration.commands.main import COMMANDS, main
+from calibration.reference.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections
 

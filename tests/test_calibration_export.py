@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from reference_programs import fake_programs, gpu_case, small_case
 
-from calibration.astra_sim import measure
-from calibration.case import Measurement
-from calibration.export import PROGRAMS, write_folder
-from calibration.programs.finish_lines import parse_finishes
+from calibration.cases.case import Measurement
+from calibration.reference.astra_sim import measure
+from calibration.reference.export import PROGRAMS, write_folder
+from calibration.reference.finish_lines import parse_finishes
 
 SMALL_FILES = {
     "network.yml",
@@ -143,7 +143,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path):
 import resource, sys
 sys.path.insert(0, sys.argv[1])
 from reference_programs import small_case
-from calibration.export import write_folder
+from calibration.reference.export import write_folder
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 write_folder(small_case(), "aware", sys.argv[2])
 """

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import t as student_t
 from strategies import unit_workload
 
-from calibration.case import Case, Measurement
-from calibration.fitting.coordinates import FACTORS
-from calibration.fitting.fit import fit
-from calibration.fitting.identification import half_widths
-from calibration.prediction import predict
+from calibration.cases.case import Case, Measurement
+from calibration.fit.coordinates import FACTORS
+from calibration.fit.fit import fit
+from calibration.fit.identification import half_widths
+from calibration.fit.prediction import predict
 from des import NO_CORRECTIONS, Corrections, Domain, Link, Parallelism, Placement, Plan, Topology
 
 WAN_FACTORS = ("compute_time_factor", "wan_bandwidth_factor", "wan_latency_factor")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference_programs import fake_programs
 
 from calibration import ReferenceRunError, WorkloadFamily
-from calibration.fidelity import Errors, Fidelity
+from calibration.fit.errors import Errors, Fidelity
 from calibration.loop import (
     BackgroundCalibrator,
     CalibrationLoop,

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import link_state, plan, topologies, world
 
-from calibration.case import Case
-from calibration.runs.case_key import case_digest, describe_case
-from calibration.sampling.draws import draw_placement, draw_walk
-from calibration.sampling.sampler import Sampler, purpose_of, sample_cases
-from calibration.sampling.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
-from calibration.sampling.worlds import snapshot
+from calibration.cases.case import Case
+from calibration.cases.case_key import case_digest, describe_case
+from calibration.cases.draws import draw_placement, draw_walk
+from calibration.cases.sampler import Sampler, purpose_of, sample_cases
+from calibration.cases.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
+from calibration.cases.worlds import snapshot
 from des import (
     STEADY,
     Dynamics,
@@ -86,9 +86,9 @@ def test_other_seeds_give_other_cases():
 
 def test_cases_are_the_same_in_another_process():
     script = (
-        "from calibration.runs.case_key import case_digest; "
-        "from calibration.sampling.sampler import *; "
-        "from calibration.sampling.settings import *; from des import read_topology; "
+        "from calibration.cases.case_key import case_digest; "
+        "from calibration.cases.sampler import *; "
+        "from calibration.cases.settings import *; from des import read_topology; "
         "from des.worlds import EAST_CENTRAL_WEST; "
         "cases = sample_cases(read_topology(EAST_CENTRAL_WEST), WorkloadFamily(), 4, seed=9, "
         "regime=REGIMES['pairwise_gpu']); print(*map(case_digest, cases))"

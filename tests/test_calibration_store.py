@@ -16,8 +16,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import cases, plan, unit_workload, world
 
-from calibration.case import Case, Measurement
-from calibration.runs.case_key import (
+from calibration.cases.case import Case, Measurement
+from calibration.cases.case_key import (
     RunKey,
     binary_version,
     case_digest,
@@ -188,7 +188,7 @@ def test_keys_and_versions_are_the_same_in_another_process(tmp_path):
     case = hand_case()
     (tmp_path / "case").write_bytes(pickle.dumps(case))
     script = (
-        "import pickle, sys; from pathlib import Path; from calibration.runs.case_key import *; "
+        "import pickle, sys; from pathlib import Path; from calibration.cases.case_key import *; "
         "print(case_digest(pickle.loads(Path(sys.argv[1]).read_bytes())), engine_version())"
     )
     done = subprocess.run(
@@ -283,8 +283,8 @@ def test_the_first_result_of_a_run_stays(store):
 
 WRITER = """
 import sys
-from calibration.case import Measurement
-from calibration.runs.case_key import RunKey
+from calibration.cases.case import Measurement
+from calibration.cases.case_key import RunKey
 from calibration.runs.store import Store
 
 path, writer = sys.argv[1], int(sys.argv[2])
@@ -568,8 +568,8 @@ def test_a_file_that_cannot_grow_keeps_what_it_has(store):
     """A process that may write 40 kB of a file meets the limit within a hundred runs."""
     script = """
 import resource, signal, sys
-from calibration.case import Measurement
-from calibration.runs.case_key import RunKey
+from calibration.cases.case import Measurement
+from calibration.cases.case_key import RunKey
 from calibration.runs.store import Store
 
 store = Store.open(sys.argv[1])

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from sharing import FEW
 from trace_cases import pipelines, replicated, shared
 
-from astra_sim.execution_trace import NodeType
+from astra_sim.files.execution_trace import NodeType
 from astra_sim.workload.roofline import roofline_ns
-from calibration.astra_config import system_config
-from calibration.case import Case, computing_times_s
-from calibration.chakra_trace import TraceSet, build_traces
-from calibration.traces.npu_layout import Layout
-from calibration.traces.trace_nodes import Draft, NodeList, whole_ns
+from calibration.cases.case import Case, computing_times_s
+from calibration.reference.astra_config import system_config
+from calibration.reference.chakra_trace import TraceSet, build_traces
+from calibration.reference.npu_layout import Layout
+from calibration.reference.trace_nodes import Draft, NodeList, whole_ns
 from des import Parallelism, simulate
-from des.feasibility import orders_of_plan
+from des.costs.feasibility import orders_of_plan
 
 
 def rows(traces: TraceSet, rank: int) -> list[tuple[str, str, tuple[int, ...]]]:

@@ -12,16 +12,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.checkpoint import (
+from agents.ppo.checkpoint import (
     CheckpointError,
     TrainedPolicy,
     load_checkpoint,
     network_payload,
     save_checkpoint,
 )
-from agents.distributions import ordinal_z
-from agents.networks import ActorCritic, Architecture
-from agents.normaliser import Moments
+from agents.ppo.distributions import ordinal_z
+from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.normaliser import Moments
 
 PAYLOAD = {
     "step": 3,

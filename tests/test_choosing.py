@@ -3,14 +3,14 @@
 import pytest
 from small_policies import JOB, THREE, coordinator, drawn, placement_policy, situation_on
 
-from agents.epochs import Preference, Situation
+from agents.decision.situation import Preference, Situation
 from agents.hi_ppo.coordinator import Coordinator
-from agents.hi_ppo.judging import LookAhead
-from agents.hi_ppo.move_policy import MoveObservation
-from agents.hi_ppo.move_rules import STAY, MoveRule
-from agents.hi_ppo.proposals import Proposer
-from agents.task import Replacement
+from agents.hi_ppo.moves.move_policy import MoveObservation
+from agents.hi_ppo.moves.move_rules import STAY, MoveRule
+from agents.hi_ppo.placement.proposals import Proposer
+from agents.judge.look_ahead import LookAhead
 from des import Plan, cross_domain_bytes, migration_s, simulate
+from des.plan.replacement import Replacement
 
 BOUND = 0.08
 

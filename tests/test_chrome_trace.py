@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import cases, plan, unit_workload, world
 
 from des import Placement, Plan, build_workload, read_topology, simulate
-from des.chrome_trace import chrome_trace, chrome_trace_json, write_chrome_trace
+from des.views.chrome_trace import chrome_trace, chrome_trace_json, write_chrome_trace
 from des.worlds import EAST_CENTRAL_WEST
 
 ROUNDING_US = 1e-3

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from des.collectives import (
+from des.costs.collectives import (
     all_gather_s,
     hierarchical_all_reduce_s,
     reduce_scatter_s,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from des.command import INTERRUPTED, READER_GONE, exit_code_of
-from scenarios.make_topology import main as make_topology
+from des.base.command import INTERRUPTED, READER_GONE, exit_code_of
+from scenarios.suites.make_topology import main as make_topology
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,7 +44,7 @@ def test_ctrl_c_is_one_line_and_exit_code_130(capsys):
 def test_ctrl_c_ends_a_process_without_a_traceback():
     process = started(
         "import time\n"
-        "from des.command import exit_code_of\n"
+        "from des.base.command import exit_code_of\n"
         "body = lambda: print('ready', flush=True) or time.sleep(60)\n"
         "raise SystemExit(exit_code_of(body))",
         stdout=subprocess.PIPE,
@@ -69,7 +69,7 @@ OUTPUTS = {
 def test_a_reader_that_went_away_is_exit_code_141_and_silence(body, unbuffered):
     code = (
         "from rich.console import Console\n"
-        "from des.command import exit_code_of\n"
+        "from des.base.command import exit_code_of\n"
         f"main = lambda: exit_code_of({body})"
     )
 

@@ -11,17 +11,17 @@ from epoch_cases import tables_by_hand
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.epochs.tables import foreseen
-from scenarios.compare.__main__ import main
-from scenarios.compare.bootstrap import paired_bootstrap
-from scenarios.compare.dynamic_part import Draw, foreseen_rules, online_rules, walk
-from scenarios.compare.summary import (
+from agents.replanning.tables import foreseen
+from scenarios.frame.statistics import mean_and_interval
+from scenarios.measure.compare.bootstrap import paired_bootstrap
+from scenarios.measure.compare.command import main
+from scenarios.measure.compare.dynamic_part import Draw, foreseen_rules, online_rules, walk
+from scenarios.measure.compare.summary import (
     best_single_rule,
     foreseen_part,
     hindsight_excess,
     static_summary,
 )
-from scenarios.statistics import mean_and_interval
 
 METHODS = "search,uniform,single_domain,static,greedy,H4,H4_foreseen,clairvoyant"
 TINY = ["--num-worlds", "1", "--num-draws", "2", "--num-domains", "4", "--num-epochs", "3"]

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from scenarios.compare_seeds import main, seed_table
+from scenarios.train.compare_seeds import main, seed_table
 
 
 def test_the_excess_is_of_means_over_the_same_draws():

@@ -35,17 +35,17 @@ from des import (
     Workload,
     simulate,
 )
+from des.compiled.kernels.fair_sharing import equal_part
+from des.compiled.kernels.general import run_program, run_seeds
+from des.compiled.kernels.program import BEYOND, DEADLOCK, OK, STARVED, State
 from des.compiled.links import Pieces
 from des.compiled.operations import operations_of
 from des.compiled.program import lower
 from des.compiled.simulate import moves_end_s, simulate_compiled
 from des.compiled.state import make_state, new_state
-from des.fair_wire import equal_part as equal_part_of_any
-from des.feasibility import orders_of_plan
-from des.kernels.fair_sharing import equal_part
-from des.kernels.general import run_program, run_seeds
-from des.kernels.program import BEYOND, DEADLOCK, OK, STARVED, State
-from des.migration import LayerMove
+from des.costs.feasibility import orders_of_plan
+from des.engine.fair_wire import equal_part as equal_part_of_any
+from des.engine.migration import LayerMove
 
 FREE = (FREE_BANDWIDTH_BYTES_PER_S, 0.0)
 

@@ -19,15 +19,16 @@ from small_policies import (
 )
 from strategies import unit_domain, unit_workload
 
-from agents.epochs import DomainLoad, Preference, level_of, run_course
-from agents.hi_ppo import choosing
+from agents.decision.run_epochs import run_course
+from agents.decision.situation import DomainLoad, Preference, level_of
 from agents.hi_ppo import coordinator as module
 from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
-from agents.hi_ppo.features import features_of
-from agents.hi_ppo.judging import PlanJudge
-from agents.hi_ppo.proposals import Proposer
+from agents.hi_ppo.moves import choosing
+from agents.hi_ppo.placement.features import features_of
+from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.hi_ppo.validation import require_valid
+from agents.judge.look_ahead import PlanJudge
 from des import InfeasiblePlacementError, Link, Plan, Topology, check_memory, simulate
 from scenarios.suites import suite
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import unit_workload, world
 
 from calibration import read_corrections, write_corrections
-from calibration.fitted_for import FittedFor
+from calibration.fit.fitted_for import FittedFor
 from des import Corrections, Dynamics, Transport
 
 FACTOR = st.floats(min_value=0, exclude_min=True, allow_infinity=False)

@@ -5,13 +5,13 @@ import json
 import pytest
 from small_policies import THREE, placement_policy, policies, slowed, with_memory
 
-from agents.checkpoint import save_checkpoint
 from agents.decide import main, parser, situation_of
-from agents.decision_report import decide
-from agents.explanation import explain
-from agents.hi_ppo.placement_checkpoint import placement_payload, save_placement
+from agents.hi_ppo.decision_report import decide
+from agents.hi_ppo.explanation import explain
+from agents.hi_ppo.placement.placement_checkpoint import placement_payload, save_placement
+from agents.ppo.checkpoint import save_checkpoint
 from des import Placement, Plan, build_workload, migration_s, simulate
-from des.topology_writer import to_yaml
+from des.world.files.topology_writer import to_yaml
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.dense import (
+from agents.ppo.dense import (
     ROWS_OF_BLOCK,
     layers_of,
     linear,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from agents.devices import DEVICES, resolve_device, use_torch_threads
+from agents.ppo.devices import DEVICES, resolve_device, use_torch_threads
 
 
 def test_auto_is_cuda_where_there_is_one():

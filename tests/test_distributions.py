@@ -11,8 +11,8 @@ from scipy.special import xlogy
 from torch import Tensor
 from torch.distributions import Categorical
 
-from agents.action_head import ActionHead, JointAction
-from agents.distributions import Nominal, Ordinal, ordinal_z
+from agents.ppo.action_head import ActionHead, JointAction
+from agents.ppo.distributions import Nominal, Ordinal, ordinal_z
 
 SIZES = (3, 2, 81, 2, 81, 1, 7)
 STARTS = (None, None, 0.3, None, None, None, 1.0)

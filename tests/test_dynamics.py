@@ -16,6 +16,7 @@ from scipy import stats
 from strategies import bandwidth_factors, cases, laws, link_state, topologies, unit_links
 
 from des import STEADY, Dynamics, Movement, read_topology, simulate
+from des.base.random_numbers import derived_seed
 from des.dynamics import (
     DYNAMICS,
     LinkState,
@@ -24,9 +25,8 @@ from des.dynamics import (
     Product,
     Replay,
 )
+from des.dynamics.link_course import Weather
 from des.dynamics.replay import LinkSeries
-from des.kernels.random_numbers import derived_seed
-from des.weather import Weather
 from des.worlds import EAST_CENTRAL_WEST
 
 OU = DYNAMICS["ou"]

@@ -12,8 +12,8 @@ from strategies import dynamics, laws, link_state
 
 from des import Dynamics, read_topology
 from des.dynamics import DYNAMICS, MarkovModulated, OrnsteinUhlenbeck, Product
-from des.dynamics_forms import law_entry, read_law
-from des.trace_files import read_trace
+from des.world.files.dynamics_forms import law_entry, read_law
+from des.world.files.trace_files import read_trace
 from des.worlds import EAST_CENTRAL_WEST
 
 WORLD = json.loads(EAST_CENTRAL_WEST.with_suffix(".json").read_text(encoding="utf-8"))

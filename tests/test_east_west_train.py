@@ -10,16 +10,16 @@ import yaml
 from strategies import ALLOWED_SCHEDULES
 from training_runs import REPEATED_FILES, assert_same_results, copy_of_run, interrupted
 
-from agents.checkpoint import load_checkpoint, save_checkpoint
 from agents.hi_ppo.policies import shipped_files
-from agents.planners import PLANNERS
-from agents.task import Replacement
+from agents.planners.table import PLANNERS
+from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from calibration import write_corrections
 from des import Corrections
+from des.plan.replacement import Replacement
 from des.worlds import EAST_CENTRAL_WEST
-from scenarios.east_west_train import main, make_scenario_task, resolve
-from scenarios.metrics_log import read_metrics
-from scenarios.training_config import ppo_config, recorded
+from scenarios.frame.metrics_log import read_metrics
+from scenarios.train.command import main, make_scenario_task, resolve
+from scenarios.train.training_config import ppo_config, recorded
 
 QUICK = [
     *("--quick", "--steps", "256", "--evaluation-draws", "2"),

@@ -34,9 +34,9 @@ from des import (
     simulate,
     simulate_orders,
 )
+from des.costs.stage_times import stage_times_s
+from des.dynamics.link_course import Weather
 from des.schedules import stage_orders
-from des.stage_times import stage_times_s
-from des.weather import Weather
 from des.worlds import EAST_CENTRAL_WEST
 
 

@@ -31,9 +31,9 @@ from des import (
     Topology,
     simulate,
 )
-from des.costs import corrected, quickest_message_s
+from des.costs.message_times import corrected, quickest_message_s
+from des.costs.stage_times import stage_times_s
 from des.schedules import MESSAGE_OF, stage_orders
-from des.stage_times import stage_times_s
 
 HALF_SECOND = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.9, update_interval_s=0.5)
 

@@ -10,9 +10,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 from strategies import ALLOWED_SCHEDULES, unit_domain, unit_workload, world
 
-from agents import env as placement_env
-from agents.env import PlacementEnv
-from agents.task import Replacement
+from agents.flat import env as placement_env
+from agents.flat.env import PlacementEnv
 from des import (
     Corrections,
     Dynamics,
@@ -22,6 +21,7 @@ from des import (
     read_topology,
     simulate,
 )
+from des.plan.replacement import Replacement
 from des.worlds import EAST_CENTRAL_WEST
 
 ID = "EastWest/Placement-v0"

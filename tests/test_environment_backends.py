@@ -12,16 +12,16 @@ from reference_programs import fake_program, fake_programs, small_case
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 from strategies import world
 
-from agents.batched_env import BatchedPlacementEnv
-from agents.env import PlacementEnv, make_task
-from agents.episode import Episode
-from agents.sb3_vec_env import PlacementSB3VecEnv
-from calibration.astra_sim import measure
-from calibration.case import Case, Measurement
-from calibration.environment import BINARIES_VARIABLE, NS3_PROGRAM
-from calibration.programs.binaries import ReferenceRunError
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.env import PlacementEnv, make_task
+from agents.flat.episode import Episode
+from agents.flat.sb3_vec_env import PlacementSB3VecEnv
+from calibration.cases.case import Case, Measurement
+from calibration.reference.astra_sim import measure
+from calibration.reference.binaries import ReferenceRunError
+from calibration.reference.environment import BINARIES_VARIABLE, NS3_PROGRAM
 from des import Dynamics, Placement, Plan, Topology, Transport
-from des.kernels.random_numbers import derived_seed
+from des.base.random_numbers import derived_seed
 
 ID = "EastWest/Placement-v0"
 BACKENDS = ("astra-unaware", "astra-aware", "astra-pairwise")

@@ -23,7 +23,7 @@ from des import (
     simulate_epoch,
 )
 from des.dynamics import LinkSeries
-from des.migration import RESTART_S
+from des.plan.replacement import RESTART_S
 
 PAIR = world("AB", {"AB": (8.0, 0.5), "BA": (4.0, 0.25)})
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=1, message_bytes=4.0)

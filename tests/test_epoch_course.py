@@ -8,15 +8,11 @@ import pytest
 from epoch_cases import FOUR_LAYERS, FREE_PAIR, HandWorld, slowed
 from strategies import plan, unit_domain, world
 
-from agents.epochs import (
-    Decision,
-    costs_of,
-    level_of,
-    tables_of,
-    total_s,
-)
-from agents.epochs.course import CourseError, run_course
-from agents.planners.replan import Horizon, replan, searching
+from agents.decision.run_epochs import CourseError, run_course
+from agents.decision.situation import Decision, level_of
+from agents.replanning.horizon import Horizon
+from agents.replanning.replanning import replan, searching
+from agents.replanning.tables import costs_of, tables_of, total_s
 from des import InfeasiblePlacementError, Topology
 
 WHOLE, HALVES, GPIPE = plan(0, 0, 0, 0), plan(0, 0, 1, 1), plan(0, 0, 1, 1, schedule="gpipe")

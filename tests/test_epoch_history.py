@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import world
 
-from agents.epochs.history import LEAST_RATIO, NetworkHistory
+from agents.decision.history import LEAST_RATIO, NetworkHistory
 from des import Topology
 
 

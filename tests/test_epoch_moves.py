@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import corrections, placements, plan, topologies, unit_workload, workloads, world
 
-from agents.epochs.changes import Changes
-from agents.task import Replacement
+from agents.replanning.changes import Changes
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -22,6 +21,7 @@ from des import (
     migration_s,
     moved_bytes,
 )
+from des.plan.replacement import Replacement
 
 RESTART_2_S = Replacement(restart_s=2.0)
 

@@ -9,11 +9,12 @@ from epoch_cases import FREE_PAIR, HandWorld, slowed
 from search_cases import drawn_case
 from strategies import plan, world
 
-from agents.epochs import SteadyJudge, tables_of, total_s
-from agents.epochs.pool import distinct_networks, mean_network, pool_of
-from agents.epochs.pool_thinning import chosen_plans
-from agents.planners.replan import clairvoyant
-from agents.planners.search import search
+from agents.judge.steady_judge import SteadyJudge
+from agents.planners.search.search import search
+from agents.replanning import clairvoyant
+from agents.replanning.pool import distinct_networks, mean_network, pool_of
+from agents.replanning.pool_thinning import chosen_plans
+from agents.replanning.tables import tables_of, total_s
 
 
 def drawn_world(seed, num_domains=3, num_layers=8, num_epochs=6):

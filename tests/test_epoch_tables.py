@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from search_cases import joined
 from strategies import corrections, plan, topologies, unit_domain, workloads, world
 
-from agents.epochs import SteadyJudge, costs_of, foreseen, joined_tables, tables_of, total_s
-from agents.planners.search import DEPTHS
-from agents.planners.search_judge import Judge
-from agents.task import Replacement
+from agents.decision.depths import DEPTHS
+from agents.judge.search_judge import Judge
+from agents.judge.steady_judge import SteadyJudge
+from agents.replanning.tables import costs_of, foreseen, joined_tables, tables_of, total_s
 from des import NO_CORRECTIONS, Topology, Transport, migration_s, simulate, simulate_epoch
 from des.compiled.simulate import simulate_compiled
+from des.plan.replacement import Replacement
 
 WHOLE, HALVES, GPIPE = plan(0, 0, 0, 0), plan(0, 0, 1, 1), plan(0, 0, 1, 1, schedule="gpipe")
 

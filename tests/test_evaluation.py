@@ -5,16 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from agents.batched_env import BatchedPlacementEnv
-from agents.env import make_task
-from agents.episode import Episode
-from agents.planners import PLANNERS, PlanningProblem
-from agents.task import Replacement
+from agents.decision.problem import PlanningProblem
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.env import make_task
+from agents.flat.episode import Episode
+from agents.planners.table import PLANNERS
 from des import Placement, Plan, build_workload, moved_bytes, read_topology, simulate
-from des.kernels.random_numbers import derived_seed
-from des.migration import RESTART_S
-from scenarios.evaluation import evaluation_frame, held_out_draws, judge
-from scenarios.outcome import verdict_on
+from des.base.random_numbers import derived_seed
+from des.plan.replacement import RESTART_S, Replacement
+from scenarios.train.evaluation import evaluation_frame, held_out_draws, judge
+from scenarios.train.outcome import verdict_on
 
 TASK = make_task(
     topology=read_topology("east_central_west"),

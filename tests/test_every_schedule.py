@@ -13,10 +13,10 @@ from sending import transports
 from strategies import free_world, movements, plan, topologies, unit_domain, workloads, world
 from strategies import unit_workload as units
 
-from agents.planners import PLANNERS
-from agents.planners.problem import PlanningProblem
-from agents.task import PlacementTask
-from agents.worlds import GivenWorld
+from agents.decision.problem import PlanningProblem
+from agents.flat.task import PlacementTask
+from agents.flat.worlds import GivenWorld
+from agents.planners.table import PLANNERS
 from des import (
     NO_CORRECTIONS,
     SCHEDULES,
@@ -30,10 +30,10 @@ from des import (
     check_memory,
     simulate,
 )
+from des.costs.stage_times import pipeline_of
 from des.schedules import Border
 from des.schedules.exact import exact
 from des.schedules.pipeline import Pipeline
-from des.stage_times import pipeline_of
 
 QUICK = [name for name, schedule in SCHEDULES.items() if not schedule.is_slow]
 ON_ANY_PLACEMENT = [name for name in QUICK if name not in ("deep_1f1b", "interleaved_1f1b")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.explanation import explain
+from agents.hi_ppo.explanation import explain
 from des import Layer, Link, Placement, Plan, Topology, Workload, simulate
 from scenarios.reproduce.unit_world import unit_domain
 

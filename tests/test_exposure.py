@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from strategies import cases, corrections, free_world, plan, unit_workload, world
 
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, read_topology, simulate
-from des.exposure import exposed_communication_s
-from des.models import build_workload
-from des.synchronisation import EVERY_STEP
+from des.job.models import build_workload
+from des.plan.synchronisation import EVERY_STEP
+from des.views.exposure import exposed_communication_s
 
 
 def exposed_s(topology, workload, chosen, factors=NO_CORRECTIONS):

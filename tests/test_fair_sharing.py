@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sending import Delivery, Sent, courses, deliver, moving, pair, sent
 
 from des import Corrections, Dynamics, Movement, Topology
-from des.fair_wire import equal_part
-from des.weather import StarvationError, Weather
+from des.dynamics.link_course import StarvationError, Weather
+from des.engine.fair_wire import equal_part
 
 FORTH, BACK = (4.0, 8.0), (2.0, 1.0)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from calibration.case import Measurement
-from calibration.fidelity import fidelity, fidelity_by_regime, fidelity_table
-from calibration.fidelity.relative_errors import relative_errors
+from calibration.cases.case import Measurement
+from calibration.fit.errors import fidelity, fidelity_by_regime, fidelity_table
+from calibration.fit.relative_errors import relative_errors
 
 
 def measured(makespan_s, num_bytes=8.0, exposed_s=(1.0, 1.0)):

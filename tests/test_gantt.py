@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 from strategies import cases, plan, unit_workload, world
 
 from des import simulate
-from des.gantt import draw_gantt, gantt_png, gantt_rgb, write_gantt
+from des.views.gantt import draw_gantt, gantt_png, gantt_rgb, write_gantt
 
 FORWARD, BACKWARD = (np.array(to_rgb(colour)) * 255 for colour in ("#0072B2", "#E69F00"))
 LINKS = dict.fromkeys(("AB", "BA", "BC", "CB", "AC", "CA"), (10.0, 0.1))
@@ -158,5 +158,5 @@ def test_drawing_changes_no_global_state():
     gantt_rgb(pipeline(0, 1, num_microbatches=2))
     assert dict(mpl.rcParams) == before
 
-    program = "import sys, des.gantt; raise SystemExit('matplotlib.pyplot' in sys.modules)"
+    program = "import sys, des.views.gantt; raise SystemExit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from des import Dynamics, Topology, read_topology
-from des.generator import PlaneWorlds
+from des.worlds.generator import PlaneWorlds
 
 GBIT_PER_S = 1e9 / 8
 MANY = 100

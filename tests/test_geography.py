@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from des.geography import (
+from des.worlds.geography import (
     EARTH_RADIUS_KM,
     LONGEST_ROUND_TRIP_S,
     Position,

@@ -21,9 +21,9 @@ from des import (
     Plan,
     simulate,
 )
-from des.buckets import buckets_of
-from des.costs import quickest_message_s
-from des.synchronisation import all_reduce_bytes
+from des.costs.message_times import quickest_message_s
+from des.plan.buckets import buckets_of
+from des.plan.synchronisation import all_reduce_bytes
 
 AT_THE_END = GradientExchange(overlapped=False)
 

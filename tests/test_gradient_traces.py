@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from hand_traces import case, on_gpus, without_queues
 
-from astra_sim.execution_trace import CollectiveType, NodeType, TraceNode
-from calibration.case import Case
-from calibration.chakra_trace import TraceSet, build_traces
+from astra_sim.files.execution_trace import CollectiveType, NodeType, TraceNode
+from calibration.cases.case import Case
+from calibration.reference.chakra_trace import TraceSet, build_traces
 from des import GradientExchange, Parallelism, Placement, Transport
-from des.buckets import buckets_of
+from des.plan.buckets import buckets_of
 
 
 def collectives(traces: TraceSet, rank: int) -> list[TraceNode]:

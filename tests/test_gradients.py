@@ -25,8 +25,8 @@ from des import (
     Transfer,
     simulate,
 )
-from des.collectives import all_gather_s, hierarchical_all_reduce_s, ring_all_reduce_s
-from des.gradients import exchange_behind_s
+from des.costs.collectives import all_gather_s, hierarchical_all_reduce_s, ring_all_reduce_s
+from des.engine.gradients import exchange_behind_s
 
 AT_THE_END = GradientExchange(overlapped=False)
 

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from move_episodes import random_tables
 
-from agents.epochs.tables import EpisodeTables, total_s
-from agents.hi_ppo.move_augmentation import (
+from agents.hi_ppo.moves.move_augmentation import (
     VariantConfig,
     move_price_epochs,
     variant_of,
     with_epochs,
     with_prices,
 )
-from agents.hi_ppo.move_costs import MoveCosts
-from agents.hi_ppo.move_env import clairvoyant_cost
+from agents.hi_ppo.moves.move_costs import MoveCosts
+from agents.hi_ppo.moves.move_env import clairvoyant_cost
+from agents.replanning.tables import EpisodeTables, total_s
 
 
 def assert_same(one: EpisodeTables, other: EpisodeTables) -> None:

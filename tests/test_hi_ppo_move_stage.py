@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from agents.epochs.tables import EpisodeTables
-from agents.hi_ppo.move_policy import MovePolicy
-from agents.hi_ppo.move_training import MoveTrainingConfig
-from scenarios.hi_ppo_moves import (
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_training import MoveTrainingConfig
+from agents.replanning.tables import EpisodeTables
+from scenarios.frame.run_folder import RunFolder
+from scenarios.train.hi_ppo_moves import (
     MOVES_CSV,
     MOVES_PT,
     TABLES,
@@ -23,7 +24,6 @@ from scenarios.hi_ppo_moves import (
     train_move_stage,
     training_world,
 )
-from scenarios.run_folder import RunFolder
 
 STAGE = MoveStage(
     seed=231,

@@ -9,14 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from move_episodes import random_tables
 
-from agents.epochs.situation import Preference
-from agents.epochs.tables import LEVELS as TABLE_LEVELS
-from agents.epochs.tables import total_s
-from agents.hi_ppo.move_bank import BANK
-from agents.hi_ppo.move_costs import MoveCosts, with_plans, working_plans
-from agents.hi_ppo.move_env import clairvoyant_cost, game_of, joined_games
-from agents.hi_ppo.move_evaluation import constant_of, cost_of
-from agents.hi_ppo.move_rules import (
+from agents.decision.levels import LEVELS as TABLE_LEVELS
+from agents.decision.situation import Preference
+from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
+from agents.hi_ppo.moves.move_env import clairvoyant_cost, game_of, joined_games
+from agents.hi_ppo.moves.move_evaluation import constant_of, cost_of
+from agents.hi_ppo.moves.move_rules import (
     HORIZONS_EPOCHS,
     LEVELS,
     RULES,
@@ -25,8 +23,10 @@ from agents.hi_ppo.move_rules import (
     target_of_each,
     targets,
 )
-from agents.planners.replan.clairvoyant import clairvoyant
-from agents.planners.replan.horizon import Horizon, hold
+from agents.hi_ppo.moves.rule_bank import BANK
+from agents.replanning.clairvoyant import clairvoyant
+from agents.replanning.horizon import Horizon, hold
+from agents.replanning.tables import total_s
 
 
 def test_levels_are_numbered_as_in_tables() -> None:

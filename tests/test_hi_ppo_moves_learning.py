@@ -4,12 +4,12 @@ import pytest
 import torch
 from move_episodes import random_tables
 
-from agents.epochs.tables import EpisodeTables
-from agents.hi_ppo.move_costs import MoveCosts
-from agents.hi_ppo.move_env import game_of, joined_games
-from agents.hi_ppo.move_evaluation import constant_of, cost_of, greedy_of, policy_of
-from agents.hi_ppo.move_rules import RULES
-from agents.hi_ppo.move_training import MoveTrainingConfig, train_moves, train_on_games
+from agents.hi_ppo.moves.move_costs import MoveCosts
+from agents.hi_ppo.moves.move_env import game_of, joined_games
+from agents.hi_ppo.moves.move_evaluation import constant_of, cost_of, greedy_of, policy_of
+from agents.hi_ppo.moves.move_rules import RULES
+from agents.hi_ppo.moves.move_training import MoveTrainingConfig, train_moves, train_on_games
+from agents.replanning.tables import EpisodeTables
 
 
 def persistent_or_not(seed: int) -> EpisodeTables:

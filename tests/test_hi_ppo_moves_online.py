@@ -9,24 +9,24 @@ import pytest
 import torch
 from move_episodes import random_tables, some_plans
 
-from agents.checkpoint import CheckpointError
-from agents.epochs.situation import Preference
-from agents.epochs.tables import EpisodeTables
-from agents.hi_ppo.move_costs import MoveCosts
-from agents.hi_ppo.move_env import game_of
-from agents.hi_ppo.move_evaluation import policy_of
-from agents.hi_ppo.move_network import MoveArchitecture, MoveNetwork, move_network_payload
-from agents.hi_ppo.move_observation import OBSERVATION_NAMES
-from agents.hi_ppo.move_policy import (
+from agents.decision.situation import Preference
+from agents.hi_ppo.moves.move_costs import MoveCosts
+from agents.hi_ppo.moves.move_env import game_of
+from agents.hi_ppo.moves.move_evaluation import policy_of
+from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, move_network_payload
+from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
+from agents.hi_ppo.moves.move_policy import (
     FIRST_RULE,
     Candidates,
     MoveObservation,
     MoveObserver,
     MovePolicy,
 )
-from agents.hi_ppo.move_rules import RULES, index_of
-from agents.kernels.layout import Real
+from agents.hi_ppo.moves.move_rules import RULES, index_of
+from agents.ppo.checkpoint import CheckpointError
+from agents.replanning.tables import EpisodeTables
 from des import Plan
+from des.compiled.many.layout import Real
 
 
 def candidates_of(tables: EpisodeTables, epoch: int, given_plans: list[int]) -> Candidates:

@@ -8,25 +8,25 @@ import pytest
 import torch
 from search_cases import drawn_case
 
-from agents.checkpoint import CheckpointError, save_checkpoint
-from agents.epochs import DomainLoad
-from agents.epochs.steady_judge import SteadyJudge
-from agents.hi_ppo.config import PlacementArchitecture, PlacementConfig
-from agents.hi_ppo.encoder import networks_of
-from agents.hi_ppo.features import Features, features_of
-from agents.hi_ppo.judging import PlanJudge
-from agents.hi_ppo.placement_checkpoint import load_placement, save_placement
-from agents.hi_ppo.placement_policy import (
+from agents.decision.situation import DomainLoad
+from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
+from agents.hi_ppo.placement.encoder import networks_of
+from agents.hi_ppo.placement.features import Features, features_of
+from agents.hi_ppo.placement.placement_checkpoint import load_placement, save_placement
+from agents.hi_ppo.placement.placement_policy import (
     PlacementPolicy,
     decode_orders,
     drawn_noise,
     orders_of,
     scores_of,
 )
-from agents.hi_ppo.placement_training import PlacementTrainer
-from agents.hi_ppo.pointer import log_probs_of
-from agents.planners.search import search
-from agents.planners.search_moves import all_orders, plans_of_orders
+from agents.hi_ppo.placement.placement_training import PlacementTrainer
+from agents.hi_ppo.placement.pointer import log_probs_of
+from agents.judge.look_ahead import PlanJudge
+from agents.judge.steady_judge import SteadyJudge
+from agents.planners.search.search import search
+from agents.planners.search.search_moves import all_orders, plans_of_orders
+from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from des import Plan, Topology, Workload
 
 SMALL = PlacementArchitecture(width=16, edge_width=8, num_rounds=2)

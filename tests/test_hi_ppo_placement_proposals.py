@@ -8,18 +8,19 @@ import torch
 from search_cases import drawn_case
 from small_policies import situation_on
 
-from agents.epochs import DomainLoad, Preference, Situation, level_of
-from agents.hi_ppo.config import PlacementArchitecture
-from agents.hi_ppo.judging import LookAhead, PlanJudge, aim_of, costs_of
-from agents.hi_ppo.placement_policy import PlacementPolicy
+from agents.decision.depths import DEPTHS
+from agents.decision.situation import DomainLoad, Preference, Situation, level_of
+from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.proposals import Candidates, Proposer
 from agents.hi_ppo.policies import Policies, shipped
-from agents.hi_ppo.proposals import Candidates, Proposer
-from agents.kernels.least_times import least_time_s
-from agents.kernels.plain_lanes import plain_makespans
-from agents.planners.search import DEPTHS, search
-from agents.planners.search_judge import MISFIT
-from agents.planners.search_moves import plans_of_orders
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of
+from agents.judge.search_judge import MISFIT
+from agents.planners.search.search import search
+from agents.planners.search.search_moves import plans_of_orders
 from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate
+from des.compiled.many.least_times import least_time_s
+from des.compiled.many.plain_lanes import plain_makespans
 from scenarios.suites import suite
 
 POLICY = PlacementPolicy(

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from agents.epochs.steady_judge import SteadyJudge
-from agents.hi_ppo.config import PlacementArchitecture
-from agents.hi_ppo.encoder import networks_of
-from agents.hi_ppo.features import features_of
-from agents.hi_ppo.placement_policy import PlacementPolicy, scores_of
-from agents.hi_ppo.quick_forward import quick_scores
+from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.encoder import networks_of
+from agents.hi_ppo.placement.features import features_of
+from agents.hi_ppo.placement.numpy_forward import quick_scores
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy, scores_of
+from agents.judge.steady_judge import SteadyJudge
 from scenarios.suites import suite
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from agents.hi_ppo.move_network import MoveArchitecture, MoveNetwork
-from agents.hi_ppo.move_observation import OBSERVATION_NAMES
-from agents.hi_ppo.move_policy import MoveObservation, MovePolicy
-from agents.hi_ppo.move_rules import RULES
-from agents.hi_ppo.quick_moves import quick_logits
-from agents.normaliser import Moments
+from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
+from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
+from agents.hi_ppo.moves.move_policy import MoveObservation, MovePolicy
+from agents.hi_ppo.moves.move_rules import RULES
+from agents.hi_ppo.moves.numpy_forward import quick_logits
+from agents.ppo.normaliser import Moments
 
 
 def drawn_network(seed: int) -> MoveNetwork:

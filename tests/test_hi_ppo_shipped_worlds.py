@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from agents.epochs.situation import TIME_ONLY
+from agents.decision.situation import TIME_ONLY
 from agents.hi_ppo.coordinator import QUICK, Coordinator
+from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies, shipped_files
-from agents.hi_ppo.proposals import Proposer
-from agents.planners.search import search
+from agents.hi_ppo.proposing import first_situation
+from agents.planners.search.search import search
 from des import InfeasiblePlacementError, Plan, Topology, Workload, build_workload, read_topology
 from des.compiled.simulate import simulate_compiled
-from scenarios.pareto.policies import first_situation
 
 FILES = shipped_files()
 

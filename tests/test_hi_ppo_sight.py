@@ -8,18 +8,18 @@ import torch
 from search_cases import drawn_case
 from small_policies import situation_on
 
-from agents.checkpoint import load_checkpoint
-from agents.epochs import Preference
-from agents.epochs.steady_judge import SteadyJudge
-from agents.hi_ppo.config import PlacementArchitecture, PlacementConfig
-from agents.hi_ppo.drawn_plans import drawn_plans
-from agents.hi_ppo.features import Features, features_of
-from agents.hi_ppo.judging import PlanJudge
-from agents.hi_ppo.placement_checkpoint import load_placement, save_placement
-from agents.hi_ppo.placement_policy import PlacementPolicy
-from agents.hi_ppo.placement_rollouts import Worlds, collect
-from agents.hi_ppo.proposals import Proposer
-from agents.hi_ppo.sight import PREFERENCE, seen_by
+from agents.decision.situation import Preference
+from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
+from agents.hi_ppo.placement.drawn_plans import drawn_plans
+from agents.hi_ppo.placement.features import Features, features_of
+from agents.hi_ppo.placement.placement_checkpoint import load_placement, save_placement
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.placement_rollouts import Worlds, collect
+from agents.hi_ppo.placement.proposals import Proposer
+from agents.hi_ppo.placement.sight import PREFERENCE, seen_by
+from agents.judge.look_ahead import PlanJudge
+from agents.judge.steady_judge import SteadyJudge
+from agents.ppo.checkpoint import load_checkpoint
 from des import simulate
 
 TOLD = PlacementArchitecture(width=16, edge_width=8, num_rounds=1)

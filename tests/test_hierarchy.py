@@ -6,19 +6,14 @@ import pytest
 import torch
 from small_policies import JOB, THREE, coordinator, situation_on, slowed, with_memory, without
 
-from agents.epochs import DomainLoad
+from agents.decision.situation import DomainLoad
 from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
+from agents.hi_ppo.local.case import TrainingJob
+from agents.hi_ppo.local.decide import LocalAgent
+from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
+from agents.hi_ppo.local.together import cases_of
 from agents.hi_ppo.validation import require_free, require_valid
-from agents.local import (
-    GpuTopology,
-    LocalAgent,
-    LocalArchitecture,
-    LocalPolicy,
-    TrainingJob,
-    cases_of,
-    server,
-)
 from des import (
     InfeasiblePlacementError,
     Placement,
@@ -28,6 +23,8 @@ from des import (
     domain_memory,
     simulate,
 )
+from des.devices.gpus import GpuTopology
+from des.devices.servers import server
 
 TRAINING = TrainingJob.of(JOB)
 GPUS = [server(name) for name in ("nvswitch", "pcie_pairs", "pcie_two_numa")]

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core import config
 
-import des.kernels.jit
-from des.kernels.jit import digest_of, kernel, scalar
+import des.base.jit
+from des.base.jit import digest_of, kernel, scalar, sources_of
 
-KERNELS = Path(des.kernels.jit.__file__).parent
-ROOT = KERNELS.parent.parent
+ROOT = Path(des.base.jit.__file__).parents[2]
 
 INNER = """
-from des.kernels.jit import kernel, scalar
+from des.base.jit import kernel, scalar
 
 @scalar
 def shared(x):
@@ -29,7 +28,7 @@ def compiled(x):
     return x * 10.0
 """
 OUTER = """
-from des.kernels.jit import kernel
+from des.base.jit import kernel
 from {package}.inner import compiled, shared
 
 @kernel
@@ -64,8 +63,8 @@ def run(package: Path, **variables: str) -> list[float]:
 
 
 def folder_of(package: Path) -> str:
-    """Name of the folder of a package's cache, as its sources are now."""
-    return digest_of(*sorted({KERNELS, package}))
+    """Name of the folder of the outer module's cache, as its sources are now."""
+    return digest_of(package / "outer.py")
 
 
 def test_a_kernel_follows_changes_of_what_it_calls_in_other_modules(package, tmp_path):
@@ -101,35 +100,31 @@ def test_the_cache_is_a_temporary_one_where_the_users_cannot_be_made(package, tm
     assert list((base / folder_of(package)).rglob("*.nbi"))
 
 
-@pytest.mark.parametrize("name", ["one.py", "other.py"])
-def test_the_digest_changes_with_every_source(name, tmp_path):
-    sources = {"one.py": "a = 1\n", "other.py": "b = 2\n"}
-    for path, text in sources.items():
-        (tmp_path / path).write_text(text)
-    before = digest_of(tmp_path)
-    assert digest_of(tmp_path) == before
+@pytest.mark.parametrize("name", ["inner.py", "outer.py", "__init__.py"])
+def test_the_digest_changes_with_every_source_that_a_module_imports(name, package):
+    (package / "outer.py").write_text(f"import small\nfrom {package.name}.inner import shared\n")
+    before, text = digest_of(package / "outer.py"), (package / name).read_text()
+    assert digest_of(package / "outer.py") == before
 
-    (tmp_path / name).write_text(sources[name] + "#")
-    assert digest_of(tmp_path) != before
-    (tmp_path / name).rename(tmp_path / f"new_{name}")
-    (tmp_path / f"new_{name}").write_text(sources[name])
-    assert digest_of(tmp_path) != before
-    (tmp_path / f"new_{name}").rename(tmp_path / name)
-    assert digest_of(tmp_path) == before
-    (tmp_path / "third.py").write_text("")
-    assert digest_of(tmp_path) != before
+    (package / name).write_text(text + "#")
+    assert digest_of(package / "outer.py") != before
+    (package / name).write_text(text)
+    assert digest_of(package / "outer.py") == before
 
 
-def test_the_digest_covers_all_folders_and_only_sources(tmp_path):
-    for folder in ("one", "other"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "kernels.py").write_text("a = 1\n")
-    both = digest_of(tmp_path / "one", tmp_path / "other")
+def test_the_digest_leaves_out_what_a_module_does_not_import(package):
+    before = digest_of(package / "inner.py")
 
-    (tmp_path / "one" / "notes.txt").write_text("")
-    assert digest_of(tmp_path / "one", tmp_path / "other") == both
-    (tmp_path / "other" / "kernels.py").write_text("a = 2\n")
-    assert digest_of(tmp_path / "one", tmp_path / "other") != both
+    (package / "outer.py").write_text("a = 1\n")
+    (package / "notes.txt").write_text("")
+    assert digest_of(package / "inner.py") == before
+
+
+def test_sources_are_followed_through_modules_of_this_project(package):
+    found = sources_of(package / "outer.py")
+
+    assert {path.name for path in found} >= {"outer.py", "inner.py", "jit.py"}
+    assert ROOT / "des" / "base" / "jit.py" in found
 
 
 def test_decorating_leaves_numbas_own_cache_alone():

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from small_policies import JOB, THREE, drawn, plans_of, situation_on
 
-from agents.epochs import Preference, level_of
-from agents.epochs.changes import Changes
-from agents.epochs.levels import PlanLevels, levels_between
-from agents.hi_ppo.judging import PlanJudge, aim_of
-from agents.hi_ppo.known_plans import KnownPlans
-from agents.task import Replacement
+from agents.decision.situation import Preference, level_of
+from agents.hi_ppo.moves.known_plans import KnownPlans
+from agents.judge.look_ahead import PlanJudge, aim_of
+from agents.replanning.changes import Changes
+from agents.replanning.levels import PlanLevels, levels_between
 from des import Placement, Plan, simulate
+from des.plan.replacement import Replacement
 
 SOME = [
     *plans_of("0*16,1*16", "0*12,1*20", "1*16,0*16", "2*32", "0*10,1*10,2*12"),

@@ -8,21 +8,21 @@ import pandas as pd
 import pytest
 import torch
 
-from agents.epochs import run_course
-from agents.hi_ppo.placement_policy import PlacementArchitecture, PlacementPolicy
+from agents.decision.run_epochs import run_course
+from agents.hi_ppo.local.decide import LocalAgent
+from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
+from agents.hi_ppo.placement.placement_policy import PlacementArchitecture, PlacementPolicy
 from agents.hi_ppo.policies import Policies
+from agents.hi_ppo.schedulers import METHODS, fixed_rule_schedulers, policy_scheduler
 from agents.hi_ppo.trained_range import TrainedRange
-from agents.local.decide import LocalAgent
-from agents.local.policy import LocalArchitecture, LocalPolicy
 from des import read_topology, write_topology
-from scenarios.kpi.__main__ import main
-from scenarios.kpi.fluctuation import fluctuating
-from scenarios.kpi.headroom import against_rules, worlds_of
-from scenarios.kpi.local_level import TwoLevels, local_decisions_s
-from scenarios.kpi.methods import METHODS, fixed_rule_schedulers, policy_scheduler
-from scenarios.kpi.response_times import timed_decisions
-from scenarios.kpi.scope import LARGE, SHORT, Column, Scope, standing_still
-from scenarios.kpi.time_and_utilisation import times_of
+from scenarios.measure.targets.command import main
+from scenarios.measure.targets.fluctuation import fluctuating
+from scenarios.measure.targets.headroom import against_rules, worlds_of
+from scenarios.measure.targets.local_level import TwoLevels, local_decisions_s
+from scenarios.measure.targets.measurement_size import LARGE, SHORT, Column, Scope, standing_still
+from scenarios.measure.targets.response_times import timed_decisions
+from scenarios.measure.targets.time_and_utilisation import times_of
 
 TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2"]
 

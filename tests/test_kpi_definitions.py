@@ -11,10 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plan, unit_workload, world
 
-from agents.epochs import CourseResult, CourseRow, Decision, level_of, run_course
-from agents.planners.search_moves import all_orders
+from agents.decision.run_epochs import CourseResult, CourseRow, run_course
+from agents.decision.situation import Decision, level_of
+from agents.hi_ppo.schedulers import HoldPlan, PlanEveryEpoch
+from agents.planners.search.search_moves import all_orders
 from des import NO_CORRECTIONS, Placement, Plan, simulate
-from scenarios.kpi.against import (
+from scenarios.measure.targets.allocation import share_error
+from scenarios.measure.targets.near_optimal import near_optimal
+from scenarios.measure.targets.ranking import Ranking
+from scenarios.measure.targets.references import best_single_domain, least_path
+from scenarios.measure.targets.stability import stable_epochs
+from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.measure.targets.target_table import Measured, spread_of_seeds
+from scenarios.measure.targets.versus_rules import (
     Against,
     behind_hindsight,
     best_single,
@@ -22,17 +31,6 @@ from scenarios.kpi.against import (
     less,
     world_means,
 )
-from scenarios.kpi.allocation import share_error
-from scenarios.kpi.measured import Measured, spread_of_seeds
-from scenarios.kpi.methods import HoldPlan, PlanEveryEpoch
-from scenarios.kpi.near_optimal import near_optimal
-from scenarios.kpi.ranking import Ranking
-from scenarios.kpi.references import (
-    best_single_domain,
-    least_path,
-)
-from scenarios.kpi.stability import stable_epochs
-from scenarios.kpi.target import Asked, Target, measured
 
 LEFT, RIGHT, SPLIT = plan(0, 0, 0, 0), plan(1, 1, 1, 1), plan(0, 0, 1, 1)
 

@@ -4,16 +4,16 @@ import pytest
 from epoch_cases import FOUR_LAYERS, FREE_PAIR
 from strategies import plan, unit_workload, world
 
-from agents.planners.search import DEPTHS
+from agents.decision.depths import DEPTHS
 from des import NO_CORRECTIONS, simulate
-from scenarios.kpi.references import (
+from scenarios.measure.targets.references import (
     chain_bound,
     communication_of,
     data_parallel_plan,
     least_iteration_s,
     least_pipeline_s,
 )
-from scenarios.kpi.time_and_utilisation import Times, even_split_plan
+from scenarios.measure.targets.time_and_utilisation import Times, even_split_plan
 
 LEFT, SPLIT = plan(0, 0, 0, 0), plan(0, 0, 1, 1)
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from agents.hi_ppo.policies import SHIPPED
 from des import read_topology, write_topology
-from scenarios.kpi.__main__ import main
-from scenarios.kpi.kept import KeptGroup, Origin, keep, path_of, read_kept
-from scenarios.kpi.target import Asked, Target, Unit
-from scenarios.statistics import Interval
+from scenarios.frame.statistics import Interval
+from scenarios.measure.targets.command import main
+from scenarios.measure.targets.results_store import KeptGroup, Origin, keep, path_of, read_kept
+from scenarios.measure.targets.target import Asked, Target, Unit
 
 TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west"]
 FLAGS = [*TINY, "--method", "search_once,search_h1", "--targets", "time,communication"]

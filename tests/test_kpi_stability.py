@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from scenarios.kpi.methods import METHODS
-from scenarios.kpi.scope import SHORT, Column, Scope
-from scenarios.kpi.stability import measure
+from agents.hi_ppo.schedulers import METHODS
+from scenarios.measure.targets.measurement_size import SHORT, Column, Scope
+from scenarios.measure.targets.stability import measure
 
 
 def column(**changes: object) -> Column:

@@ -7,25 +7,22 @@ import numpy as np
 import pytest
 from test_local_options import case_of
 
-from agents.local import (
-    GpuTopology,
-    TrainingJob,
-    draw_server,
+from agents.hi_ppo.local.best_binding import best_binding
+from agents.hi_ppo.local.binding import iteration_s, least_iteration_s, quick_binding
+from agents.hi_ppo.local.case import TrainingJob
+from agents.hi_ppo.local.draws import draw_case
+from agents.hi_ppo.local.options import LocalOption, options_of
+from agents.hi_ppo.local.rules import largest_tensor, largest_tensor_bound, least_estimate
+from agents.hi_ppo.local.times import (
     exhaustive,
-    largest_tensor,
-    largest_tensor_bound,
-    least_estimate,
-    options_of,
-    renumbered,
+    quickly_bound,
     seconds_per_sequence,
-    server,
+    wires_of,
+    work_of,
 )
-from agents.local.best_binding import best_binding
-from agents.local.binding import iteration_s, least_iteration_s, quick_binding
-from agents.local.draws import draw_case
-from agents.local.options import LocalOption
-from agents.local.times import quickly_bound, wires_of, work_of
 from des import Corrections, Parallelism, Placement, Plan, Topology, simulate
+from des.devices.gpus import GpuTopology
+from des.devices.servers import draw_server, renumbered, server
 
 SEEDS = range(6)
 

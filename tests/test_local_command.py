@@ -4,8 +4,8 @@ import json
 
 import pandas as pd
 
-from agents.local import load_policy
-from scenarios.train_local import main
+from agents.hi_ppo.local.policy import load_policy
+from scenarios.train.train_local import main
 
 
 def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):

@@ -5,7 +5,8 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from agents.local import SERVERS, GpuTopology, draw_server, renumbered, server
+from des.devices.gpus import GpuTopology
+from des.devices.servers import SERVERS, draw_server, renumbered, server
 
 SEEDS = range(8)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.epochs import DomainLoad
-from agents.local import LocalCase, TrainingJob, options_of, server
-from agents.local.draws import draw_case
-from agents.local.options import rows_of
+from agents.decision.situation import DomainLoad
+from agents.hi_ppo.local.case import LocalCase, TrainingJob
+from agents.hi_ppo.local.draws import draw_case
+from agents.hi_ppo.local.options import options_of, rows_of
 from des import (
     Domain,
     InfeasiblePlacementError,
@@ -19,6 +19,7 @@ from des import (
     build_workload,
     domain_memory,
 )
+from des.devices.servers import server
 
 
 def domain_of_gpus(**changes: object) -> Domain:

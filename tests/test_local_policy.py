@@ -7,27 +7,23 @@ import pytest
 import torch
 from test_local_options import case_of
 
-from agents.checkpoint import CheckpointError, save_checkpoint
-from agents.local import (
-    LocalAgent,
-    LocalArchitecture,
-    LocalPolicy,
-    LocalTrainer,
-    LocalTraining,
-    SharedSetting,
-    exhaustive,
-    least_estimate,
-    load_policy,
-    options_of,
-    renumbered,
-    save_policy,
-    seconds_per_sequence,
-    shipped_local,
+from agents.hi_ppo.local.decide import LocalAgent, Ranked, SharedSetting, proposed
+from agents.hi_ppo.local.draws import draw_case
+from agents.hi_ppo.local.features import (
+    CONTEXT_FEATURES,
+    OPTION_FEATURES,
+    WITHOUT_ESTIMATE,
+    observe,
 )
-from agents.local.decide import Ranked, proposed
-from agents.local.draws import draw_case
-from agents.local.features import CONTEXT_FEATURES, OPTION_FEATURES, WITHOUT_ESTIMATE, observe
+from agents.hi_ppo.local.options import options_of
+from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy, load_policy, save_policy
+from agents.hi_ppo.local.rules import least_estimate
+from agents.hi_ppo.local.shipped import shipped_local
+from agents.hi_ppo.local.times import exhaustive, seconds_per_sequence
+from agents.hi_ppo.local.training import LocalTrainer, LocalTraining
+from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from des import InfeasiblePlacementError
+from des.devices.servers import renumbered
 
 SHORT = LocalTraining(num_cases=12, num_updates=3, cases_per_update=8)
 

@@ -7,19 +7,14 @@ import pytest
 import torch
 from test_local_options import domain_of_gpus
 
-from agents.epochs import DomainLoad
-from agents.local import (
-    LocalAgent,
-    LocalArchitecture,
-    LocalDecision,
-    LocalPolicy,
-    SharedSetting,
-    TrainingJob,
+from agents.decision.situation import DomainLoad
+from agents.hi_ppo.local.case import TrainingJob
+from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
+from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
+from agents.hi_ppo.local.together import (
     agree,
     bound_topology,
     cases_of,
-    draw_server,
-    server,
     settle,
     with_local,
     workload_of,
@@ -34,6 +29,7 @@ from des import (
     domain_memory,
     simulate,
 )
+from des.devices.servers import draw_server, server
 
 SMALL, LARGE = (SharedSetting(microbatch_size=size, recomputation="flash") for size in (1, 4))
 

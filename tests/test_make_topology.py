@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from des import Dynamics, read_topology
-from des.generator import PlaneWorlds
-from des.presets import PRESETS
 from des.worlds import WORLDS
-from scenarios.make_topology import Config, main
+from des.worlds.generator import PlaneWorlds
+from des.worlds.presets import PRESETS
+from scenarios.suites.make_topology import Config, main
 
 TEN = ["--num-domains", "10"]
 

@@ -9,7 +9,7 @@ from sharing import FEW, gpus, parallel_cases
 from strategies import free_world, plan
 
 from des import Layer, Parallelism, Placement, Plan, Topology, Workload, domain_memory, simulate
-from des.memory_timeline import MemoryChange, memory_timeline
+from des.views.memory_timeline import MemoryChange, memory_timeline
 
 
 def kept(num_layers: int, num_microbatches: int) -> Workload:

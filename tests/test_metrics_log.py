@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from scenarios.metrics_log import (
+from scenarios.frame.metrics_log import (
     COUNTERS,
     LEARNING_COLUMNS,
     WALL_CLOCK_COLUMNS,

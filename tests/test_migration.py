@@ -11,9 +11,10 @@ from strategies import corrections, placements, plan, topologies, unit_workload,
 
 from des import NO_CORRECTIONS, Corrections, Movement, Placement, Plan, UnreachableError
 from des.dynamics import LinkSeries, LinkState, MarkovModulated, Replay
-from des.migration import RESTART_S, layer_moves, migration_s, moved_bytes
-from des.transport import Transport
-from des.weather import StarvationError
+from des.dynamics.link_course import StarvationError
+from des.engine.migration import layer_moves, migration_s, moved_bytes
+from des.plan.replacement import RESTART_S
+from des.world.transport import Transport
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=2)
 """Four layers of one parameter, so 16 bytes of state, each."""

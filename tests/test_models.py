@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from des import ALIASES, ARCHITECTURES, Layer, Workload, build_workload
-from des.models import architecture_named
-from des.transformer import (
+from des.job.models import architecture_named
+from des.job.transformer import (
     boundary_message_bytes,
     head_forward_flops,
     layer_activation_bytes,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.errors import AbortError, AstraSimError, UsageError
-from astra_sim.network_config import (
+from astra_sim.files.errors import AbortError, AstraSimError, UsageError
+from astra_sim.files.network_config import (
     BandwidthChange,
     Dimension,
     NetworkConfig,

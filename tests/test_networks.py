@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from agents.networks import ActorCritic, Architecture
-from agents.normaliser import Moments
+from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.normaliser import Moments
 
 
 def network(precision: str = "float32", perturbed: bool = False) -> ActorCritic:

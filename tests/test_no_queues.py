@@ -9,7 +9,7 @@ from sending import Sent, courses, deliver, moving, pair, sent, transports, with
 from strategies import corrections, plan, unit_workload, world
 
 from des import NO_CORRECTIONS, simulate
-from des.costs import quickest_message_s
+from des.costs.message_times import quickest_message_s
 
 FORTH, BACK = (4.0, 8.0), (2.0, 1.0)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from agents.normaliser import Moments, RunningNormaliser
+from agents.ppo.normaliser import Moments, RunningNormaliser
 
 
 @given(

@@ -22,10 +22,10 @@ from des import (
     simulate,
     simulate_orders,
 )
-from des.memory import activation_room_bytes, model_state_bytes
-from des.plan import replica_stages
+from des.costs.memory import activation_room_bytes, model_state_bytes
+from des.costs.stage_times import pipeline_of
+from des.plan.plan import replica_stages
 from des.schedules import Operation, stage_orders
-from des.stage_times import pipeline_of
 
 
 def kept(num_parameters: float, activation_bytes: float, halved_bytes: float) -> Layer:

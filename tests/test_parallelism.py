@@ -22,9 +22,9 @@ from des import (
     Transport,
     simulate,
 )
-from des.collectives import ring_all_reduce_s
-from des.stage_times import compute_rate_flops_per_s
-from des.transport import PLAIN
+from des.costs.collectives import ring_all_reduce_s
+from des.costs.stage_times import compute_rate_flops_per_s
+from des.world.transport import PLAIN
 
 
 def times(result, stage):

@@ -21,9 +21,9 @@ from des import (
     Topology,
     simulate,
 )
-from des.plan import device_numbers
+from des.costs.stage_times import compute_rate_flops_per_s, stage_times_s
+from des.plan.plan import device_numbers
 from des.schedules import MESSAGE_OF
-from des.stage_times import compute_rate_flops_per_s, stage_times_s
 
 
 def in_time(result: IterationResult) -> list[Span]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from agents.pareto import (
+from agents.planners.pareto.indicators import (
     coverage,
     front_metrics,
     hypervolume,

@@ -8,16 +8,16 @@ import pandas as pd
 import pytest
 from small_policies import placement_policy
 
-from agents.epochs import Preference
-from agents.planners.exact_front import exact_front
-from agents.planners.plan_objectives import TIME_COST_UTILISATION, WITH_ACTIVATIONS
-from agents.planners.search import DEPTHS
+from agents.decision.depths import DEPTHS
+from agents.decision.situation import Preference
+from agents.hi_ppo.proposing import proposing
+from agents.planners.pareto.exact_front import exact_front
+from agents.planners.pareto.plan_objectives import TIME_COST_UTILISATION, WITH_ACTIVATIONS
 from des import Plan
-from scenarios.pareto.__main__ import main
-from scenarios.pareto.fronts import front_of_scheduler, merged, preference_grid
-from scenarios.pareto.methods import methods_of
-from scenarios.pareto.policies import proposing
-from scenarios.pareto.worlds import MEDIAN_USD_PER_GB, priced, priced_worlds
+from scenarios.measure.pareto.command import main
+from scenarios.measure.pareto.fronts import front_of_scheduler, merged, preference_grid
+from scenarios.measure.pareto.methods import methods_of
+from scenarios.measure.pareto.worlds import MEDIAN_USD_PER_GB, priced, priced_worlds
 
 FLAGS = ("--worlds", "1", "--num-domains", "5", "--evaluations", "400", "--tables", "all_gpus")
 

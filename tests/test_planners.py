@@ -21,12 +21,13 @@ from strategies import (
     world,
 )
 
-from agents.planners import PLANNERS, PlanningProblem
-from agents.planners.bounds import lower_bounds_s
-from agents.planners.exact import MOST_WITH_BOUNDS, exact, num_contiguous_placements
-from agents.planners.single_domain import single_domain
-from agents.planners.static import proportional, random, round_robin, uniform
-from agents.worlds import DrawnWorld
+from agents.decision.problem import PlanningProblem
+from agents.flat.worlds import DrawnWorld
+from agents.planners.exact.bounds import lower_bounds_s
+from agents.planners.exact.exact import MOST_WITH_BOUNDS, exact, num_contiguous_placements
+from agents.planners.rules.single_domain import single_domain
+from agents.planners.rules.static import proportional, random, round_robin, uniform
+from agents.planners.table import PLANNERS
 from des import (
     Corrections,
     Dynamics,
@@ -39,7 +40,7 @@ from des import (
     check_memory,
     simulate,
 )
-from des.transformer import BYTES_PER_PARAMETER
+from des.job.transformer import BYTES_PER_PARAMETER
 
 SLACK = 1 + 1e-8
 EQUAL_LAYERS = unit_workload([(1, 2)] * 6, num_microbatches=8, message_bytes=1.0)

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from search_cases import drawn_case, fits, joined, small_cases
 from strategies import STATIC_SCHEDULES, corrections, unit_workload
 
-from agents.planners.cp_sat import cp_sat, cp_sat_search
-from agents.planners.cp_sat_model import critical_paths
-from agents.planners.problem import PlanningProblem
-from agents.planners.search import DEPTHS, search
+from agents.decision.depths import DEPTHS
+from agents.decision.problem import PlanningProblem
+from agents.planners.exact.cp_sat import cp_sat, cp_sat_search
+from agents.planners.exact.cp_sat_model import critical_paths
+from agents.planners.search.search import search
 from des import InfeasiblePlacementError, Placement, Plan, simulate
 
 SHORT_S = 0.2

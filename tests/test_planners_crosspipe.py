@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from search_cases import drawn_case
 from strategies import unit_workload, world
 
-from agents.planners.crosspipe import MOST_EXACT_PASSES, crosspipe, crosspipe_on, num_passes
-from agents.planners.problem import PlanningProblem
-from agents.planners.search import search
+from agents.decision.problem import PlanningProblem
+from agents.planners.rules.crosspipe import MOST_EXACT_PASSES, crosspipe, crosspipe_on, num_passes
+from agents.planners.search.search import search
 from des import InfeasiblePlacementError, Placement, Plan, check_memory, simulate
 
 TWO_STAGES = Placement.contiguous((0, 1), (1, 1))

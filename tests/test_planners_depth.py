@@ -6,13 +6,14 @@ from examples import examples
 from hypothesis import given, settings
 from strategies import free_world, plan, topologies, unit_domain, unit_workload, workloads, world
 
-from agents.planners import BASELINES, PlanningProblem
-from agents.planners.choosing import best_of, shared_out
-from agents.planners.depth import with_best_depth
-from agents.planners.exact import exact
-from agents.planners.megatron import megatron
-from agents.planners.search import DEPTHS
-from agents.planners.static import random, uniform
+from agents.decision.depths import DEPTHS
+from agents.decision.problem import PlanningProblem
+from agents.planners.choice.choosing import best_of, shared_out
+from agents.planners.choice.depth import with_best_depth
+from agents.planners.exact.exact import exact
+from agents.planners.rules.megatron import megatron
+from agents.planners.rules.static import random, uniform
+from agents.planners.table import BASELINES
 from des import InfeasiblePlacementError, Plan, Topology, UnreachableError
 from des.compiled.simulate import simulate_compiled
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from search_cases import drawn_case, fits, joined, small_cases
 from strategies import unit_workload, world
 
-from agents.planners.dtfm import NUM_INDIVIDUALS, NUM_TRIALS, best_groups, dtfm, dtfm_search
-from agents.planners.dtfm_costs import Costs, bottleneck_matching, shortest_path
-from agents.planners.problem import PlanningProblem
-from agents.planners.search import DEPTHS
+from agents.decision.depths import DEPTHS
+from agents.decision.problem import PlanningProblem
+from agents.planners.dtfm.dtfm import NUM_INDIVIDUALS, NUM_TRIALS, best_groups, dtfm, dtfm_search
+from agents.planners.dtfm.dtfm_costs import Costs, bottleneck_matching, shortest_path
 from des import InfeasiblePlacementError
 
 FEW = 20

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plan, unit_workload, world
 
-from agents.epochs.situation import Situation
-from agents.planners import PlanningProblem
-from agents.planners.exact import exact
-from agents.planners.forecast import (
+from agents.decision.problem import PlanningProblem
+from agents.decision.situation import Situation
+from agents.planners.exact.exact import exact
+from agents.replanning.forecast import (
     ar1_bandwidths,
     mean_bandwidths,
     on_ar1_forecast,
@@ -19,8 +19,8 @@ from agents.planners.forecast import (
     on_worst_case,
     worst_bandwidths,
 )
-from agents.task import Replacement
 from des import InfeasiblePlacementError, Plan, Topology
+from des.plan.replacement import Replacement
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=8, message_bytes=1.0)
 

@@ -16,11 +16,12 @@ from strategies import (
     world,
 )
 
-from agents.planners import BASELINES, PLANNERS, PlanningProblem
-from agents.planners.data_parallel import data_parallel
-from agents.planners.diloco import diloco, mean_step_s, streaming_diloco
-from agents.planners.megatron import megatron
-from agents.planners.zero import zero1, zero3, zero_memory
+from agents.decision.problem import PlanningProblem
+from agents.planners.rules.data_parallel import data_parallel
+from agents.planners.rules.diloco import diloco, mean_step_s, streaming_diloco
+from agents.planners.rules.megatron import megatron
+from agents.planners.rules.zero import zero1, zero3, zero_memory
+from agents.planners.table import BASELINES, PLANNERS
 from des import (
     Dynamics,
     InfeasiblePlacementError,

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import free_world, plan, topologies, unit_domain, unit_workload, workloads, world
 
-from agents.epochs.situation import DomainLoad, Situation
-from agents.planners import PlanningProblem
-from agents.planners.atlas import atlas
-from agents.planners.chains import (
+from agents.decision.problem import PlanningProblem
+from agents.decision.situation import DomainLoad, Situation
+from agents.planners.choice.chains import (
     best_chain,
     best_ring,
     grown_chain,
@@ -22,12 +21,13 @@ from agents.planners.chains import (
     orders_to_look_at,
     sets_by_mutual_bandwidth,
 )
-from agents.planners.formula import formula, formula_s
-from agents.planners.mast import mast, placed
-from agents.planners.mast_scheduler import MastScheduler, busy_fractions, imbalance, rebalanced
-from agents.task import Replacement
+from agents.planners.rules.atlas import atlas
+from agents.planners.rules.formula import formula, formula_s
+from agents.planners.rules.mast import mast, placed
+from agents.replanning.mast_scheduler import MastScheduler, busy_fractions, imbalance, rebalanced
 from des import InfeasiblePlacementError, Parallelism, Placement, Plan, Topology
-from des.plan import split_evenly
+from des.plan.plan import split_evenly
+from des.plan.replacement import Replacement
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=8, message_bytes=1.0)
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from search_cases import all_plans, drawn_case, joined, with_memory
 from strategies import cases, priced_topologies, unit_workload, workloads
 
-from agents.pareto import coverage, non_dominated
-from agents.planners.exact_front import exact_front
-from agents.planners.fronts import steady_judge
-from agents.planners.nsga2 import nsga2
-from agents.planners.plan_objectives import (
+from agents.planners.pareto.exact_front import exact_front
+from agents.planners.pareto.fronts import steady_judge
+from agents.planners.pareto.indicators import coverage, non_dominated
+from agents.planners.pareto.nsga2 import nsga2
+from agents.planners.pareto.plan_objectives import (
     OBJECTIVES,
     TIME_COST_USED_UTILISATION,
     TIME_COST_UTILISATION,
@@ -22,10 +22,10 @@ from agents.planners.plan_objectives import (
     figures_of,
     link_prices,
 )
-from agents.planners.search import search
-from agents.planners.search_moves import plans_of_orders
+from agents.planners.search.search import search
+from agents.planners.search.search_moves import plans_of_orders
 from des import NO_CORRECTIONS, InfeasiblePlacementError, Placement, Plan, simulate
-from des.prices import MissingPriceError, cost_of
+from des.views.prices import MissingPriceError, cost_of
 
 FEW = ("1f1b", "gpipe")
 
@@ -216,7 +216,7 @@ def test_objectives_of_many_plans_are_those_of_each_simulated(data):
 @settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_communication_cost_is_what_the_links_charge(data):
-    """By `des.prices`, for any plan over any routes."""
+    """By `des.views.prices`, for any plan over any routes."""
     topology, workload, plan = data.draw(cases())
     topology = priced(topology, 0)
     domains = tuple(replace(one, gpu_price_usd_per_hour=0.0) for one in topology.domains)

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from search_cases import FEW, all_plans, drawn_case, fits, joined, small_cases
 from strategies import unit_workload, world
 
-from agents.planners.problem import PlanningProblem
-from agents.planners.sailor import (
+from agents.decision.depths import DEPTHS
+from agents.decision.problem import PlanningProblem
+from agents.planners.sailor.sailor import (
     estimate_s,
     sailor,
     sailor_overlapped,
     sailor_search,
     sailor_with_parallelism,
 )
-from agents.planners.sailor_lists import border_bandwidths, lists_of_size
-from agents.planners.search import DEPTHS
+from agents.planners.sailor.sailor_lists import border_bandwidths, lists_of_size
 from des import (
     Domain,
     InfeasiblePlacementError,

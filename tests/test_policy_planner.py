@@ -7,16 +7,16 @@ import pytest
 import torch
 from strategies import unit_workload
 
-from agents.batched_env import BatchedPlacementEnv
-from agents.checkpoint import CheckpointError, network_payload, save_checkpoint
-from agents.networks import ActorCritic, Architecture
-from agents.normaliser import Moments
-from agents.planners import PlanningProblem
-from agents.policy_planner import PolicyPlanner
-from agents.ppo import Trainer
-from agents.ppo_config import PPOConfig
-from agents.task import PlacementTask
-from agents.worlds import DrawnWorld
+from agents.decision.problem import PlanningProblem
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.policy_planner import PolicyPlanner
+from agents.flat.task import PlacementTask
+from agents.flat.worlds import DrawnWorld
+from agents.ppo.checkpoint import CheckpointError, network_payload, save_checkpoint
+from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.normaliser import Moments
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.trainer import Trainer
 from des import Dynamics, Placement, Topology
 
 

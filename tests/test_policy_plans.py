@@ -6,8 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.env import make_task
-from agents.policy_plans import evenly_spread, placements_of, some_actions
+from agents.flat.env import make_task
+from agents.flat.policy_plans import placements_of
+from agents.ppo.recent import evenly_spread, some_actions
 
 
 @given(num_items=st.integers(1, 10**7), most=st.integers(1, 300))

@@ -9,20 +9,20 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from agents.batch_step import BatchStep
-from agents.checkpoint import (
+from agents.ppo.batch_step import BatchStep
+from agents.ppo.checkpoint import (
     CheckpointError,
     load_checkpoint,
     network_from_payload,
     save_checkpoint,
 )
-from agents.networks import ActorCritic
-from agents.policy_plans import evenly_spread
-from agents.ppo import Trainer
-from agents.ppo_config import PPOConfig
-from agents.ppo_loss import Objective, clipped_policy_loss
-from agents.rollout import Rollout
-from agents.rollout_source import LocalRollouts
+from agents.ppo.networks import ActorCritic
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.ppo_loss import Objective, clipped_policy_loss
+from agents.ppo.recent import evenly_spread
+from agents.ppo.rollout import Rollout
+from agents.ppo.rollout_source import LocalRollouts
+from agents.ppo.trainer import Trainer
 
 
 class Bandit:

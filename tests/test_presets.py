@@ -5,10 +5,10 @@ from itertools import combinations
 import pytest
 
 from des import read_topology
-from des.geography import great_circle_km
-from des.presets import AWS_REGIONS, EAST_WEST_CLUSTERS, PRESETS
-from des.topology_writer import to_yaml
+from des.world.files.topology_writer import to_yaml
 from des.worlds import WORLDS
+from des.worlds.geography import great_circle_km
+from des.worlds.presets import AWS_REGIONS, EAST_WEST_CLUSTERS, PRESETS
 
 GBIT_PER_S = 1e9 / 8
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import plan, plans, priced_topologies, unit_domain, unit_workload, workloads, world
 
 from des import Link, Placement, Plan, Topology, read_topology, simulate
-from des.prices import MissingPriceError, cost_of, has_prices
+from des.views.prices import MissingPriceError, cost_of, has_prices
 
 MB = 1e6
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from des.quantities import (
+from des.base.quantities import (
     BANDWIDTH_BYTES_PER_S,
     FLOPS_PER_S,
     SIZE_BYTES,

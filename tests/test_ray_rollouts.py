@@ -17,17 +17,17 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from agents.batch_step import BatchStep
-from agents.batched_env import BatchedPlacementEnv
-from agents.checkpoint import save_checkpoint
-from agents.networks import ActorCritic, Architecture
-from agents.ppo import Trainer
-from agents.ppo_config import PPOConfig
-from agents.recalibration import corrections_of, recalibrate
-from agents.rollout import Rollout, RolloutSource
-from agents.rollout_source import LocalRollouts, environment_seed
-from agents.task import PlacementTask
-from agents.worlds import DrawnWorld
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.recalibration import corrections_of, recalibrate
+from agents.flat.task import PlacementTask
+from agents.flat.worlds import DrawnWorld
+from agents.ppo.batch_step import BatchStep
+from agents.ppo.checkpoint import save_checkpoint
+from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.rollout import Rollout, RolloutSource
+from agents.ppo.rollout_source import LocalRollouts, environment_seed
+from agents.ppo.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Dynamics, build_workload
 
 if importlib.util.find_spec("ray") is None:
@@ -35,8 +35,8 @@ if importlib.util.find_spec("ray") is None:
 
 import ray
 
-from agents.ray_rollouts import RayRollouts
-from scenarios.ray_session import ray_session
+from agents.ppo.ray_rollouts import RayRollouts
+from scenarios.frame.ray_session import ray_session
 
 SEED, NUM_WORKERS, NUM_STEPS = 5, 3, 8
 PPO = PPOConfig(num_steps=NUM_STEPS, num_minibatches=2, num_epochs=2, hidden_sizes=(8,))

@@ -17,15 +17,15 @@ from recalibrating import (
     limited_simulator,
 )
 
-from agents.batched_env import BatchedPlacementEnv
-from agents.checkpoint import load_checkpoint, save_checkpoint
-from agents.networks import ActorCritic, Architecture
-from agents.ppo import Trainer
-from agents.ppo_config import PPOConfig
-from agents.recalibration import corrections_of, recalibrate
-from agents.rollout import RolloutSource
-from agents.rollout_source import LocalRollouts, environment_seed
-from agents.task import PlacementTask
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.recalibration import corrections_of, recalibrate
+from agents.flat.task import PlacementTask
+from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
+from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.rollout import RolloutSource
+from agents.ppo.rollout_source import LocalRollouts, environment_seed
+from agents.ppo.trainer import Trainer
 from des import NO_CORRECTIONS
 
 

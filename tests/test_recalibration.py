@@ -28,11 +28,11 @@ from recalibrating import (
 from reference_programs import small_case
 from strategies import corrections
 
-from agents.compiled_batch import is_compilable
-from agents.env import make_task
-from agents.plain_corrections import from_plain, to_plain
-from agents.task import Replacement
+from agents.flat.compiled_batch import is_compilable
+from agents.flat.env import make_task
+from agents.flat.plain_corrections import from_plain, to_plain
 from des import NO_CORRECTIONS, Corrections
+from des.plan.replacement import Replacement
 
 
 @pytest.mark.parametrize("num_workers", [1, 3])

@@ -18,9 +18,9 @@ from strategies import (
 )
 
 from des import NO_CORRECTIONS, DeadlockError, Operation, simulate
-from des.feasibility import orders_of_plan
+from des.costs.feasibility import orders_of_plan
+from des.costs.stage_times import pipeline_of
 from des.schedules import Border, Pipeline, stage_orders, timing_of
-from des.stage_times import pipeline_of
 
 
 def simulated(result, num_workers):

@@ -32,10 +32,7 @@ from des import (
 )
 from des.compiled.eligibility import is_foreseeable
 from des.compiled.foreseeable import MOST_PIECES, run_foreseeable
-from des.compiled.lanes import new_lanes, new_record, no_record
-from des.compiled.operation_table import NOTHING, PASSES, operation_table
-from des.dynamics import LinkSeries, Replay
-from des.kernels.lanes import (
+from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
     LINK,
@@ -48,13 +45,16 @@ from des.kernels.lanes import (
     WIRE_BUSY,
     Rules,
 )
-from des.kernels.program import OK, STARVED, STEADY, UNIFORM
-from des.kernels.recurrence import run_lanes
-from des.kernels.vectors import LANES
+from des.compiled.kernels.program import OK, STARVED, STEADY, UNIFORM
+from des.compiled.kernels.recurrence import run_lanes
+from des.compiled.kernels.vectors import LANES
+from des.compiled.lanes import new_lanes, new_record, no_record
+from des.compiled.operation_table import NOTHING, PASSES, operation_table
+from des.costs.stage_times import stage_times_s
+from des.dynamics import LinkSeries, Replay
+from des.dynamics.link_course import Weather
 from des.schedules import stage_orders
 from des.schedules.check import input_of
-from des.stage_times import stage_times_s
-from des.weather import Weather
 
 
 def spans(found):

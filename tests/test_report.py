@@ -11,10 +11,10 @@ import pytest
 from matplotlib.image import imread
 from rich.console import Console
 
-from scenarios.pictures import Picture
-from scenarios.plots import comparison_bars, learning_curve, png_bytes
-from scenarios.report import Report, render, summary_table, write_report
-from scenarios.statistics import summarise
+from scenarios.frame.pictures import Picture
+from scenarios.frame.plots import comparison_bars, learning_curve, png_bytes
+from scenarios.frame.report import Report, render, summary_table, write_report
+from scenarios.frame.statistics import summarise
 
 VOID_TAGS = {"meta", "img"}
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from des.command import UsageError
-from scenarios.reproduce.__main__ import COMMANDS
-from scenarios.reproduce.__main__ import main as reproduce_main
+from des.base.command import UsageError
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, existing_cases, read_cases
+from scenarios.reproduce.command import COMMANDS
+from scenarios.reproduce.command import main as reproduce_main
 from scenarios.reproduce.report import Bound, Reproduction, markdown, publish
 
 MET = Bound.at_least("cells", 0.95, 0.9, shown=".1%")

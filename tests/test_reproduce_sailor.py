@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from des.command import UsageError
+from des.base.command import UsageError
 from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.sailor import main, reproduce, short_names
 from scenarios.reproduce.sailor_cases import read_folder

@@ -10,12 +10,12 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from des.job.transformer import model_parameters
 from des.schedules import Border, Pipeline, timing_of
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from des.transformer import model_parameters
 from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.zero_bubble import bubble_rate, longest_device_s, main
 from scenarios.reproduce.zero_bubble_cases import (

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from test_notebooks import NOTEBOOKS, run
 
-from agents.planners import BASELINES
+from agents.planners.table import BASELINES
 from des import InfeasiblePlacementError, Placement, Plan, simulate
-from scenarios.files import read_csv
-from scenarios.kpi.fluctuation import LATENCY_JITTER, fluctuating
-from scenarios.robustness.__main__ import main
-from scenarios.robustness.curves import STILL, Study, Swing, means_of, measure, swinging
-from scenarios.robustness.methods import planner_names, policy_of
+from scenarios.frame.files import read_csv
+from scenarios.measure.robustness.command import main
+from scenarios.measure.robustness.curves import STILL, Study, Swing, means_of, measure, swinging
+from scenarios.measure.robustness.methods import planner_names, policy_of
+from scenarios.measure.targets.fluctuation import LATENCY_JITTER, fluctuating
 from scenarios.suites import suite
 
 TINY = ("--num-worlds", "1", "--num-epochs", "2", "--fluctuations", "0,0.5", "--jitters", "0,0.4")

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.batch_step import BatchStep
-from agents.networks import ActorCritic, Architecture
-from agents.normaliser import Moments
-from agents.rollout import Experience, Rollout, gae, judge
-from agents.rollout_source import LocalRollouts, RolloutWorker
+from agents.ppo.batch_step import BatchStep
+from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.normaliser import Moments
+from agents.ppo.rollout import Experience, Rollout, gae, judge
+from agents.ppo.rollout_source import LocalRollouts, RolloutWorker
 
 
 def column(*entries: float) -> torch.Tensor:

@@ -12,8 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.files import read_csv, read_json, write_bytes, write_csv, write_json, write_text
-from scenarios.run_folder import RunFolder, package_versions, source_revision
+from scenarios.frame.files import (
+    read_csv,
+    read_json,
+    write_bytes,
+    write_csv,
+    write_json,
+    write_text,
+)
+from scenarios.frame.run_folder import RunFolder, package_versions, source_revision
 
 
 def test_a_new_folder_is_made_with_its_parents_and_starts_empty(tmp_path):

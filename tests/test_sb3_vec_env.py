@@ -16,9 +16,9 @@ from stable_baselines3.common.vec_env import (
 )
 from strategies import unit_workload, world
 
-from agents.batched_env import BatchedPlacementEnv
-from agents.env import PlacementEnv, make_task
-from agents.sb3_vec_env import PlacementSB3VecEnv
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.env import PlacementEnv, make_task
+from agents.flat.sb3_vec_env import PlacementSB3VecEnv
 from des import Dynamics
 
 NUM_ENVS, EPOCHS, NUM_LAYERS = 3, 3, 4

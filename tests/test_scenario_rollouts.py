@@ -7,12 +7,12 @@ import pytest
 import torch
 from strategies import unit_workload
 
-from agents.networks import ActorCritic, Architecture
-from agents.rollout import Rollout
-from agents.task import PlacementTask
-from agents.worlds import DrawnWorld
+from agents.flat.task import PlacementTask
+from agents.flat.worlds import DrawnWorld
+from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.rollout import Rollout
 from des import Dynamics
-from scenarios.rollouts import WorkerEnvironments, make_rollouts
+from scenarios.train.rollouts import WorkerEnvironments, make_rollouts
 
 SEED, NUM_STEPS = 3, 4
 

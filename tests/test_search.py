@@ -14,7 +14,8 @@ from strategies import (
     unit_workload,
 )
 
-from agents.planners.search import DEPTHS, Found, search
+from agents.decision.depths import DEPTHS
+from agents.planners.search.search import Found, search
 from des import (
     NO_CORRECTIONS,
     InfeasiblePlacementError,

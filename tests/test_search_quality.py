@@ -13,9 +13,10 @@ from strategies import (
     corrections,
 )
 
-from agents.planners.search import DEPTHS, search
-from agents.planners.search_exact import Enumeration
-from agents.planners.search_orders import search_some_orders
+from agents.decision.depths import DEPTHS
+from agents.planners.search.search import search
+from agents.planners.search.search_exact import Enumeration
+from agents.planners.search.search_orders import search_some_orders
 from des import (
     InfeasiblePlacementError,
     Transport,

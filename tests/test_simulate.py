@@ -21,8 +21,8 @@ from des import (
     simulate,
 )
 from des.worlds import EAST_CENTRAL_WEST, WORLDS
-from scenarios.make_topology import main as make_topology
-from scenarios.simulate import Config, main
+from scenarios.iteration.command import Config, main
+from scenarios.suites.make_topology import main as make_topology
 
 FILES = [
     "gantt.png",

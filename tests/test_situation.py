@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agents.epochs import DomainLoad, Preference, Situation, level_of
-from agents.task import Replacement
+from agents.decision.situation import DomainLoad, Preference, Situation, level_of
 from des import Movement, OrnsteinUhlenbeck, Placement, Plan, build_workload, read_topology
+from des.plan.replacement import Replacement
 
 WORLD = read_topology("east_central_west")
 

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.statistics import (
-    Interval,
-    mean_and_interval,
-    paired_difference,
-    summarise,
-)
+from scenarios.frame.statistics import Interval, mean_and_interval, paired_difference, summarise
 
 
 @pytest.mark.parametrize(

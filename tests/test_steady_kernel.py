@@ -19,9 +19,8 @@ from strategies import (
     world,
 )
 
-from agents.kernels.splits import new_walk, walk_splits
-from agents.kernels.steady import Plans
-from agents.planners.search_judge import MISFIT, Judge, has_steady_plans
+from agents.judge.search_judge import MISFIT, Judge, has_steady_plans
+from agents.judge.splits import new_walk, walk_splits
 from des import (
     NO_CORRECTIONS,
     Topology,
@@ -30,9 +29,10 @@ from des import (
     simulate,
 )
 from des.compiled.eligibility import is_foreseeable
+from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
-from des.feasibility import tightest_domain
-from des.transformer import BYTES_PER_PARAMETER
+from des.costs.feasibility import tightest_domain
+from des.job.transformer import BYTES_PER_PARAMETER
 
 SCHEDULES = (*STATIC_SCHEDULES, "1f1b_2x", "1f1b_2.5x", "1f1b_4x", "1f1b_8x")
 """All that can be judged in compiled code, with depths among them."""

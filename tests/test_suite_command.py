@@ -9,12 +9,12 @@ import pytest
 from des import (
     read_topology,
 )
-from scenarios.files import read_csv
+from scenarios.frame.files import read_csv
 from scenarios.suites import (
     NAMES,
     suite,
 )
-from scenarios.suites.__main__ import Config, main
+from scenarios.suites.command import Config, main
 
 
 def run(capsys, *flags):

@@ -11,8 +11,8 @@ from des import (
     Dynamics,
     Movement,
 )
+from des.base.random_numbers import derived_seed
 from des.dynamics import DYNAMICS
-from des.kernels.random_numbers import derived_seed
 from scenarios.suites import (
     LoadLaw,
     suite,

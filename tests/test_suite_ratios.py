@@ -18,7 +18,7 @@ from des import (
     build_workload,
     simulate,
 )
-from des.transformer import model_parameters
+from des.job.transformer import model_parameters
 from scenarios.suites import (
     nominal_iteration_s,
     transfer_compute_ratio_of,

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import world
 
-from agents.task import Replacement
 from des import (
     ARCHITECTURES,
     InfeasiblePlacementError,
@@ -23,6 +22,7 @@ from des import (
     build_workload,
     check_memory,
 )
+from des.plan.replacement import Replacement
 from scenarios.suites import (
     NAMES,
     nominal_iteration_s,

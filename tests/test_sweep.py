@@ -14,14 +14,14 @@ import pytest
 from rich.console import Console
 
 from des.worlds import EAST_CENTRAL_WEST
-from scenarios import east_west_train
-from scenarios.plots import png_bytes
-from scenarios.statistics import mean_and_interval
-from scenarios.sweep import main
-from scenarios.sweep_grid import trials_of
-from scenarios.sweep_results import settings_table, sweep_figure
-from scenarios.sweep_running import run_trials
-from scenarios.training_points import TrainingPoint
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.statistics import mean_and_interval
+from scenarios.train import command as east_west_train
+from scenarios.train.sweep import main
+from scenarios.train.sweep_grid import trials_of
+from scenarios.train.sweep_results import settings_table, sweep_figure
+from scenarios.train.sweep_running import run_trials
+from scenarios.train.training_points import TrainingPoint
 
 
 def names(vary: list[str], seeds: tuple[int, ...] = (0,)) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from des.synchronisation import (
+from des.plan.synchronisation import (
     EVERY_STEP,
     DiLoCo,
     ReplicatedModel,

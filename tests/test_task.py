@@ -19,9 +19,9 @@ from strategies import (
     world,
 )
 
-from agents.episode import Episode
-from agents.task import PlacementTask, Replacement, RewardWeights
-from agents.worlds import DrawnWorld, GivenWorld, path_matrices
+from agents.flat.episode import Episode
+from agents.flat.task import PlacementTask, RewardWeights
+from agents.flat.worlds import DrawnWorld, GivenWorld, path_matrices
 from des import (
     Corrections,
     Dynamics,
@@ -34,7 +34,8 @@ from des import (
     simulate,
     simulate_epoch,
 )
-from des.kernels.random_numbers import derived_seed
+from des.base.random_numbers import derived_seed
+from des.plan.replacement import Replacement
 
 ASYMMETRIC = world("AB", {"AB": (8.0, 0.25), "BA": (2.0, 0.5)})
 """4 bytes take 0.5 s + 0.25 s from A to B, 2 s + 0.5 s back."""

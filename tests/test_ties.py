@@ -12,7 +12,7 @@ from strategies import FREE_BANDWIDTH_BYTES_PER_S, free_world, movements, plan, 
 
 from des import GradientExchange, Parallelism, Topology, simulate
 from des.clock import Clock, Message, Moment
-from des.feasibility import orders_of_plan
+from des.costs.feasibility import orders_of_plan
 
 FREE = (FREE_BANDWIDTH_BYTES_PER_S, 0.0)
 

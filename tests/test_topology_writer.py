@@ -12,10 +12,10 @@ from sending import transports
 from strategies import dynamics, priced_topologies, topologies, world
 
 from des import Dynamics, Movement, read_topology
-from des.generator import PlaneWorlds
-from des.topology_writer import to_yaml, write_topology
-from des.topology_yaml import from_yaml
+from des.world.files.topology_writer import to_yaml, write_topology
+from des.world.files.topology_yaml import from_yaml
 from des.worlds import WORLDS
+from des.worlds.generator import PlaneWorlds
 
 
 @settings(max_examples=examples(100), deadline=None)

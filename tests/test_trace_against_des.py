@@ -18,11 +18,11 @@ from trace_cases import (
 )
 
 from astra_sim import RunResult
-from calibration.astra_config import as_seen
-from calibration.case import Case, Measurement
-from calibration.chakra_trace import TraceSet, build_traces
-from calibration.prediction import predict
-from calibration.traces.npu_layout import Layout
+from calibration.cases.case import Case, Measurement
+from calibration.fit.prediction import predict
+from calibration.reference.astra_config import as_seen
+from calibration.reference.chakra_trace import TraceSet, build_traces
+from calibration.reference.npu_layout import Layout
 from des import Corrections, GradientExchange, Parallelism, Placement, Plan, Transport
 
 PAIRS = {"AB": (10.0, 1.0), "BA": (20.0, 2.0), "BC": (5.0, 0.5), "CB": (10.0, 1.0)}

@@ -11,8 +11,8 @@ from shutil import which
 import pytest
 from hand_traces import on_gpus
 
-from astra_sim.execution_trace import CollectiveType, read_traces
-from calibration.chakra_trace import TraceSet, build_traces, write_traces
+from astra_sim.files.execution_trace import CollectiveType, read_traces
+from calibration.reference.chakra_trace import TraceSet, build_traces, write_traces
 from des import Parallelism
 
 

@@ -11,8 +11,8 @@ from strategies import world
 
 from des import Link, Movement
 from des.dynamics import LinkSeries, Replay
-from des.trace_files import read_trace
-from des.weather import Weather
+from des.dynamics.link_course import Weather
+from des.world.files.trace_files import read_trace
 
 HEADER = "time_s,source,target,bandwidth_bytes_per_s,latency_s"
 GOOD = f"""{HEADER}

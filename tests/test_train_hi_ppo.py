@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.hi_ppo.policies import Policies
-from scenarios.train_hi_ppo import PLACEMENT_CSV, PLACEMENT_PT, POLICIES_PT, main
+from scenarios.train.train_hi_ppo import PLACEMENT_CSV, PLACEMENT_PT, POLICIES_PT, main
 
 TINY = ("--seed", "7", "--updates", "2", "--worlds", "2", "--samples", "2", "--rounds", "1")
 

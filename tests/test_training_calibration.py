@@ -9,14 +9,14 @@ import yaml
 from reference_programs import fake_programs
 from training_runs import assert_same_results, calibrations, copy_of_run, interrupted, judged
 
-from agents.checkpoint import load_checkpoint, save_checkpoint
+from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from calibration import Store, write_corrections
-from calibration.environment import BINARIES_VARIABLE
 from calibration.loop import Entry
+from calibration.reference.environment import BINARIES_VARIABLE
 from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
-from scenarios.calibration_log import CalibrationLog
-from scenarios.east_west_train import main
+from scenarios.train.calibration_log import CalibrationLog
+from scenarios.train.command import main
 
 SMALL = [
     *("--quick", "--model", "llama2_7b", "--num-layers", "8", "--microbatches", "4"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scenarios.training_curves import main, read_log, smoothed, training_curves
+from scenarios.measure.training_curves import main, read_log, smoothed, training_curves
 
 HEADER = "update,mean_cost,found_cost,depth_regret,entropy"
 

@@ -20,7 +20,6 @@ from des import (
     Plan,
     simulate,
 )
-from des.background import IDLE, BackgroundLoad, DomainLoad, beside_jobs
 from des.dynamics import (
     LinkSeries,
     LinkState,
@@ -29,13 +28,14 @@ from des.dynamics import (
     Product,
     Replay,
 )
-from des.migration import migration_s, moved_bytes
-from des.step_figures import bytes_behind
-from des.synchronisation import DiLoCo, StreamingDiLoCo
-from des.training_run import LONGEST_STALL_S, run_training
-from des.training_settings import TrainingRun
-from des.transport import Transport
-from des.weather import StarvationError
+from des.dynamics.link_course import StarvationError
+from des.engine.migration import migration_s, moved_bytes
+from des.plan.synchronisation import DiLoCo, StreamingDiLoCo
+from des.training.background import IDLE, BackgroundLoad, DomainLoad, beside_jobs
+from des.training.step_figures import bytes_behind
+from des.training.training_run import LONGEST_STALL_S, run_training
+from des.training.training_settings import TrainingRun
+from des.world.transport import Transport
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=1)
 """Four layers of 2 s and 16 bytes of state each: 8 s an iteration in one domain."""

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from strategies import plan, unit_domain, unit_workload, world
 
-from agents.planners import PLANNERS
+from agents.planners.table import PLANNERS
+from agents.replanning.training_planner import Replanning
 from des import (
     STEADY,
     InfeasiblePlacementError,
@@ -22,17 +23,16 @@ from des import (
     read_topology,
     simulate,
 )
-from des.background import IDLE, BackgroundLoad, DomainLoad, LoadSample
 from des.dynamics import DYNAMICS
-from des.migration import migration_s
-from des.training_history import EpochRow, IterationRow, TrainingHistory
-from des.training_run import run_training
-from des.training_settings import EpochView, TrainingRun
+from des.engine.migration import migration_s
+from des.training.background import IDLE, BackgroundLoad, DomainLoad, LoadSample
+from des.training.training_history import EpochRow, IterationRow, TrainingHistory
+from des.training.training_run import run_training
+from des.training.training_settings import EpochView, TrainingRun
 from des.worlds import EAST_CENTRAL_WEST
-from scenarios.replanning import Replanning
-from scenarios.training_run import main
-from scenarios.training_run_figure import standing_still, training_run_figure
-from scenarios.training_run_scenario import Config
+from scenarios.run.command import main
+from scenarios.run.training_run_figure import standing_still, training_run_figure
+from scenarios.run.training_run_scenario import Config
 
 FILES = ["epochs.csv", "iterations.csv", "loads.csv", "result.json", "training_run.png"]
 QUICK = ["--model", "llama2_7b", "--num-layers", "6", "--microbatches", "4", "--epochs", "3"]

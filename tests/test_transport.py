@@ -31,8 +31,8 @@ from strategies import (
 )
 
 from des import Dynamics, Movement, read_topology, simulate
-from des.transport import PLAIN, Transport, goodput_bytes_per_s
-from des.weather import StarvationError
+from des.dynamics.link_course import StarvationError
+from des.world.transport import PLAIN, Transport, goodput_bytes_per_s
 
 FORTH, BACK = (4.0, 8.0), (2.0, 1.0)
 

@@ -9,9 +9,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, NormalizeReward, RecordEpisodeStatistics
 from strategies import unit_workload, world
 
-from agents.batched_env import BatchedPlacementEnv
-from agents.env import PlacementEnv, make_task
-from agents.vector_env import PlacementVectorEnv
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.env import PlacementEnv, make_task
+from agents.flat.vector_env import PlacementVectorEnv
 from des import Dynamics
 
 ID = "EastWest/Placement-v0"

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from des.kernels import vectors
-from des.kernels.vectors import LANES
+from des.compiled.kernels import vectors
+from des.compiled.kernels.vectors import LANES
 
 SPECIAL = (0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 5e-324)
 

@@ -11,7 +11,7 @@ from strategies import link_state, movements, plan, unit_workload, world
 
 from des import Dynamics, Link, Movement, simulate
 from des.dynamics import LinkSeries, MarkovModulated, Replay
-from des.weather import StarvationError, Weather, serialisation_end_s
+from des.dynamics.link_course import StarvationError, Weather, serialisation_end_s
 
 LINKS = [
     Link(source=source, target=target, bandwidth_bytes_per_s=4.0, latency_s=8.0)

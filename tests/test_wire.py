@@ -7,10 +7,10 @@ from sending import Steps
 from strategies import corrections, links, movements
 
 from des import NO_CORRECTIONS, Corrections, Dynamics, Link, Movement
-from des.conditions import Conditions
-from des.transport import PLAIN, Transport
-from des.weather import StarvationError, Weather
-from des.wire import Turn, Wire
+from des.dynamics.link_course import StarvationError, Weather
+from des.engine.conditions import Conditions
+from des.engine.wire import Turn, Wire
+from des.world.transport import PLAIN, Transport
 
 LINK = Link(source="A", target="B", bandwidth_bytes_per_s=4.0, latency_s=8.0)
 MOVEMENT = Movement(

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from agents.worlds import GivenWorld
+from agents.flat.worlds import GivenWorld
 from des import DYNAMICS, Dynamics, read_topology
 
 UNIFORM = [name for name, law in DYNAMICS.items() if isinstance(law, Dynamics)]

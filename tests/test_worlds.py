@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import topologies, world
 
-from agents.worlds import DrawnWorld, GivenWorld, path_matrices
+from agents.flat.worlds import DrawnWorld, GivenWorld, path_matrices
 from des import STEADY, Dynamics, UnreachableError, read_topology
-from des.kernels.random_numbers import uniform_pair
+from des.base.random_numbers import uniform_pair
 from des.worlds import EAST_CENTRAL_WEST
 
 GBIT_PER_S = 1e9 / 8

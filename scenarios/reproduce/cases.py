@@ -11,10 +11,10 @@ from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from des.command import UsageError
-from des.strict_json import parse_json
-from des.topology_forms import first_error
-from scenarios.files import read_text
+from des.base.command import UsageError
+from des.base.strict_json import parse_json
+from des.world.files.topology_forms import first_error
+from scenarios.frame.files import read_text
 
 PUBLISHED = Path(str(files(__package__) / "data"))
 """Folder of the figures that come with EastWest; its README.md names their sources."""

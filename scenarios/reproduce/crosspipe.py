@@ -16,9 +16,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from des.command import UsageError, exit_code_of
-from scenarios.config import option, parse
-from scenarios.plots import REFERENCE_COLOURS
+from des.base.command import UsageError, exit_code_of
+from scenarios.frame.config import option, parse
+from scenarios.frame.plots import REFERENCE_COLOURS
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.crosspipe_assumptions import (
     ERROR_COLUMNS,

@@ -16,9 +16,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from des.command import EXIT_CODES, exit_code_of
-from scenarios.config import option, parse
-from scenarios.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
+from des.base.command import EXIT_CODES, exit_code_of
+from scenarios.frame.config import option, parse
+from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
 from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.report import Bound, Reproduction, publish
 from scenarios.reproduce.sailor_cases import Cases, Measurement, read_folder
