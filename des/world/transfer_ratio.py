@@ -94,7 +94,8 @@ def nominal_iteration_s(workload: Workload, topology: Topology, num_stages: int)
     latency ``l``: ``(M - 1) max(f + b, t) + k (f + b) + 2 (k - 1) (t + l)``. The first microbatch
     goes down and up once; each other one needs a turn of the slower of device and wire. So no
     schedule with backward passes in one piece is quicker. A deep warm-up comes near: ``1f1b_4x``
-    takes at most 1.5 times as long in all cases that `tests/test_suite_ratios.py` draws.
+    takes at most 1.5 times as long in all cases that
+    `tests/scenarios_suites/test_suite_ratios.py` draws.
 
     Examples
     --------
