@@ -201,6 +201,11 @@ def git(checkout: Path, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def test_the_source_revision_is_that_of_the_folder_of_the_packages():
+    """Both are none where that is no checkout."""
+    assert source_revision() == source_revision(Path(scenarios.__file__).resolve().parents[1])
+
+
 def test_the_source_revision_is_the_commit_and_tells_of_changes(tmp_path):
     """Compared with git itself: no checkout, no commit, a commit, a change."""
     assert source_revision(tmp_path) is None

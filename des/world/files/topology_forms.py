@@ -2,10 +2,19 @@
 
 import re
 import reprlib
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from des.base.checks import nearest
 from des.base.quantities import (
     BANDWIDTH_BYTES_PER_S,
     FLOPS_PER_S,
@@ -38,10 +47,32 @@ Price = Annotated[float, Field(ge=0)]
 """A bare number; the key says of what and per what."""
 
 
+_UNKNOWN_KEY: Final = "unknown_key"
+"""Type of the errors of `StrictForm`."""
+
+
 class StrictForm(BaseModel):
-    """A part of a file: unknown keys, other types, NaN and infinity are refused."""
+    """A part of a file: unknown keys, other types, NaN and infinity are refused.
+
+    An unknown key is named before anything else in its mapping, because a key that must be given
+    is missing wherever it is misspelt. ``read_before`` are keys that were taken out beforehand.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    read_before: ClassVar[tuple[str, ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_keys_are_known(cls, content: object) -> object:
+        """Refuse the first unknown key, with the key that was probably meant."""
+        known = (*cls.read_before, *cls.model_fields)
+        for key, value in content.items() if isinstance(content, dict) else ():
+            if isinstance(key, str) and key not in cls.model_fields:
+                hint = {"hint": nearest(key, known)}
+                kind = PydanticCustomError(_UNKNOWN_KEY, "unknown key; {hint}", hint)
+                error = InitErrorDetails(type=kind, loc=(key,), input=value)
+                raise ValidationError.from_exception_data(cls.__name__, [error])
+        return content
 
 
 class TransportForm(StrictForm):
@@ -97,7 +128,7 @@ def first_error(error: ValidationError) -> str:
     root = errors[0]["loc"][:1]
     # Of the alternatives of one field, the one that got furthest.
     chosen = max((e for e in errors if e["loc"][:1] == root), key=lambda e: len(e["loc"]))
-    unknown_key = chosen["type"] == "extra_forbidden"
+    unknown_key = chosen["type"] == _UNKNOWN_KEY
     field = ""
     for place, part in enumerate(chosen["loc"]):
         if isinstance(part, int):
@@ -109,7 +140,7 @@ def first_error(error: ValidationError) -> str:
     elif chosen["type"] == "missing":
         message = "must be given"
     elif unknown_key:
-        message = "unknown key, it must be left out or spelled as documented"
+        message = chosen["msg"]
     elif chosen["type"] == "model_type":
         message = f"must be a mapping, got {reprlib.repr(chosen['input'])}"
     else:
