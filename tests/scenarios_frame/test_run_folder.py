@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import scenarios
 from scenarios.frame.files import (
     read_csv,
     read_json,

@@ -2,7 +2,7 @@
 
 import re
 import reprlib
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -12,7 +12,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from des.base.checks import nearest
 from des.base.quantities import (
@@ -47,8 +46,8 @@ Price = Annotated[float, Field(ge=0)]
 """A bare number; the key says of what and per what."""
 
 
-_UNKNOWN_KEY: Final = "unknown_key"
-"""Type of the errors of `StrictForm`."""
+class _UnknownKeyError(ValueError):
+    """A key that a form does not have."""
 
 
 class StrictForm(BaseModel):
@@ -68,10 +67,18 @@ class StrictForm(BaseModel):
         known = (*cls.read_before, *cls.model_fields)
         for key, value in content.items() if isinstance(content, dict) else ():
             if isinstance(key, str) and key not in cls.model_fields:
-                hint = {"hint": nearest(key, known)}
-                kind = PydanticCustomError(_UNKNOWN_KEY, "unknown key; {hint}", hint)
-                error = InitErrorDetails(type=kind, loc=(key,), input=value)
-                raise ValidationError.from_exception_data(cls.__name__, [error])
+                error = _UnknownKeyError(f"unknown key; {nearest(key, known)}")
+                raise ValidationError.from_exception_data(
+                    cls.__name__,
+                    [
+                        {
+                            "type": "value_error",
+                            "loc": (key,),
+                            "input": value,
+                            "ctx": {"error": error},
+                        }
+                    ],
+                )
         return content
 
 
@@ -128,7 +135,7 @@ def first_error(error: ValidationError) -> str:
     root = errors[0]["loc"][:1]
     # Of the alternatives of one field, the one that got furthest.
     chosen = max((e for e in errors if e["loc"][:1] == root), key=lambda e: len(e["loc"]))
-    unknown_key = chosen["type"] == _UNKNOWN_KEY
+    unknown_key = isinstance(chosen.get("ctx", {}).get("error"), _UnknownKeyError)
     field = ""
     for place, part in enumerate(chosen["loc"]):
         if isinstance(part, int):
@@ -139,8 +146,6 @@ def first_error(error: ValidationError) -> str:
         message = str(chosen["ctx"]["error"])
     elif chosen["type"] == "missing":
         message = "must be given"
-    elif unknown_key:
-        message = chosen["msg"]
     elif chosen["type"] == "model_type":
         message = f"must be a mapping, got {reprlib.repr(chosen['input'])}"
     else:
