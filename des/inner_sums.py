@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from des.buckets import Bucket
+from des.buckets import Bucket, parameters_of
 from des.collectives import reduce_scatter_s
 from des.corrections import Corrections
 from des.costs import corrected_inside
@@ -11,7 +11,7 @@ from des.placement import Stage
 from des.plan import Plan
 from des.topology import Topology
 from des.transformer import GRADIENT_BYTES
-from des.workload import Workload, total
+from des.workload import Workload
 
 HALVES_BEFORE: Mapping[str, int] = MappingProxyType({"part": 1, "first": 2, "done": 0})
 """Half all-reduces of the GPUs of a device before the ring between domains, by `Bucket.inside`.
@@ -31,8 +31,7 @@ def left_fraction(workload: Workload, stage: Stage, bucket: Bucket) -> float:
 
 def payload_bytes(workload: Workload, bucket: Bucket, tensor: int) -> float:
     """Gradients of a bucket that one of ``tensor`` GPUs holds. [bytes]"""
-    sums = workload.sums_before
-    parameters = total(sums.num_parameters, bucket.first_layer, bucket.num_layers)
+    parameters = parameters_of(workload, bucket.first_layer, bucket.num_layers)
     return GRADIENT_BYTES * parameters / tensor
 
 
