@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from calibration.loop import WALL_CLOCK_COLUMNS as WAITS
-from scenarios.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
+from scenarios.frame.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
 
 REPEATED_FILES = (
     "config.json",
