@@ -52,6 +52,8 @@ def _say(line: str) -> None:
         sys.stderr.flush()
 
 
-def say_when_compiling(folder: str) -> None:
-    """Have this process say on stderr what it compiles."""
-    event.register("numba:compile", CompilingLines(folder))  # type: ignore[no-untyped-call]
+def say_when_compiling(folder: str) -> CompilingLines:
+    """Have this process say on stderr what it compiles; returns who says it."""
+    lines = CompilingLines(folder)
+    event.register("numba:compile", lines)  # type: ignore[no-untyped-call]
+    return lines

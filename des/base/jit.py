@@ -119,4 +119,5 @@ def _cache_base() -> Path:
     return home if os.access(home, os.W_OK) else shared
 
 
-say_when_compiling(str(_cache_base()))
+COMPILING_LINES = say_when_compiling(str(_cache_base()))
+"""Who says on stderr what this process compiles."""
