@@ -40,8 +40,8 @@ PATHS = {"/tmp/behaviour-1/case": "<here>", "/tmp": "<other>"}
         (
             "train/a/out/report.html",
             '<tr><th scope="row">exact</th><td><strong>1 ± 2</strong></td><td>3 ± 4</td>'
-            "<td>5 ± 6</td><td><strong>7 ± 8</strong></td><td>9 ± 0</td></tr>",
-            '<tr><th scope="row">exact</th><td>1 ± 2</td><td>3 ± 4</td><td>5 ± 6</td><td>-</td>'
+            "<td><strong>7 ± 8</strong></td><td>5 ± 6</td><td>9 ± 0</td></tr>",
+            '<tr><th scope="row">exact</th><td>1 ± 2</td><td>3 ± 4</td><td>-</td><td>5 ± 6</td>'
             "<td>9 ± 0</td></tr>",
         ),
         (
