@@ -178,6 +178,19 @@ RULES = (
         replacement="-",
         reason=TIMED + ": one of the targets of headroom",
     ),
+    Rule(
+        files="calibration/*/terminal",
+        pattern=r"^took [\d.]+ s, of which the reference [\d.]+ s$",
+        replacement="took -",
+        reason=TIMED,
+    ),
+    Rule(files="others/ablations/*.csv", columns=("response_s",), reason=TIMED),
+    Rule(
+        files="others/*/terminal",
+        pattern=r"(100%) \d+:\d\d:\d\d$",
+        replacement=r"\1 -",
+        reason=TIMED,
+    ),
     Rule(files="learning/hi_ppo/terminal", pattern=r"in \d+ s$", replacement="", reason=TIMED),
     Rule(
         files="learning/hi_ppo/terminal",
