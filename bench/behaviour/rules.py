@@ -191,7 +191,7 @@ RULES = (
         replacement=r"\1 -",
         reason=TIMED,
     ),
-    Rule(files="learning/hi_ppo/terminal", pattern=r"in \d+ s$", replacement="", reason=TIMED),
+    Rule(files="learning/hi_ppo/terminal", pattern=r" in \d+ s$", replacement="", reason=TIMED),
     Rule(
         files="learning/hi_ppo/terminal",
         pattern=r"SHA-256 [0-9a-f]{64}",

@@ -65,6 +65,7 @@ PATHS = {"/tmp/behaviour-1/case": "<here>", "/tmp": "<other>"}
             '[{"name": "gap"}, {"name": "decision time against", "asked": {"x": 1}, "value": 2}]',
             '[{"name": "gap"}, -]',
         ),
+        ("learning/hi_ppo/terminal", "trained in 86 s\nnext", "trained\nnext"),
         ("learning/local/out/summary.json", '"cpu_p50_s": 0.0012,\n', '"cpu_p50_s": -,\n'),
         ("simulate/a/terminal", "written: /tmp/behaviour-1/case/x.csv", "written: <here>/x.csv"),
         ("simulate/a/result.json", '"time_s": 3.522', '"time_s": 3.522'),
