@@ -63,7 +63,7 @@ class Solution:
             errors,
             centre,
             derivatives,
-            factor_bounds=(least[factors], most[factors]),
+            bounds=(least[factors], most[factors]),
             method="dogbox",  # may start and end on a bound: an overhead of 0 is one
             loss="soft_l1",
             f_scale=OUTLIER_ERROR,

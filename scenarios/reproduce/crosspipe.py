@@ -114,7 +114,7 @@ def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
     return Reproduction(
         title="Seconds per microbatch of pipeline schedules between data centres",
         frame=frame,
-        error_bounds=tuple(error_bounds(compared)),
+        bounds=tuple(error_bounds(compared)),
         figure=draw(rows, frame),
         notes=(
             f"Published: {cases.source}",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from examples import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from sharing import FEW, gpus
 from strategies import plan, unit_workload, world
 from trace_cases import (
@@ -265,16 +265,26 @@ def test_parts_of_a_message_go_on_as_a_whole():
     assert found == pytest.approx(predict(case).makespan_s, rel=1e-3)
 
 
+def of_half_bytes() -> PlacementCase:
+    """Messages in parts of 333.5 bytes, which become 334."""
+    case = on_gpus(Parallelism(data=3))
+    return replace(case, workload=replace(case.workload, message_bytes=1000.5))
+
+
 @settings(max_examples=examples(FEW))
 @given(case=shared(pipelines(endpoints=["overlapped"])))
+@example(case=of_half_bytes())
 def test_gpus_of_any_device_come_close_to_it(case: PlacementCase):
-    """Whatever the shapes of the devices and routes; sums over memory and signals are left over."""
+    """Whatever the shapes of the devices and routes; sums over memory and signals are left over.
+
+    Four GPUs send at least 250 bytes each, to the nearest byte.
+    """
     traces = build_traces(case, tensor_sums="layer")
 
     found, predicted = measured(case, traces, engine(case, traces)), predict(case)
 
     assert found.makespan_s == pytest.approx(predicted.makespan_s, rel=0.05)
-    assert found.communication_bytes == pytest.approx(predicted.communication_bytes, rel=1e-3)
+    assert found.communication_bytes == pytest.approx(predicted.communication_bytes, rel=0.5 / 250)
 
 
 @pytest.mark.parametrize("bucket_bytes", [None, 4e3])

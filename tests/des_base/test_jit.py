@@ -102,7 +102,10 @@ def test_the_cache_is_a_temporary_one_where_the_users_cannot_be_made(package, tm
 
 @pytest.mark.parametrize("name", ["inner.py", "outer.py", "__init__.py"])
 def test_the_digest_changes_with_every_source_that_a_module_imports(name, package):
-    (package / "outer.py").write_text(f"import small\nfrom {package.name}.inner import shared\n")
+    head = (
+        f"from des.base.jit import kernel\nimport small\nfrom {package.name}.inner import shared\n"
+    )
+    (package / "outer.py").write_text(head)
     before, text = source_digest(package / "outer.py"), (package / name).read_text()
     assert source_digest(package / "outer.py") == before
 
