@@ -11,8 +11,8 @@ import ray
 import torch
 from torch import Tensor
 
-from agents.ppo.networks import ActorCritic, Architecture
-from agents.ppo.normaliser import Moments
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.ray_crew import Actor, Crew
 from agents.ppo.rollout import BatchedEnvironment, Rollout
 from agents.ppo.rollout_source import RolloutWorker
@@ -24,7 +24,7 @@ LEAST_SHARE = 0.25
 EnvironmentMaker = Callable[[int], BatchedEnvironment]
 """Makes the environment of a logical worker; is pickled, so no lambda of a script."""
 
-_Policy = tuple[Architecture, Mapping[str, np.ndarray]]
+_Policy = tuple[NetworkArchitecture, Mapping[str, np.ndarray]]
 _Sizes = tuple[int, int, tuple[int, ...], tuple[float | None, ...]]
 
 
@@ -105,7 +105,7 @@ class RayRollouts:
             raise
         self._states: list[dict[str, object]] = [state for _, state in begun]
 
-    def first_moments(self) -> Sequence[Moments]:
+    def first_moments(self) -> Sequence[ObservationMoments]:
         """Moments of each worker's present observations."""
         return self._crew.run(
             lambda actor, worker: actor.moments.remote(worker, self._states[worker]),
@@ -195,7 +195,7 @@ class _Host:
     def load(self, worker: int, state: Mapping[str, Any]) -> dict[str, object]:
         return self._at(worker, state).state()
 
-    def moments(self, worker: int, state: Mapping[str, Any]) -> Moments:
+    def moments(self, worker: int, state: Mapping[str, Any]) -> ObservationMoments:
         return self._at(worker, state).first_moments()
 
     def collect(

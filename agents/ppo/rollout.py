@@ -11,7 +11,7 @@ from torch import Tensor
 
 from agents.ppo.batch_step import BatchStep
 from agents.ppo.networks import ActorCritic
-from agents.ppo.normaliser import Moments
+from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import TensorRows
 
 
@@ -72,7 +72,7 @@ class Rollout:
     rewards: Tensor
     terminated: Tensor
     truncated: Tensor
-    moments: Moments
+    moments: ObservationMoments
     metrics: Mapping[str, float]
 
     @property
@@ -108,7 +108,7 @@ class RolloutSource(Protocol):
     def ordinal_starts(self) -> tuple[float | None, ...]:
         """For each ordered component, the share of its range to start at; else None."""
 
-    def first_moments(self) -> Sequence[Moments]:
+    def first_moments(self) -> Sequence[ObservationMoments]:
         """Moments of the observations that each worker would act on next, in order."""
 
     def collect(self, network: ActorCritic, num_steps: int) -> Sequence[Rollout]:
@@ -175,7 +175,7 @@ class Experience(TensorRows):
     returns: Tensor
 
 
-def judge(
+def experience_of(
     rollouts: Sequence[Rollout], *, discount: float, trace_decay: float, device: torch.device
 ) -> Experience:
     """Join rollouts, of any lengths, into a bag on a device; ``returns - advantages`` are values.

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from agents.ppo.checkpoint import CheckpointError, network_payload
-from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.ppo_loss import FIGURES, Objective
 from agents.ppo.recent import some_actions
-from agents.ppo.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, judge
+from agents.ppo.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, experience_of
 from agents.ppo.rollout_source import LocalRollouts
 from des.base.checks import require_count
 
@@ -72,7 +72,7 @@ class Trainer:
         self._device = torch.device(config.device)
         initialisation, shuffling = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self.network = ActorCritic(
-            Architecture(
+            NetworkArchitecture(
                 observation_size=rollouts.observation_size,
                 action_sizes=rollouts.action_sizes,
                 ordinal_starts=rollouts.ordinal_starts,
@@ -124,7 +124,7 @@ class Trainer:
             raise RuntimeError(f"PPO: all {self.total_steps} steps are done")
         self._last_actions = []  # about to be overwritten
         rollouts = self.rollouts.collect(self.network, self.config.num_steps)
-        experience = judge(
+        experience = experience_of(
             rollouts,
             discount=self.config.discount,
             trace_decay=self.config.trace_decay,

@@ -16,7 +16,7 @@ from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, move
 from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
 from agents.hi_ppo.moves.move_policy import (
     FIRST_RULE,
-    Candidates,
+    MoveCandidates,
     MoveObservation,
     MoveObserver,
     MovePolicy,
@@ -29,7 +29,7 @@ from des import Plan
 from des.compiled.many.layout import Real
 
 
-def candidates_of(tables: EpisodeTables, epoch: int, given_plans: list[int]) -> Candidates:
+def candidates_of(tables: EpisodeTables, epoch: int, given_plans: list[int]) -> MoveCandidates:
     """What the coordinator would show of an epoch, in an order of its own."""
     place = {plan: at for at, plan in enumerate(tables.plans)}
     columns = np.array(given_plans)
@@ -38,7 +38,7 @@ def candidates_of(tables: EpisodeTables, epoch: int, given_plans: list[int]) -> 
         rows = np.ix_(np.array([place[plan] for plan in sources]), columns)
         return tables.move_s[epoch][rows], tables.moved_bytes[rows]
 
-    return Candidates(
+    return MoveCandidates(
         plans=tuple(tables.plans[at] for at in given_plans),
         iteration_s=tables.iteration_s[epoch, columns],
         base_iteration_s=tables.base_iteration_s[columns],

@@ -12,7 +12,7 @@ from agents.decision.depths import DEPTHS
 from agents.decision.situation import DomainLoad, Preference, Situation, level_of
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.hi_ppo.placement.proposals import Candidates, Proposer
+from agents.hi_ppo.placement.proposals import PlacementCandidates, Proposer
 from agents.hi_ppo.policies import Policies, shipped
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of
 from agents.judge.search_judge import MISFIT
@@ -154,7 +154,7 @@ def test_a_longer_look_ahead_finds_no_worse_plan():
     assert found[0].num_judged < 2000
 
 
-def the_same(one: Candidates, other: Candidates) -> bool:
+def the_same(one: PlacementCandidates, other: PlacementCandidates) -> bool:
     return one.plans == other.plans and (one.iteration_s == other.iteration_s).all()
 
 

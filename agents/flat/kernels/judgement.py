@@ -28,7 +28,7 @@ from des.compiled.many.layout import (
 
 
 @kernel
-def judge(
+def judge_epochs(
     course: Course,
     runs: Runs,
     work: Work,
@@ -39,7 +39,7 @@ def judge(
 ) -> None:
     """Write the verdicts on the epochs of some environments."""
     weigh(runs, work, moments, rows, verdict.metrics)
-    measure(course, work, outcome, rows, verdict.metrics)
+    measure_epochs(course, work, outcome, rows, verdict.metrics)
     metrics, rewards, truncated = verdict.metrics, verdict.rewards, verdict.truncated
     epochs = course.epoch
     for row in rows:
@@ -98,7 +98,9 @@ def weigh(runs: Runs, work: Work, moments: Moments, rows: Whole, metrics: Real) 
 
 
 @kernel
-def measure(course: Course, work: Work, outcome: Outcome, rows: Whole, metrics: Real) -> None:
+def measure_epochs(
+    course: Course, work: Work, outcome: Outcome, rows: Whole, metrics: Real
+) -> None:
     """Turn sums over epochs into means per iteration that bear the change of placement."""
     durations_s, busy_s = outcome.duration_s, outcome.busy_s
     num_bytes, moved_bytes = outcome.num_bytes, outcome.moved_bytes

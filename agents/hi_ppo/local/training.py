@@ -101,7 +101,7 @@ class Samples(TensorRows):
     rewards: Tensor
 
 
-def pool_of(cases: Sequence[LocalCase]) -> CasePool:
+def case_pool_of(cases: Sequence[LocalCase]) -> CasePool:
     """Look at cases and work out the reward of every option of each."""
     fitting = [(case, options_of(case)) for case in cases]
     seen = [(observe(*each), _rewards(*each)) for each in fitting]
@@ -136,7 +136,7 @@ class LocalTrainer:
         self.training = training
         draws, first, tries = np.random.SeedSequence([training.seed, 0]).spawn(3)
         rng = np.random.default_rng(draws)
-        self._pool = pool_of([draw_case(rng) for _ in range(training.num_cases)])
+        self._pool = case_pool_of([draw_case(rng) for _ in range(training.num_cases)])
         architecture = LocalArchitecture(
             hidden_size=training.hidden_size,
             option_features=OPTION_FEATURES if training.sees_estimate else WITHOUT_ESTIMATE,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from agents.hi_ppo.moves.move_env import MoveGame, joined_games
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, choice_log_probs
-from agents.ppo.normaliser import Moments
+from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
@@ -117,7 +117,7 @@ def train_on_games(
     )
     network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
     for game in games:
-        network.normaliser.merge(Moments.of(torch.from_numpy(game.observation)))
+        network.normaliser.merge(ObservationMoments.of(torch.from_numpy(game.observation)))
     update = PolicyUpdate(
         config=config,
         optimiser=torch.optim.AdamW(

@@ -22,7 +22,7 @@ from agents.hi_ppo.placement.placement_policy import (
     orders_of,
     scores_of,
 )
-from agents.hi_ppo.placement.pointer import Orders
+from agents.hi_ppo.placement.pointer import DomainOrders
 from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of, loaded_job
@@ -50,7 +50,7 @@ class TrainingWorld:
     features: Features
 
 
-class Rollout(NamedTuple):
+class PlacementRollout(NamedTuple):
     """B networks with N drawn plans each.
 
     ``rewards`` (B, N) of the orders under their best depth, ``by_depth`` (B, N, D) of all depths,
@@ -60,14 +60,14 @@ class Rollout(NamedTuple):
 
     networks: Networks
     most_stages: Tensor
-    orders: Orders
+    orders: DomainOrders
     log_probs: Tensor
     depths: Tensor
     tilts: Tensor
     rewards: Tensor
     by_depth: Tensor
     gains: Tensor
-    found: Orders | None
+    found: DomainOrders | None
     found_rewards: Tensor
 
 
@@ -164,7 +164,7 @@ def collect(
     worlds: list[TrainingWorld],
     config: PlacementConfig,
     generator: torch.Generator,
-) -> Rollout:
+) -> PlacementRollout:
     """Draw plans for each network, judge them, and look ahead from them."""
     networks = networks_of([seen_by(policy.architecture, world.features) for world in worlds])
     encoded, scores = policy(networks)
@@ -191,7 +191,7 @@ def collect(
     ]
     by_depth, gains, found, found_rewards = zip(*judged, strict=True)
     stacked = torch.from_numpy(-np.stack(by_depth)).float()
-    return Rollout(
+    return PlacementRollout(
         networks=networks,
         most_stages=torch.tensor([world.judge.most_stages for world in worlds]),
         orders=orders,

@@ -10,7 +10,12 @@ from torch import Tensor
 
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.hi_ppo.placement.placement_rollouts import Rollout, Worlds, WorldSource, collect
+from agents.hi_ppo.placement.placement_rollouts import (
+    PlacementRollout,
+    Worlds,
+    WorldSource,
+    collect,
+)
 from agents.hi_ppo.placement.pointer import log_probs_of
 from agents.ppo.annealing import cosine_annealing
 from agents.ppo.policy_update import PolicyUpdate, whole_batch
@@ -50,7 +55,7 @@ class PlacementReport:
 class _Experience(NamedTuple):
     """Drawn plans, and the log-probabilities (B, N) of depths and of shares as they were drawn."""
 
-    rollout: Rollout
+    rollout: PlacementRollout
     old_log_probs: tuple[Tensor, Tensor]
 
 
@@ -118,7 +123,7 @@ class PlacementTrainer:
         )
 
     @torch.no_grad()
-    def _old_log_probs(self, rollout: Rollout) -> tuple[Tensor, Tensor]:
+    def _old_log_probs(self, rollout: PlacementRollout) -> tuple[Tensor, Tensor]:
         """Of depths and shares as they were drawn, (B, N) each."""
         encoded, _ = self.policy(rollout.networks)
         heads = self.policy.heads
