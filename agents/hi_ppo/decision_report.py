@@ -153,8 +153,9 @@ def decide(
     InfeasiblePlacementError
         If no plan fits, naming what is lacking.
     ValueError
-        If the workload is not one of `des.build_workload` while a local agent decides, a figure is not a number, the last plan does not match the world, or ``most_slowdown``
-        is not positive.
+        If a figure is not a number, the last plan does not match the world, ``most_slowdown`` is
+        not positive, or a local agent is to decide for a workload that `des.build_workload` did not
+        make.
     """
     if situation.last_plan is not None:
         situation.last_plan.check_against(situation.topology, situation.workload)
@@ -241,8 +242,8 @@ def _by_rule(complete: CompleteDecision | None) -> tuple[str, ...]:
     if complete is None:
         return ()
     return tuple(
-        f"domain {name}: more than {MOST_GPUS} GPUs, so its parallelism is by rule (largest tensor "
-        "groups that fit, in a pipeline), not by the local agent"
+        f"domain {name}: parallelism is by rule (the largest tensor groups that fit, in a "
+        f"pipeline), as the local agent knows at most {MOST_GPUS} GPUs"
         for name, decision in complete.local.items()
         if decision.is_by_rule
     )
@@ -252,9 +253,10 @@ def _inside(decision: LocalDecision | None) -> dict[str, object]:
     """What was decided inside a domain, for JSON."""
     if decision is None:
         return {}
+    shape = decision.parallelism
     return {
-        "parallelism": str(decision.parallelism),
-        "shard_optimiser": decision.parallelism.shard_optimiser,
+        "parallelism": f"{shape.tensor}x{shape.data}x{shape.pipeline}",
+        "shard_optimiser": shape.shard_optimiser,
         "gpus": list(decision.binding),
         "decided_by": "rule" if decision.is_by_rule else "local agent",
     }

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.decision.situation import Decision, Situation, level_of
-from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
+from agents.decision.situation import Decision, Scheduler, Situation, level_of
+from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.local.case import DomainCase, TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
 from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
@@ -74,6 +74,8 @@ class Hierarchy:
 
     Parameters
     ----------
+    across
+        Places layers across domains, such as `agents.hi_ppo.coordinator.Coordinator`.
     gpus
         One for each domain of the first situation; domains are known by name from then on. None
         where GPUs are not known one by one: such a domain is decided by rule.
@@ -86,14 +88,14 @@ class Hierarchy:
 
     def __init__(
         self,
-        coordinator: Coordinator,
+        across: Scheduler,
         local_agent: LocalAgent,
         gpus: Sequence[GpuTopology | None],
         *,
         validate: Callable[[Situation, Plan], None] = require_valid,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.coordinator, self.local_agent = coordinator, local_agent
+        self.across, self.local_agent = across, local_agent
         self._first_gpus, self._validate, self._clock = tuple(gpus), validate, clock
         self._gpus: dict[str, GpuTopology | None] = {}
         self.counts = HierarchyCounts()
@@ -101,7 +103,7 @@ class Hierarchy:
 
     def begin(self) -> None:
         """Forget what was decided and seen; GPUs stay."""
-        self.coordinator.begin()
+        self.across.begin()
         self._last: _Complete | None = None
 
     def decide(self, situation: Situation, job: TrainingJob) -> CompleteDecision:
@@ -127,7 +129,7 @@ class Hierarchy:
         decided: Decision | None = None
         failure: ValueError | None = None
         try:
-            decided = self.coordinator.decide(situation)
+            decided = self.across.decide(situation)
         except (InfeasiblePlacementError, UnreachableError, NoValidPlanError) as error:
             failure = error
         placed_s = self._clock()
