@@ -20,6 +20,7 @@ import numba
 from numba.core import config
 from numba.extending import register_jitable
 
+from des.base.compiling import say_when_compiling
 from des.base.scalar import FunctionT, compile_scalars_by
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ def inlined(function: FunctionT) -> FunctionT:
 def _compiled(function: FunctionT, *, inline: Literal["never", "always"]) -> FunctionT:
     source = Path(function.__code__.co_filename).resolve()
     before = config.CACHE_DIR  # type: ignore[attr-defined]
-    config.CACHE_DIR = str(_cache_base() / digest_of(source))  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(_cache_base() / source_digest(source))  # type: ignore[attr-defined]
     try:
         compiled = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
     finally:
@@ -53,7 +54,7 @@ def _compiled(function: FunctionT, *, inline: Literal["never", "always"]) -> Fun
     return cast(FunctionT, compiled)
 
 
-def digest_of(source: Path) -> str:
+def source_digest(source: Path) -> str:
     """Return a digest of a module's source, of all it imports of ours, and of Numba's version."""
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sources_of(source):
@@ -115,5 +116,8 @@ def _cache_base() -> Path:
         return shared
     return home if os.access(home, os.W_OK) else shared
 
+
+COMPILING_LINES = say_when_compiling(str(_cache_base()))
+"""Who says on stderr what this process compiles."""
 
 compile_scalars_by(register_jitable(error_model="numpy"))
