@@ -5,6 +5,7 @@ import itertools
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -99,7 +100,12 @@ def _command(argv: Sequence[str] | None) -> None:
     epilog = _EPILOG.replace("{every}", str(_UPDATES_PER_CHECKPOINT))
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     use_torch_threads(1)
-    folder, console = _folder(config), Console(highlight=False)
+    with _folder(config) as folder:
+        _train(config, folder, Console(highlight=False))
+
+
+def _train(config: Config, folder: RunFolder, console: Console) -> None:
+    """Train what is not trained yet, and put it together."""
     begin_s = time.perf_counter()
     placement = _placement(config, folder, console)
     moves = None
@@ -118,16 +124,18 @@ def _command(argv: Sequence[str] | None) -> None:
     )
 
 
-def _folder(config: Config) -> RunFolder:
-    """Make the run folder, or open that of the same training."""
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same training; nobody else has it meanwhile."""
     if not config.resume:
-        folder = RunFolder.create(config.out)
-        folder.write_config(_recorded(config))
-        return folder
-    folder = RunFolder.open_existing(config.out)
-    record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
-    folder.require_begun_with(record, _recorded(config), PROG)
-    return folder
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(_recorded(config))
+            yield folder
+        return
+    with RunFolder.opened(config.out) as folder:
+        record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
+        folder.require_begun_with(record, _recorded(config), PROG)
+        yield folder
 
 
 def _recorded(config: Config) -> dict[str, object]:
