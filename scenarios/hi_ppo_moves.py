@@ -25,6 +25,7 @@ from agents.hi_ppo.move_env import MoveGame, game_of
 from agents.hi_ppo.move_network import MoveNetwork
 from agents.hi_ppo.move_policy import MovePolicy
 from agents.hi_ppo.move_training import MoveTrainingConfig, MoveUpdate, train_on_games
+from calibration.processes.parent import end_with_parent
 from des import Placement, Plan
 from des.checks import require_count, require_seed
 from scenarios.files import write_bytes
@@ -126,7 +127,9 @@ def workplace(workers: int) -> Iterator[Work]:  # type: ignore[type-arg]
     if workers == 1:
         yield map
         return
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        max_workers=workers, mp_context=get_context("spawn"), initializer=end_with_parent
+    ) as pool:
         yield pool.map
 
 
