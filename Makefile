@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND := Agg
 
-.PHONY: train test check bench clean
+.PHONY: train test check bench clean soak
 
 train: $(VENV)/.installed
 	$(BIN)/python -m scenarios.east_west_train $(ARGS)
@@ -39,3 +39,11 @@ $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt | $(VENV)/bin/pytho
 $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,ray]'
 	@touch $@
+
+# Property tests on new random examples, hours of them: SEED repeats a run, EXAMPLES sets its size
+# (40000: 400 times that of `make test`), ARGS picks files.
+soak: $(VENV)/.installed-test
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
+	echo "soak: seed $$seed, the same examples again with: make soak SEED=$$seed"; \
+	$(BIN)/pytest -m hypothesis --hypothesis-profile=soak --hypothesis-seed=$$seed \
+		--numprocesses auto --dist worksteal $(ARGS)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from astra_runs import run
 from astra_workloads import cases
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -171,7 +172,7 @@ def test_times_are_exact_to_the_nanosecond():
     assert json.dumps([event["ts"], event["dur"]]) == "[123456789012.345, 0.001]"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(spans=runs())
 def test_every_node_is_one_slice_and_slices_of_a_thread_follow_each_other(spans):
     slices = of_phase(spans, "X")
@@ -190,7 +191,7 @@ def test_every_node_is_one_slice_and_slices_of_a_thread_follow_each_other(spans)
             assert earlier["ts"] + earlier["dur"] <= later["ts"] + 1e-6
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(spans=runs())
 def test_every_message_is_an_arrow_from_its_send_to_a_receive_that_ends_no_earlier(spans):
     sends = [event for event in of_phase(spans, "X") if event["cat"] == "COMM_SEND"]
@@ -211,7 +212,7 @@ def test_every_message_is_an_arrow_from_its_send_to_a_receive_that_ends_no_earli
     assert len({(flow["tid"], flow["ts"]) for flow in starts}) == len(starts)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(spans=runs())
 def test_the_file_is_json_with_named_threads_and_equal_runs_give_equal_bytes(
     spans, tmp_path_factory

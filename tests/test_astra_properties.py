@@ -23,6 +23,7 @@ from astra_traces import (
     system_file,
 )
 from astra_workloads import TOPOLOGIES, cases, pairwise_file
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ from astra_sim import Options, RunResult, aware, unaware
 from astra_sim.execution_trace import NodeType
 
 BACKENDS = ["unaware", "aware"]
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=examples(40))
 
 # Algorithms whose sends can only be put off when something else is: see the test of contention.
 STEADY = ("ring", "direct1", "halvingDoubling")
@@ -261,7 +262,7 @@ def test_the_same_input_gives_the_same_lines(backend, data):
 
 
 @pytest.mark.parametrize(("backend", "main"), [("unaware", unaware.main), ("aware", aware.main)])
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_the_command_reads_what_was_written_and_prints_the_lines_of_the_library(
     backend, main, data

@@ -3,6 +3,7 @@
 import struct
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -220,7 +221,7 @@ def test_a_lone_move_follows_the_closed_form(config, move):
     assert ended_ns(config, [move]) == [start_ns + lone_ns(config, *rest)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(config=configs, moves=programs())
 def test_every_move_ends_once_and_never_earlier_than_alone(config, moves):
     for (start_ns, *rest), end_ns in zip(moves, ended_ns(config, moves), strict=True):

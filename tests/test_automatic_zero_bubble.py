@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from des.schedules.interleaved import loop_devices, wave_devices
 from des.schedules.list_scheduling import Rule, list_schedule
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
-FEW = settings(max_examples=30, deadline=None)
+FEW = settings(max_examples=examples(30), deadline=None)
 
 
 def rule(turn="D", hold_fraction=0.0, gap_fraction=0.0):

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -267,7 +268,7 @@ def tasks(draw: st.DrawFn) -> PlacementTask:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(task=tasks(), num_workers=st.integers(1, 3))
 def test_batch_equals_episodes_whatever_the_task(task, num_workers):
     assert is_compilable(task)

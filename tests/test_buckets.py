@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharing import FEW, parallel_cases, with_parameters
@@ -186,7 +187,7 @@ def test_a_step_before_the_first_is_refused():
 # Laws for any plan.
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=parallel_cases(), step=st.integers(0, 5), fragments=st.integers(1, 3))
 def test_every_layer_is_summed_up_once_where_it_is_due(case, step, fragments):
     """Over the WAN in one bucket if it is due, else within each device that has replicas."""
@@ -220,7 +221,7 @@ def test_every_layer_is_summed_up_once_where_it_is_due(case, step, fragments):
     ]
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=parallel_cases())
 def test_a_bucket_belongs_to_one_stage_of_each_replica_and_is_no_larger_than_allowed(case):
     _, workload, chosen = case

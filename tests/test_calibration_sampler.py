@@ -9,6 +9,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import link_state, plan, topologies, world
@@ -104,7 +105,7 @@ def test_cases_are_the_same_in_another_process():
     assert done.stdout.split() == [case_digest(case) for case in cases]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seeds=st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1)), same=st.booleans())
 def test_fit_and_check_never_share_a_case(seeds, same):
     """In a steady world with one workload there are few cases, so that draws do repeat."""
@@ -270,7 +271,7 @@ def test_every_case_can_be_simulated(name):
         assert 0.0 < result.makespan_s < np.inf
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(topology=topologies(min_domains=2, max_domains=4), seed=st.integers(0, 2**63 - 1))
 def test_any_world_gives_cases(topology, seed):
     """Uneven domains, missing links and any law: given as it is, or as a model for others."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from examples import examples
 from hand_traces import case, on_gpus, without_queues
 from hypothesis import given, settings
 from sharing import FEW
@@ -124,7 +125,7 @@ def test_too_many_messages_for_the_tags_are_refused():
         build_traces(made)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(made=pipelines())
 def test_every_worker_does_its_order_and_every_message_has_one_receiver(made: Case):
     """One computation after the other, each worker's in order; sends and receives match."""
@@ -149,7 +150,7 @@ def test_every_worker_does_its_order_and_every_message_has_one_receiver(made: Ca
     assert set(sent.values()) <= {1}
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(made=pipelines())
 def test_sends_come_in_the_order_of_what_makes_them(made: Case):
     """The one slot of an NPU goes to the lowest number, so to what was ready first."""
@@ -163,7 +164,7 @@ def test_sends_come_in_the_order_of_what_makes_them(made: Case):
         assert all(len(each) == 1 for each in makers)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(made=pipelines() | shared(pipelines()) | replicated())
 def test_bytes_between_domains_are_those_of_the_simulator(made: Case):
     result = simulate(made.topology, made.workload, made.plan)
@@ -173,7 +174,7 @@ def test_bytes_between_domains_are_those_of_the_simulator(made: Case):
     assert num_bytes == pytest.approx(result.communication_cost_bytes, rel=1e-3)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(made=shared(pipelines()))
 def test_messages_between_domains_join_gpus_of_equal_place(made: Case):
     traces = build_traces(made)
@@ -189,7 +190,7 @@ def test_messages_between_domains_join_gpus_of_equal_place(made: Case):
     assert messages(traces, NodeType.COMM_SEND) == messages(traces, NodeType.COMM_RECV)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(made=shared(pipelines()) | replicated())
 def test_all_members_of_a_group_join_its_collectives_alike(made: Case):
     traces = build_traces(made)
@@ -248,7 +249,7 @@ def test_groups_of_the_same_members_have_tags_of_their_own():
         draft.group((0, 1), 500)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(made=pipelines() | shared(pipelines()))
 def test_a_trace_set_is_the_same_whenever_it_is_made(made: Case):
     assert build_traces(made) == build_traces(made)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cases, plan, unit_workload, world
@@ -78,7 +79,7 @@ def test_a_hand_computed_iteration_becomes_these_slices():
     ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(result=results())
 def test_slices_of_one_thread_follow_each_other(result):
     for slices in by_thread(events_of(result, "X")).values():
@@ -88,7 +89,7 @@ def test_slices_of_one_thread_follow_each_other(result):
             assert earlier["ts"] + earlier["dur"] <= later["ts"] + ROUNDING_US / 2
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(result=results())
 def test_slices_add_up_to_the_busy_times(result):
     totals_us = defaultdict(float)
@@ -103,7 +104,7 @@ def test_slices_add_up_to_the_busy_times(result):
         assert totals_us[False, index] == pytest.approx(link.busy_s * 1e6, abs=tolerance_us)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(result=results())
 def test_the_file_is_json_whose_events_have_the_required_keys(result):
     content = json.loads(chrome_trace_json(result))
@@ -126,7 +127,7 @@ def test_the_file_is_json_whose_events_have_the_required_keys(result):
             assert (event["pid"], event["tid"]) in threads
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(result=results())
 def test_every_message_is_an_arrow_from_its_pass_over_its_wires_to_the_next_pass(result):
     slices = by_thread(events_of(result, "X"))
@@ -152,7 +153,7 @@ def test_every_message_is_an_arrow_from_its_pass_over_its_wires_to_the_next_pass
             assert around, step
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(result=results())
 def test_equal_results_give_equal_bytes(result, tmp_path_factory):
     path = tmp_path_factory.mktemp("trace") / "trace.json"

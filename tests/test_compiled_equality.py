@@ -1,11 +1,12 @@
 """The compiled engine does the same as the readable one, to the last bit of every span.
 
-``pytest --hypothesis-profile=long`` compares thousands of worlds instead of hundreds.
+``make soak ARGS=tests/test_compiled_equality.py`` compares thousands of worlds instead of hundreds.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import courses, moving, transports
@@ -139,7 +140,7 @@ def slowed(topology: Topology) -> Topology:
     return replace(topology, domains=domains, links=links)
 
 
-@settings(max_examples=10)  # iterations are long, and links change in them all the time
+@settings(max_examples=examples(10))  # iterations are long, and links change in them all the time
 @given(
     data=st.data(),
     topology=topologies(min_domains=2).map(slowed),

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -93,7 +94,7 @@ def still_laws():
 
 
 @pytest.mark.parametrize("law", still_laws(), ids=lambda law: type(law).__name__)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(min_domains=2), seed=st.integers(0, 2**32), start_s=st.floats(0.0, 1e4))
 def test_a_law_that_moves_links_by_nothing_gives_the_constant_network(law, case, seed, start_s):
     """To the last bit."""
@@ -105,7 +106,7 @@ def test_a_law_that_moves_links_by_nothing_gives_the_constant_network(law, case,
     assert found == simulate(topology, workload, chosen)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(case=cases(min_domains=2), times_s=st.sets(st.floats(0.01, 1e3), max_size=5))
 def test_a_trace_of_the_base_figures_gives_the_constant_network(case, times_s):
     topology, workload, chosen = case
@@ -129,7 +130,7 @@ def test_a_trace_of_the_base_figures_gives_the_constant_network(case, times_s):
     assert found == simulate(topology, workload, chosen)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(law=laws(), seed=st.integers(0, 2**32), topology=topologies(min_domains=2))
 def test_an_epoch_moves_by_the_law_around_the_base_figures(law, seed, topology):
     world = dataclasses.replace(topology, dynamics=law)
@@ -144,7 +145,7 @@ def test_an_epoch_moves_by_the_law_around_the_base_figures(law, seed, topology):
     np.testing.assert_array_equal(np.array(epoch.factors_at_start()).T, at_once)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(law=laws(outages=False), first_s=st.integers(0, 1000), then_s=st.integers(0, 1000))
 def test_time_0_of_a_world_can_be_moved_on_step_by_step(law, first_s, then_s):
     world = dataclasses.replace(read_topology(EAST_CENTRAL_WEST), dynamics=law)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -40,7 +41,7 @@ HALF_SECOND = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.9, update_int
 # A certificate: each start is the latest of what it waits for, and nothing waits for longer.
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(case=cases(), movement=st.none() | movements(), found=corrections())
 def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_domain_allow(
     case, movement, found
@@ -77,7 +78,7 @@ def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_domain_allow(
     assert [tuple(done[stage]) for stage in range(len(stages))] == list(orders)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     case=cases(min_domains=3, fully=False), movement=st.none() | movements(), found=corrections()
 )
@@ -304,7 +305,7 @@ def test_names_and_order_of_domains_do_not_matter(case, draw):
 
 
 # No shrinking: the wire has the same test, which shows the smallest case.
-@settings(max_examples=150, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(150), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(case=cases(min_domains=2), seed=st.integers(0, 2**32), interval_s=st.floats(0.01, 10.0))
 def test_links_that_move_by_nothing_are_steady(case, seed, interval_s):
     """Exactly: where a sum is rounded otherwise, stages that share a domain may change turns."""

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cases, corrections, laws, placements, plan, unit_workload, world
@@ -128,7 +129,7 @@ def test_a_plan_that_stays_or_is_the_first_costs_nothing(previous):
 # For any case.
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=cases(), found=corrections())
 def test_one_iteration_without_a_change_has_the_figures_of_the_iteration(case, found):
     """To the last bit."""
@@ -144,7 +145,7 @@ def test_one_iteration_without_a_change_has_the_figures_of_the_iteration(case, f
     assert (epoch.memory_overflow_fraction == 0) == epoch.fits_memory
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     case=cases(min_domains=2),
     law=laws(outages=False),

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from epoch_cases import FOUR_LAYERS
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import corrections, placements, plan, topologies, unit_workload, workloads, world
@@ -96,7 +97,7 @@ def plan_sets(draw, topology, workload):
     return list(dict.fromkeys(drawn))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_changes_take_what_the_simulator_says(data):
     """Over direct links and relays, under all transports."""

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from epoch_cases import FOUR_LAYERS, FREE_PAIR, HandWorld, slowed, tables_by_hand
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import joined
@@ -124,7 +125,7 @@ def drawn_plans(judge, seed, count=12):
     return plans
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=judged_cases(), seed=st.integers(0, 2**32 - 1))
 def test_one_judge_for_many_networks_says_what_a_judge_of_each_says(case, seed):
     """Jobs, scores, levels and splits, to the last bit."""
@@ -145,7 +146,7 @@ def test_one_judge_for_many_networks_says_what_a_judge_of_each_says(case, seed):
         assert filled[0].end_layer.tolist() == filled[1].end_layer.tolist()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(case=judged_cases(), seed=st.integers(0, 2**32 - 1))
 def test_times_are_those_of_the_simulator_to_the_last_bit(case, seed):
     networks, workload, found = case

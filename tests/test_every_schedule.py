@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import transports
@@ -56,7 +57,7 @@ def iterations(draw):
     return topology, workload, Plan(placement=placement, schedule=draw(st.sampled_from(NAMES)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=iterations())
 def test_every_schedule_keeps_the_laws_on_any_network(case):
     """Passes of a domain follow each other, time adds up, all bytes arrive, twice the same."""

@@ -6,7 +6,8 @@ from functools import cache
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pipelines import pipelines
 
@@ -26,7 +27,7 @@ from des.schedules.greedy import greedy
 from des.schedules.interleaved import wave_devices
 from des.schedules.zero_bubble import zb_h1
 
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=examples(25), deadline=None)
 
 
 def merged(one, two):
@@ -37,53 +38,87 @@ def merged(one, two):
         yield tuple(next(first if at in places else second) for at in range(length))
 
 
-def chain(microbatch, stage):
-    return [Operation(kind, microbatch, stage) for kind in "FDW"]
-
-
 @cache
-def all_orders(device_of_stage, num_microbatches):
-    """All orders of two sequences of passes a device, a stage's in the order of microbatches."""
-    on_device = [[] for _ in set(device_of_stage)]
-    for stage, device in enumerate(device_of_stage):
-        on_device[device] += [chain(microbatch, stage) for microbatch in range(num_microbatches)]
-    return list(product(*(list(merged(*chains)) for chains in on_device)))
+def all_orders(first, second):
+    """All orders of two (microbatch, stage) on a device; each backward pass whole or halved."""
+    orders = []
+    for ways in product(("FB", "FDW"), repeat=2):
+        chains = (
+            [Operation(kind, *one) for kind in way]
+            for way, one in zip(ways, (first, second), strict=True)
+        )
+        orders += merged(*chains)
+    return orders
+
+
+def held_bytes(order, pipeline):
+    """Bytes held after the begin of each F and the end of each D, microbatch by microbatch."""
+    held = {}
+    for kind, microbatch, stage in order:
+        kept = {"F": pipeline.activation_bytes[stage], "D": pipeline.weight_input_bytes[stage]}
+        held[stage, microbatch] = kept.get(kind, 0.0)
+        yield sum(held.values())
 
 
 def shortest_s(pipeline):
-    """Least makespan of all orders that neither deadlock nor exceed memory."""
+    """Least makespan of all orders that neither deadlock nor exceed memory.
+
+    Each device has two (microbatch, stage).
+    """
+    on_device = [[] for _ in range(pipeline.num_devices)]
+    for stage, device in enumerate(pipeline.device_of_stage):
+        numbers = range(pipeline.num_microbatches)
+        on_device[device] += [(microbatch, stage) for microbatch in numbers]
+    fitting = [
+        [
+            order
+            for order in all_orders(*own)
+            if max(held_bytes(order, pipeline)) <= pipeline.memory_bytes[device]
+        ]
+        for device, own in enumerate(on_device)
+    ]
     found_s = math.inf
-    for orders in all_orders(pipeline.device_of_stage, pipeline.num_microbatches):
+    for orders in product(*fitting):
         try:
-            check_order_memory(orders, pipeline)
             found_s = min(found_s, timing_of(orders, pipeline).makespan_s)
-        except (DeadlockError, ValueError):
+        except DeadlockError:
             continue
     return found_s
 
 
-def drawn(device_of_stage, num_microbatches):
-    """Pipelines of whole seconds and bytes on given devices."""
-    count, num_devices = len(device_of_stage), len(set(device_of_stage))
+@st.composite
+def drawn(draw, device_of_stage, num_microbatches):
+    """Pipelines of whole seconds and bytes, with memory for one microbatch or more."""
+    count = len(device_of_stage)
 
-    def several(values, number):
-        return st.lists(values, min_size=number, max_size=number).map(tuple)
+    def several(values, number=count):
+        return tuple(draw(values) for _ in range(number))
 
-    whole = st.integers(1, 5).map(float)
-    border = st.builds(Border, transfer_s=whole, latency_s=st.integers(0, 5).map(float))
-    return st.builds(
-        Pipeline,
-        num_microbatches=st.just(num_microbatches),
-        device_of_stage=st.just(device_of_stage),
-        forward_s=several(whole, count),
-        input_gradient_s=several(whole, count),
-        weight_gradient_s=several(whole, count),
+    time = st.integers(1, 5).map(float)
+    border = st.builds(Border, transfer_s=time, latency_s=st.integers(0, 5).map(float))
+    whole = several(st.integers(1, 3).map(float))
+    rest = several(st.integers(0, 4).map(float))
+    rooms = [float(draw(st.integers(0, 6))) for _ in set(device_of_stage)]
+    for stage, device in enumerate(device_of_stage):
+        rooms[device] += max(whole[stage], rest[stage])
+    return Pipeline(
+        num_microbatches=num_microbatches,
+        device_of_stage=device_of_stage,
+        forward_s=several(time),
+        input_gradient_s=several(time),
+        weight_gradient_s=several(time),
         down=several(border, count - 1),
         up=several(border, count - 1),
-        activation_bytes=st.just((2.0,) * count),
-        weight_input_bytes=several(st.integers(0, 3).map(float), count),
-        memory_bytes=several(st.integers(6, 9).map(float), num_devices),
+        activation_bytes=whole,
+        weight_input_bytes=rest,
+        memory_bytes=tuple(rooms),
     )
+
+
+RECOMPUTING = replace(
+    Pipeline.uniform(3, 2), weight_input_bytes=(2.0, 1.0, 1.0), memory_bytes=(2.0, 2.0, 1.0)
+)
+"""The first stage has memory for two microbatches, but for one alone between the halves."""
 
 
 @FEW
@@ -96,6 +131,18 @@ def test_the_optimum_of_two_stages_is_the_best_of_all_orders(pipeline):
     assert found.makespan_s == timing_of(found.orders, pipeline).makespan_s
     assert found.makespan_s == found.lower_bound_s == shortest_s(pipeline)
     assert found.gap_fraction == 0.0
+
+
+@settings(max_examples=examples(4))
+@given(pipeline=drawn((0, 1, 2), 2))
+@example(pipeline=RECOMPUTING)
+def test_the_optimum_of_three_stages_is_the_best_of_all_orders(pipeline):
+    """With memory for three microbatches at most, so that there are fewer orders to look at."""
+    rooms = tuple(min(room, 4.0) for room in pipeline.memory_bytes)
+    pipeline = replace(pipeline, memory_bytes=rooms)
+    found = exact(pipeline)
+
+    assert found.makespan_s == found.lower_bound_s == shortest_s(pipeline)
 
 
 @FEW
@@ -117,6 +164,22 @@ def test_memory_costs_time_by_hand():
     tight = replace(Pipeline.uniform(2, 3, border=Border(latency_s=1.0)), memory_bytes=(1.0, 1.0))
     assert exact(tight).makespan_s == 21.0
     assert exact(replace(tight, memory_bytes=(3.0, 3.0))).makespan_s == 11.0
+
+
+def test_whole_backward_passes_are_chosen_where_halves_need_more_memory_by_hand():
+    """Stage 0 may hold both microbatches, but no halves of one beside the other: 2 + 1 > 2.
+
+    In halves it does F0, D0 from 5, W0 and only then F1: the next D1 comes to it at 12, and W1 ends
+    at 14. With whole passes F1 follows F0; stage 2, which may hold one microbatch, does F1 after
+    W0, from 5, and D1 until 7, stage 1 until 8, and B1 of stage 0 ends at 10.
+    """
+    found = exact(RECOMPUTING)
+
+    assert found.makespan_s == found.lower_bound_s == 10.0
+    assert timing_of(deep_1f1b(RECOMPUTING), RECOMPUTING).makespan_s == 12.0
+    assert {one.kind for one in found.orders[0]} == {"F", "B"}
+    halved = replace(RECOMPUTING, activation_bytes=(2.0, 1.0, 1.0))  # the first half frees nothing
+    assert exact(halved).makespan_s == 14.0
 
 
 @pytest.mark.parametrize("num_stages", [2, 3, 4])

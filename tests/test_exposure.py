@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cases, corrections, free_world, plan, unit_workload, world
@@ -64,7 +65,7 @@ def test_an_exchange_of_gradients_is_communication_too():
     assert exposed_s(topology, workload, chosen) == 2 * (0.75 + 0.5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(num_stages=st.integers(1, 5), num_microbatches=st.integers(1, 8))
 def test_free_links_expose_nothing(num_stages, num_microbatches):
     workload = unit_workload(
@@ -81,7 +82,7 @@ def test_one_domain_exposes_nothing():
     assert exposed_s(topology, workload, Plan(placement=Placement.parse("2*32"))) == 0.0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=cases(single_visit=True), factors=corrections(), seed=st.integers(0, 2**32))
 def test_exposure_is_never_negative_where_domains_have_one_stage(case, factors, seed):
     topology, workload, chosen = case
@@ -91,7 +92,7 @@ def test_exposure_is_never_negative_where_domains_have_one_stage(case, factors, 
     assert exposed_s(drawn, workload, chosen, factors) >= -1e-12 * makespan_s
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=cases(single_visit=True, fully=True), factors=corrections())
 def test_exposure_is_at_most_what_all_messages_take(case, factors):
     """Any chain of passes and messages holds each message once; its passes are there without."""
@@ -103,7 +104,7 @@ def test_exposure_is_at_most_what_all_messages_take(case, factors):
     assert exposed <= total_s + 1e-9 * result.makespan_s
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(case=cases(single_visit=True), factor=st.sampled_from([2.0, 4.0]))
 def test_slower_links_expose_more(case, factor):
     topology, workload, chosen = case

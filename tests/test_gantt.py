@@ -6,6 +6,7 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
@@ -39,7 +40,7 @@ def is_colour(pixels, colour):
     return np.abs(pixels.astype(float) - colour).max(axis=-1) < 8
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(case=cases())
 def test_every_pass_and_transfer_is_a_bar_from_its_start_to_its_end(case):
     result = simulate(*case)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -46,7 +47,7 @@ def worlds() -> st.SearchStrategy[PlaneWorlds]:
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(law=worlds(), seed=st.integers(0, 2**32))
 def test_every_two_domains_are_joined_within_the_bounds_and_alike_both_ways(law, seed):
     topology = law.draw(np.random.default_rng(seed))
@@ -68,7 +69,7 @@ def test_every_two_domains_are_joined_within_the_bounds_and_alike_both_ways(law,
         assert (link.price_usd_per_gb is None) == (law.mean_price_usd_per_gb is None)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_detour_is_quicker_than_a_link(seed):
     """Latency is a distance plus a constant, so the triangle inequality holds."""

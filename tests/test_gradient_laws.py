@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import transports
@@ -27,7 +28,7 @@ from des.synchronisation import all_reduce_bytes
 AT_THE_END = GradientExchange(overlapped=False)
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases(min_domains=2, fully=True), found=corrections(), step=st.integers(0, 2))
 def test_replicas_on_links_of_their_own_compute_as_if_alone(case, found, step):
     """The very same passes as each placement with its share of the microbatches."""
@@ -47,7 +48,7 @@ def test_replicas_on_links_of_their_own_compute_as_if_alone(case, found, step):
     assert first_stage == len(result.stages)
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=parallel_cases(min_domains=2, fully=True), step=st.integers(0, 1))
 def test_every_replica_sends_the_least_that_an_all_reduce_can_do_with(case, step):
     """``2 (R - 1) / R`` of what is due, on top of the messages of its pipeline."""
@@ -69,7 +70,7 @@ def test_every_replica_sends_the_least_that_an_all_reduce_can_do_with(case, step
     assert len(sums(result)) == num_sums * num_replicas * 2 * (num_replicas - 1)
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(
     case=parallel_cases(min_domains=2),
     transport=transports(),
@@ -90,7 +91,7 @@ def test_what_is_sent_does_not_depend_on_how_links_share_or_move(case, transport
     assert done == expected
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=parallel_cases(min_domains=2), found=corrections())
 def test_no_sum_starts_before_its_gradients_or_ends_before_its_steps(case, found):
     """From the last pass of any replica on, all steps of the ring have still to be done.
@@ -123,7 +124,7 @@ def test_no_sum_starts_before_its_gradients_or_ends_before_its_steps(case, found
             assert result.makespan_s >= (ready_s + way_s) * (1 - 1e-9)
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases(min_domains=2, fully=True))
 def test_without_overlap_every_sum_starts_after_the_passes_of_its_replica(case):
     topology, workload, chosen = case
@@ -140,7 +141,7 @@ def test_without_overlap_every_sum_starts_after_the_passes_of_its_replica(case):
         assert move.start_s >= max(span.end_s for span in mates)
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(
     topology=topologies(min_domains=4, fully=True),
     workload=workloads(),

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from move_episodes import random_tables
@@ -37,7 +38,7 @@ def test_all_epochs_at_the_same_price_are_the_same_episode() -> None:
         assert variant.move_s == pytest.approx(tables.move_s, rel=1e-12)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(
     seed=st.integers(0, 100),
     factor=st.floats(0.0, 10.0),
@@ -77,7 +78,7 @@ def test_the_price_is_the_median_of_far_moves_in_epochs() -> None:
     assert np.isinf(with_prices(one, 0.0).move_s[0, static, far]).all()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(seed=st.integers(0, 1000))
 def test_variants_hold_epochs_and_plans_of_the_draws_and_repeat_themselves(seed: int) -> None:
     draws = [random_tables(4), random_tables(4)]

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from move_episodes import random_tables
@@ -91,7 +92,7 @@ def test_a_case_of_two_plans_and_four_epochs_is_as_solved_by_hand() -> None:
     assert game.occupancy(probability)[game.epoch == 3].tolist() == [0.5, 0.5]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_no_policy_costs_less_than_the_least_and_chances_add_up(seed: int) -> None:
     tables = random_tables(seed, num_plans=5, num_epochs=10)
@@ -142,7 +143,7 @@ def test_targets_keep_the_level() -> None:
             assert tables.level[present, target] <= LEVELS.index(rule.level)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(seed=st.integers(0, 1000))
 def test_rules_taken_one_by_one_take_what_they_take_together(seed: int) -> None:
     """Also where changes cannot be, and where plans cost the same."""

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from sharing import FEW, gpus, parallel_cases
 from strategies import free_world, plan
@@ -135,7 +136,7 @@ def test_the_table_has_a_row_for_every_change():
 # Laws for any plan.
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases(single_visit=True))
 def test_peaks_are_those_of_the_orders_where_each_device_has_one_worker(case):
     topology, workload, chosen = case
@@ -157,7 +158,7 @@ def test_a_worker_of_several_stages_has_the_peak_of_its_order(schedule):
     assert [each.peak_bytes for each in found.devices] == [each.required_bytes for each in needed]
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases())
 def test_peaks_are_at_most_those_of_the_orders(case):
     """Several workers of one device need not be at their peaks at the same time."""
@@ -171,7 +172,7 @@ def test_peaks_are_at_most_those_of_the_orders(case):
                 assert device.peak_bytes * num_gpus <= memory.required_bytes * (1 + 1e-9)
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases())
 def test_memory_comes_and_goes_in_order_and_none_is_left(case):
     """Exactly none, and never less than none; stages add up to their device."""

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -112,7 +113,7 @@ def test_factors_are_cut_at_the_declared_number_of_deviations():
     assert np.mean((least < factors) & (factors < most)) == pytest.approx(0.6827, abs=0.06)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(law=wandering_laws(), seed=st.integers(0, 2**32), step=st.integers(0, 5000))
 def test_blocks_join_without_a_seam(law, seed, step):
     """From any step to the next, the noise is the same as when all is run through in one go."""

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from sharing import FEW, gpus, parallel_cases
 from strategies import free_world
@@ -189,7 +190,7 @@ def test_room_on_a_domain_that_is_one_device():
 # Laws for any plan.
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=parallel_cases())
 def test_replicas_hold_a_copy_each(case):
     """Summed over devices: 4 bytes a parameter for each replica, and as many optimisers."""
@@ -205,7 +206,7 @@ def test_replicas_hold_a_copy_each(case):
     assert total == pytest.approx(expected)
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases())
 def test_the_simulation_reports_the_memory_of_the_plan(case):
     topology, workload, chosen = case
@@ -218,7 +219,7 @@ def test_the_simulation_reports_the_memory_of_the_plan(case):
         assert domain.capacity_bytes == topology.domains[index].memory_bytes
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases())
 def test_a_sharded_optimiser_never_needs_more(case):
     topology, workload, chosen = case

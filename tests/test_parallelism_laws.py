@@ -4,6 +4,7 @@ import dataclasses
 from collections import defaultdict
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharing import FEW, parallel_cases
@@ -30,7 +31,7 @@ def in_time(result: IterationResult) -> list[Span]:
     return sorted(result.spans, key=lambda span: (span.start_s, span.end_s))
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=parallel_cases(), found=corrections())
 def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_device_allow(case, found):
     """Inputs within a device are there at once, within a domain they queue for a wire."""
@@ -73,7 +74,7 @@ def test_every_pass_starts_as_soon_as_its_input_its_stage_and_its_device_allow(c
         arrivals[after, MESSAGE_OF[span.kind], span.microbatch] = arrival_s
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases(), step=st.integers(0, 3))
 def test_time_and_work_are_conserved(case, step):
     """No device does two things at once; the passes of all replicas are the work of the model."""
@@ -121,7 +122,7 @@ def without_inner_latency(topology):
     )
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases(), found=corrections())
 def test_domains_of_one_gpu_need_no_parallelism(case, found):
     """The very same result, replicas included."""
@@ -137,7 +138,7 @@ def test_domains_of_one_gpu_need_no_parallelism(case, found):
     assert results[0] == results[1]
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases(fully=True), draw=st.data())
 def test_names_and_order_of_domains_do_not_matter(case, draw):
     """Every pass starts and ends at the very same float, and so does every sum of gradients."""
@@ -178,13 +179,13 @@ def test_names_and_order_of_domains_do_not_matter(case, draw):
     assert found == list(before.transfers)
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases(), found=corrections(), step=st.integers(0, 3))
 def test_the_same_inputs_give_the_same_result(case, found, step):
     assert simulate(*case, found, step=step) == simulate(*case, found, step=step)
 
 
-@settings(max_examples=FEW, deadline=None)
+@settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases(), found=corrections(), step=st.integers(0, 3))
 def test_factors_on_links_inside_domains_are_those_links(case, found, step):
     """The very same result as of a world whose domains have these links, gradients included."""

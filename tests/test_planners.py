@@ -5,6 +5,7 @@ from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -126,7 +127,7 @@ def problems(draw: st.DrawFn) -> PlanningProblem:
 
 
 @pytest.mark.parametrize("name", PLANNERS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(given=problems(), seed=st.integers(0, 2**32))
 def test_every_planner_places_all_layers_and_depends_on_its_seed_only(name, given, seed):
     try:
@@ -244,7 +245,7 @@ def test_single_domain_over_memory_is_simulated_as_if_it_fitted_and_marked():
 # The bounds behind the exact planner.
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(case=cases(single_visit=True), movement=st.none() | movements(), found=corrections())
 def test_no_iteration_is_quicker_than_its_bound(case, movement, found):
     """Any schedule, order and split, on steady links and on links that move on the way."""
@@ -260,7 +261,7 @@ def test_no_iteration_is_quicker_than_its_bound(case, movement, found):
     assert 0 < bound_s <= given.judge(chosen).makespan_s
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=cases(single_visit=True), found=corrections())
 def test_bound_is_tight_for_one_microbatch_on_steady_links(case, found):
     """Nothing queues, so the iteration is the sum of all passes and messages."""
@@ -295,7 +296,7 @@ def test_bound_is_tight_where_a_window_of_two_waits_for_long_latencies():
     assert given.judge(given.plan(Placement(domain_of_layer=(0, 1)))).makespan_s == 612
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(given=problems(), draw=st.data())
 def test_bounds_of_many_splits_are_those_of_each(given, draw):
     num_domains, num_layers = given.topology.num_domains, given.workload.num_layers
@@ -311,7 +312,7 @@ def test_bounds_of_many_splits_are_those_of_each(given, draw):
 # The exact planner.
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(given=problems())
 def test_exact_is_the_best_of_all_contiguous_placements(given):
     assert_best_of_all(given)

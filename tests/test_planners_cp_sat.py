@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from search_cases import drawn_case, fits, joined, small_cases
 from strategies import STATIC_SCHEDULES, corrections, unit_workload
@@ -70,7 +71,7 @@ def test_paths_are_those_drawn_by_hand(num_microbatches, window, num_first, path
     assert critical_paths(num_microbatches, window, num_first) == paths
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(case=small_cases(), found=corrections())
 def test_no_plan_is_below_the_bound(case, found):
     topology, workload = case

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import drawn_case
@@ -55,7 +56,7 @@ def test_large_cases_get_the_greedy_schedule():
     assert crosspipe_on(halves)(problem, rng()).schedule == "greedy"
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(seed=st.integers(0, 200))
 def test_a_small_case_is_never_slower_than_greedy_or_the_searched_schedule(seed):
     topology, workload = drawn_case(seed, 3, 6)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from strategies import free_world, plan, topologies, unit_domain, unit_workload, workloads, world
 
@@ -108,7 +109,7 @@ def test_all_depths_of_a_planner_that_draws_are_tried_on_the_same_draws():
 
 
 @pytest.mark.parametrize("name", ["uniform", "single_domain", "mast", "atlas", "data_parallel"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(topology=topologies(min_domains=2, max_domains=4), workload=workloads(max_microbatches=6))
 def test_more_schedules_to_choose_from_are_never_worse(name, topology, workload):
     """Where both fit; and a plan that fits is never given up for one that does not."""

@@ -4,6 +4,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import drawn_case, fits, joined, small_cases
@@ -122,7 +123,7 @@ def test_layers_that_no_domain_holds_make_a_pipeline():
     assert fits(topology, workload, found.plan)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=small_cases())
 def test_plans_fit_and_are_the_same_again(case):
     topology, workload = case

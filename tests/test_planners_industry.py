@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -56,7 +57,7 @@ def replicas_of(plan: Plan) -> list[int]:
 
 
 @pytest.mark.parametrize("name", [name for name in BASELINES if name != "exact"])
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(draw=st.data())
 def test_every_planner_returns_a_valid_plan_that_depends_on_its_seed_only(name, draw):
     topology = draw.draw(topologies(min_domains=2, max_domains=5))

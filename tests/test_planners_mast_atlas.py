@@ -6,6 +6,7 @@ from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import free_world, plan, topologies, unit_domain, unit_workload, workloads, world
@@ -301,7 +302,7 @@ def test_the_formula_by_hand():
     assert formula_s(problem(world("AB", {})), Placement.parse("0*3,1*1")) == math.inf
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     topology=topologies(min_domains=2, max_domains=3, fully=True),
     workload=workloads(num_layers=5),

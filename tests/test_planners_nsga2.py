@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import all_plans, drawn_case, joined, with_memory
@@ -68,7 +69,7 @@ def test_two_domains_on_free_links_make_a_front_of_two_by_hand():
 @pytest.mark.parametrize(
     "objectives", [TIME_COST_UTILISATION, TIME_COST_USED_UTILISATION, WITH_ACTIVATIONS]
 )
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(seed=st.integers(0, 500))
 def test_full_enumeration_finds_the_front_of_all_simulated_plans(objectives, seed):
     topology, workload = priced_case(seed, 3, 5)
@@ -192,7 +193,7 @@ def test_a_job_that_nothing_holds_is_refused():
             make(topology, workload)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_objectives_of_many_plans_are_those_of_each_simulated(data):
     topology = data.draw(priced_topologies(fully=True))
@@ -212,7 +213,7 @@ def test_objectives_of_many_plans_are_those_of_each_simulated(data):
             assert np.isinf(points[row]).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_communication_cost_is_what_the_links_charge(data):
     """By `des.prices`, for any plan over any routes."""

@@ -5,6 +5,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import FEW, all_plans, drawn_case, fits, joined, small_cases
@@ -131,7 +132,7 @@ def test_over_two_domains_the_estimate_is_the_least_of_all(seed, is_overlapped):
     )
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=small_cases())
 def test_plans_fit_and_are_the_same_again(case):
     topology, workload = case

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import plan, plans, priced_topologies, unit_domain, unit_workload, workloads, world
@@ -127,7 +128,7 @@ def simulated(draw):
     return topology, simulate(topology, workload, chosen)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(case=simulated(), link_usd=st.floats(0, 1), gpu_usd=st.floats(0, 10))
 def test_equal_prices_make_dollars_of_bytes_and_gpu_hours(case, link_usd, gpu_usd):
     topology, result = case
@@ -142,7 +143,7 @@ def test_equal_prices_make_dollars_of_bytes_and_gpu_hours(case, link_usd, gpu_us
     assert cost.compute_usd == pytest.approx(gpu_usd * cost.gpu_hours, rel=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(case=simulated(), num_iterations=st.integers(1, 10**6))
 def test_iterations_add_up_and_costs_stay_between_the_extreme_prices(case, num_iterations):
     topology, result = case
@@ -159,7 +160,7 @@ def test_iterations_add_up_and_costs_stay_between_the_extreme_prices(case, num_i
     assert once.communication_usd <= max(prices) * gigabytes * (1 + 1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(case=simulated(), seed=st.integers(0, 2**32))
 def test_drawn_epochs_and_scaled_worlds_keep_their_prices(case, seed):
     topology, result = case

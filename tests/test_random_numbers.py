@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -27,7 +28,7 @@ def test_philox_gives_the_known_answer_of_its_authors():
     ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(key=st.tuples(WORDS, WORDS), counter=st.tuples(WORDS, WORDS, WORDS, WORDS))
 def test_philox_is_that_of_numpy(key, counter):
     words = philox(*key, *counter)
@@ -35,7 +36,7 @@ def test_philox_is_that_of_numpy(key, counter):
     assert [int(word) for word in words] == numpy_philox(key, counter).random_raw(4).tolist()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(seed=WORDS, first=WORDS, second=WORDS)
 def test_a_pair_is_what_numpys_uniform_draws_at_the_same_counter(seed, first, second):
     """To the last bit."""
@@ -87,7 +88,7 @@ def test_derived_seeds_are_within_range_and_differ():
     assert stats.kstest(shares, "uniform").pvalue > 1e-4
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=WORDS, first=WORDS, second=WORDS)
 def test_a_derived_seed_shares_no_word_with_the_draws_at_its_position(seed, first, second):
     """Draws have a key of their own: neither the word itself nor its upper 63 bits."""

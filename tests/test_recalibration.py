@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recalibrating import (
@@ -67,7 +68,7 @@ def test_factors_that_come_later_act_as_those_that_were_always_there(
         assert env.state() == always.state()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(first=corrections(), then=corrections(), num_before=st.integers(0, 2 * EPOCHS))
 def test_no_factors_leave_a_trace_in_what_follows(first, then, num_before):
     task = dataclasses.replace(DRAWN, replacement=Replacement())

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharing import FEW, parallel_plans
@@ -47,7 +48,7 @@ def chains(draw):
     return topology, workload, draw(plans)
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=chains(), found=corrections())
 def test_the_recurrence_is_the_simulation_on_a_chain_of_domains(case, found):
     """Devices of a domain in a row and messages that queue included."""
@@ -81,7 +82,7 @@ def test_the_recurrence_is_the_simulation_where_wires_are_the_bottleneck(schedul
 
 
 @pytest.mark.parametrize("schedule", ["interleaved_1f1b", "greedy", "zb_auto"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     topology=topologies(min_domains=3, max_domains=3, fully=True),
     workload=workloads(num_layers=6),

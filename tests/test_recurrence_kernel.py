@@ -6,6 +6,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import courses, moving, with_transport
@@ -138,7 +139,7 @@ def test_in_a_table_every_operation_finds_its_message_in_its_slot(
     assert [table.operations[row] for row in table.span_rows] == list(chain(*orders))
 
 
-@settings(max_examples=3 * FEW)
+@settings(max_examples=examples(3 * FEW))
 @given(
     case=cases(fully=True, single_visit=True),
     movement=st.none() | movements(),
@@ -158,7 +159,7 @@ def test_a_foreseeable_iteration_is_the_simulated_one(
     assert_foreseen(topology, workload, chosen, corrected)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(
     case=parallel_cases(fully=True, single_visit=True, max_replicas=1),
     movement=st.none() | movements(),
@@ -173,7 +174,7 @@ def test_so_is_one_with_several_devices_in_a_domain(case, movement, corrected):
     assert_foreseen(topology, workload, dataclasses.replace(chosen, parallelism=alone), corrected)
 
 
-@settings(max_examples=2 * FEW)
+@settings(max_examples=examples(2 * FEW))
 @given(
     schedule=st.sampled_from(STATIC_SCHEDULES),
     factors=st.lists(
@@ -192,7 +193,7 @@ def test_so_is_one_whose_messages_end_just_when_links_change(schedule, factors, 
     assert_foreseen(topology, workload, plan(0, 1, 2, schedule=schedule))
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=cases(min_domains=2, fully=True, single_visit=True), steps=courses())
 def test_so_is_one_with_outages_that_end(case, steps):
     topology, workload, chosen = case
@@ -321,7 +322,7 @@ def drawn_worlds(law, seed, window_bytes):
     return found
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(
     fluctuations=st.tuples(st.floats(0.0, 0.95), st.floats(0.0, 0.95)),
     interval_s=st.sampled_from([None, 0.05, 0.5, 3.0, 30.0]),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -197,7 +198,7 @@ def test_what_stays_for_the_weight_gradient_follows_from_the_model(model, fracti
     assert rest / whole == pytest.approx(fraction, abs=5e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     num_devices=st.integers(2, 4),
     num_chunks=st.integers(1, 3),

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import FEW, drawn_case, joined, least_s, with_memory
@@ -120,7 +121,7 @@ def test_equal_arguments_give_equal_results(num_domains):
     assert search(*case, seed=5) == search(*case, seed=5)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(seed=st.integers(0, 2**32 - 1), is_exact=st.booleans())
 def test_names_of_domains_do_not_matter(seed, is_exact):
     topology, workload = drawn_case(seed, 3, 8)
@@ -138,7 +139,7 @@ def test_names_of_domains_do_not_matter(seed, is_exact):
     )
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(seed=st.integers(0, 2**32 - 1), factor=st.floats(1.0, 4.0))
 def test_faster_links_never_slow_the_best_plan_down(seed, factor):
     topology, workload = drawn_case(seed, 4, 10)
@@ -149,7 +150,7 @@ def test_faster_links_never_slow_the_best_plan_down(seed, factor):
     assert fast.makespan_s <= slow.makespan_s * (1.0 + 1e-12)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(seed=st.integers(0, 2**32 - 1), movement=movements())
 def test_links_that_move_are_taken_at_their_base_figures(seed, movement):
     topology, workload = drawn_case(seed, 3, 6)

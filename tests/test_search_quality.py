@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import FEW, drawn_case, fits, judge_of, least_of_all_s, least_s, small_cases
@@ -22,7 +23,7 @@ from des import (
 )
 
 
-@settings(max_examples=2 * FEW)
+@settings(max_examples=examples(2 * FEW))
 @given(
     case=small_cases(),
     schedules=st.lists(
@@ -51,7 +52,7 @@ def test_an_exact_search_finds_the_best_of_all_plans(case, schedules, found, rul
     assert result.is_proven
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=small_cases())
 def test_a_search_finds_a_plan_wherever_one_fits(case):
     topology, workload = case

@@ -5,6 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -70,7 +71,7 @@ def with_ample_memory(topology):
     return dataclasses.replace(topology, domains=domains)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     topology=topologies(fully=True, max_domains=5),
     workload=workloads(),
@@ -94,7 +95,7 @@ def test_iteration_times_are_the_simulated_ones_to_the_last_bit(
     assert judge.scores(plans).tolist() == times_s
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     topology=topologies(fully=True),
     workload=workloads(),
@@ -228,7 +229,7 @@ RULES = [
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     topology=topologies(max_domains=4),
     workload=workloads(),
@@ -297,7 +298,7 @@ def test_a_walk_without_a_limit_goes_through_all_splits():
     assert all_splits(judge, (2, 0, 1), 0, np.inf, most_steps=3) == [(1, 2, 5)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     topology=topologies(max_domains=4, fully=True),
     workload=workloads(),

@@ -8,6 +8,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import world
@@ -106,7 +107,7 @@ def test_every_suite_is_in_the_table():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(seed=SEEDS, index=INDICES)
 def test_every_field_is_within_the_ranges_of_the_table(name, seed, index):
     asked, found = TABLE[name], suite(name).world(index, seed)
@@ -128,7 +129,7 @@ def test_every_field_is_within_the_ranges_of_the_table(name, seed, index):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(seed=SEEDS, index=INDICES)
 def test_a_world_has_the_ratio_that_was_asked_for_by_figures_in_range(name, seed, index):
     found = suite(name).world(index, seed)
@@ -147,7 +148,7 @@ def test_a_world_has_the_ratio_that_was_asked_for_by_figures_in_range(name, seed
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(seed=SEEDS, index=INDICES)
 def test_an_even_split_fits_and_ten_iterations_of_it_last_no_longer_than_an_epoch(
     name, seed, index
@@ -224,7 +225,7 @@ def test_worlds_and_their_epochs_are_the_same_in_another_process():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(seed=SEEDS)
 def test_every_world_has_the_purpose_of_its_suite(name, seed):
     one = suite(name)
@@ -234,7 +235,7 @@ def test_every_world_has_the_purpose_of_its_suite(name, seed):
         assert purpose_of(found.topology, found.workload) == one.purpose
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(seed=SEEDS)
 def test_the_same_seed_and_stream_give_training_and_evaluation_other_worlds(seed):
     """Without the rule on digests, the two suites here would be the same."""

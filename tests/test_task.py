@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -131,7 +132,7 @@ def test_observation_follows_the_route_that_messages_take_in_a_moving_iteration(
         assert observed[16 + 3] * scale_s == pytest.approx(taken_s, rel=1e-6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(topology=topologies(), seed=st.integers(0, 2**32), draw=st.data())
 def test_observation_is_always_within_bounds(topology, seed, draw):
     workload = unit_workload([(1, 1)] * 5, num_microbatches=1)
@@ -149,7 +150,7 @@ def test_observation_is_always_within_bounds(topology, seed, draw):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     num_domains=st.integers(1, 4),
     seed=st.integers(0, 2**32),
@@ -327,7 +328,7 @@ def test_a_restart_alone_moves_no_bytes():
     assert metrics["iteration_time_s"] == 15.0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(topology=topologies(), workload=workloads(), seed=st.integers(0, 2**63 - 1), draw=st.data())
 def test_one_iteration_and_free_changes_are_a_single_simulation(topology, workload, seed, draw):
     """To the last bit, whatever was placed before."""
@@ -348,7 +349,7 @@ def test_one_iteration_and_free_changes_are_a_single_simulation(topology, worklo
     assert metrics["migration_s"] == metrics["moved_bytes"] == 0.0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     topology=topologies(min_domains=2),
     workload=workloads(),
@@ -463,7 +464,7 @@ def test_any_callable_may_judge_even_one_without_a_hash():
     assert own.num_calls > 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(topology=topologies(), workload=workloads(), draw=st.data())
 def test_corrections_reach_the_default_simulator(topology, workload, draw):
     placement = draw.draw(placements(topology.num_domains, workload.num_layers))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import Sent, deliver, transports, with_transport
@@ -114,7 +115,7 @@ def test_members_of_exchanges_ask_in_order_by_hand():
     assert result.makespan_s - compute_end_s == 4.0
 
 
-@settings(max_examples=2 * FEW, deadline=None)
+@settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=parallel_cases(min_domains=2), transport=transports(), movement=st.none() | movements())
 def test_results_are_in_canonical_order(case, transport, movement):
     """Passes worker by worker as ordered; messages link by link as they left.

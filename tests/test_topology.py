@@ -6,6 +6,7 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import domains, dynamics, links, topologies, unit_domain, world
@@ -324,7 +325,7 @@ def test_routes_do_not_follow_jitter():
     assert slower.scaled(np.ones(4), factors).route(0, 3) == nominal
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(domain=domains("A"), link=links("A", "B"))
 def test_values_are_frozen(domain, link):
     for value, field in ((domain, "num_gpus"), (link, "latency_s")):

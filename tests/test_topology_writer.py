@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import transports
@@ -17,7 +18,7 @@ from des.topology_yaml import from_yaml
 from des.worlds import WORLDS
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(topology=topologies() | priced_topologies())
 def test_any_world_reads_back_to_the_last_bit(topology):
     """Links of one direction only, or of other figures on the way back, included."""

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from sharing import FEW, gpus
 from strategies import plan, unit_workload, world
@@ -76,7 +77,7 @@ def test_who_is_first_at_the_same_time_is_settled_alike(case: Case):
     assert_equal(case, traces, engine(case, traces))
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=replicated())
 def test_replicas_take_as_long(case: Case):
     """Buckets that overlap with passes and with each other, each a ring over the domains."""
@@ -104,14 +105,14 @@ def test_pipelines_take_as_long_with_one_message_in_flight_that_meets_nobody(cas
     assert_equal_unaware(case)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=replicated())
 def test_replicas_take_as_long_where_messages_never_meet(case: Case):
     """Buckets side by side, each ring with the links to itself."""
     assert_equal_unaware(case)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=shared(replicated()))
 def test_gpus_of_replicas_come_close_where_messages_never_meet(case: Case):
     """Sums inside a domain come in turn, as a device does them; their latencies are left over."""
@@ -145,7 +146,7 @@ def test_where_messages_never_meet_they_may_overtake_by_hand():
     assert makespan_s(engine(seen, traces, "unaware")) == pytest.approx(15.0, abs=1e-7)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=replicated(endpoints=ENDPOINTS) | shared(replicated(endpoints=ENDPOINTS)))
 def test_no_exchange_waits_for_one_that_waits_for_it(case: Case):
     """With a single slot, too, where all must join in one order; nobody ends before its passes."""
@@ -262,7 +263,7 @@ def test_parts_of_a_message_go_on_as_a_whole():
     assert found == pytest.approx(predict(case).makespan_s, rel=1e-3)
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=examples(FEW))
 @given(case=shared(pipelines(endpoints=["overlapped"])))
 def test_gpus_of_any_device_come_close_to_it(case: Case):
     """Whatever the shapes of the devices and routes; sums over memory and signals are left over."""

@@ -6,6 +6,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cases, corrections, plan, unit_domain, unit_workload, world
@@ -84,7 +85,7 @@ def loads_at(history, time_s):
 # Iterations on their own.
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     case=cases(),
     schedule=st.sampled_from(SIMPLE_SCHEDULES),
@@ -543,7 +544,7 @@ def runs(draw):
     return with_room(topology), workload, plans, run
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=runs())
 def test_iterations_and_changes_of_plan_add_up_to_the_time_of_the_run(case):
     topology, workload, plans, run = case
@@ -565,7 +566,7 @@ def test_iterations_and_changes_of_plan_add_up_to_the_time_of_the_run(case):
     assert all(0 < row.utilisation <= 1 for row in history.iterations)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(case=runs())
 def test_a_run_repeated_is_the_same(case):
     topology, workload, plans, run = case

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import topologies, world
@@ -69,7 +70,7 @@ def test_no_base_figure_is_above_the_largest(topology):
     assert latency.min() >= 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(num_domains=st.integers(1, 5), seed=st.integers(0, 2**63 - 1))
 def test_drawn_links_are_within_bounds_and_the_same_both_ways(num_domains, seed):
     source = drawn(num_domains)
