@@ -45,5 +45,5 @@ $(VENV)/.installed-test: $(VENV)/.installed
 soak: $(VENV)/.installed-test
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "soak: seed $$seed, the same examples again with: make soak SEED=$$seed"; \
-	$(BIN)/pytest -m hypothesis --hypothesis-profile=soak --hypothesis-seed=$$seed \
+	$(BIN)/pytest -m "hypothesis or soak" --hypothesis-profile=soak --hypothesis-seed=$$seed \
 		--numprocesses auto --dist worksteal $(ARGS)
