@@ -4,12 +4,12 @@ from importlib.util import find_spec
 
 NEEDS = {
     "ray": (
-        "agents/ray_crew.py",
-        "agents/ray_rollouts.py",
-        "scenarios/ray_session.py",
-        "scenarios/sweep_ray.py",
+        "agents/ppo/ray_crew.py",
+        "agents/ppo/ray_rollouts.py",
+        "scenarios/frame/ray_session.py",
+        "scenarios/train/sweep_ray.py",
     ),
-    "stable_baselines3": ("agents/sb3_vec_env.py",),
+    "stable_baselines3": ("agents/flat/sb3_vec_env.py",),
 }
 
 collect_ignore = [path for extra, paths in NEEDS.items() if not find_spec(extra) for path in paths]

@@ -4,6 +4,6 @@ import gymnasium
 
 gymnasium.register(
     id="EastWest/Placement-v0",
-    entry_point="agents.env:PlacementEnv",
-    vector_entry_point="agents.vector_env:PlacementVectorEnv",
+    entry_point="agents.flat.env:PlacementEnv",
+    vector_entry_point="agents.flat.vector_env:PlacementVectorEnv",
 )

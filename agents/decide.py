@@ -14,15 +14,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agents.decision_report import decide
-from agents.epochs.situation import Preference, Situation
+from agents.decision.situation import Preference, Situation
+from agents.hi_ppo.decision_report import decide
 from agents.hi_ppo.policies import Policies, shipped
-from agents.task import Replacement
 from des import Placement, Plan, Topology, build_workload, read_topology
-from des.atomic_write import write_atomically
-from des.checks import require_count, require_positive
-from des.command import UsageError, exit_code_of
-from des.migration import RESTART_S
+from des.base.atomic_write import write_atomically
+from des.base.checks import require_count, require_positive
+from des.base.command import UsageError, exit_code_of
+from des.plan.replacement import RESTART_S, Replacement
 
 PROG = "python -m agents.decide"
 

@@ -9,15 +9,15 @@ import numpy as np
 from bench.kernels.repeated import run_repeatedly
 from bench.worlds import SEED
 from des import NO_CORRECTIONS, Dynamics, Plan, Topology, Workload
+from des.compiled.kernels.general import run_seeds
+from des.compiled.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES, Lanes, Rules
+from des.compiled.kernels.program import STEADY, UNIFORM
+from des.compiled.kernels.vectors import LANES
 from des.compiled.lanes import new_lanes, no_record
 from des.compiled.operation_table import PASSES, operation_table
 from des.compiled.program import lower
 from des.compiled.state import new_state
-from des.kernels.general import run_seeds
-from des.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES, Lanes, Rules
-from des.kernels.program import STEADY, UNIFORM
-from des.kernels.vectors import LANES
-from des.stage_times import stage_times_s
+from des.costs.stage_times import stage_times_s
 
 
 def iterations(

@@ -4,14 +4,14 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from agents.devices import keep_freed_memory, use_torch_threads
-from agents.ppo import Trainer
-from agents.ppo_config import PPOConfig
+from agents.ppo.devices import keep_freed_memory, use_torch_threads
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.trainer import Trainer
 from bench.report import Section, Table, column
 from bench.timing import Effort
-from scenarios.east_west_train import make_scenario_task
-from scenarios.rollouts import make_rollouts
-from scenarios.training_config import Config, ppo_config
+from scenarios.train.command import make_scenario_task
+from scenarios.train.rollouts import make_rollouts
+from scenarios.train.training_config import Config, ppo_config
 
 SEEDS = (0, 1, 2, 3, 4)
 WORLDS = {"east_central_west": None, "four_uneven": 40}

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from agents.batched_env import BatchedPlacementEnv
+from agents.flat.batched_env import BatchedPlacementEnv
 from bench.batches import event_by_event, iterations
 from bench.report import Picture, Section, Table, column
 from bench.tasks import even_split, placement_task, stepping

@@ -8,13 +8,13 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from agents.batched_env import BatchedPlacementEnv
-from agents.devices import keep_freed_memory, use_torch_threads
-from agents.env import PlacementEnv
-from agents.ppo import Trainer
-from agents.ppo_config import PPOConfig
-from agents.sb3_vec_env import PlacementSB3VecEnv
-from agents.task import PlacementTask
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.env import PlacementEnv
+from agents.flat.sb3_vec_env import PlacementSB3VecEnv
+from agents.flat.task import PlacementTask
+from agents.ppo.devices import keep_freed_memory, use_torch_threads
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.trainer import Trainer
 from bench.report import Section, Table, column
 from bench.tasks import placement_task
 from bench.timing import Contestant, Effort, Timing, race, speed_ratio

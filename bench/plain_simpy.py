@@ -10,10 +10,10 @@ from collections.abc import Generator
 import simpy
 
 from des import Plan, Topology, Workload
-from des.corrections import NO_CORRECTIONS
+from des.costs.stage_times import stage_times_s
+from des.dynamics.link_course import Weather
+from des.plan.corrections import NO_CORRECTIONS
 from des.schedules import Order, stage_orders
-from des.stage_times import stage_times_s
-from des.weather import Weather
 
 Process = Generator[simpy.Event, object, None]
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.planners import PLANNERS, Planner, PlanningProblem
+from agents.decision.problem import Planner, PlanningProblem
+from agents.planners.table import PLANNERS
 from bench.report import Section, Table, column
 from bench.timing import Contestant, Effort, Timing, race
 from bench.worlds import DRAWN, SEED, SIZES, SMALL, Size, job, mesh

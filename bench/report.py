@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from des.atomic_write import write_atomically
+from des.base.atomic_write import write_atomically
 
 PACKAGES = ("simpy", "numba", "numpy", "torch", "stable-baselines3")
 

@@ -12,7 +12,7 @@ from bench.timing import Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import FAIR, LAWS, SEED, SIZES, SMALL, Size, job, mesh, returning, straight
 from des import Plan, Topology, Workload, simulate
 from des.compiled.simulate import simulate_compiled
-from des.transport import PLAIN
+from des.world.transport import PLAIN
 
 Simulator = Callable[[Topology, Workload, Plan], object]
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from agents.batched_env import BatchedPlacementEnv
-from agents.env import make_task
-from agents.task import PlacementTask
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.env import make_task
+from agents.flat.task import PlacementTask
 from bench.worlds import LAWS, SEED, Size, job, mesh
 from des import Placement
 

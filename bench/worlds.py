@@ -16,7 +16,7 @@ from des import (
     Workload,
     build_workload,
 )
-from des.transport import PLAIN
+from des.world.transport import PLAIN
 
 MOVING = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=5.0)
 DRAWN = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)

@@ -1,16 +1,16 @@
 """Calibration: how far the simulator is off from a reference, and the factors that correct it."""
 
-from calibration.astra_sim import measure, measure_all, run_key
-from calibration.case import Case, Measurement
-from calibration.corrections_file import read_corrections, write_corrections
-from calibration.fidelity import Fidelity, fidelity, fidelity_by_regime, fidelity_table
-from calibration.fitted_for import FittedFor
-from calibration.fitting.fit import Fit, fit
-from calibration.prediction import predict
-from calibration.programs.binaries import ReferenceRunError
+from calibration.cases.case import Case, Measurement
+from calibration.cases.sampler import Sampler, sample_cases
+from calibration.cases.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
+from calibration.fit.corrections_file import read_corrections, write_corrections
+from calibration.fit.errors import Fidelity, fidelity, fidelity_by_regime, fidelity_table
+from calibration.fit.fit import Fit, fit
+from calibration.fit.fitted_for import FittedFor
+from calibration.fit.prediction import predict
+from calibration.reference.astra_sim import measure, measure_all, run_key
+from calibration.reference.binaries import ReferenceRunError
 from calibration.runs.store import Store
-from calibration.sampling.sampler import Sampler, sample_cases
-from calibration.sampling.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
 
 __all__ = [
     "REGIMES",

@@ -1,7 +1,7 @@
 """Simulation of large-model training across data centres joined by slow, moving WAN links."""
 
-from des.background import BackgroundLoad
-from des.corrections import NO_CORRECTIONS, Corrections
+from des.costs.feasibility import check_job_fits, check_memory, domain_memory
+from des.costs.memory import DomainMemory, InfeasiblePlacementError
 from des.dynamics import (
     DYNAMICS,
     STEADY,
@@ -14,30 +14,30 @@ from des.dynamics import (
     Product,
     Replay,
 )
-from des.engine import simulate, simulate_orders
-from des.epoch import EpochResult, simulate_epoch
-from des.exposure import exposed_communication_s
-from des.feasibility import check_job_fits, check_memory, domain_memory
-from des.generator import PlaneWorlds
-from des.memory import DomainMemory, InfeasiblePlacementError
-from des.memory_timeline import MemoryTimeline, memory_timeline
-from des.migration import migration_s, moved_bytes
-from des.models import ALIASES, ARCHITECTURES, build_workload
-from des.placement import Placement, Stage
-from des.plan import GradientExchange, Parallelism, Plan, cross_domain_bytes
-from des.prices import MissingPriceError, TrainingCost, cost_of
-from des.result import IterationResult, LinkUse, Span, StageUse, Transfer
+from des.dynamics.link_course import StarvationError
+from des.engine.iteration import simulate, simulate_orders
+from des.engine.migration import migration_s, moved_bytes
+from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
+from des.job.models import ALIASES, ARCHITECTURES, build_workload
+from des.job.workload import Layer, Workload
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.placement import Placement, Stage
+from des.plan.plan import GradientExchange, Parallelism, Plan, cross_domain_bytes
+from des.plan.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
 from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
-from des.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
-from des.topology import Domain, Link, Topology, UnreachableError
-from des.topology_files import read_topology
-from des.topology_writer import write_topology
-from des.training_history import TrainingHistory
-from des.training_run import run_training
-from des.training_settings import EpochView, TrainingRun
-from des.transport import Transport
-from des.weather import StarvationError
-from des.workload import Layer, Workload
+from des.training.background import BackgroundLoad
+from des.training.epoch import EpochResult, simulate_epoch
+from des.training.training_history import TrainingHistory
+from des.training.training_run import run_training
+from des.training.training_settings import EpochView, TrainingRun
+from des.views.exposure import exposed_communication_s
+from des.views.memory_timeline import MemoryTimeline, memory_timeline
+from des.views.prices import MissingPriceError, TrainingCost, cost_of
+from des.world.files.topology_writer import write_topology
+from des.world.topology import Domain, Link, Topology, UnreachableError
+from des.world.transport import Transport
+from des.worlds.generator import PlaneWorlds
+from des.worlds.reading import read_topology
 
 __all__ = [
     "ALIASES",

@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from astra_sim.events import EventQueue
-from astra_sim.network import Backend, make_network
-from astra_sim.network_config import (
+from astra_sim.core.events import EventQueue
+from astra_sim.files.network_config import (
     AnyDimension,
     BandwidthChange,
     Dimension,
     NetworkConfig,
     PairwiseDimension,
 )
+from astra_sim.network import Backend, make_network
 
 BYTE_PER_NS = 10**9 / 2**30
 """A bandwidth in GB/s that is 1 byte/ns to the last bit."""

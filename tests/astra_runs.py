@@ -7,9 +7,9 @@ from typing import Any
 
 from astra_traces import Case, Node
 
-from astra_sim.execution_trace import Trace, TraceNode
-from astra_sim.result import RunResult
-from astra_sim.simulate import Options, simulate
+from astra_sim.core.result import RunResult
+from astra_sim.files.execution_trace import Trace, TraceNode
+from astra_sim.run.simulate import Options, simulate
 
 
 def run(

@@ -1,10 +1,12 @@
 """Settings of all tests."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from examples import ORDINARY, SOAK
+from golden_astra import CASES, CORNERS, unpack
 from hypothesis import settings
 
 # How long an example takes says nothing about whether it holds, and the machine may be busy.
@@ -24,3 +26,12 @@ def _torch_threads_stay() -> Iterator[None]:
     """Commands set the number of threads, on which the last bits of first weights depend."""
     yield
     torch.set_num_threads(_NUM_THREADS)
+
+
+@pytest.fixture(scope="session")
+def golden_astra(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the recorded cases of ASTRA-sim, unpacked once: ``astra`` and ``astra_corners``."""
+    folder = tmp_path_factory.mktemp("golden")
+    for archive in (CASES, CORNERS):
+        unpack(archive, folder)
+    return folder

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from strategies import plan, unit_workload, world
 
-from agents.epochs.tables import EpisodeTables, levels_of
-from agents.task import Replacement
+from agents.replanning.tables import EpisodeTables, levels_of
 from des import Topology, Workload
+from des.plan.replacement import Replacement
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=2)
 """Four layers of one parameter, so 16 bytes of state, each."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from sharing import gpus
 from strategies import plan, unit_workload, world
 
-from calibration.case import Case
+from calibration.cases.case import Case
 from des import Parallelism
 
 LINKS = {"AB": (10.0, 1.0), "BA": (10.0, 1.0), "BC": (10.0, 1.0), "CB": (10.0, 1.0)}

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from agents.epochs.tables import EpisodeTables, levels_of
-from agents.kernels.layout import Real
+from agents.replanning.tables import EpisodeTables, levels_of
 from des import Placement, Plan
+from des.compiled.many.layout import Real
 
 PLACEMENTS = ("0*4,1*4", "0*3,1*5", "0*6,1*2", "1*4,0*4", "1*8", "0*8", "1*2,0*6")
 SCHEDULES = ("1f1b_4x", "1f1b_8x")

@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from calibration.programs.binaries import run_program
+from calibration.reference.binaries import run_program
 
 
 class StrangeError(Exception):

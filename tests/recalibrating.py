@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 
-from agents.batch_step import BatchStep
-from agents.batched_env import BatchedPlacementEnv
-from agents.task import PlacementTask
-from agents.worlds import DrawnWorld, GivenWorld
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.task import PlacementTask
+from agents.flat.worlds import DrawnWorld, GivenWorld
+from agents.ppo.batch_step import BatchStep
 from des import Corrections, Dynamics, build_workload, read_topology, simulate
 from des.worlds import EAST_CENTRAL_WEST
 

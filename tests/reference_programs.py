@@ -7,8 +7,8 @@ from pathlib import Path
 
 from strategies import plan, unit_workload, world
 
-from calibration.case import Case
-from calibration.export import PROGRAMS
+from calibration.cases.case import Case
+from calibration.reference.export import PROGRAMS
 from des import Parallelism, Transport
 
 FAKE = Path(__file__).resolve().parent / "fake_astra_sim.py"

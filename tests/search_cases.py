@@ -13,9 +13,8 @@ from strategies import (
     world,
 )
 
-from agents.kernels.steady import Plans
-from agents.planners.search import DEPTHS
-from agents.planners.search_judge import Judge
+from agents.decision.depths import DEPTHS
+from agents.judge.search_judge import Judge
 from des import (
     NO_CORRECTIONS,
     InfeasiblePlacementError,
@@ -26,7 +25,8 @@ from des import (
     check_memory,
     simulate,
 )
-from des.transformer import BYTES_PER_PARAMETER
+from des.compiled.many.steady import Plans
+from des.job.transformer import BYTES_PER_PARAMETER
 
 FEW = 30
 MODEL_BYTES = 16.0

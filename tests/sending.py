@@ -12,9 +12,9 @@ from strategies import world
 from des import NO_CORRECTIONS, Corrections, Movement, Topology, Transfer
 from des.clock import Clock, Message
 from des.dynamics import Extremes, LinkFigures, Piece
-from des.network import Network, Parcel
-from des.result import LinkUse
-from des.transport import Transport
+from des.engine.network import Network, Parcel
+from des.engine.result import LinkUse
+from des.world.transport import Transport
 
 
 class Sent(NamedTuple):

@@ -6,18 +6,18 @@ from functools import cache
 import numpy as np
 import torch
 
-from agents.epochs import Situation
-from agents.hi_ppo.config import PlacementArchitecture
+from agents.decision.situation import Situation
 from agents.hi_ppo.coordinator import Coordinator
-from agents.hi_ppo.judging import LookAhead
-from agents.hi_ppo.move_network import MoveArchitecture, MoveNetwork
-from agents.hi_ppo.move_policy import MovePolicy
-from agents.hi_ppo.placement_policy import PlacementPolicy
+from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
-from agents.hi_ppo.proposals import Proposer
 from agents.hi_ppo.trained_range import TrainedRange
-from agents.task import Replacement
+from agents.judge.look_ahead import LookAhead
 from des import Placement, Plan, Topology, Workload, build_workload, read_topology
+from des.plan.replacement import Replacement
 
 THREE = replace(read_topology("east_central_west"), movement=None)
 JOB = build_workload("llama2_7b")

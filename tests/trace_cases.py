@@ -15,10 +15,15 @@ from strategies import (
 )
 
 from astra_sim import RunResult
-from astra_sim.simulate import simulate as run
-from calibration.astra_config import Backend, network_config, network_options, system_config
-from calibration.case import Case
-from calibration.chakra_trace import TraceSet
+from astra_sim.run.simulate import simulate as run
+from calibration.cases.case import Case
+from calibration.reference.astra_config import (
+    Backend,
+    network_config,
+    network_options,
+    system_config,
+)
+from calibration.reference.chakra_trace import TraceSet
 from des import GradientExchange, Parallelism, Placement, Plan, Topology, Transport
 
 ENDPOINTS = ("overlapped", "one_in_flight")

@@ -9,7 +9,7 @@ import pandas as pd
 from processes import python, wait_until
 
 from calibration.loop import WALL_CLOCK_COLUMNS as WAITS
-from scenarios.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
+from scenarios.frame.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
 
 REPEATED_FILES = (
     "config.json",

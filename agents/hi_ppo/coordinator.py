@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.epochs.situation import TIME_ONLY, Decision, Situation, level_of
-from agents.hi_ppo.choosing import Chooser, NamesRules
+from agents.decision.situation import TIME_ONLY, Decision, Situation, level_of
 from agents.hi_ppo.fallback import planned
-from agents.hi_ppo.features import MOST_DOMAINS
-from agents.hi_ppo.judging import LookAhead
-from agents.hi_ppo.known_plans import KnownPlans
-from agents.hi_ppo.proposals import Proposer
+from agents.hi_ppo.moves.choosing import Chooser, NamesRules
+from agents.hi_ppo.moves.known_plans import KnownPlans
+from agents.hi_ppo.placement.features import MOST_DOMAINS
+from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.hi_ppo.validation import plan_of_other_domains, require_valid
+from agents.judge.look_ahead import LookAhead
 from des import InfeasiblePlacementError, Plan, Topology, UnreachableError, Workload
-from des.checks import require_count
+from des.base.checks import require_count
 
 QUICK = LookAhead(budget=2000, width=1, num_refined=16, order_fraction=0.5)
 """A look-ahead of a few milliseconds over 10 domains, for proposers of coordinators."""
@@ -40,7 +40,7 @@ class Counts:
 
 
 class Coordinator:
-    """Decides epoch by epoch on two time scales, `agents.epochs.Scheduler`.
+    """Decides epoch by epoch on two time scales, `agents.decision.situation.Scheduler`.
 
     In every epoch the placement policy proposes plans for the network as it is; the move policy,
     which remembers what the network did, names how far to move and for which horizon that must
@@ -62,7 +62,7 @@ class Coordinator:
         `FIRST`, half of it for base figures unless they are those of the network.
     moves
         None takes the plan of each epoch that is best by the preference as it comes, whatever the
-        change costs. Where a policy has no say either, see `agents.hi_ppo.choosing.Chooser`.
+        change costs. Where a policy has no say either, see `agents.hi_ppo.moves.choosing.Chooser`.
     trained_range
         None means that every world is within.
     num_new
@@ -73,8 +73,8 @@ class Coordinator:
         A bound for steady iteration times: no plan is taken of which an iteration takes longer, by
         more than this share, than one of the quickest plan known does on the network as it is.
         Where bytes count, plans for time alone are proposed too, so that quick ones are known.
-        What is taken instead is told by `agents.hi_ppo.choosing.Chooser`. It cannot hold where the
-        plan is not valid and the last one stays. None: no bound.
+        What is taken instead is told by `agents.hi_ppo.moves.choosing.Chooser`. It cannot hold
+        where the plan is not valid and the last one stays. None: no bound.
     clock
         For response times.
     """

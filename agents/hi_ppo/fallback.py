@@ -1,9 +1,9 @@
 """The planner that is asked where the policies have learnt nothing, or find nothing."""
 
-from agents.epochs.situation import Situation
-from agents.hi_ppo.validation import occupied
-from agents.planners.search import search
-from agents.planners.search_judge import has_steady_plans
+from agents.decision.occupied import occupied
+from agents.decision.situation import Situation
+from agents.judge.search_judge import has_steady_plans
+from agents.planners.search.search import search
 from des import Plan
 from des.compiled.simulate import simulate_compiled
 
@@ -15,7 +15,7 @@ RELAYED_BUDGET = 200
 
 
 def planned(situation: Situation, *, seed: int) -> Plan:
-    """Ask `agents.planners.search.search` for a plan on the network as it is.
+    """Ask `agents.planners.search.search.search` for a plan on the network as it is.
 
     Raises
     ------

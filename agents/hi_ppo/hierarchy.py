@@ -4,22 +4,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.epochs.situation import Decision, Situation, level_of
+from agents.decision.situation import Decision, Situation, level_of
 from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
+from agents.hi_ppo.local.case import LocalCase, TrainingJob
+from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
+from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
 from agents.hi_ppo.validation import plan_of_other_domains, require_free, require_valid
-from agents.local import (
-    GpuTopology,
-    LocalAgent,
-    LocalCase,
-    LocalDecision,
-    TrainingJob,
-    bound_topology,
-    cases_of,
-    settle,
-    with_local,
-    workload_of,
-)
 from des import InfeasiblePlacementError, Plan, Topology, UnreachableError, Workload
+from des.devices.gpus import GpuTopology
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from agents.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from agents.hi_ppo.move_policy import MovePolicy
-from agents.hi_ppo.placement_checkpoint import placement_from_payload, placement_payload
-from agents.hi_ppo.placement_policy import PlacementPolicy
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload, placement_payload
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.trained_range import TrainedRange
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 
 SHIPPED = Path(__file__).resolve().parent.parent / "checkpoints"
 """Folder of the checkpoints that come with the package: ``hi_ppo-0.pt`` and so on, by seed."""

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Self
 
 from des import Topology, Workload
-from des.ratio import mean_bandwidth_bytes_per_s, transfer_compute_ratio_of
+from des.world.transfer_ratio import mean_bandwidth_bytes_per_s, transfer_compute_ratio_of
 
 Bounds = tuple[float, float]
 """Least and most, both within."""
@@ -24,7 +24,7 @@ class TrainedRange:
     Attributes
     ----------
     ratio
-        Transfer over compute time, R, see `des.ratio.transfer_compute_ratio_of`.
+        Transfer over compute time, R, see `des.world.transfer_ratio.transfer_compute_ratio_of`.
     bandwidth_bytes_per_s
         Of the mean over the links. [bytes/s]
     latency_s

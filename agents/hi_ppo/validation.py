@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from agents.epochs.situation import Situation
-from agents.local import LocalCase, LocalDecision
-from des import InfeasiblePlacementError, Placement, Plan, Topology, check_memory
+from agents.decision.occupied import occupied
+from agents.decision.situation import Situation
+from agents.hi_ppo.local.case import LocalCase
+from agents.hi_ppo.local.decide import LocalDecision
+from des import InfeasiblePlacementError, Placement, Plan, check_memory
 
 
 def require_valid(situation: Situation, plan: Plan) -> None:
@@ -39,17 +41,6 @@ def require_free(case: LocalCase, decision: LocalDecision) -> None:
             f"domain {case.domain.name}: plan must be bound to the free GPUs "
             f"{', '.join(map(str, case.gpus.free))}, got {', '.join(map(str, taken))} too"
         )
-
-
-def occupied(situation: Situation) -> Topology:
-    """Return the network with the memory that other jobs leave."""
-    if not situation.loads:
-        return situation.topology
-    domains = tuple(
-        replace(domain, gpu_memory_bytes=domain.gpu_memory_bytes * (1.0 - load.memory_occupancy))
-        for domain, load in zip(situation.topology.domains, situation.loads, strict=True)
-    )
-    return replace(situation.topology, domains=domains)
 
 
 def plan_of_other_domains(plan: Plan, old: Sequence[str], new: Sequence[str]) -> Plan | None:

@@ -3,9 +3,11 @@
 Written from a description of ASTRA-sim's behaviour and results of its programs, not its source.
 """
 
-from astra_sim.comm_groups import read_comm_groups
-from astra_sim.errors import AstraSimError
-from astra_sim.execution_trace import (
+from astra_sim.core.result import IncompleteRunError, RankResult, RankStatistics, RunResult
+from astra_sim.core.spans import NodeSpan
+from astra_sim.files.comm_groups import read_comm_groups
+from astra_sim.files.errors import AstraSimError
+from astra_sim.files.execution_trace import (
     CollectiveType,
     NodeType,
     Trace,
@@ -13,18 +15,21 @@ from astra_sim.execution_trace import (
     read_trace,
     read_traces,
 )
-from astra_sim.memory_config import MemoryConfig, read_memory_config
-from astra_sim.network_config import (
+from astra_sim.files.memory_config import MemoryConfig, read_memory_config
+from astra_sim.files.network_config import (
     BandwidthChange,
     Dimension,
     NetworkConfig,
     PairwiseDimension,
     read_network_config,
 )
-from astra_sim.result import IncompleteRunError, RankResult, RankStatistics, RunResult
-from astra_sim.simulate import Options, simulate
-from astra_sim.spans import NodeSpan
-from astra_sim.system_config import Algorithm, SharedBusConfig, SystemConfig, read_system_config
+from astra_sim.files.system_config import (
+    Algorithm,
+    SharedBusConfig,
+    SystemConfig,
+    read_system_config,
+)
+from astra_sim.run.simulate import Options, simulate
 
 __all__ = [
     "Algorithm",

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from astra_sim.command_line import run
+from astra_sim.commands.command_line import run
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from des.kernels.jit import kernel
-from des.kernels.lanes import Lanes, Record, Rules
-from des.kernels.recurrence import run_lanes
+from des.base.jit import kernel
+from des.compiled.kernels.lanes import Lanes, Record, Rules
+from des.compiled.kernels.recurrence import run_lanes
 
 
 @kernel

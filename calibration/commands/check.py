@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from calibration.case import Granularity
+from calibration.cases.case import Granularity
 from calibration.commands.console import console, say
 from calibration.commands.flags import add_flag, positive
 from calibration.commands.placements import add_sampling_flags, placements_of
 from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
-from calibration.corrections_file import read_corrections
-from calibration.fidelity import Fidelity, fidelity_table
-from calibration.fidelity.regimes import ALL, fidelities, worst_cases
-from calibration.fidelity.report import FIGURES
+from calibration.fit.corrections_file import read_corrections
+from calibration.fit.errors import Fidelity, fidelity_table
+from calibration.fit.regimes import ALL, fidelities, worst_cases
+from calibration.fit.report import FIGURES
 
 EXAMPLES = """\
 examples:

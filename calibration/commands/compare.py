@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from calibration.astra_sim import ReferenceBackend
-from calibration.case import Case, Measurement
+from calibration.cases.case import Case, Measurement
+from calibration.cases.table import sample_table
 from calibration.commands.console import console, say, table_of
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import add_flag, names, whole
@@ -19,10 +19,10 @@ from calibration.commands.placements import (
 )
 from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
-from calibration.fidelity import Fidelity, fidelity, fidelity_table
-from calibration.fidelity.regimes import case_names, fidelities, worst_cases
-from calibration.sampling.table import sample_table
-from des.atomic_write import write_atomically
+from calibration.fit.errors import Fidelity, fidelity, fidelity_table
+from calibration.fit.regimes import case_names, fidelities, worst_cases
+from calibration.reference.astra_sim import ReferenceBackend
+from des.base.atomic_write import write_atomically
 
 EXAMPLES = """\
 examples:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from calibration.programs.binaries import ReferenceRunError
+from calibration.reference.binaries import ReferenceRunError
 
 BAD_INPUT_EXIT = 2
 """Bad input, or a reference simulator that gave no result."""

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
-from calibration.aggregation import Aggregation
-from calibration.astra_config import Backend
-from calibration.case import Case
+from calibration.cases.aggregation import Aggregation
+from calibration.cases.case import Case
+from calibration.cases.worlds import snapshot
 from calibration.commands.console import say
 from calibration.commands.flags import (
     DEFAULT_MODEL,
@@ -18,8 +18,8 @@ from calibration.commands.flags import (
     seed,
     world_of,
 )
-from calibration.export import why_only_ours, write_folder
-from calibration.sampling.worlds import snapshot
+from calibration.reference.astra_config import Backend
+from calibration.reference.export import why_only_ours, write_folder
 from des import (
     DEFAULT_SCHEDULE,
     SCHEDULES,
@@ -30,7 +30,7 @@ from des import (
     Topology,
     build_workload,
 )
-from des.transformer import Recomputation
+from des.job.transformer import Recomputation
 
 EXAMPLES = """\
 examples:

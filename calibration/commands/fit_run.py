@@ -8,13 +8,13 @@ from calibration.commands.console import console, progress_bar, say
 from calibration.commands.placements import add_sampling_flags, placements_of
 from calibration.commands.predictions import processes
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
-from calibration.corrections_file import corrections_bytes
-from calibration.fidelity import fidelity_table
-from calibration.fidelity.regimes import worst_cases
-from calibration.fidelity.report import Calibration, factor_lines, report_files
-from calibration.fitting.fit import fit, require_enough
-from calibration.prediction import predict
-from des.atomic_write import write_together
+from calibration.fit.corrections_file import corrections_bytes
+from calibration.fit.errors import fidelity_table
+from calibration.fit.fit import fit, require_enough
+from calibration.fit.prediction import predict
+from calibration.fit.regimes import worst_cases
+from calibration.fit.report import Calibration, factor_lines, report_files
+from des.base.atomic_write import write_together
 
 EXAMPLES = """\
 examples:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn, TypeVar, get_args
 
-from calibration.case import Granularity
+from calibration.cases.case import Granularity
 from calibration.commands.ending import UsageError
 from des import ALIASES, ARCHITECTURES, Topology, read_topology
-from des.checks import MOST_ITEMS, require_count, require_positive, require_seed
+from des.base.checks import MOST_ITEMS, require_count, require_positive, require_seed
 from des.worlds import EAST_CENTRAL_WEST
 
 Number = TypeVar("Number", int, float)

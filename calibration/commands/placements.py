@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from calibration.case import Case, Granularity
+from calibration.cases.case import Case, Granularity
+from calibration.cases.sampler import Purpose, sample_cases
+from calibration.cases.settings import Regime, WorkloadFamily
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import (
     DEFAULT_MODEL,
@@ -20,11 +22,9 @@ from calibration.commands.flags import (
     seed,
     world_of,
 )
-from calibration.fitted_for import FittedFor
-from calibration.sampling.sampler import Purpose, sample_cases
-from calibration.sampling.settings import Regime, WorkloadFamily
+from calibration.fit.fitted_for import FittedFor
 from des import SCHEDULES, Topology, build_workload
-from des.transformer import Recomputation
+from des.job.transformer import Recomputation
 
 Worlds = Literal["given", "equal", "drawn"]
 

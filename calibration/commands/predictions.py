@@ -6,11 +6,11 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 
-from calibration.case import Case, Measurement
+from calibration.cases.case import Case, Measurement
 from calibration.commands.console import progress_bar
-from calibration.prediction import predict
-from calibration.processes.parent import end_with_parent
-from des.corrections import NO_CORRECTIONS, Corrections
+from calibration.fit.prediction import predict
+from calibration.reference.parent import end_with_parent
+from des.plan.corrections import NO_CORRECTIONS, Corrections
 
 
 def predict_all(

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from calibration.aggregation import Aggregation
-from calibration.astra_config import Backend, as_seen
-from calibration.astra_sim import TIMEOUT_S, ReferenceBackend, measure_all
-from calibration.case import Case, Measurement
+from calibration.cases.aggregation import Aggregation
+from calibration.cases.case import Case, Measurement
 from calibration.commands.console import progress_bar
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive, world_of
-from calibration.environment import BINARIES_VARIABLE
-from calibration.export import PROGRAMS
-from calibration.programs.ns3 import Ns3
+from calibration.reference.astra_config import Backend, as_seen
+from calibration.reference.astra_sim import TIMEOUT_S, ReferenceBackend, measure_all
+from calibration.reference.environment import BINARIES_VARIABLE
+from calibration.reference.export import PROGRAMS
+from calibration.reference.ns3 import Ns3
 from calibration.runs.store import Store
 
 BACKENDS: tuple[ReferenceBackend, ...] = (*get_args(Backend), "ns3")

@@ -1,12 +1,12 @@
 """Calibration while a policy is trained: at fixed steps and on drift, in the background."""
 
 from calibration.loop.background import BackgroundCalibrator, Calibrator
+from calibration.loop.calibration_schedule import Timetable, default_interval_steps
 from calibration.loop.entry import WALL_CLOCK_COLUMNS, Entry, factors_text, percent_text
 from calibration.loop.loop import CalibrationLoop
 from calibration.loop.region import Choices, Region
 from calibration.loop.rounds import Order, Round, calibrate
-from calibration.loop.subject import Subject
-from calibration.loop.timetable import Timetable, default_interval_steps
+from calibration.loop.training_state import Subject
 
 __all__ = [
     "WALL_CLOCK_COLUMNS",

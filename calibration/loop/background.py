@@ -8,10 +8,10 @@ from multiprocessing import Pipe
 from typing import Protocol
 
 from calibration.loop.rounds import Order, Round
-from calibration.loop.subject import Subject
-from calibration.processes.serving import interrupts_held_back
-from calibration.programs.binaries import ReferenceRunError
-from des.checks import require_positive
+from calibration.loop.training_state import Subject
+from calibration.reference.binaries import ReferenceRunError
+from calibration.reference.serving import interrupts_held_back
+from des.base.checks import require_positive
 
 TIME_LIMIT_S = 1800.0
 """For a calibration, from when it is waited for."""

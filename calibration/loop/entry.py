@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from calibration.loop.rounds import Kind, Order, Round
-from des.corrections import NO_CORRECTIONS, Corrections
+from des.plan.corrections import NO_CORRECTIONS, Corrections
 
 WALL_CLOCK_COLUMNS = ("waited_s",)
 """Columns of `Entry.row` that measure this machine; the others repeat to the last bit."""

@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from calibration.loop.background import Calibrator
+from calibration.loop.calibration_schedule import Timetable
 from calibration.loop.entry import Entry
 from calibration.loop.region import Choices, Region
 from calibration.loop.rounds import Kind, Order, Round
-from calibration.loop.timetable import Timetable
-from des.checks import require_positive
-from des.corrections import Corrections
-from des.placement import Placement
+from des.base.checks import require_positive
+from des.plan.corrections import Corrections
+from des.plan.placement import Placement
 
 MOST_OUTSIDE_FRACTION = 0.1
 """Of the policy's choices; more outside the calibrated region are drift."""

@@ -6,8 +6,8 @@ from functools import partial
 from multiprocessing.connection import Connection
 
 from calibration.loop.rounds import Order, Round, calibrate
-from calibration.loop.subject import Subject
-from calibration.processes.serving import serve
+from calibration.loop.training_state import Subject
+from calibration.reference.serving import serve
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from des.placement import Placement
+from des.plan.placement import Placement
 
 _Figure = TypeVar("_Figure", int, float)
 

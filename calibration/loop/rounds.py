@@ -6,18 +6,18 @@ from typing import Literal
 
 import numpy as np
 
-from calibration.astra_config import as_seen
-from calibration.astra_sim import measure_all
-from calibration.case import Case, Measurement
-from calibration.fidelity import Fidelity, fidelity
-from calibration.fidelity.regimes import case_names
-from calibration.fitting.fit import NEGLIGIBLE_ERROR, Fit, case_errors, fit
+from calibration.cases.case import Case, Measurement
+from calibration.cases.sampler import Purpose
+from calibration.fit.errors import Fidelity, fidelity
+from calibration.fit.fit import NEGLIGIBLE_ERROR, Fit, case_errors, fit
+from calibration.fit.prediction import predict
+from calibration.fit.regimes import case_names
 from calibration.loop.region import Choices, Region
-from calibration.loop.subject import Subject
-from calibration.prediction import predict
+from calibration.loop.training_state import Subject
+from calibration.reference.astra_config import as_seen
+from calibration.reference.astra_sim import measure_all
 from calibration.runs.store import Store
-from calibration.sampling.sampler import Purpose
-from des.corrections import NO_CORRECTIONS, Corrections
+from des.plan.corrections import NO_CORRECTIONS, Corrections
 
 Kind = Literal["fit", "probe"]
 """Factors are fitted, or those in force are tested on a few placements of the policy."""

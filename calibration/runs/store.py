@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from calibration.case import Measurement
-from calibration.runs.case_key import RunKey
+from calibration.cases.case import Measurement
+from calibration.cases.case_key import RunKey
 from calibration.runs.store_file import create_if_empty, opened
-from des.atomic_write import write_atomically
-from des.checks import require_count, require_non_negative
-from des.strict_json import parse_json
+from des.base.atomic_write import write_atomically
+from des.base.checks import require_count, require_non_negative
+from des.base.strict_json import parse_json
 
 MetaValue = str | int | float | bool | None
 """What may be noted about a run."""

@@ -1,12 +1,12 @@
-"""Which iterations can be worked out by recurrence, see `des.kernels.recurrence`."""
+"""Which iterations can be worked out by recurrence, see `des.compiled.kernels.recurrence`."""
 
 from itertools import pairwise
 
-from des.buckets import buckets_of
-from des.plan import Plan, device_numbers, replica_stages
+from des.job.workload import Workload
+from des.plan.buckets import buckets_of
+from des.plan.plan import Plan, device_numbers, replica_stages
 from des.schedules import is_static
-from des.topology import Topology
-from des.workload import Workload
+from des.world.topology import Topology
 
 
 def is_foreseeable(topology: Topology, workload: Workload, plan: Plan) -> bool:

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from des.buckets import Bucket
 from des.compiled.flows import Flows, Mark
-from des.corrections import Corrections
-from des.inner_sums import HALVES_BEFORE, half_sum_s, left_fraction
-from des.kernels.program import MEMBER, RELEASE, STAGE
-from des.plan import Plan
-from des.topology import Topology
-from des.workload import Workload
+from des.compiled.kernels.program import MEMBER, RELEASE, STAGE
+from des.costs.inner_sums import HALVES_BEFORE, half_sum_s, left_fraction
+from des.job.workload import Workload
+from des.plan.buckets import Bucket
+from des.plan.corrections import Corrections
+from des.plan.plan import Plan
+from des.world.topology import Topology
 
 
 class Exchanges(NamedTuple):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from des.kernels.program import FLOW, FLOW_OF, HOP, LINKS, LOCAL_WIRE, SAME_DEVICE
+from des.compiled.kernels.program import FLOW, FLOW_OF, HOP, LINKS, LOCAL_WIRE, SAME_DEVICE
 from des.schedules import Border
 
 NOBODY = -1

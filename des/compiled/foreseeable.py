@@ -7,13 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from des.compiled.lanes import new_lanes, new_record
-from des.compiled.links import weather_fields
-from des.compiled.operation_table import PASSES, OperationTable, operation_table
-from des.conditions import Conditions, Offer
-from des.corrections import NO_CORRECTIONS, Corrections
-from des.costs import corrected
-from des.kernels.lanes import (
+from des.compiled.kernels.lanes import (
     LATENCY,
     MAKESPAN,
     NUM_PIECES,
@@ -29,14 +23,20 @@ from des.kernels.lanes import (
     Record,
     Rules,
 )
-from des.kernels.program import BEYOND, TABLE
-from des.kernels.recurrence import run_lanes
-from des.placement import Stage
-from des.plan import Plan, replica_stages
-from des.stage_times import local_message_s, stage_times_s
-from des.topology import Topology
-from des.weather import Weather
-from des.workload import Workload
+from des.compiled.kernels.program import BEYOND, TABLE
+from des.compiled.kernels.recurrence import run_lanes
+from des.compiled.lanes import new_lanes, new_record
+from des.compiled.links import weather_fields
+from des.compiled.operation_table import PASSES, OperationTable, operation_table
+from des.costs.message_times import corrected
+from des.costs.stage_times import local_message_s, stage_times_s
+from des.dynamics.link_course import Weather
+from des.engine.conditions import Conditions, Offer
+from des.job.workload import Workload
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.placement import Stage
+from des.plan.plan import Plan, replica_stages
+from des.world.topology import Topology
 
 _FEW_PIECES, MOST_PIECES = 32, 2048
 """Pieces of a course that are worked out at first, and at most: each is kept for all lanes."""
@@ -103,7 +103,7 @@ def run_foreseeable(
 
 
 class _Wire(NamedTuple):
-    """Rows of a wire that are given, see `des.kernels.lanes`."""
+    """Rows of a wire that are given, see `des.compiled.kernels.lanes`."""
 
     bandwidth_bytes_per_s: float
     latency_s: float

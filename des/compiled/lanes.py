@@ -1,12 +1,20 @@
-"""Arrays for many iterations side by side, see `des.kernels.lanes`."""
+"""Arrays for many iterations side by side, see `des.compiled.kernels.lanes`."""
 
 import math
 
 import numpy as np
 
+from des.compiled.kernels.lanes import (
+    LANE_ROWS,
+    PIECE_ROWS,
+    SEED,
+    STAGE_ROWS,
+    WIRE_ROWS,
+    Lanes,
+    Record,
+)
+from des.compiled.kernels.vectors import LANES
 from des.compiled.operation_table import OperationTable
-from des.kernels.lanes import LANE_ROWS, PIECE_ROWS, SEED, STAGE_ROWS, WIRE_ROWS, Lanes, Record
-from des.kernels.vectors import LANES
 
 _CACHE_LINE_BYTES = 64
 

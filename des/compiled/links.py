@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from des.corrections import Corrections
-from des.costs import corrected
+from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
+from des.costs.message_times import corrected
 from des.dynamics import Dynamics
-from des.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
-from des.topology import Topology
-from des.weather import Weather
+from des.dynamics.link_course import Weather
+from des.plan.corrections import Corrections
+from des.world.topology import Topology
 
 
 def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from des.kernels.program import OPERATION, WORKER
+from des.compiled.kernels.program import OPERATION, WORKER
 from des.schedules import Orders, Pass
 
 PASSES: tuple[Pass, ...] = ("F", "B", "D", "W")

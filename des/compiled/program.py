@@ -5,14 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from des.buckets import buckets_of
 from des.compiled.exchanges import Exchanges, lower_exchanges
 from des.compiled.flows import Flows, Mark, Marks
-from des.compiled.links import link_records, weather_fields
-from des.compiled.operations import PASSES, operations_of, workers_of, workers_of_stages
-from des.corrections import NO_CORRECTIONS, Corrections
-from des.feasibility import orders_of_plan
-from des.kernels.program import (
+from des.compiled.kernels.program import (
     DURATION,
     HEADER,
     MEMBER,
@@ -23,12 +18,17 @@ from des.kernels.program import (
     WORKER,
     Program,
 )
-from des.migration import LayerMove
-from des.plan import Plan
+from des.compiled.links import link_records, weather_fields
+from des.compiled.operations import PASSES, operations_of, workers_of, workers_of_stages
+from des.costs.feasibility import orders_of_plan
+from des.costs.stage_times import local_message_s, stage_times_s
+from des.engine.migration import LayerMove
+from des.job.workload import Workload
+from des.plan.buckets import buckets_of
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.plan import Plan
 from des.schedules import Orders
-from des.stage_times import local_message_s, stage_times_s
-from des.topology import Topology
-from des.workload import Workload
+from des.world.topology import Topology
 
 
 class Lowered(NamedTuple):

@@ -5,15 +5,15 @@ from functools import partial
 import numpy as np
 
 from des.compiled.flows import Marks
+from des.compiled.kernels.program import State
 from des.compiled.operations import columns_of
 from des.compiled.program import Lowered
-from des.feasibility import peaks_of_plan
-from des.kernels.program import State
-from des.memory import memory_of_peaks
-from des.plan import Plan
-from des.result import IterationResult, LinkUse, Span, StageUse, Transfer
-from des.topology import Topology
-from des.workload import Workload
+from des.costs.feasibility import peaks_of_plan
+from des.costs.memory import memory_of_peaks
+from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
+from des.job.workload import Workload
+from des.plan.plan import Plan
+from des.world.topology import Topology
 
 _new_span = partial(tuple.__new__, Span)
 _new_transfer = partial(tuple.__new__, Transfer)

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
+from des.compiled.kernels.general import run_program
+from des.compiled.kernels.program import BEYOND, OK, TABLE, Program, State
 from des.compiled.links import Pieces
 from des.compiled.program import lower, lower_moves
 from des.compiled.results import iteration_result
 from des.compiled.state import new_state
-from des.corrections import NO_CORRECTIONS, Corrections
-from des.engine import simulate
-from des.kernels.general import run_program
-from des.kernels.program import BEYOND, OK, TABLE, Program, State
-from des.migration import LayerMove
-from des.plan import Plan
-from des.result import IterationResult
-from des.topology import Topology
-from des.workload import Workload
+from des.engine.iteration import simulate
+from des.engine.migration import LayerMove
+from des.engine.result import IterationResult
+from des.job.workload import Workload
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.plan import Plan
+from des.world.topology import Topology
 
 
 def simulate_compiled(
@@ -38,7 +38,7 @@ def simulate_compiled(
 def moves_end_s(
     topology: Topology, moves: Sequence[LayerMove], corrections: Corrections = NO_CORRECTIONS
 ) -> float | None:
-    """Time until layers that all leave at time 0 have arrived, see `des.migration`. [s]
+    """Time until layers that all leave at time 0 have arrived, see `des.engine.migration`. [s]
 
     None where some never do, as `des.migration_s` will tell.
     """

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from des.kernels.program import (
+from des.compiled.kernels.program import (
     ARRIVAL,
     DEVICE_STATE,
     EVENT,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from des.compiled.kernels.link_course import segment_at
 from des.dynamics.law import Piece
-from des.kernels.weather import segment_at
 
 _SHORTEST_INTERVAL_S = 1e-3
 """A millisecond: far below any latency, and keeps the pieces of a transfer countable."""

@@ -11,7 +11,7 @@ from itertools import accumulate
 import networkx as nx
 import numpy as np
 
-from des.checks import require_non_negative
+from des.base.checks import require_non_negative
 from des.dynamics.correlation import require_correlation
 from des.dynamics.law import Extremes, LinkFigures, Path, Piece
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from des.checks import require_seed
+from des.base.checks import require_seed
 from des.dynamics.law import Law
 from des.dynamics.uniform import Dynamics
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from des.checks import require_positive
+from des.base.checks import require_positive
 from des.dynamics.correlation import require_correlation, share_common_factor
 from des.dynamics.grid import GridPath, require_interval
 from des.dynamics.law import Extremes, LinkFigures, Path

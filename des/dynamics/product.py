@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from des.base.random_numbers import derived_seed
 from des.dynamics.law import Extremes, Law, LinkFigures, Path, Piece
 from des.dynamics.movement import require_moving
-from des.kernels.random_numbers import derived_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from des.checks import require_non_negative
+from des.base.checks import require_non_negative
 from des.dynamics.law import Extremes, LinkFigures, Path, Piece
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from des.checks import require_swing
+from des.base.checks import require_swing
+from des.compiled.kernels.link_course import uniform_factors_of_links
 from des.dynamics.correlation import require_correlation, share_common_factor
 from des.dynamics.grid import GridPath, require_interval
 from des.dynamics.law import Extremes, LinkFigures, Path
-from des.kernels.weather import uniform_factors_of_links
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

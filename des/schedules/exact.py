@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
-from des.checks import require_non_negative
+from des.base.checks import require_non_negative
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.check import check_order_memory
 from des.schedules.deep_1f1b import deep_1f1b

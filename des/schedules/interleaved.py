@@ -1,6 +1,6 @@
 """Several stages (chunks) on a device: which device has which, and interleaved 1F1B."""
 
-from des.checks import MOST_ITEMS, require_count
+from des.base.checks import MOST_ITEMS, require_count
 from des.schedules.operations import Operation, Order, Orders
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
-from des.checks import require_non_negative
+from des.base.checks import require_non_negative
 from des.schedules.crossings import crossing_of
 from des.schedules.operations import Operation, Orders, Pass
 from des.schedules.pipeline import Pipeline

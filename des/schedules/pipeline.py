@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from des.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
+from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

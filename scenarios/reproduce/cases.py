@@ -5,18 +5,19 @@ A figure that is ``null`` was not published, as one that is absent.
 
 import reprlib
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from des.command import UsageError
-from des.strict_json import parse_json
-from des.topology_forms import first_error
-from scenarios.files import read_text
+from des.base.command import UsageError
+from des.base.strict_json import parse_json
+from des.world.files.topology_forms import first_error
+from scenarios.frame.files import read_text
 
-GOLDEN = Path("../shared/golden")
-"""Where the published rows lie, seen from the folder of the project."""
+PUBLISHED = Path(str(files(__package__) / "data"))
+"""Folder of the figures that come with EastWest; its README.md names their sources."""
 
 PositiveNumber = Annotated[float, Field(gt=0)]
 NonNegativeNumber = Annotated[float, Field(ge=0)]

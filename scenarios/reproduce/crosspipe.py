@@ -16,10 +16,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from des.command import UsageError, exit_code_of
-from scenarios.config import option, parse
-from scenarios.plots import REFERENCE_COLOURS
-from scenarios.reproduce.cases import GOLDEN, CaseFile, read_cases, require_judged
+from des.base.command import UsageError, exit_code_of
+from scenarios.frame.config import option, parse
+from scenarios.frame.plots import REFERENCE_COLOURS
+from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.crosspipe_assumptions import (
     ERROR_COLUMNS,
     judged_columns,
@@ -79,7 +79,7 @@ exit codes: 0 all bounds are met; 1 one is not; 2 a flag or the file of cases is
 class Config:
     """What is compared; the fields are the flags."""
 
-    cases: Path = option(GOLDEN / "published" / "crosspipe.json", "file of published rows")
+    cases: Path = option(PUBLISHED / "crosspipe.json", "file of published rows")
     out: Path = option(Path("runs/reproduce/crosspipe"), "folder for table and picture")
     exact_work: float = option(
         1.0, "limit of an exact search in its deterministic time, a unit is 3 to 10 s; or inf"

@@ -23,6 +23,7 @@ from des import (
     Workload,
     simulate_orders,
 )
+from des.costs.stage_times import pipeline_of
 from des.schedules import Border, Orders, Pipeline
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.deep_1f1b import deep_1f1b
@@ -31,7 +32,6 @@ from des.schedules.flush import one_f_one_b
 from des.schedules.greedy import greedy
 from des.schedules.interleaved import wave_devices
 from des.schedules.zero_bubble import zb_h1
-from des.stage_times import pipeline_of
 from scenarios.reproduce.cases import (
     CaseForm,
     Count,

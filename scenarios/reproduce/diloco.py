@@ -16,8 +16,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import AfterValidator, Field, model_validator
 
-from des.command import exit_code_of
-from des.synchronisation import (
+from des.base.command import exit_code_of
+from des.plan.synchronisation import (
     DiLoCo,
     ReplicatedModel,
     StreamingDiLoCo,
@@ -25,10 +25,10 @@ from des.synchronisation import (
     compute_utilisation,
     lowest_bandwidth_bytes_per_s,
 )
-from scenarios.config import option, parse
-from scenarios.plots import REFERENCE_COLOURS
+from scenarios.frame.config import option, parse
+from scenarios.frame.plots import REFERENCE_COLOURS
 from scenarios.reproduce.cases import (
-    GOLDEN,
+    PUBLISHED,
     CaseFile,
     CaseForm,
     Count,
@@ -53,7 +53,7 @@ MODES: dict[str, Callable[[int], Synchronisation]] = {
 """Columns of the table, for a number of steps between synchronisations, which the row gives."""
 
 _NOTES = (
-    "Ours: two replicas and the formulas of des.synchronisation.",
+    "Ours: two replicas and the formulas of des.plan.synchronisation.",
     "There, one step of overlap is a fit to this table; the rest is published or usual.",
     "A grid step is a factor of 1.21.",
 )
@@ -130,7 +130,7 @@ class Row(CaseForm):
 class Config:
     """What is compared; the fields are the flags."""
 
-    cases: Path = option(GOLDEN / "published" / "diloco.json", "file of published rows")
+    cases: Path = option(PUBLISHED / "diloco.json", "file of published rows")
     out: Path = option(Path("runs/reproduce/diloco"), "folder for table and picture")
 
 

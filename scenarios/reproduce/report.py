@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from scenarios.iteration_tables import plain_console
-from scenarios.plots import png_bytes
-from scenarios.simulate import write_files
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.writing import write_files
+from scenarios.iteration.iteration_tables import plain_console
 
 _WIDEST = 10_000
 """Characters; no table is wider."""

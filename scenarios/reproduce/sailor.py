@@ -16,10 +16,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from des.command import EXIT_CODES, exit_code_of
-from scenarios.config import option, parse
-from scenarios.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
-from scenarios.reproduce.cases import GOLDEN
+from des.base.command import EXIT_CODES, exit_code_of
+from scenarios.frame.config import option, parse
+from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
+from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.report import Bound, Reproduction, publish
 from scenarios.reproduce.sailor_cases import Cases, Measurement, read_folder
 from scenarios.reproduce.sailor_model import MODEL, NAIVE, STEPS, predict_s
@@ -99,7 +99,7 @@ exit codes: 0 every bound that applies is met; 1 one is not;
 class Config:
     """What is compared; the fields are the flags."""
 
-    cases: Path = option(GOLDEN / "sailor", "folder of runs and profiles")
+    cases: Path = option(PUBLISHED / "sailor", "folder of runs and profiles")
     out: Path = option(Path("runs/reproduce/sailor"), "folder for table and picture")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from des import Layer, Link, Placement, Plan, Topology, Workload, simulate
-from des.collectives import all_gather_s, ring_all_reduce_s
+from des.costs.collectives import all_gather_s, ring_all_reduce_s
 from scenarios.reproduce.sailor_cases import Run, StageProfile
 from scenarios.reproduce.sailor_network import NetworkProfile
 from scenarios.reproduce.unit_world import FREE_BANDWIDTH_BYTES_PER_S, unit_domain

@@ -16,15 +16,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from des import Layer, Link, Placement, Plan, Topology, Workload, simulate_orders
-from des.command import exit_code_of
+from des.base.command import exit_code_of
 from des.schedules import Orders, Pipeline, check_order_memory
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from scenarios.config import option, parse
-from scenarios.plots import INK, REFERENCE_COLOURS
-from scenarios.reproduce.cases import GOLDEN, CaseFile, read_cases, require_judged
+from scenarios.frame.config import option, parse
+from scenarios.frame.plots import INK, REFERENCE_COLOURS
+from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.report import Bound, Reproduction, publish
 from scenarios.reproduce.unit_world import unit_domain
 from scenarios.reproduce.zero_bubble_cases import ALLOWED, Row
@@ -65,7 +65,7 @@ exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the file of cases is
 class Config:
     """What is compared; the fields are the flags."""
 
-    cases: Path = option(GOLDEN / "published" / "zero_bubble.json", "file of published rows")
+    cases: Path = option(PUBLISHED / "zero_bubble.json", "file of published rows")
     out: Path = option(Path("runs/reproduce/zero_bubble"), "folder for table and picture")
 
 

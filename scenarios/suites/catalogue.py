@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from agents.task import Replacement
-from des.checks import LARGEST_COUNT, MOST_ITEMS, require_count, require_seed
+from des.base.checks import LARGEST_COUNT, MOST_ITEMS, require_count, require_seed
+from des.plan.replacement import Replacement
 from scenarios.suites.recipe import Recipe, load_law_of
 from scenarios.suites.world import Purpose, SuiteWorld
 

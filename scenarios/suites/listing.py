@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from des.ratio import mean_bandwidth_bytes_per_s
-from des.topology_writer import to_yaml
+from des.world.files.topology_writer import to_yaml
+from des.world.transfer_ratio import mean_bandwidth_bytes_per_s
 from scenarios.suites.world import SuiteWorld
 
 INDEX_CSV = "index.csv"

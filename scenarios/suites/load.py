@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from des import Topology
-from des.checks import require_count, require_positive, require_seed
+from des.base.checks import require_count, require_positive, require_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from itertools import product
 
 import numpy as np
 
-from agents.task import Replacement
 from des import ARCHITECTURES, Placement, Plan, PlaneWorlds, Topology, Workload, build_workload
-from des.feasibility import domain_memory
-from des.ratio import (
+from des.costs.feasibility import domain_memory
+from des.plan.replacement import Replacement
+from des.world.transfer_ratio import (
     mean_bandwidth_bytes_per_s,
     nominal_iteration_s,
     speed_per_bandwidth,

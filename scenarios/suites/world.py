@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from agents.task import Replacement
 from des import STEADY, Dynamics, Movement, Topology, Workload
-from des.checks import MOST_ITEMS, require_count, require_positive, require_seed
+from des.base.checks import MOST_ITEMS, require_count, require_positive, require_seed
+from des.base.random_numbers import derived_seed
 from des.dynamics.movement import require_moving
-from des.kernels.random_numbers import derived_seed
-from des.ratio import transfer_compute_ratio_of
+from des.plan.replacement import Replacement
 from des.schedules import schedule_named
+from des.world.transfer_ratio import transfer_compute_ratio_of
 from scenarios.suites.load import LoadLaw, loaded
 
 Purpose = Literal["train", "eval"]

@@ -2,12 +2,12 @@
 
 from typing import Literal, get_args
 
-from astra_sim.errors import UsageError
-from astra_sim.events import EventQueue
+from astra_sim.core.events import EventQueue
+from astra_sim.files.errors import UsageError
+from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.aware import AwareNetwork
 from astra_sim.network.interface import Network
 from astra_sim.network.unaware import UnawareNetwork
-from astra_sim.network_config import NetworkConfig
 
 __all__ = ["Backend", "Network", "make_network"]
 

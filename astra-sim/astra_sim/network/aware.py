@@ -11,12 +11,12 @@ from their time on, also for the message that it is sending.
 from collections.abc import Callable
 from typing import Any
 
-from astra_sim.errors import AbortError, UsageError
-from astra_sim.events import EventQueue
+from astra_sim.core.events import EventQueue
+from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.bandwidth import LinkRates
 from astra_sim.network.links import Link
 from astra_sim.network.routes import LinkPlace, check_npu, differing_dimensions, links_within
-from astra_sim.network_config import NetworkConfig
 
 
 class _Transit:

@@ -14,8 +14,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.routes import links_within
-from astra_sim.network_config import NetworkConfig
 
 _Change = tuple[int, int, float]
 """Position in the list of the configuration, time, rate."""

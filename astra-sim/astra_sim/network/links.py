@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from astra_sim.events import EventQueue
+from astra_sim.core.events import EventQueue
 from astra_sim.network.bandwidth import RateProfile
 
 

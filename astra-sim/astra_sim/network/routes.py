@@ -9,8 +9,8 @@ whose higher coordinates differ never share a link.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from astra_sim.errors import AbortError
-from astra_sim.network_config import AnyDimension, NetworkConfig
+from astra_sim.files.errors import AbortError
+from astra_sim.files.network_config import AnyDimension, NetworkConfig
 
 
 class LinkPlace(NamedTuple):
@@ -54,7 +54,7 @@ def links_within(dimension: AnyDimension, here: int, there: int) -> Iterator[tup
 
     Examples
     --------
-    >>> from astra_sim.network_config import Dimension
+    >>> from astra_sim.files.network_config import Dimension
     >>> ring = Dimension(topology="Ring", num_npus=4, bandwidth_gb_per_s=50.0, latency_ns=500.0)
     >>> list(links_within(ring, 3, 1))
     [(3, 0), (0, 1)]

@@ -10,11 +10,11 @@ equal messages keep their order.
 from collections.abc import Callable
 from typing import Any
 
-from astra_sim.errors import AbortError, UsageError
-from astra_sim.events import EventQueue
+from astra_sim.core.events import EventQueue
+from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.bandwidth import LinkRates, RateProfile
 from astra_sim.network.routes import check_npu, differing_dimensions
-from astra_sim.network_config import NetworkConfig
 
 Route = tuple[float, float, RateProfile | None]
 """Latency of all hops, rate at first, and the rate over time if it changes."""

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from astra_sim.errors import AbortError, AstraSimError, CrashError, DivisionError, NodeError
-from astra_sim.execution_trace import CollectiveType
-from astra_sim.network_config import NetworkConfig
+from astra_sim.files.errors import AbortError, AstraSimError, CrashError, DivisionError, NodeError
+from astra_sim.files.execution_trace import CollectiveType
+from astra_sim.files.network_config import NetworkConfig
+from astra_sim.files.system_config import Algorithm, SystemConfig
 from astra_sim.system.chunks import Chunk, CollectiveRun
 from astra_sim.system.npu import Npu, Share
 from astra_sim.system.phases import Phase, PhasePlan
-from astra_sim.system_config import Algorithm, SystemConfig
 
 CHUNK_TAG_OFFSET = 500_000_000
 """Tags of chunks begin here; those of send and receive nodes stay below."""

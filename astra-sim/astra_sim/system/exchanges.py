@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 
-from astra_sim.execution_trace import CollectiveType
+from astra_sim.files.execution_trace import CollectiveType
 from astra_sim.system.messages import Key
 from astra_sim.system.phases import PhaseRun
 

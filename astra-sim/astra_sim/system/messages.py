@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from astra_sim.errors import AbortError
-from astra_sim.events import EventQueue
+from astra_sim.core.events import EventQueue
+from astra_sim.files.errors import AbortError
 from astra_sim.network.interface import Network
 
 Done = Callable[[Any], None]

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from astra_sim.events import Timers
+from astra_sim.core.events import Timers
+from astra_sim.files.system_config import SystemConfig
+from astra_sim.files.units import BYTES_PER_GB, NS_PER_S
 from astra_sim.system.messages import Messages
 from astra_sim.system.shared_bus import SharedBus
-from astra_sim.system_config import SystemConfig
-from astra_sim.units import BYTES_PER_GB, NS_PER_S
 
 CHUNKS_OF_GROUP = 1_000_000
 """Ids of a group's chunks begin at this many times the group's number."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from astra_sim.execution_trace import CollectiveType
+from astra_sim.files.execution_trace import CollectiveType
+from astra_sim.files.system_config import Algorithm
 from astra_sim.system.npu import Npu, PhaseQueue, Share
-from astra_sim.system_config import Algorithm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

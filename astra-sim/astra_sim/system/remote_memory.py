@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from astra_sim.errors import AstraSimError
-from astra_sim.events import Timers
-from astra_sim.memory_config import MemoryConfig
+from astra_sim.core.events import Timers
+from astra_sim.files.errors import AstraSimError
+from astra_sim.files.memory_config import MemoryConfig
 
 _Request = tuple[Timers, int, Callable[[Any], None], Any]
 """Timers of the NPU that asks, duration [ns], and what to call at the end."""

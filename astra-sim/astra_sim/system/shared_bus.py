@@ -15,9 +15,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from astra_sim.errors import AbortError
-from astra_sim.events import Timers
-from astra_sim.system_config import SharedBusConfig
+from astra_sim.core.events import Timers
+from astra_sim.files.errors import AbortError
+from astra_sim.files.system_config import SharedBusConfig
 
 INNER_NS_PER_BYTE = 0.0038
 """``G`` of the bus inside end A, in double precision; its other parameters are the outer ones."""

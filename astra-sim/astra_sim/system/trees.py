@@ -7,7 +7,7 @@ numbered in order. In tree 0 the root comes last, in tree 1 first.
 from dataclasses import dataclass
 from typing import Any
 
-from astra_sim.errors import CrashError
+from astra_sim.files.errors import CrashError
 from astra_sim.system.phases import PhaseRun
 
 

@@ -1,12 +1,12 @@
 """What each type of node does when it is issued."""
 
-from astra_sim.comm_groups import LEADING_INTEGER
-from astra_sim.errors import AbortError, NodeError
-from astra_sim.execution_trace import CollectiveType, NodeType, TraceNode
+from astra_sim.files.comm_groups import LEADING_INTEGER
+from astra_sim.files.errors import AbortError, NodeError
+from astra_sim.files.execution_trace import CollectiveType, NodeType, TraceNode
+from astra_sim.files.system_config import SystemConfig
 from astra_sim.system.collectives import CHUNK_TAG_OFFSET, WORLD, Collective, Collectives
 from astra_sim.system.npu import Npu
 from astra_sim.system.remote_memory import RemoteMemory
-from astra_sim.system_config import SystemConfig
 from astra_sim.workload.rank import Rank
 from astra_sim.workload.roofline import roofline_ns
 

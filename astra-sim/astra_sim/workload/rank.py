@@ -5,10 +5,10 @@ from collections.abc import Callable
 from enum import IntEnum
 from heapq import heappop, heappush
 
-from astra_sim.errors import AbortError, NodeError
-from astra_sim.events import EventQueue
-from astra_sim.execution_trace import NodeType, Trace, TraceNode
-from astra_sim.spans import NodeSpan
+from astra_sim.core.events import EventQueue
+from astra_sim.core.spans import NodeSpan
+from astra_sim.files.errors import AbortError, NodeError
+from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
 
 UINT64 = 2**64
 UNLIMITED = UINT64

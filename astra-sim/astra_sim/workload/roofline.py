@@ -1,8 +1,8 @@
 """Roofline model: how fast a computation runs, bound by the peak or by the memory."""
 
-from astra_sim.execution_trace import TraceNode
-from astra_sim.system_config import SystemConfig
-from astra_sim.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, NS_PER_S
+from astra_sim.files.execution_trace import TraceNode
+from astra_sim.files.system_config import SystemConfig
+from astra_sim.files.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, NS_PER_S
 
 NOT_A_NUMBER_NS = 2**63
 """What the original makes of 0 operations at no speed."""

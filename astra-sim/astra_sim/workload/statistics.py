@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from astra_sim.errors import NodeError
-from astra_sim.events import Log
-from astra_sim.execution_trace import NodeType
-from astra_sim.result import RankResult, RankStatistics, RooflineStatistics
-from astra_sim.spans import NodeSpan
-from astra_sim.system_config import SystemConfig
-from astra_sim.units import BYTES_PER_GB, FLOPS_PER_TFLOPS
+from astra_sim.core.events import Log
+from astra_sim.core.result import RankResult, RankStatistics, RooflineStatistics
+from astra_sim.core.spans import NodeSpan
+from astra_sim.files.errors import NodeError
+from astra_sim.files.execution_trace import NodeType
+from astra_sim.files.system_config import SystemConfig
+from astra_sim.files.units import BYTES_PER_GB, FLOPS_PER_TFLOPS
 from astra_sim.workload.roofline import roofline
 
 _COMMUNICATION = (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)

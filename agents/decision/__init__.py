@@ -1,0 +1,1 @@
+"""The contract of schedulers and planners: situation, decision, preference."""

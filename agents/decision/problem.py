@@ -1,0 +1,64 @@
+"""What a planner gets, and what it returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.decision.simulator import Simulator
+from des import (
+    DEFAULT_SCHEDULE,
+    NO_CORRECTIONS,
+    Corrections,
+    IterationResult,
+    Placement,
+    Plan,
+    Topology,
+    Workload,
+    simulate,
+)
+from des.schedules import require_quick
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanningProblem:
+    """One decision: the links as they are now, the job, the schedules, and who judges plans.
+
+    Attributes
+    ----------
+    schedule
+        Schedule of planners that choose none.
+    schedules
+        What those choose from that do; none given means ``schedule`` alone.
+    last_plan
+        The plan in force; None before the first decision.
+    """
+
+    topology: Topology
+    workload: Workload
+    schedule: str = DEFAULT_SCHEDULE
+    schedules: tuple[str, ...] = ()
+    simulator: Simulator = simulate
+    corrections: Corrections = NO_CORRECTIONS
+    last_plan: Plan | None = None
+
+    def __post_init__(self) -> None:
+        for name in (self.schedule, *self.schedules):
+            require_quick("planning problem", name)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Schedules to choose from."""
+        return self.schedules or (self.schedule,)
+
+    def plan(self, placement: Placement, schedule: str | None = None) -> Plan:
+        """Complete a placement to a plan."""
+        return Plan(placement=placement, schedule=schedule or self.schedule)
+
+    def judge(self, plan: Plan) -> IterationResult:
+        """Simulate an iteration of a plan."""
+        return self.simulator(self.topology, self.workload, plan, self.corrections)
+
+
+Planner = Callable[[PlanningProblem, np.random.Generator], Plan]
+"""Chooses a plan; the generator is for planners that draw."""

@@ -1,0 +1,257 @@
+"""A scheduler on its way through a draw of a world: what it decides, and what that comes to."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from agents.decision.held import held_topology
+from agents.decision.levels import LEVELS
+from agents.decision.situation import (
+    TIME_ONLY,
+    Decision,
+    MoveLevel,
+    Preference,
+    Scheduler,
+    Situation,
+    level_of,
+)
+from agents.decision.world import DecisionWorld
+from des import (
+    NO_CORRECTIONS,
+    Corrections,
+    EpochResult,
+    InfeasiblePlacementError,
+    Plan,
+    Topology,
+    simulate_epoch,
+)
+from des.compiled.simulate import simulate_compiled
+from des.costs.feasibility import check_memory
+
+
+class CourseError(ValueError):
+    """A scheduler decided what cannot be done; the message says who, when and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourseRow:
+    """One epoch.
+
+    Attributes
+    ----------
+    level
+        How far the plan departs from the last one, by `agents.decision.situation.level_of`.
+    iteration_s
+        Of one iteration, the change of plan left out. [s]
+    change_s
+        For which the training stood still to change its plan. [s]
+    duration_s
+        The change and all iterations. [s]
+    moved_bytes
+        Model state that was sent for the change. [bytes]
+    cost_bytes
+        What an iteration sends over WAN links, the change left out. [bytes]
+    utilisation
+        Useful FLOPs over the peak of all GPUs of all domains times ``duration_s``.
+    decision_s
+        Wall time of the decision, as seen from outside. [s]
+    response_s
+        Wall time by part of the scheduler, as it says itself. [s]
+    """
+
+    epoch: int
+    plan: Plan
+    level: MoveLevel
+    iteration_s: float
+    change_s: float
+    duration_s: float
+    moved_bytes: float
+    cost_bytes: float
+    utilisation: float
+    fits_memory: bool
+    is_fallback: bool
+    decision_s: float
+    response_s: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CourseResult:
+    """All epochs of a draw, and their sums."""
+
+    world: str
+    draw_seed: int
+    scheduler: str
+    rows: tuple[CourseRow, ...]
+    iterations_per_epoch: int
+    tokens_per_iteration: int
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Plan of each epoch."""
+        return tuple(row.plan for row in self.rows)
+
+    @cached_property
+    def total_s(self) -> float:
+        """All iterations and all changes of plan. [s]"""
+        return sum(row.duration_s for row in self.rows)
+
+    @cached_property
+    def change_s(self) -> float:
+        """All changes of plan. [s]"""
+        return sum(row.change_s for row in self.rows)
+
+    @cached_property
+    def utilisation(self) -> float:
+        """Useful FLOPs over the peak of all GPUs of all domains times ``total_s``."""
+        return sum(row.utilisation * row.duration_s for row in self.rows) / self.total_s
+
+    @cached_property
+    def bytes_per_token(self) -> float:
+        """Bytes over WAN links, moved model state included, per trained token. [bytes]"""
+        num_tokens = len(self.rows) * self.iterations_per_epoch * self.tokens_per_iteration
+        sent = sum(
+            self.iterations_per_epoch * row.cost_bytes + row.moved_bytes for row in self.rows
+        )
+        return sent / num_tokens
+
+    @cached_property
+    def moves(self) -> dict[MoveLevel, int]:
+        """How many epochs changed the plan, by level; the first one counts as none of them."""
+        counts = Counter(row.level for row in self.rows[1:])
+        return {level: counts[level] for level in LEVELS}
+
+    @property
+    def num_fallbacks(self) -> int:
+        """Decisions for which the scheduler had no valid plan of its own."""
+        return sum(row.is_fallback for row in self.rows)
+
+
+def situation_of(
+    world: DecisionWorld,
+    topology: Topology,
+    epoch: int,
+    last_plan: Plan | None,
+    *,
+    preference: Preference = TIME_ONLY,
+    corrections: Corrections = NO_CORRECTIONS,
+) -> Situation:
+    """Return what a scheduler sees at the start of an epoch, ``topology`` standing still."""
+    return Situation(
+        topology=topology,
+        base=world.topology,
+        workload=world.workload,
+        epoch=epoch,
+        epoch_s=world.epoch_s,
+        iterations_per_epoch=world.iterations_per_epoch,
+        replacement=world.replacement,
+        last_plan=last_plan,
+        preference=preference,
+        corrections=corrections,
+    )
+
+
+def run_course(
+    world: DecisionWorld,
+    draw_seed: int,
+    scheduler: Scheduler,
+    *,
+    corrections: Corrections = NO_CORRECTIONS,
+    preference: Preference = TIME_ONLY,
+    must_fit: bool = True,
+    num_epochs: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> CourseResult:
+    """Let a scheduler decide all epochs of a draw, and judge what it decided.
+
+    Each epoch has the network of its start and keeps it; `des.simulate_epoch` judges it. The first
+    plan costs nothing.
+
+    Parameters
+    ----------
+    must_fit
+        False judges plans that ask for more memory than there is as if they fitted, and says so.
+    num_epochs
+        The first ones only; None: all.
+    clock
+        For ``decision_s``.
+
+    Raises
+    ------
+    CourseError
+        If a decision does not match the world, does not fit, or needs links that there are not.
+    """
+    scheduler.begin()
+    name = str(getattr(scheduler, "name", type(scheduler).__name__))
+    rows: list[CourseRow] = []
+    last: Plan | None = None
+    for epoch in range(world.num_epochs if num_epochs is None else num_epochs):
+        topology = held_topology(world, draw_seed, epoch)
+        situation = situation_of(
+            world, topology, epoch, last, preference=preference, corrections=corrections
+        )
+        begin_s = clock()
+        decision = scheduler.decide(situation)
+        took_s = clock() - begin_s
+        try:
+            if must_fit:
+                decision.plan.check_against(topology, world.workload)
+                check_memory(topology, world.workload, decision.plan)
+            result = _judged(world, topology, decision.plan, last, corrections)
+        except (ValueError, InfeasiblePlacementError) as reason:
+            raise CourseError(
+                f"course of {name} on world {world.name}, draw {draw_seed}: the plan of epoch "
+                f"{epoch} cannot be taken: {reason}"
+            ) from reason
+        rows.append(_row(epoch, decision, last, result, took_s))
+        last = decision.plan
+    return CourseResult(
+        world=world.name,
+        draw_seed=draw_seed,
+        scheduler=name,
+        rows=tuple(rows),
+        iterations_per_epoch=world.iterations_per_epoch,
+        tokens_per_iteration=world.workload.tokens_per_iteration,
+    )
+
+
+def _judged(
+    world: DecisionWorld,
+    topology: Topology,
+    plan: Plan,
+    last: Plan | None,
+    corrections: Corrections,
+) -> EpochResult:
+    return simulate_epoch(
+        topology,
+        world.workload,
+        plan,
+        num_iterations=world.iterations_per_epoch,
+        previous=last,
+        restart_s=world.replacement.restart_s,
+        pays_bytes=world.replacement.pays_bytes,
+        corrections=corrections,
+        simulator=simulate_compiled,
+    )
+
+
+def _row(
+    epoch: int, decision: Decision, last: Plan | None, result: EpochResult, took_s: float
+) -> CourseRow:
+    iteration = result.iterations[0]
+    return CourseRow(
+        epoch=epoch,
+        plan=decision.plan,
+        level=level_of(last, decision.plan),
+        iteration_s=iteration.makespan_s,
+        change_s=result.migration_s,
+        duration_s=result.duration_s,
+        moved_bytes=result.moved_bytes,
+        cost_bytes=iteration.communication_cost_bytes,
+        utilisation=result.utilisation,
+        fits_memory=result.fits_memory,
+        is_fallback=decision.is_fallback,
+        decision_s=took_s,
+        response_s=dict(decision.response_s),
+    )

@@ -1,0 +1,149 @@
+"""What a scheduler sees when it decides, and what it answers."""
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
+from des.base.checks import require_non_negative
+from des.plan.replacement import Replacement
+
+MoveLevel = Literal["nothing", "depth", "split", "order"]
+"""How far a plan departs from the last: equal, another warm-up depth, other shares of the layers
+over the same domains in the same order, or another order (or subset) of domains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainLoad:
+    """What else a domain is busy with, as its own cluster manager reports it.
+
+    Attributes
+    ----------
+    utilisation
+        Share of its GPUs' time that other jobs take. The speed in the topology, its
+        ``attainable_fraction``, is what is left already.
+    memory_occupancy
+        Share of its GPUs' memory that other jobs hold; taken off what a plan may use.
+    queue_length
+        Jobs that wait for it.
+    """
+
+    utilisation: float = 0.0
+    memory_occupancy: float = 0.0
+    queue_length: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("utilisation", "memory_occupancy"):
+            value = getattr(self, name)
+            if not 0.0 <= value < 1.0:
+                raise ValueError(f"domain load: {name} must be within [0, 1), got {value!r}")
+        require_non_negative("domain load", "queue_length", self.queue_length)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference:
+    """Weights of time, utilisation and communication cost; they add up to 1."""
+
+    time: float = 1.0
+    utilisation: float = 0.0
+    communication: float = 0.0
+
+    def __post_init__(self) -> None:
+        weights = (self.time, self.utilisation, self.communication)
+        for name, weight in zip(("time", "utilisation", "communication"), weights, strict=True):
+            require_non_negative("preference", name, weight)
+        if abs(sum(weights) - 1.0) > 1e-9:
+            raise ValueError(f"preference: weights must add up to 1, got {weights!r}")
+
+
+TIME_ONLY = Preference()
+"""Nothing counts but time (and so utilisation, where all domains' GPUs are counted)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """One decision: the network as it is now, where the layers are, and what a move costs.
+
+    Attributes
+    ----------
+    topology
+        Links standing still at their present figures; speeds of the domains under their load.
+    base
+        The same domains and links at base figures.
+    last_plan
+        The plan in force; None before the first decision, which costs nothing.
+    loads
+        One a domain; none given means that nothing is known beyond the speeds.
+    """
+
+    topology: Topology
+    base: Topology
+    workload: Workload
+    epoch: int
+    epoch_s: float
+    iterations_per_epoch: int
+    replacement: Replacement
+    last_plan: Plan | None = None
+    loads: tuple[DomainLoad, ...] = ()
+    preference: Preference = TIME_ONLY
+    corrections: Corrections = NO_CORRECTIONS
+
+    def __post_init__(self) -> None:
+        if self.topology.movement is not None:
+            raise ValueError("situation: topology must stand still; give topology.at_start()")
+        if self.loads and len(self.loads) != self.topology.num_domains:
+            raise ValueError(
+                f"situation: loads must hold one for each of {self.topology.num_domains} domains, "
+                f"got {len(self.loads)}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A plan for the epoch.
+
+    Attributes
+    ----------
+    level
+        How far it departs from the last plan; ``order`` for the first one.
+    is_fallback
+        Whether the scheduler's own plan was not valid, so that the last valid one stays.
+    response_s
+        Wall time by part of the scheduler, such as ``inter_domain`` and ``intra_domain``. [s]
+    """
+
+    plan: Plan
+    level: MoveLevel
+    is_fallback: bool = False
+    response_s: dict[str, float] = field(default_factory=dict)
+
+
+class Scheduler(Protocol):
+    """Decides epoch after epoch; it may remember what it saw since `begin`."""
+
+    def begin(self) -> None:
+        """Forget what was seen: another draw begins."""
+
+    def decide(self, situation: Situation) -> Decision:
+        """Return the plan for the epoch."""
+
+
+def level_of(last: Plan | None, plan: Plan) -> MoveLevel:
+    """How far a plan departs from the last one.
+
+    Examples
+    --------
+    >>> from des import Placement
+    >>> here, there = (Placement.parse(text) for text in ("0*3,1*1", "0*2,1*2"))
+    >>> level_of(Plan(placement=here), Plan(placement=there))
+    'split'
+    >>> level_of(Plan(placement=here), Plan(placement=here, schedule="gpipe"))
+    'depth'
+    """
+    if last is None:
+        return "order"
+    if plan == last:
+        return "nothing"
+    if plan.placement == last.placement:
+        return "depth"
+    orders = [tuple(stage.domain for stage in one.placement.stages) for one in (last, plan)]
+    return "split" if orders[0] == orders[1] else "order"

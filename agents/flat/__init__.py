@@ -1,0 +1,1 @@
+"""The Gymnasium placement task and its flat policy."""

@@ -1,0 +1,224 @@
+"""The placement task as a Gymnasium environment, ``EastWest/Placement-v0``."""
+
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from agents.decision.simulator import Simulator
+from agents.flat.backends import DES, backend_named
+from agents.flat.episode import Episode
+from agents.flat.task import PlacementTask, RewardWeights
+from agents.flat.worlds import DrawnWorld, GivenWorld, WorldSource
+from des import (
+    DEFAULT_SCHEDULE,
+    NO_CORRECTIONS,
+    Corrections,
+    Dynamics,
+    Topology,
+    Workload,
+    build_workload,
+    simulate,
+)
+from des.plan.replacement import Replacement
+from des.views.gantt import gantt_rgb
+
+NUM_DOMAINS = 3
+NUM_LAYERS = 96
+TASK_PROFILE = "llama_70b"
+BANDWIDTH_FLUCTUATION = 0.3
+LATENCY_JITTER = 0.2
+"""Defaults of the environment."""
+
+
+def make_task(
+    num_domains: int = NUM_DOMAINS,
+    num_layers: int = NUM_LAYERS,
+    task_profile: str = TASK_PROFILE,
+    bandwidth_fluctuation: float = BANDWIDTH_FLUCTUATION,
+    *,
+    topology: Topology | None = None,
+    workload: Workload | None = None,
+    schedule: str = DEFAULT_SCHEDULE,
+    actions: str = "per_layer",
+    weights: RewardWeights | None = None,
+    epochs_per_episode: int = 32,
+    iterations_per_epoch: int = 1,
+    replacement: Replacement | None = None,
+    simulator: Simulator = simulate,
+    corrections: Corrections = NO_CORRECTIONS,
+    backend: str = DES,
+    backend_options: Mapping[str, object] | None = None,
+) -> PlacementTask:
+    """Put a placement task together from the arguments of the environment.
+
+    Parameters
+    ----------
+    num_domains, bandwidth_fluctuation
+        A world of that many domains whose links are drawn anew in each episode and whose
+        bandwidths move by up to that share per epoch. Left alone where ``topology`` is given.
+    num_layers, task_profile
+        A model preset divided into that many layers. Left alone where ``workload`` is given.
+    topology, workload
+        A world and a job of one's own instead.
+    schedule
+        Name of the pipeline schedule, see `des.SCHEDULES`.
+    actions
+        ``"per_layer"``: a domain for each layer; ``"order_split"``: order and split points.
+    weights
+        Weights of the reward; 0.4, 0.3 and 0.3 by default.
+    epochs_per_episode
+        Decisions before an episode is truncated.
+    iterations_per_epoch
+        Iterations for which a placement is kept.
+    replacement
+        What it costs to change the placement; None: nothing.
+    simulator, corrections
+        What judges the plans, and calibrated factors for it.
+    backend, backend_options
+        Name of what judges the plans instead, see `agents.flat.backends`, and its keyword
+        arguments.
+
+    Raises
+    ------
+    ValueError
+        If arguments contradict each other or are out of range.
+    """
+    if topology is not None:
+        _require_default("topology", "num_domains", num_domains, NUM_DOMAINS)
+        fluctuation = bandwidth_fluctuation
+        _require_default("topology", "bandwidth_fluctuation", fluctuation, BANDWIDTH_FLUCTUATION)
+    judge = backend_named(backend, backend_options)
+    if judge is not None:
+        _require_default(f"backend {backend}", "simulator", simulator, simulate)
+    if workload is None:
+        workload = build_workload(task_profile, num_layers=num_layers)
+    else:
+        _require_default("workload", "num_layers", num_layers, NUM_LAYERS)
+        _require_default("workload", "task_profile", task_profile, TASK_PROFILE)
+    return PlacementTask(
+        world=(
+            _drawn_world(num_domains, bandwidth_fluctuation)
+            if topology is None
+            else GivenWorld(topology=topology)
+        ),
+        workload=workload,
+        schedule=schedule,
+        actions=actions,
+        weights=RewardWeights() if weights is None else weights,
+        epochs_per_episode=epochs_per_episode,
+        iterations_per_epoch=iterations_per_epoch,
+        replacement=replacement,
+        simulator=simulator,
+        corrections=corrections,
+        backend=judge,
+    )
+
+
+def _drawn_world(num_domains: int, bandwidth_fluctuation: float) -> WorldSource:
+    law = Dynamics(bandwidth_fluctuation=bandwidth_fluctuation, latency_jitter=LATENCY_JITTER)
+    return DrawnWorld(num_domains=num_domains, dynamics=law)
+
+
+def _require_default(given: str, name: str, value: object, default: object) -> None:
+    if value != default:
+        raise ValueError(
+            f"environment: {name} must be left out where {given} is given, got {value!r}"
+        )
+
+
+class PlacementEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """Place all layers of a model on the domains, once per epoch of a moving network.
+
+    See `make_task` for the arguments, `PlacementTask` for observation and reward and
+    `agents.ppo.actions` for the meaning of an action. ``info`` holds every figure of the epoch, its
+    unit in its name; ``render()`` returns the Gantt picture of the last iteration, if simulated.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_domains: int = NUM_DOMAINS,
+        num_layers: int = NUM_LAYERS,
+        task_profile: str = TASK_PROFILE,
+        bandwidth_fluctuation: float = BANDWIDTH_FLUCTUATION,
+        *,
+        topology: Topology | None = None,
+        workload: Workload | None = None,
+        schedule: str = DEFAULT_SCHEDULE,
+        actions: str = "per_layer",
+        weights: RewardWeights | None = None,
+        epochs_per_episode: int = 32,
+        iterations_per_epoch: int = 1,
+        replacement: Replacement | None = None,
+        simulator: Simulator = simulate,
+        corrections: Corrections = NO_CORRECTIONS,
+        backend: str = DES,
+        backend_options: Mapping[str, object] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(
+                f"environment: render_mode must be rgb_array or None, got {render_mode!r}"
+            )
+        self.render_mode = render_mode
+        self.task = make_task(
+            num_domains,
+            num_layers,
+            task_profile,
+            bandwidth_fluctuation,
+            topology=topology,
+            workload=workload,
+            schedule=schedule,
+            actions=actions,
+            weights=weights,
+            epochs_per_episode=epochs_per_episode,
+            iterations_per_epoch=iterations_per_epoch,
+            replacement=replacement,
+            simulator=simulator,
+            corrections=corrections,
+            backend=backend,
+            backend_options=backend_options,
+        )
+        if self.task.backend is not None and render_mode is not None:
+            raise ValueError(
+                f"environment: render_mode must be None where backend is {backend}, which measures "
+                f"no spans to draw; got {render_mode!r}"
+            )
+        self._episode = Episode(self.task)
+        self.observation_space = gymnasium.spaces.Box(
+            0.0, 1.0, shape=(self.task.observation_size,), dtype=np.float32
+        )
+        self.action_space = gymnasium.spaces.MultiDiscrete(list(self.task.codec.sizes))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode; the same seed gives the same episodes from there on."""
+        super().reset(seed=seed)
+        observation = self._episode.begin(int(self.np_random.integers(2**63)))
+        at_reset: dict[str, Any] = dict(self.task.baseline_metrics(self._episode.baseline))
+        return observation, at_reset
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Run an epoch with the placement that the action stands for."""
+        array = np.asarray(action)
+        if array.dtype.kind not in "iu" or not self.action_space.contains(array.astype(np.int64)):
+            raise ValueError(
+                f"environment: action must lie in {reprlib.repr(self.action_space)}, "
+                f"got {reprlib.repr(array.tolist())}"
+            )
+        placement = self.task.codec.decode(array.tolist())
+        outcome = self._episode.step(placement)
+        info: dict[str, Any] = dict(outcome.metrics)
+        info["domain_of_layer"] = placement.domain_of_layer
+        return outcome.observation, outcome.reward, False, outcome.truncated, info
+
+    def render(self) -> np.ndarray | None:
+        """Draw the last iteration; before the first step, that of the uniform plan."""
+        if self.render_mode is None:
+            return None
+        return gantt_rgb(self._episode.last_result())

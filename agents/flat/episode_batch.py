@@ -1,0 +1,92 @@
+"""A batch of placement episodes in Python, one after the other: for tasks of any kind."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.flat.episode import Episode, EpisodeStep
+from agents.flat.kernels.seeds import episode_seed
+from agents.flat.task import PlacementTask
+from agents.ppo.batch_step import BatchStep
+from des import Placement, simulate
+from des.compiled.simulate import simulate_compiled
+
+
+class SeatState(NamedTuple):
+    """Where one environment stands: its episode and epoch, from 0, and the last placement."""
+
+    number: int
+    epoch: int
+    domain_of_layer: tuple[int, ...]
+
+
+class EpisodeBatch:
+    """One `Episode` an environment; it begins the next when one is over.
+
+    Everything random follows from (seed, position in the batch, number of the episode), see
+    `agents.flat.kernels.seeds`. What is left to the engine of `des` is left to its compiled twin.
+    """
+
+    def __init__(self, task: PlacementTask, num_envs: int, seed: int) -> None:
+        if task.simulator is simulate:
+            task = replace(task, simulator=simulate_compiled)
+        self._task = task
+        self._seed = seed
+        self._numbers = [-1] * num_envs
+        self._episodes = [Episode(task) for _ in range(num_envs)]
+
+    @property
+    def bytes_per_env(self) -> None:
+        """Not known."""
+
+    def begin(self) -> npt.NDArray[np.float32]:
+        """Begin the next episode in every environment."""
+        return np.stack([self._begin(position) for position in range(len(self._episodes))])
+
+    def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
+        """Apply actions that are known to be within range."""
+        decode = self._task.codec.decode
+        steps = [
+            episode.step(decode(action))
+            for episode, action in zip(self._episodes, actions.tolist(), strict=True)
+        ]
+        return BatchStep(
+            observations=np.stack([self._go_on(*each) for each in enumerate(steps)]),
+            final_observations=np.stack([step.observation for step in steps]),
+            rewards=np.array([step.reward for step in steps], dtype=np.float32),
+            terminated=np.zeros(len(steps), dtype=np.bool_),
+            truncated=np.array([step.truncated for step in steps], dtype=np.bool_),
+            metrics={
+                name: np.array([step.metrics[name] for step in steps]) for name in steps[0].metrics
+            },
+        )
+
+    def states(self) -> list[SeatState]:
+        """Where the environments stand."""
+        return [
+            SeatState(number, episode.epoch, episode.last_placement.domain_of_layer)
+            for number, episode in zip(self._numbers, self._episodes, strict=True)
+        ]
+
+    def load(self, states: Sequence[SeatState]) -> None:
+        """Stand where the environments stood."""
+        for position, (number, epoch, domain_of_layer) in enumerate(states):
+            self._numbers[position] = number
+            placement = Placement(domain_of_layer=domain_of_layer)
+            self._episodes[position].resume(self._seed_of(position), epoch, placement)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _go_on(self, position: int, step: EpisodeStep) -> np.ndarray:
+        return self._begin(position) if step.truncated else step.observation
+
+    def _begin(self, position: int) -> np.ndarray:
+        self._numbers[position] += 1
+        return self._episodes[position].begin(self._seed_of(position))
+
+    def _seed_of(self, position: int) -> int:
+        return int(episode_seed(self._seed, position, self._numbers[position]))

@@ -1,0 +1,135 @@
+"""An epoch as a backend judges it: the change of plan, then iterations like the measured one."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from agents.decision.simulator import CYCLES_PER_S, Backend, Measured
+from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
+from des.costs.feasibility import domain_memory
+from des.costs.memory import DomainMemory
+from des.costs.stage_times import stage_times_s
+from des.engine.migration import migration_s, moved_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredEpoch:
+    """The figures of `des.EpochResult`, with a communication cost in cycles.
+
+    As links stand still within the epoch, one measurement stands for all its iterations. What it
+    does not tell follows from the plan alone: memory, and how long devices compute.
+
+    Attributes
+    ----------
+    migration_s
+        Time for which the training stood still to change its plan. [s]
+    moved_bytes
+        Model state that was sent for it, however many links its routes have.
+    """
+
+    topology: Topology
+    workload: Workload
+    plan: Plan
+    measured: Measured
+    num_iterations: int
+    migration_s: float
+    moved_bytes: float
+
+    @property
+    def duration_s(self) -> float:
+        """The change and all iterations. [s]"""
+        return self.migration_s + self.num_iterations * self.measured.makespan_s
+
+    @property
+    def iteration_time_s(self) -> float:
+        """Time per iteration. [s]"""
+        return self.duration_s / self.num_iterations
+
+    @property
+    def utilisation(self) -> float:
+        """Useful FLOPs over the peak of *all* GPUs of all domains times ``duration_s``."""
+        num_flops = self.num_iterations * self.workload.flops_per_iteration
+        return num_flops / (self.topology.peak_flops_per_s * self.duration_s)
+
+    @property
+    def communication_cost_cycles(self) -> float:
+        """Exposed communication per iteration, all domains together. [cycles]
+
+        While the plan is changed nothing is computed, so that time counts for every domain in use.
+        """
+        num_used = len({stage.domain for stage in self.plan.stages})
+        waited_cycles = num_used * self.migration_s * CYCLES_PER_S
+        return exposed_cycles(self.measured) + waited_cycles / self.num_iterations
+
+    @cached_property
+    def bubble_fraction(self) -> float:
+        """Share of the time that the devices in use stand idle."""
+        stages = self.plan.stages
+        times_s = stage_times_s(self.topology, self.workload, stages, NO_CORRECTIONS)
+        pass_s = sum(times["F"] + times["B"] for times in times_s)
+        busy_s = self.num_iterations * self.workload.num_microbatches * pass_s
+        num_used = len({(stage.domain, stage.device) for stage in stages})
+        return 1.0 - busy_s / (num_used * self.duration_s)
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether every domain has the memory that the plan needs."""
+        return all(memory.fits for memory in self._memory)
+
+    @property
+    def memory_overflow_fraction(self) -> float:
+        """Most memory that is needed in a domain beyond what is there, over the latter."""
+        return max(memory.overflow_fraction for memory in self._memory)
+
+    @cached_property
+    def _memory(self) -> tuple[DomainMemory, ...]:
+        return domain_memory(self.topology, self.workload, self.plan)
+
+
+def exposed_cycles(measured: Measured) -> float:
+    """Exposed communication of an iteration, all domains together. [cycles]"""
+    return sum(exposed_s * CYCLES_PER_S for exposed_s in measured.exposed_s)
+
+
+def measure_epoch(
+    backend: Backend,
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    *,
+    num_iterations: int,
+    previous: Plan | None,
+    restart_s: float,
+    pays_bytes: bool,
+    corrections: Corrections,
+) -> MeasuredEpoch:
+    """Change to a plan, as `des` does it, and measure an iteration of it.
+
+    Parameters
+    ----------
+    previous
+        Plan by which the training has gone on so far; None if there is nothing to change from.
+    restart_s, pays_bytes, corrections
+        What a change costs, see `des.engine.migration.migration_s`.
+    """
+    change_s = num_bytes = 0.0
+    if previous is not None:
+        change_s = migration_s(
+            topology,
+            workload,
+            previous,
+            plan,
+            restart_s=restart_s,
+            pays_bytes=pays_bytes,
+            corrections=corrections,
+        )
+        if pays_bytes:
+            num_bytes = sum(moved_bytes(workload, previous, plan).values(), 0.0)
+    return MeasuredEpoch(
+        topology=topology,
+        workload=workload,
+        plan=plan,
+        measured=backend.measure(topology, workload, plan),
+        num_iterations=num_iterations,
+        migration_s=change_s,
+        moved_bytes=num_bytes,
+    )

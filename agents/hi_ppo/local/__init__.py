@@ -1,0 +1,1 @@
+"""The local agent: parallelism and GPU binding inside one domain."""

@@ -1,0 +1,176 @@
+"""One local decision: a domain, its GPUs, and the layers that were placed there."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Self
+
+import numpy as np
+
+from agents.decision.situation import DomainLoad
+from des import NO_CORRECTIONS, Corrections, Domain, Workload, build_workload
+from des.base.checks import require_count
+from des.devices.gpus import GpuTopology
+from des.job.models import architecture_named
+from des.schedules import schedule_named
+
+MICROBATCH_SIZES = (1, 2, 4)
+"""Sequences of a microbatch to choose from."""
+
+RECOMPUTATIONS = ("flash", "full")
+"""What is kept: all but the scores, or the input of a layer alone.
+
+``none`` keeps more than ``flash`` and saves no work that is counted, ``selective`` keeps as much
+and works more (`des.job.transformer`), so neither can be better.
+"""
+
+
+NO_LOAD = DomainLoad()
+"""Nobody else uses the GPUs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingJob:
+    """A model and the sequences of an iteration, however they are divided into microbatches.
+
+    ``num_layers`` is what the model is divided into; None is its own number.
+    """
+
+    model: str
+    num_sequences: int
+    sequence_length: int = 4096
+    num_layers: int | None = None
+
+    def __post_init__(self) -> None:
+        architecture_named(self.model)
+        require_count("training job", "num_sequences", self.num_sequences)
+        require_count("training job", "sequence_length", self.sequence_length)
+
+    @classmethod
+    def of(cls, workload: Workload, *, microbatch_size: int = 1) -> Self:
+        """Return the job of a workload that `des.build_workload` made.
+
+        Raises
+        ------
+        ValueError
+            If it did not, or not with that size of microbatches.
+        """
+        job = cls(
+            model=workload.name,
+            num_sequences=workload.num_microbatches * microbatch_size,
+            sequence_length=workload.tokens_per_microbatch // microbatch_size,
+            num_layers=workload.num_layers,
+        )
+        made = (job.workload(microbatch_size, name) for name in ("flash", "full", "none"))
+        if not any(workload == each for each in made):
+            raise ValueError(
+                f"training job: workload {workload.name} must be one of build_workload with "
+                f"microbatch_size {microbatch_size}, got other layers or messages"
+            )
+        return job
+
+    @property
+    def microbatch_sizes(self) -> tuple[int, ...]:
+        """Sizes that divide the sequences of an iteration."""
+        return tuple(size for size in MICROBATCH_SIZES if self.num_sequences % size == 0)
+
+    def workload(self, microbatch_size: int, recomputation: str) -> Workload:
+        """The job in microbatches of so many sequences."""
+        return _workload(self, microbatch_size, recomputation)
+
+    @cached_property
+    def layer_count(self) -> int:
+        """Layers that the model is divided into."""
+        return self.num_layers or architecture_named(self.model).num_layers
+
+
+@lru_cache(maxsize=1024)
+def _workload(job: TrainingJob, microbatch_size: int, recomputation: str) -> Workload:
+    if job.num_sequences % microbatch_size:
+        raise ValueError(
+            f"training job: microbatch_size must divide the {job.num_sequences} sequences of an "
+            f"iteration, got {microbatch_size}"
+        )
+    return build_workload(
+        job.model,
+        num_layers=job.num_layers,
+        num_microbatches=job.num_sequences // microbatch_size,
+        microbatch_size=microbatch_size,
+        sequence_length=job.sequence_length,
+        recomputation=recomputation,
+    )
+
+
+@lru_cache(maxsize=1024)
+def sums_of(job: TrainingJob, microbatch_size: int, recomputation: str) -> np.ndarray:
+    """Sums over all layers before one (L + 1, 4): FLOPs of F and B, parameters, activations."""
+    sums = job.workload(microbatch_size, recomputation).sums_before
+    return np.column_stack(
+        (sums.forward_flops, sums.backward_flops, sums.num_parameters, sums.activation_bytes)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalCase:
+    """What the local agent decides on.
+
+    Attributes
+    ----------
+    domain
+        Its speed is what is left under its load, as everywhere (see
+        `agents.decision.situation.DomainLoad`); its inner network is that of ``gpus``.
+    first_layer, num_layers
+        The layers in a row that were placed there.
+    stages_before, stages_behind
+        Stages of other domains, towards the input and towards the output.
+    schedule
+        ``gpipe`` or ``1f1b``, with a factor or without: how many microbatches are held.
+    """
+
+    domain: Domain
+    gpus: GpuTopology
+    job: TrainingJob
+    first_layer: int
+    num_layers: int
+    stages_before: int = 0
+    stages_behind: int = 0
+    schedule: str = "1f1b"
+    load: DomainLoad = NO_LOAD
+    corrections: Corrections = NO_CORRECTIONS
+
+    def __post_init__(self) -> None:
+        owner = f"local case of domain {self.domain.name}"
+        if self.gpus.num_gpus != self.domain.num_gpus:
+            raise ValueError(
+                f"{owner}: gpus must be its {self.domain.num_gpus} GPUs, got {self.gpus.num_gpus}"
+            )
+        for name in ("first_layer", "stages_before", "stages_behind"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ValueError(
+                    f"{owner}: {name} must be a whole number of at least 0, got {value!r}"
+                )
+        require_count(owner, "num_layers", self.num_layers)
+        if self.first_layer + self.num_layers > self.job.layer_count:
+            raise ValueError(
+                f"{owner}: layers must end by the model's {self.job.layer_count}, "
+                f"got {self.num_layers} from {self.first_layer} on"
+            )
+        schedule_named(self.schedule)
+        if self.schedule.split("_")[0] not in {"gpipe", "1f1b"}:
+            raise ValueError(
+                f"{owner}: schedule must be gpipe or 1f1b, with a factor or without; "
+                f"got {self.schedule!r}"
+            )
+
+    @property
+    def room_bytes(self) -> float:
+        """Memory of one GPU that others do not hold."""
+        return self.domain.gpu_memory_bytes * (1.0 - self.load.memory_occupancy)
+
+    @cached_property
+    def warm_up_factor(self) -> float:
+        """Forwards of a stage to begin with, for each stage behind it; infinite under GPipe."""
+        if self.schedule == "gpipe":
+            return np.inf
+        factor = schedule_named(self.schedule)[1]
+        return 1.0 if factor is None else factor

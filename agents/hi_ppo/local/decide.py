@@ -1,0 +1,179 @@
+"""The local agent: binds what the policy and an estimate propose, and takes the quickest."""
+
+import time
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.hi_ppo.local.case import LocalCase
+from agents.hi_ppo.local.features import observe
+from agents.hi_ppo.local.options import LocalOption, Options, Rows, options_of
+from agents.hi_ppo.local.policy import LocalPolicy
+from agents.hi_ppo.local.times import LocalPlan, quickly_bound
+from des import InfeasiblePlacementError, Parallelism
+from des.base.checks import require_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class SharedSetting:
+    """What all domains of a job have in common: a microbatch passes them all."""
+
+    microbatch_size: int
+    recomputation: str
+
+    def __str__(self) -> str:
+        return f"{self.microbatch_size} sequences a microbatch, {self.recomputation} recomputation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalDecision:
+    """What the agent decided for a domain.
+
+    Attributes
+    ----------
+    binding
+        A GPU for each place: devices in a row, their replicas, their tensor groups.
+    seconds_per_sequence
+        Estimate of the iteration's time over its sequences (`agents.hi_ppo.local.times`). [s]
+    response_s
+        Wall time of the decision, a timing. [s]
+    """
+
+    parallelism: Parallelism
+    microbatch_size: int
+    recomputation: str
+    binding: tuple[int, ...]
+    seconds_per_sequence: float
+    response_s: float
+
+    @property
+    def plan(self) -> LocalPlan:
+        """The decision as a plan, to compare with others."""
+        option = LocalOption(
+            parallelism=self.parallelism,
+            microbatch_size=self.microbatch_size,
+            recomputation=self.recomputation,
+        )
+        return LocalPlan(
+            option=option, binding=self.binding, seconds_per_sequence=self.seconds_per_sequence
+        )
+
+    @property
+    def setting(self) -> SharedSetting:
+        """What the other domains must have in common with it."""
+        return SharedSetting(microbatch_size=self.microbatch_size, recomputation=self.recomputation)
+
+
+class Ranked(NamedTuple):
+    """Options that fit, and their rows (N,) from the best one on."""
+
+    options: Options
+    by_policy: np.ndarray
+    by_estimate: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalAgent:
+    """Decides for one domain at a time; one policy for all.
+
+    Attributes
+    ----------
+    num_proposals
+        How many options are bound and compared. In turn, one is the next that the policy likes best
+        and one the next of least `Observation.estimate_s`, which nobody learnt; what both name
+        counts once. A single proposal is the policy's.
+    """
+
+    policy: LocalPolicy
+    num_proposals: int = 16
+
+    def __post_init__(self) -> None:
+        require_count("local agent", "num_proposals", self.num_proposals)
+
+    def decide(self, case: LocalCase, setting: SharedSetting | None = None) -> LocalDecision:
+        """Return the local plan of a domain, which fits into its memory.
+
+        Parameters
+        ----------
+        setting
+            What the other domains have agreed on; None leaves it open.
+
+        Raises
+        ------
+        InfeasiblePlacementError
+            If no option fits, naming by how many GB, or none of that setting does.
+        ValueError
+            If what the policy sees is not finite.
+        """
+        start_s = time.perf_counter()
+        ranked = self._ranked(case)
+        rows = ranked.options.rows
+        is_allowed = np.ones(len(rows.options), bool) if setting is None else _has(rows, setting)
+        if not is_allowed.any():
+            raise InfeasiblePlacementError(
+                f"domain {case.domain.name}: no local plan with {setting} fits for "
+                f"{case.num_layers} layers"
+            )
+        found = quickly_bound(
+            case, ranked.options, proposed(ranked, is_allowed, self.num_proposals)
+        )
+        return _decision(found, time.perf_counter() - start_s)
+
+    def alternatives(self, case: LocalCase) -> dict[SharedSetting, LocalDecision]:
+        """Decide once for every setting of which an option fits, the smallest first.
+
+        Raises
+        ------
+        InfeasiblePlacementError, ValueError
+            As `decide`.
+        """
+        start_s = time.perf_counter()
+        ranked = self._ranked(case)
+        rows = ranked.options.rows
+        found = {}
+        kinds = set(zip(rows.microbatch_size.tolist(), rows.is_full.tolist(), strict=True))
+        settings = [
+            SharedSetting(microbatch_size=size, recomputation="full" if is_full else "flash")
+            for size, is_full in kinds
+        ]
+        for setting in sorted(settings):
+            own = proposed(ranked, _has(rows, setting), self.num_proposals)
+            plan = quickly_bound(case, ranked.options, own)
+            found[setting] = _decision(plan, time.perf_counter() - start_s)
+        return found
+
+    def _ranked(self, case: LocalCase) -> Ranked:
+        options = options_of(case)
+        seen = observe(case, options)
+        return Ranked(
+            options=options,
+            by_policy=np.argsort(-self.policy.scores(seen), kind="stable"),
+            by_estimate=np.argsort(seen.estimate_s, kind="stable"),
+        )
+
+
+def proposed(ranked: Ranked, is_allowed: np.ndarray, count: int) -> list[int]:
+    """Rows to bind of those allowed (N,): by turns from both rankings, each once."""
+    firsts = (
+        ranking[is_allowed[ranking]][:count].tolist()
+        for ranking in (ranked.by_policy, ranked.by_estimate)
+    )
+    return list(dict.fromkeys(chain.from_iterable(zip(*firsts, strict=True))))[:count]
+
+
+def _has(rows: Rows, setting: SharedSetting) -> np.ndarray:
+    is_full = setting.recomputation == "full"
+    return np.asarray((rows.microbatch_size == setting.microbatch_size) & (rows.is_full == is_full))
+
+
+def _decision(plan: LocalPlan, response_s: float) -> LocalDecision:
+    return LocalDecision(
+        parallelism=plan.option.parallelism,
+        microbatch_size=plan.option.microbatch_size,
+        recomputation=plan.option.recomputation,
+        binding=plan.binding,
+        seconds_per_sequence=plan.seconds_per_sequence,
+        response_s=response_s,
+    )

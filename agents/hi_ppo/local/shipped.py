@@ -1,0 +1,38 @@
+"""The local agents that come with the package."""
+
+from pathlib import Path
+
+from agents.hi_ppo.local.decide import LocalAgent
+from agents.hi_ppo.local.policy import load_policy
+
+_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
+_STEM = "local-"
+
+
+def shipped_local(seed: int = 0) -> LocalAgent:
+    """Return the agent whose policy was trained with a seed, see ``docs/local-agent.md``.
+
+    Raises
+    ------
+    ValueError
+        As `shipped_local_file`.
+    CheckpointError
+        If the file is damaged.
+    """
+    return LocalAgent(policy=load_policy(shipped_local_file(seed)))
+
+
+def shipped_local_file(seed: int = 0) -> Path:
+    """Return the checkpoint of `shipped_local`.
+
+    Raises
+    ------
+    ValueError
+        If none of that seed is shipped; the message lists those there are.
+    """
+    known = sorted(path.stem.removeprefix(_STEM) for path in _FOLDER.glob(f"{_STEM}*.pt"))
+    if str(seed) not in known:
+        raise ValueError(
+            f"shipped local agent: seed must be one of {', '.join(known) or 'none'}; got {seed!r}"
+        )
+    return _FOLDER / f"{_STEM}{seed}.pt"

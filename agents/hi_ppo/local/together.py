@@ -1,0 +1,201 @@
+"""Local decisions of all domains of a plan: made to agree, and put into it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from agents.decision.situation import DomainLoad
+from agents.hi_ppo.local.case import NO_LOAD, LocalCase, TrainingJob
+from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
+from agents.hi_ppo.local.times import joined_by
+from des import (
+    NO_CORRECTIONS,
+    Corrections,
+    InfeasiblePlacementError,
+    Parallelism,
+    Plan,
+    Topology,
+    Workload,
+)
+from des.devices.gpus import GpuTopology
+
+
+def cases_of(
+    topology: Topology,
+    plan: Plan,
+    job: TrainingJob,
+    gpus: Sequence[GpuTopology],
+    *,
+    loads: Sequence[DomainLoad] = (),
+    corrections: Corrections = NO_CORRECTIONS,
+) -> tuple[LocalCase, ...]:
+    """Return the local cases of a plan's domains, from the input on.
+
+    Every other domain counts as one stage; `settle` puts that right. ``gpus`` and ``loads`` are one
+    a domain of the topology; no loads means none.
+
+    Raises
+    ------
+    ValueError
+        If the plan comes to a domain twice, has several replicas, or a count does not match.
+    """
+    stages = plan.placement.stages
+    used = [stage.domain for stage in stages]
+    if plan.replicas or len(set(used)) < len(used):
+        raise ValueError(
+            "local cases: plan must have one replica that comes to each domain once, "
+            f"got {len(plan.placements)} with domains {used}"
+        )
+    for name, given in (("gpus", gpus), ("loads", loads or gpus)):
+        if len(given) != topology.num_domains:
+            raise ValueError(
+                f"local cases: {name} must hold one for each of {topology.num_domains} domains, "
+                f"got {len(given)}"
+            )
+    return tuple(
+        LocalCase(
+            domain=topology.domains[stage.domain],
+            gpus=gpus[stage.domain],
+            job=job,
+            first_layer=stage.first_layer,
+            num_layers=stage.num_layers,
+            stages_before=stage.index,
+            stages_behind=len(stages) - 1 - stage.index,
+            schedule=plan.schedule,
+            load=loads[stage.domain] if loads else NO_LOAD,
+            corrections=corrections,
+        )
+        for stage in stages
+    )
+
+
+def agree(
+    alternatives: Sequence[Mapping[SharedSetting, LocalDecision]],
+) -> tuple[SharedSetting, ...]:
+    """Return the settings that all domains can have, the one of the fastest slowest domain first.
+
+    Of equals the one of the smaller microbatches comes first.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If the domains have no setting in common.
+    """
+    if not alternatives:
+        raise ValueError("agree: alternatives must hold at least one domain, got none")
+    common = set(alternatives[0]).intersection(*alternatives[1:])
+    if not common:
+        each = "; ".join(", ".join(map(str, sorted(one))) for one in alternatives)
+        raise InfeasiblePlacementError(f"agree: the domains have no setting in common: {each}")
+
+    def slowest_s(setting: SharedSetting) -> float:
+        return max(one[setting].seconds_per_sequence for one in alternatives)
+
+    return tuple(sorted(sorted(common), key=slowest_s))
+
+
+def settle(agent: LocalAgent, cases: Sequence[LocalCase]) -> tuple[LocalDecision, ...]:
+    """Decide for all domains of a pipeline, from the input on, so that they fit together.
+
+    All have the same microbatches and recomputation: the best of `agree` that fits. A device holds
+    the more microbatches the more devices are behind it, so domains are decided from the output on,
+    each knowing how many devices those behind it have become.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If no setting fits all domains; the message is that of the best one.
+    """
+    alternatives = [agent.alternatives(case) for case in cases]
+    failure: InfeasiblePlacementError | None = None
+    for setting in agree(alternatives):
+        devices = [one[setting].parallelism.pipeline for one in alternatives]
+        found: list[LocalDecision] = []
+        try:
+            for place in range(len(cases) - 1, -1, -1):
+                known = replace(
+                    cases[place],
+                    stages_before=sum(devices[:place]),
+                    stages_behind=sum(devices[place + 1 :]),
+                )
+                is_known = known == cases[place]  # as assumed: a stage a domain
+                decision = (
+                    alternatives[place][setting] if is_known else agent.decide(known, setting)
+                )
+                devices[place] = decision.parallelism.pipeline
+                found.append(decision)
+        except InfeasiblePlacementError as error:
+            failure = failure or error
+            continue
+        return tuple(reversed(found))
+    assert failure is not None
+    raise failure
+
+
+def with_local(plan: Plan, decisions: Sequence[LocalDecision], num_domains: int) -> Plan:
+    """Return the plan with the parallelism of its domains, one decision a stage from the input on.
+
+    Domains that have no layers get a parallelism that means nothing.
+
+    Raises
+    ------
+    ValueError
+        If the decisions are not one a stage, or differ in what domains must have in common.
+    """
+    stages = plan.placement.stages
+    _check_agreement(decisions, len(stages))
+    parallelism = [Parallelism()] * num_domains
+    for stage, decision in zip(stages, decisions, strict=True):
+        parallelism[stage.domain] = decision.parallelism
+    return replace(plan, parallelism=tuple(parallelism))
+
+
+def workload_of(job: TrainingJob, decisions: Sequence[LocalDecision]) -> Workload:
+    """Return the job in the microbatches, and with the recomputation, that domains agreed on."""
+    _check_agreement(decisions, len(decisions))
+    return job.workload(decisions[0].microbatch_size, decisions[0].recomputation)
+
+
+def bound_topology(
+    topology: Topology, plan: Plan, cases: Sequence[LocalCase], decisions: Sequence[LocalDecision]
+) -> Topology:
+    """Return the topology with the inner networks that the bindings have.
+
+    `des` knows one figure a domain: that of the slowest tensor group, whose rings are the most
+    traffic; without tensor groups that of the slowest group of replicas or pair of partners.
+    """
+    domains = list(topology.domains)
+    stages = plan.placement.stages
+    for stage, case, decision in zip(stages, cases, decisions, strict=True):
+        groups = _busiest_groups(decision)
+        joined = [joined_by(case, group) for group in groups]
+        if joined:
+            slowest = min(joined, key=lambda domain: domain.intra_bandwidth_bytes_per_s)
+            domains[stage.domain] = replace(
+                domains[stage.domain],
+                intra_bandwidth_bytes_per_s=slowest.intra_bandwidth_bytes_per_s,
+                intra_latency_s=slowest.intra_latency_s,
+            )
+    return replace(topology, domains=tuple(domains))
+
+
+def _busiest_groups(decision: LocalDecision) -> list[np.ndarray]:
+    shape = decision.parallelism
+    places = np.array(decision.binding).reshape(shape.pipeline, shape.data, shape.tensor)
+    if shape.tensor > 1:
+        return list(places.reshape(-1, shape.tensor))
+    groups = [group for device in places for group in device.T if shape.data > 1]
+    pairs = places.reshape(shape.pipeline, -1)
+    return groups + [
+        pair for one in range(1, shape.pipeline) for pair in pairs[one - 1 : one + 1].T
+    ]
+
+
+def _check_agreement(decisions: Sequence[LocalDecision], num_stages: int) -> None:
+    settings = {decision.setting for decision in decisions}
+    if len(decisions) != num_stages or len(settings) != 1:
+        raise ValueError(
+            f"local decisions: must be {num_stages}, one a stage, of one setting; "
+            f"got {len(decisions)} with {', '.join(map(str, sorted(settings))) or 'none'}"
+        )

@@ -1,0 +1,224 @@
+"""Training of the local policy: PPO on one-step episodes, a case each."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agents.hi_ppo.local.binding import quick_binding
+from agents.hi_ppo.local.case import LocalCase
+from agents.hi_ppo.local.draws import draw_case
+from agents.hi_ppo.local.features import OPTION_FEATURES, WITHOUT_ESTIMATE, observe
+from agents.hi_ppo.local.options import Options, options_of
+from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
+from agents.hi_ppo.local.rules import largest_tensor
+from agents.hi_ppo.local.times import wires_of, work_of
+from agents.ppo.ppo_loss import FIGURES, Objective
+from des.base.checks import require_count, require_positive, require_seed
+
+_LEAST_DEVIATION = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTraining:
+    """How the local policy is trained.
+
+    Attributes
+    ----------
+    num_cases
+        Random cases that episodes are taken from; an episode is a case and one option.
+    num_updates, cases_per_update, group_size
+        An update looks at so many cases, and tries so many options on each. An advantage is what an
+        option's reward is above the mean of its group, in deviations of the group; of groups of
+        one, what it is above the value.
+    num_epochs, num_minibatches
+        Steps of an update: over all its cases so many times, each time in so many parts.
+    learning_rate
+        Of Adam at the start; it falls to 0 in a straight line.
+    entropy_coefficient
+        Weight of the entropy at the start; it falls to 0 in a straight line by the end.
+    sees_estimate
+        Whether the policy sees `agents.hi_ppo.local.features.OF_ESTIMATE`; without, it has to
+        learn how shapes and wires make times.
+    """
+
+    seed: int = 0
+    num_cases: int = 2048
+    num_updates: int = 150
+    cases_per_update: int = 256
+    group_size: int = 8
+    num_epochs: int = 4
+    num_minibatches: int = 2
+    learning_rate: float = 2e-3
+    clip_range: float = 0.2
+    value_coefficient: float = 0.5
+    entropy_coefficient: float = 0.01
+    max_gradient_norm: float = 1.0
+    hidden_size: int = 64
+    sees_estimate: bool = True
+
+    def __post_init__(self) -> None:
+        require_seed("local training", "seed", self.seed)
+        counts = ("num_cases", "num_updates", "cases_per_update", "group_size", "num_epochs")
+        for name in (*counts, "num_minibatches", "hidden_size"):
+            require_count("local training", name, getattr(self, name))
+        for name in ("learning_rate", "clip_range", "max_gradient_norm"):
+            require_positive("local training", name, getattr(self, name))
+        if self.num_minibatches > self.cases_per_update:
+            raise ValueError(
+                "local training: num_minibatches must be at most cases_per_update "
+                f"{self.cases_per_update}, got {self.num_minibatches}"
+            )
+
+
+class CasePool(NamedTuple):
+    """Cases in tensors: contexts (P, C), options (P, N, O), which of them are (P, N), rewards.
+
+    A reward is the logarithm of how many times quicker an option, bound by `quick_binding`, is
+    than the rule's plan.
+    """
+
+    contexts: Tensor
+    options: Tensor
+    is_option: Tensor
+    rewards: Tensor
+
+
+class Samples(NamedTuple):
+    """Tried options of B cases, all (B, G); ``cases`` (B,) are their places in the pool."""
+
+    cases: Tensor
+    choices: Tensor
+    old_log_probs: Tensor
+    advantages: Tensor
+    rewards: Tensor
+
+
+def pool_of(cases: Sequence[LocalCase]) -> CasePool:
+    """Look at cases and work out the reward of every option of each."""
+    fitting = [(case, options_of(case)) for case in cases]
+    seen = [(observe(*each), _rewards(*each)) for each in fitting]
+    most = max(len(rewards) for _, rewards in seen)
+    num_options = [len(rewards) for _, rewards in seen]
+    options = np.zeros((len(seen), most, seen[0][0].options.shape[1]), dtype=np.float32)
+    rewards = np.zeros((len(seen), most), dtype=np.float32)
+    for row, (observation, found) in enumerate(seen):
+        options[row, : num_options[row]] = observation.options
+        rewards[row, : num_options[row]] = found
+    return CasePool(
+        contexts=torch.from_numpy(np.stack([observation.context for observation, _ in seen])),
+        options=torch.from_numpy(options),
+        is_option=torch.arange(most) < torch.tensor(num_options).unsqueeze(1),
+        rewards=torch.from_numpy(rewards),
+    )
+
+
+def _rewards(case: LocalCase, options: Options) -> np.ndarray:
+    wires, free = wires_of(case), np.array(case.gpus.free)
+    binding = np.empty_like(free)
+    works = work_of(case, options, range(len(options)))
+    times_s = np.array([quick_binding(work, wires, free, binding) for work in works])
+    rule_s = largest_tensor(case, options).seconds_per_sequence * case.job.num_sequences
+    return np.asarray(np.log(rule_s / times_s))
+
+
+class LocalTrainer:
+    """Trains a policy update by update; the same settings give the same policy to the last bit."""
+
+    def __init__(self, training: LocalTraining) -> None:
+        self.training = training
+        draws, first, tries = np.random.SeedSequence([training.seed, 0]).spawn(3)
+        rng = np.random.default_rng(draws)
+        self._pool = pool_of([draw_case(rng) for _ in range(training.num_cases)])
+        architecture = LocalArchitecture(
+            hidden_size=training.hidden_size,
+            option_features=OPTION_FEATURES if training.sees_estimate else WITHOUT_ESTIMATE,
+        )
+        self.policy = LocalPolicy(architecture, _generator(first))
+        self.policy.standardise(self._pool.contexts, self._pool.options[self._pool.is_option])
+        self._generator = _generator(tries)
+        self._optimiser = torch.optim.Adam(self.policy.parameters(), lr=training.learning_rate)
+
+    def updates(self) -> Iterator[dict[str, float]]:
+        """Train; yields the figures of every update: its rewards and what `Objective` reports."""
+        for update in range(self.training.num_updates):
+            left = 1.0 - update / self.training.num_updates
+            for group in self._optimiser.param_groups:
+                group["lr"] = self.training.learning_rate * left
+            samples = self._tried()
+            figures = self._learn(samples, left)
+            yield {
+                "update": float(update + 1),
+                "mean_reward": float(samples.rewards.mean()),
+                "mean_best_reward": float(self._best_rewards(samples.cases).mean()),
+                **dict(zip(FIGURES, figures.tolist(), strict=True)),
+            }
+
+    def _best_rewards(self, cases: Tensor) -> Tensor:
+        pool = self._pool
+        return pool.rewards[cases].masked_fill(~pool.is_option[cases], -math.inf).amax(dim=1)
+
+    @torch.no_grad()
+    def _tried(self) -> Samples:
+        training, pool = self.training, self._pool
+        cases = torch.randint(
+            len(pool.contexts), (training.cases_per_update,), generator=self._generator
+        )
+        log_probs, values = self._log_probs(cases)
+        choices = torch.multinomial(
+            log_probs.exp(), training.group_size, replacement=True, generator=self._generator
+        )
+        rewards = pool.rewards[cases].gather(1, choices)
+        if training.group_size == 1:
+            advantages = rewards - values.unsqueeze(1)
+        else:
+            advantages = rewards - rewards.mean(dim=1, keepdim=True)
+            deviations = advantages.square().mean(dim=1, keepdim=True).sqrt()
+            advantages = advantages / deviations.clamp(min=_LEAST_DEVIATION)
+        return Samples(cases, choices, log_probs.gather(1, choices), advantages, rewards)
+
+    def _learn(self, samples: Samples, left: float) -> Tensor:
+        training = self.training
+        objective = Objective(
+            clip_range=training.clip_range,
+            value_coefficient=training.value_coefficient,
+            entropy_coefficient=training.entropy_coefficient * left,
+        )
+        seen = []
+        for _ in range(training.num_epochs):
+            order = torch.randperm(len(samples.cases), generator=self._generator)
+            for part in order.tensor_split(training.num_minibatches):
+                some = Samples(*(each[part] for each in samples))
+                log_probs, values = self._log_probs(some.cases)
+                probs = log_probs.exp()
+                entropies = -(probs * log_probs.masked_fill(probs == 0.0, 0.0)).sum(dim=1)
+                loss, figures = objective.loss(
+                    log_probs.gather(1, some.choices).flatten(),
+                    entropies.repeat_interleave(training.group_size),
+                    values.repeat_interleave(training.group_size),
+                    old_log_probs=some.old_log_probs.flatten(),
+                    advantages=some.advantages.flatten(),
+                    returns=some.rewards.flatten(),
+                )
+                self._optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                nn.utils.clip_grad_norm_(self.policy.parameters(), training.max_gradient_norm)
+                self._optimiser.step()
+                seen.append(figures)
+        return torch.stack(seen).mean(dim=0)
+
+    def _log_probs(self, cases: Tensor) -> tuple[Tensor, Tensor]:
+        """Of all options of cases (B, N), minus infinity for those that are none; values (B,)."""
+        pool = self._pool
+        scores, values = self.policy(pool.contexts[cases], pool.options[cases])
+        masked = scores.masked_fill(~pool.is_option[cases], -math.inf)
+        return masked.log_softmax(dim=1), values
+
+
+def _generator(sequence: np.random.SeedSequence) -> torch.Generator:
+    seed = int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return torch.Generator().manual_seed(seed)

@@ -1,0 +1,1 @@
+"""The move policy: when a change of plan pays for itself."""

@@ -1,0 +1,210 @@
+"""Which of the plans that are known is taken: by the move policy, and within a bound."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from agents.decision.situation import Situation
+from agents.hi_ppo.moves.known_plans import KnownPlans
+from agents.hi_ppo.moves.move_costs import CostScale
+from agents.hi_ppo.moves.move_policy import Candidates, MoveObservation, MoveObserver
+from agents.hi_ppo.moves.move_rules import MoveRule
+from agents.judge.look_ahead import aim_of
+from des import Plan
+from des.compiled.many.layout import Real, Whole
+from des.compiled.many.steady import Job
+
+MOST_KNOWN = 160
+"""Plans that are remembered; with more the worse half is forgotten."""
+
+
+class NamesRules(Protocol):
+    """Whatever names the rule to decide by, such as
+    `agents.hi_ppo.moves.move_policy.MovePolicy`.
+    """
+
+    def choose(self, observation: MoveObservation) -> MoveRule:
+        """Return one of `agents.hi_ppo.moves.move_rules.RULES`."""
+
+
+class Chooser:
+    """Takes a plan of those known, epoch by epoch.
+
+    The move policy names the rule that takes it. Without one the plan of least cost under the
+    preference is taken, whatever the change costs; of equals the last one, else the quickest. So
+    it is with a policy too where bytes count and the quickest plan at base figures sends none, as
+    there is no unit for them then; where bytes alone count and a plan costs nothing; and where no
+    plan works at base figures.
+
+    A plan of which an iteration takes too long, by ``most_slowdown``, gives way to one within the
+    bound: to that of which the change and the next epoch together cost least, in the costs that
+    the move policy weighs; where no rule decides, to that of least cost under the preference.
+
+    Parameters
+    ----------
+    most_slowdown
+        So much longer than the quickest plan known takes on the network as it is may an iteration
+        take at most, as a share of the former; None: as long as it likes.
+
+    Attributes
+    ----------
+    overruled
+        The plan that would have been taken last but for the bound; None if it was taken.
+
+    Raises
+    ------
+    ValueError
+        If ``most_slowdown`` is not positive.
+    """
+
+    def __init__(self, moves: NamesRules | None, most_slowdown: float | None = None) -> None:
+        if most_slowdown is not None and not 0.0 < most_slowdown < math.inf:  # NaN fails too
+            raise ValueError(
+                "coordinator: most_slowdown must be positive and finite, or None for no bound; "
+                f"got {most_slowdown!r}"
+            )
+        self._moves, self._most_slowdown = moves, most_slowdown
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what plans took."""
+        self.overruled: Plan | None = None
+        self._observer: MoveObserver | None = None
+        self._weighed: tuple[object, ...] = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether iterations may take no longer than a bound."""
+        return self._most_slowdown is not None
+
+    def choose(self, situation: Situation, known: KnownPlans) -> tuple[Plan, KnownPlans]:
+        """Take a plan; the last one must be known.
+
+        Returns
+        -------
+        Plan, KnownPlans
+            The plan, and what is worth to be remembered of those known.
+        """
+        self.overruled = None
+        job, last = known.job_of(situation), situation.last_plan
+        now_s = known.times_s(situation, job)
+        costs = known.costs(aim_of(situation.topology, job, situation.preference), now_s)
+        works = np.isfinite(now_s) & np.isfinite(known.base_s)
+        left, rows = known, np.arange(len(known))
+        if self._moves is not None and works.any():
+            if not works.all() or len(known) > MOST_KNOWN:
+                left, rows = self._thinned(known, last, np.where(works, costs, np.inf))
+            if _has_unit(left, situation.preference.communication):
+                plan = self._by_rule(self._moves, situation, left, job, now_s[rows])
+                among_s = np.full(len(known), np.inf)
+                among_s[rows] = now_s[rows]
+                next_costs = partial(_next_costs, situation, known, job, now_s, rows)
+                return self._bounded(plan, known, among_s, last, next_costs), left
+        plan = _least(known, costs, now_s, last)
+        return self._bounded(plan, known, now_s, last, lambda: costs), left
+
+    def _by_rule(
+        self, moves: NamesRules, situation: Situation, known: KnownPlans, job: Job, now_s: Real
+    ) -> Plan:
+        """Take the plan of the rule that the policy names."""
+        candidates = Candidates(
+            plans=known.plans,
+            iteration_s=now_s,
+            base_iteration_s=known.base_s,
+            cost_bytes=known.cost_bytes,
+            changes=lambda sources: known.changes(situation, job, sources),
+        )
+        last = situation.last_plan
+        present = last if last is not None and last in known else None
+        observation = self._observer_of(situation).observe(candidates, present)
+        return observation.plan_of(moves.choose(observation))
+
+    def _bounded(
+        self,
+        plan: Plan,
+        known: KnownPlans,
+        now_s: Real,
+        last: Plan | None,
+        costs: Callable[[], Real],
+    ) -> Plan:
+        """Return the plan if it is quick enough, else the one of least cost among those that are.
+
+        ``now_s`` is ``inf`` for plans that are not asked about.
+        """
+        if self._most_slowdown is None:
+            return plan
+        is_within = now_s <= (1.0 + self._most_slowdown) * now_s.min()
+        if is_within[known.row_of(plan)]:
+            return plan
+        self.overruled = plan
+        return _least(known, np.where(is_within, costs(), np.inf), now_s, last)
+
+    def _observer_of(self, situation: Situation) -> MoveObserver:
+        """Who remembers what plans took; other units of cost are another memory."""
+        weighed = (situation.iterations_per_epoch, situation.preference)
+        if self._observer is None or self._weighed != weighed:
+            self._weighed = weighed
+            self._observer = MoveObserver(situation.iterations_per_epoch, situation.preference)
+        return self._observer
+
+    def _thinned(
+        self, known: KnownPlans, last: Plan | None, costs: Real
+    ) -> tuple[KnownPlans, Whole]:
+        """Let go of plans that do not work, and of the worse half where there are too many.
+
+        The move policy keeps those on which its own rules stand; if one of these works no longer
+        its memory begins anew. Returns what is left, and which rows these were.
+        """
+        order = np.argsort(costs, kind="stable")
+        most = len(known) if len(known) <= MOST_KNOWN else MOST_KNOWN // 2
+        stays = set(order[:most].tolist()) & set(np.flatnonzero(np.isfinite(costs)).tolist())
+        if last is not None and np.isfinite(costs[known.row_of(last)]):
+            stays.add(known.row_of(last))
+        gone = [plan for row, plan in enumerate(known.plans) if row not in stays]
+        if self._observer is not None:
+            kept = {known.row_of(plan) for plan in set(gone) - set(self._observer.forget(gone))}
+            if np.isfinite(costs[list(kept)]).all():
+                stays |= kept
+            else:
+                self._observer = None
+        rows = np.array(sorted(stays))
+        return KnownPlans(known.judge, known.base, [known.plans[row] for row in rows]), rows
+
+
+def _has_unit(known: KnownPlans, by_bytes: float) -> bool:
+    """Whether costs of plans and changes can be weighed, if bytes count so much."""
+    if by_bytes > 0.0 and not known.cost_bytes[int(known.base_s.argmin())] > 0.0:
+        return False
+    return by_bytes < 1.0 or bool(known.cost_bytes.all())
+
+
+def _next_costs(
+    situation: Situation, known: KnownPlans, job: Job, now_s: Real, rows: Whole
+) -> Real:
+    """What a change to a plan and the next epoch cost, (C,), of plans in some rows.
+
+    In the unit of the move policy, of which weighed time alone is in proportion to seconds.
+    """
+    scale = CostScale.of(
+        quickest=int(rows[known.base_s[rows].argmin()]),
+        base_iteration_s=known.base_s,
+        cost_bytes=known.cost_bytes,
+        iterations_per_epoch=situation.iterations_per_epoch,
+        preference=situation.preference,
+    )
+    costs = np.full(len(known), np.inf)
+    costs[rows] = scale.run(now_s[rows], known.cost_bytes[rows])
+    if situation.last_plan is not None:
+        move_s, moved_bytes = known.changes(situation, job, [situation.last_plan])
+        costs[rows] += scale.move(move_s[0], moved_bytes[0])[rows]
+    return costs
+
+
+def _least(known: KnownPlans, costs: Real, now_s: Real, last: Plan | None) -> Plan:
+    """Plan of least cost; of equals the last one, else the quickest."""
+    if last is not None and last in known and costs[known.row_of(last)] <= costs.min():
+        return last
+    return known.plans[int(np.lexsort((now_s, costs))[0])]

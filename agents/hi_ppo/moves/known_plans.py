@@ -1,0 +1,166 @@
+"""Plans that a coordinator remembers, and what all of them take on a network."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from agents.decision.occupied import occupied
+from agents.decision.situation import Situation
+from agents.judge.candidates import Aim
+from agents.judge.look_ahead import PlanJudge
+from agents.judge.moves import change_times
+from agents.judge.search_judge import MISFIT
+from agents.judge.steady_judge import RelayedJob
+from agents.replanning.changes import Changes, state_bytes_of_layers, ways_of
+from agents.replanning.plan_times import iteration_s
+from des import Plan, Topology, cross_domain_bytes
+from des.compiled.many.layout import Real, Small
+from des.compiled.many.steady import Job, Plans
+
+
+class KnownPlans:
+    """Plans of one job, each once; what does not change with the network is worked out once a plan.
+
+    Attributes
+    ----------
+    plans
+        In the order in which they came.
+    base_s
+        Iteration times at base figures, (C,); ``inf`` where a plan does not work there. [s]
+    cost_bytes
+        What an iteration sends over WAN links, (C,). [bytes]
+    """
+
+    def __init__(self, judge: PlanJudge, base: Topology, plans: Sequence[Plan] = ()) -> None:
+        self.judge, self.base = judge, base
+        self.plans: tuple[Plan, ...] = ()
+        self.base_s: Real = np.empty(0)
+        self.cost_bytes: Real = np.empty(0)
+        self._base_job = judge.job_of(base)
+        self._row: dict[Plan, int] = {}
+        self._held: list[int] = []
+        self._written = judge.plans_of([])
+        self._domains: Small = np.empty((0, judge.workload.num_layers), dtype=np.int32)
+        self._layer_bytes = state_bytes_of_layers(judge.workload)
+        self.add(plans)
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def __contains__(self, plan: Plan) -> bool:
+        return plan in self._row
+
+    def add(self, plans: Sequence[Plan]) -> None:
+        """Take in those of some plans that are new.
+
+        Raises
+        ------
+        ValueError
+            If a plan does not match the job or the domains.
+        """
+        new = [plan for plan in dict.fromkeys(plans) if plan not in self._row]
+        if not new:
+            return
+        for plan in new:
+            plan.check_against(self.base, self.judge.workload)
+        first, workload = len(self.plans), self.judge.workload
+        self._row |= {plan: first + at for at, plan in enumerate(new)}
+        self.plans += tuple(new)
+        held = [at for at, plan in enumerate(new) if self.judge.can_hold(plan)]
+        written = self.judge.plans_of([new[at] for at in held])
+        self._held += [first + at for at in held]
+        self._written = Plans(
+            *(np.concatenate(both) for both in zip(self._written, written, strict=True))
+        )
+        base_s = self._times_s(self._base_job, self.base, new, held, written)
+        self.base_s = np.append(self.base_s, base_s)
+        sent = [cross_domain_bytes(workload, plan.placement) for plan in new]
+        self.cost_bytes = np.append(self.cost_bytes, sent)
+        domains = np.array([plan.placement.domain_of_layer for plan in new], dtype=np.int32)
+        self._domains = np.concatenate([self._domains, domains])
+
+    def row_of(self, plan: Plan) -> int:
+        """Where a plan stands among them; `KeyError` if it does not."""
+        return self._row[plan]
+
+    def job_of(self, situation: Situation) -> Job:
+        """Say what stages and borders take now, with the memory that other jobs leave."""
+        return self.judge.job_of(occupied(situation))
+
+    def times_s(self, situation: Situation, job: Job) -> Real:
+        """Iteration times of all plans now, (C,); ``inf`` where one does not work. [s]
+
+        ``job`` is that of `job_of`.
+        """
+        return self._times_s(job, occupied(situation), self.plans, self._held, self._written)
+
+    def costs(self, aim: Aim, times_s: Real) -> Real:
+        """What plans come to, (C,), if they take so long, see `agents.judge.candidates.Aim`."""
+        costs: Real = aim.time_weight * np.log(times_s)
+        if aim.toll_weight > 0.0:
+            tolls = [
+                sum(float(aim.tolls[one.domain, other.domain]) for one, other in pairwise(stages))
+                for stages in (plan.placement.stages for plan in self.plans)
+            ]
+            costs = costs + aim.toll_weight * np.log1p(tolls)
+        return np.where(np.isfinite(times_s), costs, np.inf)
+
+    def changes(self, situation: Situation, job: Job, sources: Sequence[Plan]) -> tuple[Real, Real]:
+        """Time [s] and bytes of all changes from some of the plans to all, (S, C) each.
+
+        ``job`` is that of `job_of`. See `agents.replanning.changes.Changes`, which works them out
+        where links are not plain or plans have several replicas.
+        """
+        pays = situation.replacement.pays_bytes
+        rows = np.array([self._row[plan] for plan in sources])
+        moved_bytes = np.zeros((len(rows), len(self.plans)))
+        if pays and (isinstance(job, RelayedJob) or any(plan.replicas for plan in self.plans)):
+            return self._simulated_changes(situation, sources)
+        if pays:
+            old, new = self._domains[rows], self._domains
+            ways = ways_of(old, new, self.judge.num_domains, self._layer_bytes, moved_bytes)
+            move_s = np.empty(moved_bytes.shape)
+            change_times(
+                ways,
+                *self.judge.wires(situation.topology),
+                float(situation.corrections.message_overhead_s),
+                float(situation.replacement.restart_s),
+                move_s,
+            )
+        else:
+            move_s = np.full(moved_bytes.shape, float(situation.replacement.restart_s))
+        move_s[np.arange(len(rows)), rows] = 0.0
+        return move_s, moved_bytes
+
+    def _simulated_changes(
+        self, situation: Situation, sources: Sequence[Plan]
+    ) -> tuple[Real, Real]:
+        topology = situation.topology
+        changes = Changes(
+            self.judge.workload,
+            self.plans,
+            topology.num_domains,
+            situation.replacement,
+            sources=sources,
+        )
+        return changes.times_s(topology, situation.corrections), changes.moved_bytes
+
+    def _times_s(
+        self,
+        job: Job,
+        topology: Topology,
+        plans: Sequence[Plan],
+        held: Sequence[int],
+        written: Plans,
+    ) -> Real:
+        """Times of plans of which some are written down; the others are simulated one by one."""
+        times_s = np.empty(len(plans))
+        if held:
+            scores = self.judge.scores(job, written)
+            times_s[list(held)] = np.where(scores < MISFIT, scores, np.inf)
+        for row in sorted(set(range(len(plans))).difference(held)):
+            times_s[row] = iteration_s(
+                topology, self.judge.workload, plans[row], self.judge.corrections
+            )
+        return times_s

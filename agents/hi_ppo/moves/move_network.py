@@ -1,0 +1,177 @@
+"""The network of the move policy: from an observation to how likely each rule is."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+
+from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
+from agents.hi_ppo.moves.move_rules import RULES
+from agents.ppo.checkpoint import CheckpointError
+from agents.ppo.normaliser import RunningNormaliser
+
+_FIRST_OUTPUT_GAIN = 0.01
+_START_SHARPNESS = 0.75  # of the first policy: nats a factor of 2 in the horizon
+_START_DISBELIEF = 2.0  # nats from belief 0 to 1
+_START_RELUCTANCE = 2.0  # nats a level below the whole order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveArchitecture:
+    """What decides what a network computes, but its weights.
+
+    Attributes
+    ----------
+    observation_size, num_rules
+        Must be those of `OBSERVATION_NAMES` and `RULES` for a policy to be used here.
+    hidden_sizes
+        Units between, with tanh.
+    start_horizon_epochs
+        Of the rule that is likeliest at first: order, belief 0.
+    """
+
+    observation_size: int = len(OBSERVATION_NAMES)
+    num_rules: int = len(RULES)
+    hidden_sizes: tuple[int, ...] = (64, 64)
+    start_horizon_epochs: float = 3.0
+
+    def __post_init__(self) -> None:
+        for name, expected in (
+            ("observation_size", len(OBSERVATION_NAMES)),
+            ("num_rules", len(RULES)),
+        ):
+            if getattr(self, name) != expected:
+                raise ValueError(
+                    f"move architecture: {name} must be {expected}, got {getattr(self, name)!r}"
+                )
+        if min(self.hidden_sizes, default=1) < 1:
+            raise ValueError(
+                f"move architecture: hidden_sizes must all be at least 1, got {self.hidden_sizes}"
+            )
+        if not 0 < self.start_horizon_epochs < math.inf:
+            raise ValueError(
+                "move architecture: start_horizon_epochs must be positive and finite, got "
+                f"{self.start_horizon_epochs!r}"
+            )
+
+
+class MoveNetwork(nn.Module):
+    """Logits of the rules, (B, len(RULES)), at raw observations (B, D).
+
+    Weights are orthogonal, drawn from ``generator`` only; the last ones are so small that the
+    first policy is nearly the same everywhere: around the rule that the architecture names.
+    """
+
+    def __init__(self, architecture: MoveArchitecture, generator: torch.Generator) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.normaliser = RunningNormaliser(architecture.observation_size)
+        sizes = (architecture.observation_size, *architecture.hidden_sizes)
+        layers: list[nn.Module] = []
+        for num_in, num_out in itertools.pairwise(sizes):
+            layers += [_linear(num_in, num_out, math.sqrt(2), generator), nn.Tanh()]
+        last = _linear(sizes[-1], architecture.num_rules, _FIRST_OUTPUT_GAIN, generator)
+        with torch.no_grad():
+            last.bias.copy_(torch.tensor(_first_logits(architecture.start_horizon_epochs)))
+        self.layers = nn.Sequential(*layers, last)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.layers(self.normaliser(observations))
+        return logits
+
+
+def choice_log_probs(logits: Tensor, choice_of_rule: Tensor, num_choices: int) -> Tensor:
+    """Log-probabilities of plans, (B, U), of which each is taken by some rules.
+
+    Parameters
+    ----------
+    logits
+        Of the rules, (B, R).
+    choice_of_rule
+        Which choice each rule makes, int64 (B, R).
+    num_choices
+        U; choices that no rule makes get a log-probability of about -69.
+
+    Examples
+    --------
+    Of three rules as likely as each other two make the first choice:
+
+    >>> logs = choice_log_probs(torch.zeros(1, 3), torch.tensor([[0, 1, 0]]), 2)
+    >>> [round(p, 4) for p in logs.exp().squeeze(0).tolist()]
+    [0.6667, 0.3333]
+    """
+    probs = logits.softmax(dim=1)
+    joint = probs.new_zeros(len(probs), num_choices).scatter_add(1, choice_of_rule, probs)
+    return joint.clamp_min(1e-30).log()
+
+
+def move_network_payload(network: MoveNetwork) -> dict[str, object]:
+    """Plain content from which `move_network_from_payload` rebuilds the network."""
+    return {
+        "observation": list(OBSERVATION_NAMES),
+        "rules": [asdict(rule) for rule in RULES],
+        **asdict(network.architecture),
+        "parameters": dict(network.state_dict()),
+    }
+
+
+def move_network_from_payload(payload: object) -> MoveNetwork:
+    """Rebuild a network.
+
+    Raises
+    ------
+    CheckpointError
+        If the content does not describe one, or one of other observations, rules or sizes.
+    """
+    if not isinstance(payload, Mapping):
+        raise CheckpointError(f"move policy: content must be a dict, got {type(payload).__name__}")
+    for name, expected in (
+        ("observation", list(OBSERVATION_NAMES)),
+        ("rules", [asdict(rule) for rule in RULES]),
+    ):
+        if _listed(payload.get(name)) != expected:
+            raise CheckpointError(f"move policy: {name} must be what this version has, got others")
+    sizes = {
+        name: value
+        for name, value in payload.items()
+        if name not in ("observation", "rules", "parameters")
+    }
+    try:
+        network = MoveNetwork(MoveArchitecture(**sizes), torch.Generator())
+        network.load_state_dict(payload["parameters"])
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(
+            "move policy: content must hold the sizes of a network and parameters of these sizes, "
+            f"got {sizes} ({type(error).__name__}: {error})"
+        ) from error
+    if not all(value.isfinite().all() for value in network.state_dict().values()):
+        raise CheckpointError("move policy: parameters must be finite")
+    return network.eval()
+
+
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, Sequence) else value
+
+
+def _linear(num_in: int, num_out: int, gain: float, generator: torch.Generator) -> nn.Linear:
+    layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
+        nn.Linear, num_in, num_out
+    )
+    nn.init.orthogonal_(layer.weight, gain, generator=generator)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _first_logits(start_horizon_epochs: float) -> list[float]:
+    """Logits that fall with the distance from a horizon, from belief 0 and from level order."""
+    below = {"nothing": 3.0, "depth": 2.0, "split": 1.0, "order": 0.0}
+    return [
+        -_START_SHARPNESS * abs(math.log2(rule.horizon_epochs / start_horizon_epochs))
+        - _START_DISBELIEF * rule.belief
+        - _START_RELUCTANCE * below[rule.level]
+        for rule in RULES
+    ]

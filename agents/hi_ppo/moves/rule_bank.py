@@ -1,0 +1,73 @@
+"""Fixed rules that run beside the policy, each with a plan of its own: how they have fared."""
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.hi_ppo.moves.move_rules import BELIEFS, HORIZONS_EPOCHS, index_of, target_of_each
+from des.compiled.many.layout import Real, Whole
+
+Levels = npt.NDArray[np.int8]
+Rows = Callable[[Whole], tuple[Real, Levels]]
+"""Costs of all changes from some plans and how far they go, both (P, C), from their numbers."""
+
+BANK: tuple[int, ...] = (
+    0,
+    *(index_of("order", horizon) for horizon in HORIZONS_EPOCHS),
+    *(
+        index_of("order", horizon, belief)
+        for belief, horizon in product(BELIEFS[1:], (1.0, 4.0, 16.0))
+    ),
+    *(index_of("split", horizon) for horizon in (1.0, 8.0)),
+    index_of("depth", 1.0),
+)
+"""The rules, by index."""
+
+MEMORIES = (0.8, 0.95, 1.0)
+"""Weight of an epoch over that of the next one."""
+
+BANK_NAMES = tuple(f"rule_{rule}_{memory:g}" for memory in MEMORIES for rule in BANK)
+
+_WHOLE = np.array(BANK)
+_KEEP = np.array(MEMORIES)[:, np.newaxis]
+
+
+class RuleBank:
+    """Runs the rules of `BANK` from one plan on.
+
+    Attributes
+    ----------
+    plans
+        Where each rule is, numbers of plans.
+    """
+
+    def __init__(self, start: int) -> None:
+        self.plans: Whole = np.full(len(BANK), start, dtype=np.int64)
+        self._costs = np.zeros((len(MEMORIES), len(BANK)))
+        self._weights = np.zeros((len(MEMORIES), 1))
+
+    def features(self) -> Real:
+        """What each rule has cost more than the best one, a mean epoch, in `BANK_NAMES`' order."""
+        means = self._costs / np.maximum(self._weights, 1.0)
+        features: Real = np.log1p(16.0 * (means - means.min(axis=1, keepdims=True))).ravel()
+        return features
+
+    def see(self, now: Real, expected: Real, rows: Rows) -> None:
+        """Let each rule decide, and pay for its decision and for the epoch; the first is free.
+
+        Parameters
+        ----------
+        now, expected
+            Cost of an epoch under every plan, (C,).
+        """
+        places, place_of = np.unique(self.plans, return_inverse=True)
+        move, levels = rows(places)
+        own = move[place_of]
+        chosen = target_of_each(_WHOLE, own, levels[place_of], now, expected)
+        is_first = not self._weights.any()
+        paid = now[chosen] if is_first else now[chosen] + own[np.arange(len(chosen)), chosen]
+        self._costs = _KEEP * self._costs + paid
+        self._weights = _KEEP * self._weights + 1.0
+        self.plans = chosen

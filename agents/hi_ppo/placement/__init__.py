@@ -1,0 +1,1 @@
+"""The placement policy: a pointer network over domains and its training."""

@@ -1,0 +1,106 @@
+"""What the placement policy is made of, and how it is trained."""
+
+from dataclasses import dataclass
+
+from des.base.checks import require_count, require_non_negative, require_positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementArchitecture:
+    """Everything that decides what the placement policy computes, but its weights.
+
+    Attributes
+    ----------
+    width, edge_width
+        Numbers by which a domain and a pair of domains are described.
+    num_rounds
+        How often domains hear from each other; 0 leaves every domain with what is known of itself.
+    sees_preference
+        Whether it is told the preference; see `agents.hi_ppo.placement.sight.seen_by`.
+    """
+
+    width: int = 64
+    edge_width: int = 32
+    num_rounds: int = 3
+    sees_preference: bool = True
+
+    def __post_init__(self) -> None:
+        require_count("placement architecture", "width", self.width)
+        require_count("placement architecture", "edge_width", self.edge_width)
+        if self.num_rounds != 0:
+            require_count("placement architecture", "num_rounds", self.num_rounds)
+        if not isinstance(self.sees_preference, bool):
+            raise ValueError(
+                "placement architecture: sees_preference must be True or False, "
+                f"got {self.sees_preference!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementConfig:
+    """How the placement policy is trained, see `agents.hi_ppo.placement.placement_training`.
+
+    Attributes
+    ----------
+    worlds_per_update, samples_per_world
+        Networks of an update, and orders that are drawn for each: they are each other's baseline.
+    curriculum
+        Domains of the largest networks, and the share of the training from which on they come.
+    entropy_coefficient, final_entropy_coefficient
+        Weight of the entropy of orders at the beginning and at the end.
+    depth_weight, tilt_weight
+        Of the losses of depths and of shares, beside that of orders.
+    value_coefficient
+        Of the error of the networks' values. These are no baseline: to tell them is another task
+        that what describes networks is learnt by.
+    imitation
+        Weight of the likelihood of the best order that a look-ahead finds from the samples.
+    look_ahead_budget
+        Plans that such a look-ahead judges; 0 for none.
+    """
+
+    num_updates: int = 800
+    worlds_per_update: int = 48
+    samples_per_world: int = 16
+    num_epochs: int = 2
+    learning_rate: float = 1e-3
+    clip_range: float = 0.2
+    max_gradient_norm: float = 1.0
+    entropy_coefficient: float = 0.02
+    final_entropy_coefficient: float = 0.002
+    depth_weight: float = 1.0
+    tilt_weight: float = 0.2
+    value_coefficient: float = 0.1
+    imitation: float = 0.5
+    look_ahead_budget: int = 800
+    curriculum: tuple[tuple[int, float], ...] = ((4, 0.0), (6, 0.08), (16, 0.2))
+
+    def __post_init__(self) -> None:
+        owner = "placement config"
+        for name in ("num_updates", "worlds_per_update", "num_epochs"):
+            require_count(owner, name, getattr(self, name))
+        if self.samples_per_world < 2:
+            raise ValueError(
+                f"{owner}: samples_per_world must be at least 2, got {self.samples_per_world!r}"
+            )
+        for name in ("learning_rate", "clip_range", "max_gradient_norm"):
+            require_positive(owner, name, getattr(self, name))
+        for name in (
+            "entropy_coefficient",
+            "final_entropy_coefficient",
+            "depth_weight",
+            "tilt_weight",
+            "value_coefficient",
+            "imitation",
+            "look_ahead_budget",
+        ):
+            require_non_negative(owner, name, getattr(self, name))
+        if not self.curriculum or self.curriculum[0][1] != 0.0:
+            raise ValueError(
+                f"{owner}: curriculum must begin at a share of 0, got {self.curriculum!r}"
+            )
+
+    def most_domains(self, update: int) -> int:
+        """Domains of the largest networks of an update."""
+        done = update / self.num_updates
+        return max(most for most, start in self.curriculum if start <= done)

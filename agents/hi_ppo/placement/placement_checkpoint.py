@@ -1,0 +1,79 @@
+"""Files of placement policies, with what they are made of."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from agents.decision.depths import DEPTHS
+from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+
+_KIND = "placement_policy"
+_READS = [NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE]
+
+
+def placement_payload(policy: PlacementPolicy) -> dict[str, object]:
+    """Plain content from which `placement_from_payload` makes the policy again."""
+    return {
+        "kind": _KIND,
+        "reads": _READS,
+        "depths": list(DEPTHS),
+        "architecture": _sizes_of(policy.architecture),
+        "parameters": dict(policy.state_dict()),
+    }
+
+
+def placement_from_payload(payload: Mapping[str, object], *, source: Path) -> PlacementPolicy:
+    """Make a policy again.
+
+    Raises
+    ------
+    CheckpointError
+        If the content is not a placement policy, or one that reads or chooses something else.
+    """
+    expected = {"kind": _KIND, "reads": _READS, "depths": list(DEPTHS)}
+    for name, allowed in expected.items():
+        if payload.get(name) != allowed:
+            raise CheckpointError(
+                f"checkpoint {source}: {name} must be {allowed!r}, got {payload.get(name)!r}"
+            )
+    sizes, parameters = payload.get("architecture"), payload.get("parameters")
+    try:
+        if not isinstance(sizes, Mapping) or not isinstance(parameters, Mapping):
+            raise TypeError("architecture and parameters must be there")
+        policy = PlacementPolicy(PlacementArchitecture(**sizes), torch.Generator())
+        policy.load_state_dict(parameters)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(
+            f"checkpoint {source}: placement policy must hold an architecture and parameters of "
+            f"its sizes, got {sizes!r} ({type(error).__name__}: {error})"
+        ) from error
+    return policy.eval()
+
+
+def _sizes_of(architecture: PlacementArchitecture) -> dict[str, object]:
+    """Fields of an architecture; what policies see by default is left out, as in older files."""
+    sizes = asdict(architecture)
+    if architecture.sees_preference:
+        del sizes["sees_preference"]
+    return sizes
+
+
+def save_placement(path: Path, policy: PlacementPolicy) -> None:
+    """Write a policy; equal ones give equal bytes."""
+    save_checkpoint(path, placement_payload(policy))
+
+
+def load_placement(path: Path) -> PlacementPolicy:
+    """Read a policy.
+
+    Raises
+    ------
+    CheckpointError
+        If the file cannot be read, or holds another thing.
+    """
+    return placement_from_payload(load_checkpoint(path), source=path)

@@ -1,0 +1,131 @@
+"""The placement policy: one set of weights for networks of 2 to 16 domains."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agents.decision.depths import DEPTHS
+from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.decode import Facts, Scores, decode
+from agents.hi_ppo.placement.encoder import Encoded, Encoder, Networks, networks_of
+from agents.hi_ppo.placement.features import Features
+from agents.hi_ppo.placement.heads import Heads
+from agents.hi_ppo.placement.pointer import Orders, Pointer, PointerScores
+from agents.judge.look_ahead import PlanJudge
+from des.compiled.many.layout import Observations, Small
+from des.compiled.many.steady import Job, Plans
+
+
+class DrawnOrders(NamedTuple):
+    """Orders of one network, (N, K), how long they are and how likely they were, (N,)."""
+
+    domains: Small
+    sizes: Small
+    log_probs: Observations
+
+
+class PlacementPolicy(nn.Module):
+    """Encoder, pointer and heads; weights are drawn from ``generator`` only."""
+
+    def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.encoder = Encoder(architecture, generator)
+        self.pointer = Pointer(architecture, generator)
+        self.heads = Heads(architecture, generator)
+
+    def forward(self, networks: Networks) -> tuple[Encoded, PointerScores]:
+        """Descriptions and scores of B networks."""
+        encoded: Encoded = self.encoder(networks)
+        scores: PointerScores = self.pointer(encoded)
+        return encoded, scores
+
+    @torch.no_grad()
+    def best_plan(self, features: Features, judge: PlanJudge, job: Job) -> tuple[Plans, int]:
+        """The policy's own plan, without any look-ahead, and its row.
+
+        The order is the likeliest choice at every step; the depth is the likeliest one under which
+        the layers fit, those shared out as the policy says.
+
+        Raises
+        ------
+        ValueError
+            If the layers fit under no depth.
+        """
+        networks = networks_of([features])
+        encoded, scores = self(networks)
+        noise = np.zeros((1, *scores.pair.shape[-2:]), dtype=np.float32)
+        drawn = decode_orders(scores_of(scores, 0), features.facts, noise, judge.most_stages)
+        orders = orders_of([drawn])
+        depths = self.heads.depth_logits(networks, encoded, orders)[0, 0].numpy()
+        tilts = self.heads.tilts(encoded, orders)[0, 0].numpy().astype(np.float64)
+        plans = depth_plans(drawn, judge.most_stages, range(len(DEPTHS)))
+        weights = np.exp(tilts[: judge.most_stages])[np.newaxis].repeat(len(DEPTHS), axis=0)
+        levels_s = judge.fill_by(job, plans, weights)
+        fitting = np.where(np.isfinite(levels_s), depths, -np.inf)
+        best = int(fitting.argmax())
+        if not np.isfinite(levels_s[best]):
+            raise ValueError(
+                "placement policy: domains must hold the layers of the model in the order "
+                f"{drawn.domains[0, : drawn.sizes[0]].tolist()} under some depth, got none"
+            )
+        return plans, best
+
+
+def scores_of(scores: PointerScores, row: int, num_domains: int | None = None) -> Scores:
+    """Scores of one network as compiled code reads them, the absent domains left out."""
+    most = scores.chosen.shape[1]
+    if num_domains is None or num_domains == most:
+        return Scores(*(np.ascontiguousarray(one[row].numpy()) for one in scores))
+    keep = [*range(num_domains), most]
+    pair = scores.pair[row].numpy()[:, keep][:, :, keep]
+    chosen = scores.chosen[row].numpy()[:num_domains, keep]
+    drift = scores.drift[row].numpy()[:, keep]
+    return Scores(*(np.ascontiguousarray(one) for one in (pair, chosen, drift)))
+
+
+def decode_orders(
+    scores: Scores, facts: Facts, noise: Observations, most_stages: int
+) -> DrawnOrders:
+    """Decode as many orders as there is noise for, see `agents.hi_ppo.placement.decode.decode`."""
+    count, num_domains = len(noise), len(facts.speed_share)
+    domains = np.zeros((count, num_domains), dtype=np.int32)
+    sizes = np.zeros(count, dtype=np.int32)
+    log_probs = np.zeros(count, dtype=np.float32)
+    decode(scores, facts, noise, most_stages, domains, sizes, log_probs)
+    return DrawnOrders(domains, sizes, log_probs)
+
+
+def drawn_noise(
+    count: int, num_domains: int, generator: torch.Generator, *, num_greedy: int = 0
+) -> Observations:
+    """Draw noise that makes samples of choices; the first ``num_greedy`` get none."""
+    shape = (count, num_domains + 1, num_domains + 1)
+    uniform = torch.rand(shape, generator=generator).clamp(1e-20, 1.0 - 1e-7)
+    noise: Observations = -torch.log(-torch.log(uniform)).numpy()
+    noise[:num_greedy] = 0.0
+    return noise
+
+
+def orders_of(drawn: list[DrawnOrders]) -> Orders:
+    """Put the orders of several networks side by side, each as many."""
+    most = max(one.domains.shape[1] for one in drawn)
+    domains = torch.zeros(len(drawn), len(drawn[0].sizes), most, dtype=torch.int64)
+    for row, one in enumerate(drawn):
+        domains[row, :, : one.domains.shape[1]] = torch.from_numpy(one.domains)
+    sizes: Tensor = torch.stack([torch.from_numpy(one.sizes) for one in drawn])
+    return Orders(domains, sizes)
+
+
+def depth_plans(drawn: DrawnOrders, most_stages: int, schedules: range) -> Plans:
+    """Plans of orders under some schedules, order by order; layers are not split yet."""
+    count, num = len(drawn.sizes), len(schedules)
+    domain = np.ascontiguousarray(drawn.domains[:, :most_stages].repeat(num, axis=0))
+    return Plans(
+        num_stages=drawn.sizes.repeat(num),
+        schedule=np.tile(np.array(schedules, dtype=np.int32), count),
+        domain=domain,
+        end_layer=np.zeros_like(domain),
+    )

@@ -1,0 +1,1 @@
+"""Judging of plans: times of many plans, water filling and look-ahead."""

@@ -1,0 +1,1 @@
+"""Choices that several planners share: chains of domains, depths, the best of several plans."""

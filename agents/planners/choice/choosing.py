@@ -1,0 +1,54 @@
+"""The better of several plans, and how layers are shared out: what several planners do alike."""
+
+from collections.abc import Iterable, Sequence
+
+from agents.decision.problem import PlanningProblem
+from des import Plan, UnreachableError
+
+
+def best_of(problem: PlanningProblem, plans: Iterable[Plan]) -> Plan:
+    """Return the fastest of the plans that fit into memory; of equal ones the first.
+
+    Where none fits, the one that lacks least is judged as if it did; `IterationResult.fits_memory`
+    of the outcome tells.
+
+    Raises
+    ------
+    ValueError
+        If there are no plans.
+    UnreachableError
+        If all of them send between domains that no path joins.
+    """
+    best: Plan | None = None
+    best_key = (float("inf"), float("inf"))
+    cut_off: UnreachableError | None = None
+    for plan in dict.fromkeys(plans):
+        try:
+            result = problem.judge(plan)
+        except UnreachableError as error:
+            cut_off = error
+            continue
+        key = (max(memory.overflow_fraction for memory in result.memory), result.makespan_s)
+        if best is None or key < best_key:
+            best, best_key = plan, key
+    if best is None:
+        raise cut_off or ValueError("best of plans: there must be at least one plan, got none")
+    return best
+
+
+def shared_out(num_layers: int, weights: Sequence[float]) -> list[int]:
+    """Share layers out in proportion to weights, rounded by largest remainders.
+
+    The earlier one wins a tie.
+
+    Examples
+    --------
+    >>> shared_out(8, [3.0, 2.0, 1.0])  # 4, 2.67, 1.33
+    [4, 3, 1]
+    """
+    ideal = [num_layers * weight / sum(weights) for weight in weights]
+    counts = [int(share) for share in ideal]
+    by_remainder = sorted(range(len(ideal)), key=lambda index: counts[index] - ideal[index])
+    for index in by_remainder[: num_layers - sum(counts)]:
+        counts[index] += 1
+    return counts

@@ -1,0 +1,1 @@
+"""DTFM's planner."""

@@ -1,0 +1,1 @@
+"""Planners with a proof: enumeration, bounds and CP-SAT."""

@@ -1,0 +1,1 @@
+"""Fronts of several objectives."""

@@ -1,0 +1,1 @@
+"""Planners of one formula or rule."""

@@ -1,0 +1,1 @@
+"""Sailor's planner."""

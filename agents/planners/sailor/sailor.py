@@ -1,0 +1,183 @@
+"""Sailor's planner: a formula for the iteration time, minimised over stages, domains and layers.
+
+References
+----------
+.. [1] F. Strati et al., "Sailor: Automating Distributed Training over Dynamic, Heterogeneous, and
+   Geo-distributed Clusters", SOSP 2025, arXiv 2504.17096.
+"""
+
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+
+from agents.decision.problem import PlanningProblem
+from agents.planners.sailor.sailor_lists import (
+    Order,
+    lists_in_turn,
+    no_plan_fits,
+    quickest_of,
+    standing_still,
+)
+from agents.planners.sailor.sailor_model import WholeDomains
+from agents.planners.sailor.sailor_parallel import search_parallel
+from des import Placement, Plan
+from des.base.checks import require_count
+
+MOST_LISTS = 4_000
+"""Ordered lists of domains that are looked at unless told; over six domains there are 1,956."""
+
+MOST_LISTS_WITH_PARALLELISM = 64
+"""The same where GPUs are divided, for each number of stages; over four domains there are 64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SailorFound:
+    """What Sailor's search has come to.
+
+    Attributes
+    ----------
+    estimate_s
+        Iteration time of the plan by Sailor's own formula, with 1F1B and without queues. [s]
+    num_considered
+        Ordered lists of domains looked at, once for every number of stages and of replicas.
+    is_complete
+        Whether these were all there are; else the budget cut the search short.
+    """
+
+    plan: Plan
+    estimate_s: float
+    num_considered: int
+    is_complete: bool
+
+
+def sailor(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Plan as Sailor does, a domain being one device, as it is for all other planners."""
+    return sailor_search(problem).plan
+
+
+def sailor_overlapped(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Plan as Sailor would if its formula knew that messages travel while stages work."""
+    return sailor_search(problem, is_overlapped=True).plan
+
+
+def sailor_with_parallelism(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Plan as Sailor does in full: tensor, data and pipeline parallelism inside the domains."""
+    return sailor_search(problem, is_whole_domain=False).plan
+
+
+def sailor_search(
+    problem: PlanningProblem,
+    *,
+    is_whole_domain: bool = True,
+    is_overlapped: bool = False,
+    max_lists: int | None = None,
+) -> SailorFound:
+    """Minimise Sailor's formula, then let the simulator choose the schedule.
+
+    Parameters
+    ----------
+    is_whole_domain
+        All GPUs of a domain work as one device, whose attainable fraction covers tensor
+        parallelism. Without it they are divided, and pay for every exchange.
+    is_overlapped
+        Messages do not hold up the stages beside them, as they do not in `des` unless told, so the
+        slowest stage counts without them, or the slowest wire alone. Sailor's runtime blocks, so
+        its formula does not have this; whole domains only.
+    max_lists
+        Ordered lists of domains to look at; None means `MOST_LISTS`, or
+        `MOST_LISTS_WITH_PARALLELISM` for each number of stages.
+
+    Raises
+    ------
+    ValueError
+        If messages are to overlap where GPUs are divided.
+    InfeasiblePlacementError
+        If no plan was found that fits.
+
+    Notes
+    -----
+    The formula: slowest stage with the messages behind it, both ways, times the microbatches less
+    one; plus the sum of all stages and messages; plus the slowest exchange of gradients [1]_. The
+    update is free, as it is in `des`, and the microbatch is that of the workload. Lists of every
+    size come with the best bottleneck link first, in turn. Over the domains of a list the recursion
+    goes from the output to the input: what is best behind a stage is chosen by the formula of that
+    part alone, as in [1]_, so it is no exact minimum.
+
+    With whole domains any number of Sailor's stages in a row in one domain are one stage, so its
+    stages are single layers and the recursion chooses how many a domain gets.
+
+    The formula knows 1F1B alone. Of the schedules to choose from the simulator takes the best for
+    the plan of least estimate that fits with any of them.
+    """
+    if max_lists is not None:
+        require_count("sailor", "max_lists", max_lists)
+    if is_overlapped and not is_whole_domain:
+        raise ValueError("sailor: is_overlapped must be False without whole domains, got True")
+    still = standing_still(problem)
+    if not is_whole_domain:
+        most = MOST_LISTS_WITH_PARALLELISM if max_lists is None else max_lists
+        candidates, num_considered, is_complete = search_parallel(still, most)
+    else:
+        most = MOST_LISTS if max_lists is None else max_lists
+        candidates, num_considered, is_complete = _search_whole(still, most, is_overlapped)
+    for estimate_s, plan in candidates:
+        best = quickest_of(still, [plan])
+        if best is not None:
+            return SailorFound(
+                plan=best[0],
+                estimate_s=estimate_s,
+                num_considered=num_considered,
+                is_complete=is_complete,
+            )
+    raise no_plan_fits(problem, "sailor")
+
+
+def estimate_s(
+    problem: PlanningProblem, placement: Placement, *, is_overlapped: bool = False
+) -> float:
+    """Sailor's formula for a placement with a stage a domain. [s]
+
+    Raises
+    ------
+    ValueError
+        If a domain has more than one stage.
+    """
+    order = tuple(stage.domain for stage in placement.stages)
+    if len(set(order)) < len(order):
+        raise ValueError(f"sailor: a placement must have a stage a domain, got {placement}")
+    model = WholeDomains(standing_still(problem), is_overlapped=is_overlapped)
+    paces, total_s = [], 0.0
+    for stage, later in zip_longest(placement.stages, order[1:]):
+        end = stage.first_layer + stage.num_layers
+        time_s = model.layers_s(stage.domain)[stage.first_layer : stage.first_layer + 1, end]
+        paces.append(
+            float((time_s if later is None else model.paced(time_s, stage.domain, later))[0])
+        )
+        total_s += float(time_s[0])
+        total_s += 0.0 if later is None else float(model.message_s[stage.domain, later])
+    return (problem.workload.num_microbatches - 1) * max(paces) + total_s
+
+
+def _search_whole(
+    problem: PlanningProblem, max_lists: int, is_overlapped: bool
+) -> tuple[list[tuple[float, Plan]], int, bool]:
+    """Plans by their estimates, lists looked at, and whether there are no others."""
+    model = WholeDomains(problem, is_overlapped=is_overlapped)
+    most_stages = min(problem.topology.num_domains, problem.workload.num_layers)
+    found: list[tuple[float, int, Order, list[int]]] = []
+    count, is_complete = 0, True
+    for order in lists_in_turn(model.bandwidths, most_stages):
+        if count == max_lists:
+            is_complete = False
+            break
+        count += 1
+        best = model.best_split(order)
+        if best is not None:
+            found.append((best[0], count, order, best[1]))
+    found.sort()
+    plans = [
+        (least_s, problem.plan(Placement.contiguous(order, counts)))
+        for least_s, _, order, counts in found
+    ]
+    return plans, count, is_complete

@@ -1,0 +1,233 @@
+"""Sailor's search where the GPUs of domains are divided: tensor, data and pipeline parallelism."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+
+from agents.decision.problem import PlanningProblem
+from agents.planners.sailor.sailor_lists import (
+    Order,
+    border_bandwidths,
+    lists_in_turn,
+    round_trips_s,
+)
+from des import Parallelism, Placement, Plan
+from des.costs.collectives import ring_all_reduce_s
+from des.costs.memory import bytes_per_parameter, model_state_bytes
+from des.costs.message_times import corrected_inside
+from des.costs.stage_times import compute_rate_flops_per_s, local_message_s, tensor_parallel_s
+from des.job.workload import total
+from des.plan.plan import split_evenly
+
+LEAST_SPEED_UP = 1.5
+"""What twice the GPUs for the layers must bring at least to be taken."""
+
+
+_Run = tuple[int, int, int, int]
+"""First stage, stages, tensor-parallel GPUs and replicas of a domain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """The last stages over the last domains of a list, by Sailor's formula.
+
+    ``runs`` are a count of stages and a number of tensor-parallel GPUs a domain.
+    """
+
+    straggler_s: float
+    sum_s: float
+    sync_s: float
+    runs: tuple[tuple[int, int], ...]
+
+
+def search_parallel(
+    problem: PlanningProblem, max_lists: int
+) -> tuple[list[tuple[float, Plan]], int, bool]:
+    """Plans by their estimates, lists looked at in all, and whether there are no others.
+
+    The numbers of stages are those into which the layers divide evenly. For each, at most
+    ``max_lists`` lists of domains are looked at, each with ever fewer replicas, by halves, as long
+    as the estimate falls; where nothing fits it goes on.
+    """
+    topology, num_layers = problem.topology, problem.workload.num_layers
+    num_gpus = sum(domain.num_gpus for domain in topology.domains)
+    bandwidths = border_bandwidths(topology)
+    message_s, _ = round_trips_s(problem, bandwidths)
+    found: list[tuple[float, int, Plan]] = []
+    count, is_complete = 0, True
+    for num_stages in range(1, min(num_layers, num_gpus) + 1):
+        if num_layers % num_stages:
+            continue
+        stages = _Stages(problem, num_stages)
+        most_domains = min(topology.num_domains, num_stages)
+        for position, order in enumerate(lists_in_turn(bandwidths, most_domains)):
+            if position == max_lists:
+                is_complete = False
+                break
+            least_s = np.inf
+            for num_replicas in _from_the_largest(problem, order):
+                count += 1
+                part = _best_part(stages, order, num_replicas, message_s)
+                if part is None:
+                    continue
+                estimate_s = stages.estimate_s(part)
+                if estimate_s >= least_s:
+                    break
+                least_s = estimate_s
+                found.append((estimate_s, count, stages.plan(order, part, num_replicas)))
+    found.sort(key=lambda one: one[:2])
+    return [(estimate_s, plan) for estimate_s, _, plan in found], count, is_complete
+
+
+def _from_the_largest(problem: PlanningProblem, order: Order) -> list[int]:
+    """Powers of two of replicas that the domains of a list have GPUs for, the largest first."""
+    most = min(problem.topology.domains[domain].num_gpus for domain in order)
+    return [2**power for power in reversed(range(most.bit_length()))]
+
+
+class _Stages:
+    """Times and needs of equal stages on the domains of one problem."""
+
+    def __init__(self, problem: PlanningProblem, num_stages: int) -> None:
+        self.problem, self.num_stages = problem, num_stages
+        self.counts = split_evenly(problem.workload.num_layers, num_stages)
+        self._first = [0, *accumulate(self.counts)]
+        self.tensor_of = lru_cache(maxsize=None)(self._tensor_of)
+        self.cost_s = lru_cache(maxsize=None)(self._cost_s)
+
+    def _sum(self, figure: str, stage: int) -> float:
+        sums = getattr(self.problem.workload.sums_before, figure)
+        return total(sums, self._first[stage], self.counts[stage])
+
+    def _cost_s(
+        self, stage: int, domain: int, tensor: int, replicas: int
+    ) -> tuple[float, float, float]:
+        """Work on a microbatch, exchange of gradients, message to the next stage inside. [s]"""
+        problem, shared = self.problem, Parallelism(tensor=tensor, data=replicas)
+        workload, corrections = problem.workload, problem.corrections
+        place = problem.topology.domains[domain]
+        flops = self._sum("forward_flops", stage) + self._sum("backward_flops", stage)
+        work_s = flops / compute_rate_flops_per_s(place, corrections, shared)
+        passes_s = 2 * tensor_parallel_s(workload, place, shared, corrections)
+        inside = corrected_inside(place, corrections)
+        sync_s = ring_all_reduce_s(
+            bytes_per_parameter(None).gradient * self._sum("num_parameters", stage) / tensor,
+            replicas,
+            inside.intra_bandwidth_bytes_per_s,
+            inside.intra_latency_s,
+        )
+        border = local_message_s(workload, place, shared, corrections)
+        inside_s = 2.0 * (border.transfer_s + border.latency_s)
+        return work_s + self.counts[stage] * passes_s, sync_s, inside_s
+
+    def _tensor_of(self, stage: int, domain: int, replicas: int) -> int | None:
+        """Fewest GPUs that hold a stage, a power of two; None if too few are there."""
+        num_gpus = self.problem.topology.domains[domain].num_gpus
+        tensor = 1
+        while tensor * replicas <= num_gpus:
+            if self._fits(stage, domain, tensor, replicas):
+                return tensor
+            tensor *= 2
+        return None
+
+    def raised(self, stage: int, count: int, domain: int, tensor: int, replicas: int) -> int:
+        """Double the GPUs of stages in a row while there are so many, and each doubling pays."""
+        num_gpus = self.problem.topology.domains[domain].num_gpus
+        while 2 * tensor * replicas * count <= num_gpus:
+            now_s = self.cost_s(stage, domain, tensor, replicas)[0]
+            if now_s < LEAST_SPEED_UP * self.cost_s(stage, domain, 2 * tensor, replicas)[0]:
+                break
+            tensor *= 2
+        return tensor
+
+    def _fits(self, stage: int, domain: int, tensor: int, replicas: int) -> bool:
+        """Whether a stage fits with what 1F1B holds of it."""
+        held = min(self.problem.workload.num_microbatches, self.num_stages - stage)
+        shared = Parallelism(tensor=tensor, data=replicas)
+        needed = model_state_bytes(self._sum("num_parameters", stage), shared)
+        needed += held * self._sum("activation_bytes", stage)
+        place = self.problem.topology.domains[domain]
+        return needed <= tensor * replicas * place.gpu_memory_bytes
+
+    def estimate_s(self, part: _Part) -> float:
+        """Sailor's formula. [s]"""
+        num_later = self.problem.workload.num_microbatches - 1
+        return num_later * part.straggler_s + part.sum_s + part.sync_s
+
+    def plan(self, order: Sequence[int], part: _Part, replicas: int) -> Plan:
+        """Return the plan of a part that is all of the pipeline."""
+        shares = [Parallelism()] * self.problem.topology.num_domains
+        counts, stage = [], 0
+        for domain, (num_stages, tensor) in zip(order, part.runs, strict=True):
+            shares[domain] = Parallelism(tensor=tensor, data=replicas, pipeline=num_stages)
+            counts.append(sum(self.counts[stage : stage + num_stages]))
+            stage += num_stages
+        return Plan(
+            placement=Placement.contiguous(order, counts),
+            schedule=self.problem.choices[0],
+            parallelism=tuple(shares),
+        )
+
+
+def _best_part(stages: _Stages, order: Order, replicas: int, message_s: np.ndarray) -> _Part | None:
+    """Recursion over domain and first stage: the best of all stages over all domains of a list."""
+    later: dict[int, _Part] = {
+        stages.num_stages: _Part(straggler_s=0.0, sum_s=0.0, sync_s=0.0, runs=())
+    }
+    for position in reversed(range(len(order))):
+        domain = order[position]
+        behind_s = 0.0
+        if position + 1 < len(order):
+            behind_s = float(message_s[domain, order[position + 1]])
+        first_stages = range(position, stages.num_stages) if position else range(1)
+        parts = {}
+        for first in first_stages:
+            best: _Part | None = None
+            for run in _runs(stages, domain, first, replicas):
+                rest = later.get(first + run[1])
+                if rest is None:
+                    continue
+                part = _with_run(stages, domain, run, behind_s, rest)
+                if best is None or stages.estimate_s(part) < stages.estimate_s(best):
+                    best = part
+            if best is not None:
+                parts[first] = best
+        later = parts
+    return later.get(0)
+
+
+def _runs(stages: _Stages, domain: int, first: int, replicas: int) -> Iterator[_Run]:
+    """Numbers of stages from ``first`` on that a domain can hold, and GPUs for each."""
+    num_gpus = stages.problem.topology.domains[domain].num_gpus
+    tensor = 1
+    for last in range(first, stages.num_stages):
+        needed = stages.tensor_of(last, domain, replicas)
+        if needed is None:
+            return
+        tensor, count = max(tensor, needed), last + 1 - first
+        if count * tensor * replicas > num_gpus:
+            return
+        yield first, count, stages.raised(first, count, domain, tensor, replicas), replicas
+
+
+def _with_run(
+    stages: _Stages,
+    domain: int,
+    run: _Run,
+    behind_s: float,
+    rest: _Part,
+) -> _Part:
+    """Put stages in a domain in front of a part."""
+    first, count, tensor, replicas = run
+    straggler_s, sum_s, sync_s = rest.straggler_s, rest.sum_s, rest.sync_s
+    for stage in range(first, first + count):
+        work_s, own_sync_s, inside_s = stages.cost_s(stage, domain, tensor, replicas)
+        cost_s = work_s + (inside_s if stage + 1 < first + count else behind_s)
+        straggler_s, sum_s = max(straggler_s, cost_s), sum_s + cost_s
+        sync_s = max(sync_s, own_sync_s)
+    return _Part(
+        straggler_s=straggler_s, sum_s=sum_s, sync_s=sync_s, runs=((count, tensor), *rest.runs)
+    )

@@ -1,0 +1,1 @@
+"""Proximal policy optimisation: configuration, rollouts, networks, checkpoints and updates."""

@@ -1,0 +1,187 @@
+"""Checkpoint files: written whole or not at all, the same bytes for the same content."""
+
+import io
+import sys
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from agents.ppo.networks import ActorCritic, Architecture
+from des.base.atomic_write import write_atomically
+
+_FORMAT = "eastwest-checkpoint"
+_VERSION = 2
+
+
+class CheckpointError(ValueError):
+    """A file or a payload is not a checkpoint that can be used here."""
+
+
+def save_checkpoint(path: Path, payload: Mapping[str, object]) -> None:
+    """Write a checkpoint, replacing an old one at once: a failure leaves the old file in place.
+
+    Parameters
+    ----------
+    path
+        The file; its folder must exist.
+    payload
+        None, bool, int, float, str, tensors, and lists, tuples and dicts of these. Equal payloads
+        (dicts in equal order) give equal bytes.
+
+    Raises
+    ------
+    ValueError
+        If the payload holds anything else.
+    """
+    content = {"format": _FORMAT, "version": _VERSION, "payload": _canonical(payload, "payload")}
+    buffer = io.BytesIO()  # torch.save would put the name of a file into its content
+    torch.save(content, buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def load_checkpoint(path: Path) -> dict[str, object]:
+    """Payload of a checkpoint; no code in the file is run.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is missing, damaged, of another kind or of a newer version.
+    """
+    allowed = f"an intact {_FORMAT} file of version {_VERSION}"
+    try:
+        packed = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {path}: must be {allowed}, got {error}") from error
+    try:
+        content = _unpack(packed)
+    except Exception as error:  # on damaged bytes, zipfile and torch raise almost anything
+        raise CheckpointError(
+            f"checkpoint {path}: must be {allowed}, got {len(packed)} bytes that torch cannot "
+            f"load ({type(error).__name__}: {error})"
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise CheckpointError(f"checkpoint {path}: must be {allowed}, got another torch file")
+    if content.get("version") != _VERSION:
+        raise CheckpointError(
+            f"checkpoint {path}: must be {allowed}, got version {content.get('version')!r}"
+        )
+    payload = content.get("payload")
+    if not isinstance(payload, dict):
+        raise CheckpointError(
+            f"checkpoint {path}: payload must be a dict, got {type(payload).__name__}"
+        )
+    return payload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedPolicy:
+    """The greedy policy of a trained network."""
+
+    network: ActorCritic
+
+    @classmethod
+    def from_payload(
+        cls,
+        payload: Mapping[str, object],
+        *,
+        source: Path,
+        observation_size: int,
+        action_sizes: tuple[int, ...],
+    ) -> Self:
+        """Rebuild the policy in a trainer's state.
+
+        Parameters
+        ----------
+        payload
+            What ``load_checkpoint`` returned for a file holding ``Trainer.state()``.
+        source
+            The file, to be named in errors.
+        observation_size, action_sizes
+            What the caller's environment has.
+
+        Raises
+        ------
+        CheckpointError
+            If there is no policy in the payload, or one for another environment.
+        """
+        network = network_from_payload(payload.get("policy"), source=source)
+        found = network.architecture
+        if (found.observation_size, found.action_sizes) != (observation_size, action_sizes):
+            raise CheckpointError(
+                f"checkpoint {source}: policy must have observation_size {observation_size} and "
+                f"action_sizes {action_sizes}, got observation_size {found.observation_size} and "
+                f"action_sizes {found.action_sizes}"
+            )
+        return cls(network=network)
+
+    @torch.no_grad()
+    def decide(self, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        """Most likely action (A,) at one observation (D,)."""
+        shape = (self.network.architecture.observation_size,)
+        if observation.shape != shape or not np.isfinite(observation).all():
+            raise ValueError(f"policy: observation must be finite, {shape}, got {observation!r}")
+        batch = torch.from_numpy(observation).unsqueeze(0)
+        actions: npt.NDArray[np.int64] = self.network.greedy(batch).squeeze(0).numpy()
+        return actions
+
+
+def network_payload(network: ActorCritic) -> dict[str, object]:
+    """Plain content from which ``network_from_payload`` rebuilds the network."""
+    return {**asdict(network.architecture), "parameters": dict(network.state_dict())}
+
+
+def network_from_payload(policy: object, *, source: Path) -> ActorCritic:
+    """Rebuild a network; ``CheckpointError`` if the content does not describe one."""
+    if not isinstance(policy, Mapping):
+        raise CheckpointError(
+            f"checkpoint {source}: policy must be a dict, got {type(policy).__name__}"
+        )
+    sizes = {name: value for name, value in policy.items() if name != "parameters"}
+    try:
+        network = ActorCritic(Architecture(**sizes), torch.Generator())
+        network.load_state_dict(policy["parameters"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(
+            f"checkpoint {source}: policy must hold the sizes of a network and parameters of "
+            f"these sizes, got {sizes} ({type(error).__name__}: {error})"
+        ) from error
+    return network
+
+
+def _unpack(packed: bytes) -> object:
+    """Load the content after verifying every checksum, which ``torch.load`` does not do."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise zipfile.BadZipFile(f"checksum of {damaged} is wrong")
+    content: object = torch.load(io.BytesIO(packed), map_location="cpu", weights_only=True)
+    return content
+
+
+def _canonical(value: object, where: str) -> object:
+    """Copy in which nothing is shared but equal strings, because pickle marks shared objects."""
+    if value is None or type(value) in (bool, int, float):
+        return value
+    if type(value) is str:
+        return sys.intern(value)
+    if isinstance(value, Tensor):
+        return value.detach().cpu().clone(memory_format=torch.contiguous_format)
+    if isinstance(value, Mapping):
+        return {
+            _canonical(key, f"{where} key"): _canonical(entry, f"{where}[{key!r}]")
+            for key, entry in value.items()
+        }
+    if isinstance(value, list | tuple):
+        entries = [_canonical(entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+        return entries if isinstance(value, list) else tuple(entries)
+    raise ValueError(
+        f"checkpoint: {where} must be None, bool, int, float, str, list, tuple, dict or Tensor, "
+        f"got {type(value).__name__}"
+    )

@@ -1,0 +1,1 @@
+"""Re-planning during training: tables of plan costs, pools of plans, rules and schedulers."""

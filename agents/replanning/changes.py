@@ -1,0 +1,168 @@
+"""What it takes to change from each of some plans to each other, network after network."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.judge.moves import Ways, change_times, count_ways, fill_ways
+from des import (
+    NO_CORRECTIONS,
+    Corrections,
+    Plan,
+    Topology,
+    UnreachableError,
+    Workload,
+    migration_s,
+    moved_bytes,
+)
+from des.compiled.many.layout import Real, Small
+from des.costs.message_times import corrected
+from des.job.transformer import BYTES_PER_PARAMETER
+from des.plan.replacement import Replacement
+from des.world.transport import goodput_bytes_per_s
+
+
+class Changes:
+    """All changes of S plans of a job into C others: what they send, and how long that takes.
+
+    Where a change goes over direct links that stand still, serve in turn and each way by itself,
+    its time is worked out in compiled code; others are simulated one by one.
+
+    Parameters
+    ----------
+    plans
+        What is changed into.
+    sources
+        What is changed from; None are the same plans.
+
+    Attributes
+    ----------
+    moved_bytes
+        Model state that is sent from row to column, shaped (S, C); 0 where it need not be paid for.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        plans: Sequence[Plan],
+        num_domains: int,
+        replacement: Replacement,
+        *,
+        sources: Sequence[Plan] | None = None,
+    ) -> None:
+        self.workload, self.plans, self.replacement = workload, tuple(plans), replacement
+        self.sources = self.plans if sources is None else tuple(sources)
+        numbers: dict[Plan, int] = {}
+        old, new = (
+            np.array([numbers.setdefault(plan, len(numbers)) for plan in given], dtype=np.int64)
+            for given in (self.sources, self.plans)
+        )
+        self._is_change = old[:, np.newaxis] != new
+        self.moved_bytes: Real = np.zeros(self._is_change.shape)
+        self._ways: Ways | None = None
+        if not replacement.pays_bytes:
+            return
+        if any(plan.replicas for plan in numbers):
+            for row, column in np.argwhere(self._is_change).tolist():
+                sent = moved_bytes(workload, self.sources[row], self.plans[column])
+                self.moved_bytes[row, column] = math.fsum(sent.values())
+        else:
+            self._ways = self._filled_ways(num_domains)
+
+    def times_s(self, topology: Topology, corrections: Corrections = NO_CORRECTIONS) -> Real:
+        """Time of each change as `des.migration_s` has it, from row to column, (S, C). [s]
+
+        ``inf`` where a layer has to go where no links lead; 0 between equal plans.
+        """
+        restart_s = float(self.replacement.restart_s)
+        if not self.replacement.pays_bytes:
+            return np.where(self._is_change, restart_s, 0.0)
+        times_s: Real = np.full(self._is_change.shape, np.nan)
+        if self._ways is not None and _is_plain(topology):
+            change_times(
+                self._ways,
+                *direct_links(topology, corrections),
+                float(corrections.message_overhead_s),
+                restart_s,
+                times_s,
+            )
+        times_s[~self._is_change] = 0.0
+        for old, new in np.argwhere(np.isnan(times_s)).tolist():
+            times_s[old, new] = self._simulated_s(topology, old, new, corrections)
+        return times_s
+
+    def _filled_ways(self, num_domains: int) -> Ways:
+        old, new = (
+            np.array([plan.placement.domain_of_layer for plan in given], dtype=np.int32)
+            for given in (self.sources, self.plans)
+        )
+        layer_bytes = state_bytes_of_layers(self.workload)
+        return ways_of(old, new, num_domains, layer_bytes, self.moved_bytes)
+
+    def _simulated_s(
+        self, topology: Topology, old: int, new: int, corrections: Corrections
+    ) -> float:
+        try:
+            return migration_s(
+                topology,
+                self.workload,
+                self.sources[old],
+                self.plans[new],
+                restart_s=self.replacement.restart_s,
+                corrections=corrections,
+            )
+        except UnreachableError:
+            return math.inf
+
+
+def state_bytes_of_layers(workload: Workload) -> Real:
+    """Model state of each layer, (L,). [bytes]"""
+    return BYTES_PER_PARAMETER * np.array(workload.num_parameters, dtype=np.float64)
+
+
+def ways_of(old: Small, new: Small, num_domains: int, layer_bytes: Real, moved_bytes: Real) -> Ways:
+    """What changes between placements send over which links; ``moved_bytes`` is written.
+
+    Parameters
+    ----------
+    old, new
+        Domains of the layers before and after, (S, L) and (C, L).
+    layer_bytes
+        As `state_bytes_of_layers`, (L,).
+    moved_bytes
+        Of each change, (S, C). [bytes]
+    """
+    first = np.empty(len(old) * len(new) + 1, dtype=np.int64)
+    count_ways(old, new, num_domains, first)
+    ways = Ways(
+        first=first,
+        way=np.empty(first[-1], dtype=np.int32),
+        num_bytes=np.empty(first[-1]),
+        num_messages=np.empty(first[-1]),
+    )
+    fill_ways(old, new, num_domains, layer_bytes, ways, moved_bytes)
+    return ways
+
+
+def direct_links(topology: Topology, corrections: Corrections) -> tuple[Real, Real]:
+    """Goodputs [bytes/s] and latencies [s] of links, from row to column; 0 where there is none."""
+    goodput, latency_s = np.zeros((2, topology.num_domains, topology.num_domains))
+    window_bytes = topology.transport.message_window_bytes
+    for ends, index in topology.link_index.items():
+        link = corrected(topology.links[index], corrections)
+        round_trip_s = topology.round_trip_s(index) * corrections.wan_latency_factor
+        goodput[ends] = goodput_bytes_per_s(link.bandwidth_bytes_per_s, round_trip_s, window_bytes)
+        latency_s[ends] = link.latency_s
+    return goodput, latency_s
+
+
+def _is_plain(topology: Topology) -> bool:
+    """Whether links stand still, serve in turn and each way by itself, and senders never wait."""
+    transport = topology.transport
+    return (
+        topology.movement is None
+        and transport.sharing == "fifo"
+        and transport.endpoints == "overlapped"
+        and not transport.half_duplex
+    )

@@ -1,0 +1,58 @@
+"""The bound: the best path through an episode for who knows all of it beforehand."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.decision.levels import LEVELS
+from agents.decision.situation import MoveLevel
+from agents.replanning.tables import EpisodeTables
+from des.compiled.many.layout import Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Clairvoyant:
+    """Least total time of all paths, by dynamic programming from the last epoch on.
+
+    No rule that chooses among the same plans does better, whatever it knows. The first plan is
+    free to choose and costs nothing.
+
+    Attributes
+    ----------
+    levels
+        Levels of the moves that it may make, besides staying; with ``("depth", "split")`` it keeps
+        the order with which it begins.
+    """
+
+    levels: tuple[MoveLevel, ...] = ("depth", "split", "order")
+
+    def __post_init__(self) -> None:
+        for name in self.levels:
+            if name not in LEVELS:
+                raise ValueError(
+                    f"clairvoyant: levels must be some of {', '.join(LEVELS)}; got {name!r}"
+                )
+
+    def __call__(self, tables: EpisodeTables, samples: EpisodeTables | None = None) -> Whole:
+        """Return the path; of equally good ones one that stays where it can."""
+        num_epochs, num_plans = tables.num_epochs, tables.num_plans
+        allowed = [LEVELS.index(name) for name in ("nothing", *self.levels)]
+        may_move = np.isin(tables.level, allowed)
+        plans = np.arange(num_plans)
+        onward = np.empty((num_epochs - 1, num_plans), dtype=np.int64)
+        to_come_s = tables.epoch_s[-1]
+        for epoch in range(num_epochs - 2, -1, -1):
+            costs_s = np.where(may_move, tables.move_s[epoch + 1] + to_come_s, np.inf)
+            best = costs_s.argmin(axis=1)
+            best_s = costs_s[plans, best]
+            onward[epoch] = np.where(costs_s[plans, plans] == best_s, plans, best)
+            to_come_s = tables.epoch_s[epoch] + best_s
+        path = np.empty(num_epochs, dtype=np.int64)
+        path[0] = to_come_s.argmin()
+        for epoch in range(num_epochs - 1):
+            path[epoch + 1] = onward[epoch, path[epoch]]
+        return path
+
+
+clairvoyant = Clairvoyant()
+"""The one that may make all moves."""

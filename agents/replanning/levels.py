@@ -1,0 +1,63 @@
+"""How far changes between many plans go, worked out once a plan."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from des import Placement, Plan
+from des.compiled.many.layout import Whole
+
+Levels = npt.NDArray[np.int8]
+"""Positions in `agents.decision.levels.LEVELS`."""
+
+
+class PlanLevels:
+    """Levels of all changes between plans that are known by their numbers; more may come."""
+
+    def __init__(self, plans: Sequence[Plan] = ()) -> None:
+        self._plans: dict[Plan, int] = {}
+        self._placements: dict[Placement, int] = {}
+        self._orders: dict[tuple[int, ...], int] = {}
+        self._marks: Whole = np.empty((3, 0), dtype=np.int64)  # equal where plans are
+        self.add(plans)
+
+    def add(self, plans: Sequence[Plan]) -> None:
+        """Take in more plans, numbered on from those there are; equal ones may come again."""
+        marks = [
+            (
+                self._plans.setdefault(plan, len(self._plans)),
+                self._placements.setdefault(plan.placement, len(self._placements)),
+                self._orders.setdefault(_order_of(plan), len(self._orders)),
+            )
+            for plan in plans
+        ]
+        new = np.array(marks, dtype=np.int64).reshape(len(marks), 3).T
+        self._marks = np.concatenate([self._marks, new], axis=1)
+
+    def between(self, sources: Whole, targets: Whole | None = None) -> Levels:
+        """Level of each change from some plans, (S,), to others or all, (C,), shaped (S, C)."""
+        old = self._marks[:, sources, np.newaxis]
+        new = self._marks if targets is None else self._marks[:, targets]
+        differs = old != new[:, np.newaxis]
+        levels: Levels = differs.sum(axis=0, dtype=np.int8)
+        return levels
+
+
+def levels_between(sources: Sequence[Plan], plans: Sequence[Plan]) -> Levels:
+    """Level of each change from S plans to C others, (S, C), see
+    `agents.decision.situation.level_of`.
+
+    Examples
+    --------
+    >>> here, there = (Plan(placement=Placement.parse(text)) for text in ("0*3,1*1", "0*2,1*2"))
+    >>> levels_between([here], [here, there])
+    array([[0, 2]], dtype=int8)
+    """
+    levels = PlanLevels([*sources, *plans])
+    num = len(sources)
+    return levels.between(np.arange(num), np.arange(num, num + len(plans)))
+
+
+def _order_of(plan: Plan) -> tuple[int, ...]:
+    return tuple(stage.domain for stage in plan.placement.stages)

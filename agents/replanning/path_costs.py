@@ -1,0 +1,30 @@
+"""What a path through an episode comes to, in one value."""
+
+from dataclasses import dataclass
+
+from agents.decision.situation import MoveLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathCosts:
+    """What an episode comes to.
+
+    Attributes
+    ----------
+    total_s
+        All iterations and all changes of plan. [s]
+    change_s
+        The latter. [s]
+    utilisation
+        Useful FLOPs over the peak of all GPUs of all domains times ``total_s``.
+    bytes_per_token
+        Bytes over WAN links, moved model state included, per trained token. [bytes]
+    moves
+        How many epochs changed the plan, by level; ``nothing`` are the others but the first.
+    """
+
+    total_s: float
+    change_s: float
+    utilisation: float
+    bytes_per_token: float
+    moves: dict[MoveLevel, int]

@@ -1,0 +1,96 @@
+"""Changing plans while a training goes on: a planner's proposal, taken where it pays for itself."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.decision.problem import Planner, PlanningProblem
+from des import (
+    NO_CORRECTIONS,
+    Corrections,
+    InfeasiblePlacementError,
+    Plan,
+    UnreachableError,
+    Workload,
+)
+from des.base.checks import require_positive
+from des.engine.migration import migration_s
+from des.training.background import beside_jobs
+from des.training.training_settings import EpochView, TrainingRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replanning:
+    """Asks a planner at every epoch and moves if that saves more time than it costs.
+
+    With the iteration times of both plans on the links as they stand and beside the jobs that run,
+    a move pays if ``migration_s < horizon_epochs * epoch_s * (1 - new / old)``. The first plan is
+    the planner's.
+
+    Parameters
+    ----------
+    horizon_epochs
+        For how many epochs the world is thought to stay as it is.
+    """
+
+    planner: Planner
+    workload: Workload
+    schedule: str
+    run: TrainingRun
+    horizon_epochs: float
+    corrections: Corrections = NO_CORRECTIONS
+
+    def __post_init__(self) -> None:
+        require_positive("replanning", "horizon_epochs", self.horizon_epochs)
+
+    def decide(self, rng: np.random.Generator) -> Callable[[EpochView], Plan]:
+        """Return the planner of a run; the generator is for planners that draw."""
+        return lambda view: self._plan(view, rng)
+
+    def _plan(self, view: EpochView, rng: np.random.Generator) -> Plan:
+        old = view.plan
+        problem = PlanningProblem(
+            topology=beside_jobs(view.topology, view.loads),
+            workload=self.workload,
+            schedule=self.schedule,
+            corrections=self.corrections,
+            last_plan=old,
+        )
+        try:
+            new = self.planner(problem, rng)
+        except InfeasiblePlacementError:
+            if old is None:
+                raise
+            return old  # no plan fits beside the jobs of now: the present one waits for room
+        if old is None or new == old:
+            return new
+        return new if self._pays(problem, view, old, new) else old
+
+    def _pays(self, problem: PlanningProblem, view: EpochView, old: Plan, new: Plan) -> bool:
+        new_s, old_s = _iteration_s(problem, new), _iteration_s(problem, old)
+        if new_s >= old_s:
+            return False
+        try:
+            move_s = migration_s(
+                view.topology,
+                self.workload,
+                old,
+                new,
+                restart_s=self.run.restart_s,
+                pays_bytes=self.run.pays_bytes,
+                corrections=self.corrections,
+            )
+        except UnreachableError:  # over links that are down now
+            return False
+        saved_fraction = 1.0 - new_s / old_s
+        return move_s < self.horizon_epochs * self.run.epoch_s * saved_fraction
+
+
+def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:
+    """Iteration time of a plan; endless where links that are down cut it apart."""
+    try:
+        return problem.judge(plan).makespan_s
+    except UnreachableError:
+        return math.inf

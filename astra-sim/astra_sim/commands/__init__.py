@@ -1,0 +1,1 @@
+"""Command lines of ASTRA-sim's two analytical programs."""

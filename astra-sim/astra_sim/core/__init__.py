@@ -1,0 +1,1 @@
+"""Events, results and spans of the engine."""

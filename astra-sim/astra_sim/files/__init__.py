@@ -1,0 +1,1 @@
+"""Readers of ASTRA-sim's files."""

@@ -1,0 +1,294 @@
+"""Chakra execution traces as ASTRA-sim reads them: one file of nodes for each rank.
+
+A file is a sequence of records, each a base-128 varint byte length and a protobuf message: first
+one ``GlobalMetadata``, then ``Node`` after ``Node``. The messages are those of the package
+``mlc-chakra``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from chakra.schema.protobuf import et_def_pb2
+from google.protobuf.message import DecodeError
+
+from astra_sim.files.errors import AbortError, AstraSimError, NodeError
+from astra_sim.files.json_fields import shown
+
+AttributeValue = int | float | str | bytes | tuple[bool, ...] | list[Any] | None
+"""A bool_list is a tuple, any other list a list; None is an attribute without a value."""
+
+NS_PER_MICROSECOND = 1000
+NUM_UNSIGNED_64 = 2**64
+"""Times and ids are unsigned 64-bit integers; what is beyond wraps around."""
+NUM_UNSIGNED_32 = 2**32
+
+MAX_LENGTH_BYTES = 5
+"""Bytes of a varint that fits 32 bits."""
+
+IS_CPU = "is_cpu_op"
+
+
+class NodeType(IntEnum):
+    """What a node does; traces may hold other numbers too."""
+
+    INVALID = 0
+    METADATA = 1
+    MEM_LOAD = 2
+    MEM_STORE = 3
+    COMP = 4
+    COMM_SEND = 5
+    COMM_RECV = 6
+    COMM_COLL = 7
+
+
+class CollectiveType(IntEnum):
+    """Values of the attribute ``comm_type``."""
+
+    ALL_REDUCE = 0
+    REDUCE = 1
+    ALL_GATHER = 2
+    GATHER = 3
+    SCATTER = 4
+    BROADCAST = 5
+    ALL_TO_ALL = 6
+    REDUCE_SCATTER = 7
+    REDUCE_SCATTER_BLOCK = 8
+    BARRIER = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceNode:
+    """One node of a rank's graph.
+
+    ``dependencies`` are ids in ascending order, each once, whether of control or of data. A
+    ``duration_ns`` of 0 stays 0. ``attributes`` are read when a node needs them, and refused then.
+    """
+
+    id: int
+    name: str
+    type: int
+    dependencies: tuple[int, ...]
+    duration_ns: int
+    is_cpu: bool
+    attributes: Mapping[str, AttributeValue]
+
+    def unsigned64(self, attribute: str, default: int | None = None) -> int:
+        """Read an integer attribute of any kind as an unsigned one of 64 bits."""
+        return self._integer(attribute, default) % NUM_UNSIGNED_64
+
+    def unsigned32(self, attribute: str, default: int | None = None) -> int:
+        """Read an integer attribute of any kind as an unsigned one of 32 bits."""
+        return self._integer(attribute, default) % NUM_UNSIGNED_32
+
+    def signed32(self, attribute: str, default: int | None = None) -> int:
+        """Read an integer attribute of any kind as a signed one of 32 bits."""
+        half = NUM_UNSIGNED_32 // 2
+        return (self._integer(attribute, default) + half) % NUM_UNSIGNED_32 - half
+
+    def text(self, attribute: str, default: str | None = None) -> str:
+        """Read an attribute that must be a string; a number in its place is refused.
+
+        Raises
+        ------
+        NodeError
+            If it is something else, or absent without a default.
+        """
+        value = self.attributes.get(attribute, default)
+        if not isinstance(value, str):
+            raise NodeError(self._refusal(attribute, "a string"))
+        return value
+
+    def flags(self, attribute: str, default: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Read an attribute that must be a list of truth values.
+
+        Raises
+        ------
+        AstraSimError
+            If it is something else, which ends the original at once.
+        """
+        value = self.attributes.get(attribute, default)
+        if not isinstance(value, tuple):
+            raise AstraSimError(self._refusal(attribute, "a bool_list"))
+        return value
+
+    def _integer(self, attribute: str, default: int | None) -> int:
+        value = self.attributes.get(attribute, default)
+        if not isinstance(value, int):
+            raise NodeError(self._refusal(attribute, "an integer"))
+        return value
+
+    def _refusal(self, attribute: str, allowed: str) -> str:
+        came = "nothing"
+        if attribute in self.attributes:
+            came = shown(self.attributes[attribute])
+        return f"node {self.id} {self.name!r}: {attribute} must be {allowed}, got {came}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """All nodes of one rank, in ascending order of their ids.
+
+    ``source`` is the file they come from, for messages.
+    """
+
+    nodes: tuple[TraceNode, ...]
+    source: str = "trace"
+
+    def __post_init__(self) -> None:
+        ids = {node.id for node in self.nodes}
+        last = -1
+        for node in self.nodes:
+            dependencies = node.dependencies
+            if not last < node.id < NUM_UNSIGNED_64:
+                raise AbortError(
+                    f"{self.source}: ids must be ascending, distinct and within [0, 2**64), "
+                    f"got {node.id} after {last}"
+                )
+            last = node.id
+            if node.duration_ns < 0:
+                self._refuse(node, f"duration_ns must not be negative, got {node.duration_ns}")
+            if not ids.issuperset(dependencies):
+                absent = min(set(dependencies) - ids)
+                self._refuse(node, f"dependencies must be nodes of the file, got {absent}")
+            if len(dependencies) > 1 and dependencies != _merged(dependencies):
+                self._refuse(node, f"dependencies must be ascending, got {shown(dependencies)}")
+        if all(node.dependencies for node in self.nodes):
+            raise AbortError(
+                f"{self.source}: at least one node must be free of dependencies, got none "
+                f"among {len(self.nodes)} nodes"
+            )
+
+    def _refuse(self, node: TraceNode, reason: str) -> None:
+        raise AbortError(f"{self.source}: node {node.id} {node.name!r}: {reason}")
+
+
+def read_traces(prefix: str | Path, num_npus: int) -> tuple[Trace, ...]:
+    """Read the traces of all ranks: ``prefix.0.et``, ``prefix.1.et`` and so on.
+
+    Raises
+    ------
+    AstraSimError
+        If one cannot be read.
+    AbortError
+        If one is refused.
+    """
+    return tuple(read_trace(f"{prefix}.{rank}.et") for rank in range(num_npus))
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read the trace of one rank.
+
+    Of nodes with the same id the last counts, and depends on what any of them does.
+
+    Raises
+    ------
+    AstraSimError
+        If the file cannot be read.
+    AbortError
+        If it is cut short or damaged (which the original does not notice), has no first record, a
+        dependency on a node that is not there, or no node free of dependencies.
+    """
+    source = str(path)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise AstraSimError(f"{source}: trace cannot be read: {error.strerror}") from error
+    nodes: dict[int, TraceNode] = {}
+    for node in _nodes(source, content):
+        earlier = nodes.get(node.id)
+        if earlier is None:
+            nodes[node.id] = node
+        else:
+            both = _merged(earlier.dependencies + node.dependencies)
+            nodes[node.id] = replace(node, dependencies=both)
+    return Trace(source=source, nodes=tuple(nodes[node_id] for node_id in sorted(nodes)))
+
+
+def _nodes(source: str, content: bytes) -> Iterator[TraceNode]:
+    """Yield the nodes of a file: all records but the first, which is metadata whatever it holds."""
+    records = enumerate(_records(source, content))
+    if next(records, None) is None:
+        raise AbortError(f"{source}: must begin with a metadata record, got an empty file")
+    for number, (offset, record) in records:
+        try:
+            node = _node(et_def_pb2.Node.FromString(record))
+        except (DecodeError, NodeError) as error:
+            raise AbortError(f"{source}: {_place(number, offset)}: {error}") from error
+        yield node
+
+
+def _records(source: str, content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset of the first byte and the message of each record."""
+    position, end, number = 0, len(content), 0
+    while position < end:
+        offset = position
+        length = shift = 0
+        byte = 0x80
+        while byte & 0x80:
+            if position == end:
+                raise AbortError(f"{source}: {_place(number, offset)}: length is cut short")
+            if position - offset == MAX_LENGTH_BYTES:
+                raise AbortError(
+                    f"{source}: {_place(number, offset)}: length must have at most "
+                    f"{MAX_LENGTH_BYTES} bytes, got more"
+                )
+            byte = content[position]
+            length |= (byte & 0x7F) << shift
+            position += 1
+            shift += 7
+        start, position = position, position + length
+        if position > end:
+            raise AbortError(
+                f"{source}: {_place(number, offset)}: must have {length} bytes, got {end - start}"
+            )
+        yield offset, content[start:position]
+        number += 1
+
+
+def _place(number: int, offset: int) -> str:
+    return f"record {number} at byte {offset}"
+
+
+def _node(record: Any) -> TraceNode:
+    attributes = _attributes(record.attr)
+    node = TraceNode(
+        id=record.id,
+        name=record.name,
+        type=record.type,
+        dependencies=_merged((*record.ctrl_deps, *record.data_deps)),
+        duration_ns=record.duration_micros * NS_PER_MICROSECOND % NUM_UNSIGNED_64,
+        is_cpu=bool(attributes.get(IS_CPU, False)),
+        attributes=attributes,
+    )
+    if IS_CPU in attributes:
+        node.unsigned64(IS_CPU)  # refuses what is no integer
+    return node
+
+
+def _attributes(records: Iterable[Any]) -> dict[str, AttributeValue]:
+    """Read attributes; of several with one name the first counts."""
+    attributes: dict[str, AttributeValue] = {}
+    for record in records:
+        name = record.name
+        if name not in attributes:
+            attributes[name] = _value(record)
+    return attributes
+
+
+def _value(record: Any) -> AttributeValue:
+    kind = record.WhichOneof("value")
+    if kind is None:
+        return None
+    value = getattr(record, kind)
+    if kind == "bool_list":
+        return tuple(value.values)
+    return list(value.values) if kind.endswith("_list") else value
+
+
+def _merged(dependencies: tuple[int, ...]) -> tuple[int, ...]:
+    if len(dependencies) < 2:
+        return dependencies
+    return tuple(sorted(set(dependencies)))

@@ -1,0 +1,69 @@
+"""Typed fields of ASTRA-sim's YAML file, which is read as texts: quotes must not matter."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from astra_sim.files.errors import AbortError, AstraSimError, UsageError
+from astra_sim.files.json_fields import shown
+
+NULLS = (None, "", "~", "null", "Null", "NULL")
+"""What is as good as absent."""
+
+_WHOLE = re.compile("0|[1-9][0-9]*")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def read_yaml_mapping(path: str | Path, *, kind: str) -> dict[str, Any]:
+    """Read a file that holds one mapping; all its scalars stay texts.
+
+    Raises
+    ------
+    AstraSimError
+        If the file cannot be read.
+    AbortError
+        If it is no YAML or no mapping.
+    """
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise AstraSimError(f"{path}: {kind} file cannot be read: {error.strerror}") from error
+    try:
+        content = yaml.load(text, Loader=yaml.BaseLoader)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise AbortError(f"{path}: {kind} file is not YAML: {reason}") from error
+    if not isinstance(content, dict):
+        raise AbortError(f"{path}: {kind} file must hold a mapping, got {shown(content)}")
+    return content
+
+
+def is_null(value: object) -> bool:
+    """Whether a value is absent or says so."""
+    return value in NULLS
+
+
+def list_of(content: dict[str, Any], field: str, default: list[Any] | None = None) -> list[Any]:
+    """Read a list; the default stands in for one that is absent."""
+    value = content.get(field)
+    if is_null(value):
+        value = default
+    if not isinstance(value, list):
+        raise UsageError(f"{field}: must be a list, got {shown(value)}")
+    return value
+
+
+def whole(field: str, value: object) -> int:
+    """Read a whole number from 0 on; a quoted one is fine, 4.0 is not."""
+    if not isinstance(value, str) or not _WHOLE.fullmatch(value):
+        raise UsageError(f"{field}: must be a whole number, got {shown(value)}")
+    return int(value)
+
+
+def number(field: str, value: object) -> float:
+    """Read a number, quoted or not."""
+    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
+        raise UsageError(f"{field}: must be a number, got {shown(value)}")
+    return float(value)

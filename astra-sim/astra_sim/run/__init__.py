@@ -1,0 +1,1 @@
+"""One simulation: from files to a result, a report or a diagnosis."""

@@ -1,0 +1,63 @@
+"""Lines about a whole run: its rings at the beginning, nodes that keep their slots at the end."""
+
+from collections.abc import Iterable, Mapping
+
+from astra_sim.core.events import Log
+from astra_sim.files.network_config import NetworkConfig
+from astra_sim.files.system_config import Algorithm, SystemConfig
+from astra_sim.run.waiting import RankState
+from astra_sim.workload.rank import Slot, slot_of
+
+RINGS = ("ring", "direct", "halvingDoubling")
+"""Algorithms that see the NPUs of a dimension as a ring."""
+
+
+def announce_rings(
+    system: SystemConfig, network: NetworkConfig, groups: Mapping[int, tuple[int, ...]], log: Log
+) -> None:
+    """Name each ring of NPU 0, and that of each group smaller than the system."""
+    lists = {
+        "all-reduce": system.all_reduce,
+        "all-gather": system.all_gather,
+        "reduce-scatter": system.reduce_scatter,
+        "all-to-all": system.all_to_all,
+    }
+    for collective, algorithms in lists.items():
+        for dimension, algorithm in enumerate(algorithms):
+            if algorithm.name in RINGS:
+                ring = _ring(algorithm, dimension, network)
+                log("system", "info", f"{collective} ring of sys[0], dimension {dimension}: {ring}")
+            if algorithm.whole_system:
+                break
+    for number, members in sorted(groups.items()):
+        if len(members) < network.num_npus:
+            log("system", "info", f"ring of group {number}: {_listed(members)}")
+
+
+def report_end(states: Iterable[RankState], log: Log) -> None:
+    """Name the nodes that still hold a slot, then say goodbye."""
+    for state in states:
+        held: dict[Slot, list[int]] = {}
+        for number, node in sorted(state.in_flight.items()):
+            held.setdefault(slot_of(node), []).append(number)
+        held.pop(Slot.RECEIVE, None)
+        if not held:
+            continue
+        log(
+            "workload",
+            "critical",
+            f"!!!Hardware Resource sys.id={state.rank} has unreleased nodes!!!",
+        )
+        for slot, numbers in sorted(held.items()):
+            log("workload", "critical", f"{slot.name.lower()} slot: {_listed(numbers)}")
+    log("system", "warning", "Exiting")
+
+
+def _ring(algorithm: Algorithm, dimension: int, network: NetworkConfig) -> str:
+    if algorithm.whole_system:
+        return f"all {network.num_npus} NPUs"
+    return _listed(network.neighbours(0, dimension))
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(str(number) for number in numbers)

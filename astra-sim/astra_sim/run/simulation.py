@@ -1,0 +1,155 @@
+"""The state of a run: queues, NPUs and ranks put together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from astra_sim.core.events import EventQueue, Log, Timers
+from astra_sim.core.result import RankResult, RunResult
+from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.execution_trace import Trace
+from astra_sim.files.memory_config import MemoryConfig
+from astra_sim.files.network_config import NetworkConfig
+from astra_sim.files.system_config import SystemConfig
+from astra_sim.network import Backend, make_network
+from astra_sim.run.diagnosis import diagnose
+from astra_sim.run.waiting import RankState, RunState
+from astra_sim.system.collectives import Collectives
+from astra_sim.system.messages import Messages, RendezvousMessages
+from astra_sim.system.npu import Npu, SystemSettings
+from astra_sim.system.remote_memory import RemoteMemory
+from astra_sim.workload.nodes import NodeIssuer
+from astra_sim.workload.rank import Rank
+from astra_sim.workload.statistics import report_finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command takes as flags; ``multi_dimensional`` is an extension."""
+
+    num_queues_per_dimension: int = 1
+    injection_scale: float = 1.0
+    rendezvous: bool = False
+    multi_dimensional: bool = False
+
+    def __post_init__(self) -> None:
+        if self.num_queues_per_dimension < 1:
+            raise UsageError(
+                f"num_queues_per_dimension: must be at least 1, got {self.num_queues_per_dimension}"
+            )
+
+
+class Simulation:
+    """The state of a run, open for whoever looks at it afterwards."""
+
+    def __init__(
+        self,
+        traces: Sequence[Trace],
+        system: SystemConfig,
+        network: NetworkConfig,
+        *,
+        memory: MemoryConfig,
+        groups: Mapping[int, tuple[int, ...]],
+        backend: Backend,
+        options: Options,
+        log: Log,
+    ) -> None:
+        if len(traces) != network.num_npus:
+            raise AbortError(
+                f"traces: must be one for each of the network's {network.num_npus} NPUs, "
+                f"got {len(traces)}"
+            )
+        system.check_dimensions(len(network.dimensions))
+        self.system = system
+        self.network = network
+        self.groups = groups
+        self.queue = EventQueue()
+        self.log = log
+        self.finished: list[RankResult] = []
+        kind = RendezvousMessages if options.rendezvous else Messages
+        self.messages = kind(
+            self.queue,
+            make_network(
+                network,
+                self.queue,
+                backend=backend,
+                multi_dimensional=options.multi_dimensional,
+            ),
+        )
+        settings = SystemSettings(
+            config=system,
+            endpoint_delay_ns=system.endpoint_delay(options.injection_scale),
+            num_queues=options.num_queues_per_dimension,
+        )
+        npus = tuple(
+            Npu(Timers(self.queue, rank, log), self.messages, settings, len(network.dimensions))
+            for rank in range(network.num_npus)
+        )
+        issuer = NodeIssuer(
+            npus,
+            system,
+            Collectives(network, system, groups),
+            RemoteMemory(memory, network.num_npus),
+        )
+        self.ranks = tuple(
+            Rank(
+                rank,
+                trace,
+                self.queue,
+                communication_slots=system.communication_slots,
+                issue=issuer.issue,
+                finish=self._finish,
+            )
+            for rank, trace in enumerate(traces)
+        )
+
+    def run(self) -> None:
+        """Issue what is ready in every rank, then run until no event is left."""
+        for rank in self.ranks:
+            rank.issue_pass()
+        self.queue.run()
+
+    def state(self) -> RunState:
+        """Who is where after the last event."""
+        return RunState(
+            ranks=[
+                RankState(
+                    rank=rank.rank,
+                    finished=rank.finished,
+                    trace=rank.trace,
+                    in_flight={number: node for number, (node, _) in rank.in_flight.items()},
+                    done=frozenset(span.node.id for span in rank.spans),
+                    ready=rank.ready,
+                    errors=rank.errors,
+                )
+                for rank in self.ranks
+            ],
+            sends=self.messages.sends,
+            receives=self.messages.receives,
+            network=self.network,
+            system=self.system,
+            groups=self.groups,
+        )
+
+    def result(self, state: RunState, lines: tuple[str, ...]) -> RunResult:
+        """What the run has come to."""
+        return RunResult(
+            ranks=tuple(self.finished),
+            num_npus=len(self.ranks),
+            unfinished=tuple(rank.rank for rank in self.ranks if not rank.finished),
+            num_never_run=sum(len(rank.nodes) - len(rank.spans) for rank in self.ranks),
+            diagnosis=diagnose(state),
+            num_events=self.queue.num_events,
+            spans=tuple(tuple(rank.spans) for rank in self.ranks),
+            lines=lines,
+        )
+
+    def _finish(self, rank: Rank) -> None:
+        report_finish(
+            rank=rank.rank,
+            now_ns=self.queue.now,
+            exposed_ns=rank.exposed_ns(),
+            spans=rank.spans,
+            system=self.system,
+            log=self.log,
+            finished=self.finished,
+        )

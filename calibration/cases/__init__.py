@@ -1,0 +1,1 @@
+"""Cases: sampled placements and their measurements."""

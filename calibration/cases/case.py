@@ -1,0 +1,221 @@
+"""What calibration compares: one iteration that both simulators can run, and what they measure."""
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, get_args
+
+from des.base.checks import require_non_negative
+from des.costs.stage_times import compute_rate_flops_per_s, stage_times_s
+from des.job.workload import Workload
+from des.plan.buckets import buckets_of
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.placement import Placement, Stage
+from des.plan.plan import Plan, replica_stages
+from des.plan.synchronisation import EVERY_STEP
+from des.schedules import Pass
+from des.world.topology import Topology
+
+Granularity = Literal["domain", "gpu"]
+"""One NPU a domain, or one a GPU in dimensions ``[gpus_per_domain, num_domains]``."""
+
+LEAST_PEAK_FLOPS_PER_S, MOST_PEAK_FLOPS_PER_S = 1e12, 1e15
+"""Between them a nanosecond is at least 1000 operations, and 18 000 s fit 64 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One iteration that an execution trace can hold.
+
+    Raises
+    ------
+    ValueError
+        If the plan does not match the workload or the topology; or for what ASTRA-sim has no
+        counterpart of: links that move within the iteration, shared fairly or by both directions,
+        TCP windows, workers that wait for their messages, replicas that do not synchronise after
+        every step, several devices in a domain at granularity ``domain`` or with replicas, a
+        replica on each domain in an order of their own at that granularity, and gradients that are
+        summed up when several devices have all finished.
+    """
+
+    topology: Topology
+    workload: Workload
+    plan: Plan
+    granularity: Granularity = "domain"
+
+    def __post_init__(self) -> None:
+        if self.granularity not in get_args(Granularity):
+            raise ValueError(
+                f"case: granularity must be one of {', '.join(get_args(Granularity))}; "
+                f"got {self.granularity!r}"
+            )
+        self.plan.check_against(self.topology, self.workload)
+        if self.topology.num_domains < 2:
+            raise ValueError(
+                f"case: topology must have at least 2 domains, got {self.topology.num_domains}"
+            )
+        if self.topology.movement is not None:
+            raise ValueError(
+                "case: topology.movement must be None, got links that move within the iteration; "
+                "take a snapshot of them, such as topology.at_start()"
+            )
+        self._check_transport()
+        if self.plan.synchronisation != EVERY_STEP:
+            raise ValueError(
+                "case: plan.synchronisation must be after every step, "
+                f"got {self.plan.synchronisation!r}"
+            )
+        self._check_devices()
+
+    def _check_devices(self) -> None:
+        """Refuse devices that NPUs cannot stand for."""
+        plan = self.plan
+        for domain, parallelism in zip(self.topology.domains, plan.parallelism, strict=False):
+            if parallelism.pipeline > 1 and (self.granularity == "domain" or plan.replicas):
+                raise ValueError(
+                    f"case: parallelism.pipeline of domain {domain.name} must be 1 at granularity "
+                    f"domain, or with replicas; got {parallelism.pipeline}"
+                )
+        self._check_ring()
+        if plan.exchange.overlapped or not buckets_of(self.workload, plan, 0):
+            return
+        for placement in plan.placements:
+            num_devices = len({(one.domain, one.device) for one in self._stages_of(placement)})
+            if num_devices > 1:
+                raise ValueError(
+                    "case: plan.exchange.overlapped must be True where a replica has several "
+                    "devices, as none of them knows when all have finished; "
+                    f"got False with {num_devices} devices"
+                )
+
+    def _check_ring(self) -> None:
+        """Refuse rings that ASTRA-sim would go round in another order: over all NPUs its own."""
+        first_domains = [placement.domain_of_layer[0] for placement in self.plan.placements]
+        num_domains = self.topology.num_domains
+        if self.granularity == "gpu" or len(first_domains) < num_domains:
+            return
+        if any((there - here) % num_domains != 1 for here, there in pairwise(first_domains)):
+            raise ValueError(
+                "case: plan.replicas must follow the order of the topology where each domain is "
+                f"one, as an all-reduce over all NPUs does; got domains {first_domains}"
+            )
+
+    def _stages_of(self, placement: Placement) -> tuple[Stage, ...]:
+        return replica_stages(placement, self.plan.parallelism)
+
+    def _check_transport(self) -> None:
+        transport = self.topology.transport
+        for field, allowed in (
+            ("sharing", ("fifo", "none")),
+            ("half_duplex", (False,)),
+            ("window_bytes", (None,)),
+            ("endpoints", ("overlapped", "one_in_flight")),
+        ):
+            value = getattr(transport, field)
+            if value not in allowed:
+                raise ValueError(
+                    f"case: transport.{field} must be {' or '.join(map(str, allowed))}, "
+                    f"got {value!r}"
+                )
+
+    @property
+    def used_domains(self) -> tuple[int, ...]:
+        """Positions of the domains that hold layers, in the order of the topology."""
+        return tuple(sorted({stage.domain for stage in self.plan.stages}))
+
+    @property
+    def gpus_per_domain(self) -> int:
+        """NPUs of a domain: 1, or the GPUs in use where most are, but no fewer than 2.
+
+        A dimension of one NPU is none. What a domain has beyond its GPUs in use stands idle.
+        """
+        if self.granularity == "domain":
+            return 1
+        return max(2, *(self._gpus_in_use(domain) for domain in self.used_domains))
+
+    @property
+    def num_npus(self) -> int:
+        """NPUs of all domains together, those without work included."""
+        return self.gpus_per_domain * self.topology.num_domains
+
+    @property
+    def num_endpoint_pairs(self) -> int:
+        """NPUs of a domain over which every message between domains is split evenly.
+
+        As many as the smallest device has, so that it is one number for all messages: where
+        messages do not see each other, each pair gets that part of the bandwidth of a link.
+        """
+        if self.granularity == "domain":
+            return 1
+        return min(self.gpus_of(stage) for stage in self.plan.stages)
+
+    def gpus_of(self, stage: Stage) -> int:
+        """GPUs that work as one on a stage."""
+        parallelism = self.plan.parallelism_of(stage.domain)
+        if parallelism is None:
+            return self.topology.domains[stage.domain].num_gpus
+        return parallelism.gpus_per_device
+
+    @property
+    def peak_flops_per_s(self) -> float:
+        """Speed that traces count operations by: that of the first NPU in use. [FLOP/s]
+
+        It is kept within bounds in which every duration is a whole number of operations. Slower
+        and faster NPUs have the same peak and more or fewer operations.
+        """
+        domain = self.topology.domains[self.used_domains[0]]
+        parallelism = self.plan.parallelism_of(self.used_domains[0])
+        rate = compute_rate_flops_per_s(domain, NO_CORRECTIONS, parallelism)
+        if self.granularity == "gpu":
+            rate /= domain.num_gpus if parallelism is None else parallelism.gpus_per_device
+        return min(max(rate, LEAST_PEAK_FLOPS_PER_S), MOST_PEAK_FLOPS_PER_S)
+
+    def _gpus_in_use(self, domain: int) -> int:
+        parallelism = self.plan.parallelism_of(domain)
+        if parallelism is None:
+            return self.topology.domains[domain].num_gpus
+        return parallelism.num_gpus
+
+
+def computing_times_s(
+    case: Case, corrections: Corrections = NO_CORRECTIONS
+) -> list[dict[Pass, float]]:
+    """Time that an NPU computes in each pass of each stage for one microbatch. [s]
+
+    At granularity ``domain`` it includes what the GPUs of the domain tell each other.
+    """
+    sharing = case.plan.parallelism
+    if case.granularity == "gpu":
+        sharing = tuple(replace(one, tensor=1, data=one.gpus_per_device) for one in sharing)
+    return stage_times_s(case.topology, case.workload, case.plan.stages, corrections, sharing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What both simulators say about a case.
+
+    Parameters
+    ----------
+    makespan_s
+        Time until the last NPU has finished. [s]
+    communication_bytes
+        Sent from one domain to another, hop by hop. [bytes]
+    exposed_s
+        Of each domain of the topology, time until the end of its last pass, message or exchange, a
+        send ending when it is delivered, less the time it computed; 0 for domains without layers.
+        At granularity ``gpu`` that of a device is that of its GPU that finishes last, and that of a
+        domain the mean over its devices. [s]
+    """
+
+    makespan_s: float
+    communication_bytes: float
+    exposed_s: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        require_non_negative("measurement", "makespan_s", self.makespan_s)
+        require_non_negative("measurement", "communication_bytes", self.communication_bytes)
+        for domain, exposed_s in enumerate(self.exposed_s):
+            if not -math.inf < exposed_s < math.inf:  # NaN fails too
+                raise ValueError(
+                    f"measurement: exposed_s of domain {domain} must be finite, got {exposed_s!r}"
+                )

@@ -1,0 +1,147 @@
+"""What a run of a reference simulator is known by: a digest of all that its result depends on."""
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from numbers import Integral, Real
+from pathlib import Path
+
+from calibration.cases.case import Case
+
+_FORMAT = 1
+"""Part of every digest; raised where the same case is to get another one."""
+
+_NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"})
+"""Fields of a topology that no run sees: its links stand still, and nobody is paid."""
+
+_SOURCES = ("astra_sim", "calibration", "des")
+"""Packages that a run of our engine passes through, from the case to the measurement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunKey:
+    """One run: the digest of its case, and what it was run by.
+
+    ``aggregation`` says how a matrix of links became one link; None where it stayed a matrix.
+    ``version`` is `engine_version` or `binary_version`.
+    """
+
+    case_digest: str
+    backend: str
+    aggregation: str | None
+    version: str
+
+    @property
+    def digest(self) -> str:
+        """64 hexadecimal digits; equal for equal keys alone."""
+        parts = [_FORMAT, self.case_digest, self.backend, self.aggregation, self.version]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def case_key(case: Case, backend: str, aggregation: str | None, version: str) -> RunKey:
+    """Make the key of a run of a case."""
+    return RunKey(
+        case_digest=case_digest(case), backend=backend, aggregation=aggregation, version=version
+    )
+
+
+def case_digest(case: Case) -> str:
+    """64 hexadecimal digits, the same in every process, for equal cases alone.
+
+    Equal are cases whose values are, numbers by value (1 is 1.0) and to the last bit. Prices and
+    the law of links that stand still do not count.
+
+    Raises
+    ------
+    ValueError
+        If a number is NaN or infinite.
+    """
+    content = [_FORMAT, _canonical(case)]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _canonical(value: object) -> object:
+    """Make JSON of a value, with floats by their shortest exact text."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Integral):  # also True, which equals 1
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError(f"case: all numbers must be finite, got {number!r}")
+        return int(number) if number.is_integer() else number
+    if isinstance(value, tuple):
+        return [_canonical(item) for item in value]
+    assert is_dataclass(value), f"no part of a case: {value!r}"
+    items = {
+        field.name: _canonical(getattr(value, field.name))
+        for field in fields(value)
+        if field.name not in _NOT_IN_A_RUN
+    }
+    return {"": type(value).__name__, **items}
+
+
+def describe_case(case: Case) -> dict[str, str | int | float]:
+    """Figures by which people tell cases apart, and by which they are stratified."""
+    stages = case.plan.stages
+    most_layers = max(stage.num_layers for stage in stages)
+    num_layers = case.workload.num_layers * len(case.plan.placements)
+    return {
+        "model": case.workload.name,
+        "num_layers": case.workload.num_layers,
+        "num_microbatches": case.workload.num_microbatches,
+        "message_bytes": case.workload.message_bytes,
+        "num_domains": case.topology.num_domains,
+        "num_used_domains": len({stage.domain for stage in stages}),
+        "num_crossings": sum(placement.num_borders for placement in case.plan.placements),
+        "imbalance_factor": most_layers * len(stages) / num_layers,
+        "schedule": case.plan.schedule,
+        "parallelism": "; ".join(map(str, sorted(set(case.plan.parallelism), key=str))),
+        "granularity": case.granularity,
+        "placement": " | ".join(map(str, case.plan.placements)),
+    }
+
+
+@lru_cache(maxsize=1)
+def engine_version() -> str:
+    """Version of our own engine: a digest of all sources that its results depend on.
+
+    It also covers the writers of its inputs, so no changed source meets runs of an earlier one.
+    """
+    return f"eastwest-{_sources_digest()[:16]}"
+
+
+def binary_version(binary: str | Path) -> str:
+    """Version of a program: a digest of its file, and of the sources that write its inputs.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read.
+    """
+    try:
+        with Path(binary).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ValueError(f"binary {binary}: cannot be read: {error.strerror}") from error
+    return f"binary-{digest[:16]}-eastwest-{_sources_digest()[:16]}"
+
+
+@lru_cache(maxsize=1)
+def _sources_digest() -> str:
+    digest = hashlib.sha256()
+    for package in _SOURCES:
+        found = find_spec(package)
+        assert found is not None
+        assert found.origin is not None
+        folder = Path(found.origin).parent
+        for path in sorted(folder.rglob("*.py")):
+            name = f"{package}/{path.relative_to(folder).as_posix()}"
+            content = path.read_bytes()
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Fitted correction factors and the fidelity they reach."""

@@ -1,0 +1,104 @@
+"""What correction factors were fitted for, so that nobody corrects another world by them."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from des.job.workload import Workload
+from des.world.topology import Topology
+
+_DIGEST = re.compile("[0-9a-f]{64}")
+_PRICES = ("gpu_price_usd_per_hour", "price_usd_per_gb")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedFor:
+    """A model and a network: their names for people, their digests for comparison.
+
+    Parameters
+    ----------
+    model, network
+        Names; equal figures under another name are the same model or network.
+    model_digest
+        64 hexadecimal digits of all that a microbatch asks for: layers and messages. The number of
+        microbatches is not part of it.
+    network_digest
+        The same of domains, links and the rules of transport. How links move and what they cost is
+        not part of it, so snapshots of one network should be known by the network itself.
+    """
+
+    model: str
+    model_digest: str
+    network: str
+    network_digest: str
+
+    def __post_init__(self) -> None:
+        for field in ("model_digest", "network_digest"):
+            if not _DIGEST.fullmatch(getattr(self, field)):
+                raise ValueError(
+                    f"fitted_for: {field} must be 64 hexadecimal digits, "
+                    f"got {getattr(self, field)!r}"
+                )
+
+    @classmethod
+    def of(cls, workload: Workload, topology: Topology, *, network: str) -> "FittedFor":
+        """Make the mark of a workload's model and of a network, which goes by a name."""
+        return cls(
+            model=workload.name,
+            model_digest=_model_digest(workload),
+            network=network,
+            network_digest=_network_digest(topology),
+        )
+
+    def require_same(self, other: "FittedFor") -> None:
+        """Refuse factors that were fitted for something else.
+
+        Raises
+        ------
+        ValueError
+            Naming what differs.
+        """
+        for field in ("model", "network"):
+            fitted, asked = (getattr(one, f"{field}_digest") for one in (self, other))
+            if fitted != asked:
+                raise ValueError(
+                    f"fitted_for.{field}: factors must be used for the {field} that they were "
+                    f"fitted for, {getattr(self, field)} (digest {fitted[:12]}), "
+                    f"got {getattr(other, field)} (digest {asked[:12]})"
+                )
+
+
+def _model_digest(workload: Workload) -> str:
+    return _digest(
+        {
+            "layers": [_numbers(asdict(layer)) for layer in workload.layers],
+            "tokens_per_microbatch": float(workload.tokens_per_microbatch),
+            "message_bytes": float(workload.message_bytes),
+        }
+    )
+
+
+def _network_digest(topology: Topology) -> str:
+    return _digest(
+        {
+            "domains": [_numbers(asdict(domain)) for domain in topology.domains],
+            "links": [_numbers(asdict(link)) for link in topology.links],
+            "transport": _numbers(asdict(topology.transport)),
+        }
+    )
+
+
+def _numbers(figures: Mapping[str, object]) -> dict[str, object]:
+    """Make all numbers floats, as 1 is 1.0; prices are left out."""
+    return {
+        name: float(value) if isinstance(value, int | float) else value
+        for name, value in figures.items()
+        if name not in _PRICES
+    }
+
+
+def _digest(content: object) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,1 +1,0 @@
-"""Correction factors by which predictions are closest to a reference."""

@@ -1,1 +1,0 @@
-"""Tasks in processes of their own."""

@@ -1,1 +1,0 @@
-"""Programs of others as references: how they are run, and what they print."""

@@ -1,0 +1,1 @@
+"""The reference: ASTRA-sim runs, their traces, configurations and programs."""

@@ -1,0 +1,286 @@
+"""Cases measured by ASTRA-sim: by our engine, by the original's programs, or by ns-3."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+from astra_sim import IncompleteRunError, simulate
+from calibration.cases.aggregation import Aggregation
+from calibration.cases.case import Case, Measurement
+from calibration.cases.case_key import (
+    RunKey,
+    binary_version,
+    case_key,
+    describe_case,
+    engine_version,
+)
+from calibration.reference.astra_config import (
+    Backend,
+    as_seen,
+    network_config,
+    network_options,
+    require_queues,
+    system_config,
+)
+from calibration.reference.binaries import ReferenceRunError
+from calibration.reference.chakra_trace import build_traces
+from calibration.reference.finish_lines import Finish
+from calibration.reference.npu_layout import Layout
+from calibration.reference.ns3 import Ns3
+from calibration.reference.pool import map_in_processes
+from calibration.reference.reference_programs import (
+    check_program,
+    program_in,
+    run_ns3,
+    run_original,
+)
+from calibration.reference.trace_set import TraceSet
+from calibration.runs.store import Store
+from des.base.checks import require_count, require_positive
+
+ReferenceBackend = Backend | Literal["ns3"]
+
+Progress = Callable[[int, int], None]
+"""Told how many different runs are there already, and of how many."""
+
+NS_PER_S = 1e9
+TIMEOUT_S = 600.0
+NUM_ATTEMPTS = 2
+
+_PREPARATION_LIMIT_S = 300.0
+"""For making the inputs of a program, on top of its own limit."""
+
+
+class RunOptions(TypedDict, total=False):
+    """How to run a case, as `measure` describes it."""
+
+    aggregation: Aggregation
+    binaries: Path | None
+    ns3: Ns3 | None
+    timeout_s: float
+    num_attempts: int
+
+
+def measure(
+    case: Case,
+    backend: ReferenceBackend,
+    *,
+    aggregation: Aggregation = "harmonic",
+    binaries: Path | None = None,
+    ns3: Ns3 | None = None,
+    timeout_s: float = TIMEOUT_S,
+    num_attempts: int = NUM_ATTEMPTS,
+) -> Measurement:
+    """Run a case and say what came out.
+
+    Parameters
+    ----------
+    backend
+        ``unaware``, ``aware`` and ``pairwise`` see the world of `as_seen`; ``ns3`` sees the user's
+        physical topology.
+    aggregation
+        How unequal links become one, for backends that know no others.
+    binaries
+        Folder of the original's programs; None means our own engine, in this process.
+    ns3
+        What the backend ``ns3`` needs.
+    timeout_s
+        Limit for each attempt of a program; `measure_all` limits our own engine as well. [s]
+    num_attempts
+        How often a program that fails is run before that is an error.
+
+    Raises
+    ------
+    ValueError
+        If the case cannot be expressed, or a field is out of range.
+    ReferenceRunError
+        If there is no result: a program that is missing, crashed, hung or printed something else; a
+        run in which an NPU did not finish.
+    """
+    require_positive("measure", "timeout_s", timeout_s)
+    require_count("measure", "num_attempts", num_attempts)
+    if backend == "ns3":
+        require_queues(case.topology, backend)
+        seen, ours = case, _given(ns3)
+        traces = build_traces(seen)
+        finishes = run_ns3(seen, traces, ours, timeout_s=timeout_s, num_attempts=num_attempts)
+        return _measurement(seen, traces, finishes)
+    seen = as_seen(case, backend, aggregation)
+    traces = build_traces(seen)
+    if binaries is None:
+        finishes = _run_engine(seen, backend, traces)
+    else:
+        finishes = run_original(
+            seen, backend, traces, binaries, timeout_s=timeout_s, num_attempts=num_attempts
+        )
+    return _measurement(seen, traces, finishes)
+
+
+def measure_all(
+    cases: Sequence[Case],
+    backend: ReferenceBackend,
+    *,
+    num_workers: int | None,
+    store: Store | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[RunOptions],
+) -> list[Measurement]:
+    """Run cases, each as `measure` does: in processes of their own, several at a time, or here.
+
+    Parameters
+    ----------
+    num_workers
+        Processes at a time; the results do not depend on it. None: one case after the other in this
+        process, where nothing limits the time of our own engine.
+    store
+        Runs that it holds are not repeated; new ones are kept in it as they come.
+    progress
+        Called at the beginning and after every run.
+    **options
+        Those of `measure`; ``timeout_s`` limits each case, also where our own engine runs it.
+
+    Returns
+    -------
+    list of Measurement
+        In the order of the cases. Equal cases are run once.
+
+    Raises
+    ------
+    ValueError, ReferenceRunError
+        As `measure`; the first run that fails ends all others.
+    """
+    version = _version(backend, options)
+    keys = [_key(case, backend, options, version) for case in cases]
+    cases_of = dict(zip(keys, cases, strict=True))
+    found: dict[RunKey, Measurement] = {}
+    for key in cases_of:
+        kept = None if store is None else store.get(key)
+        if kept is not None:
+            found[key] = kept
+    tell = progress or _say_nothing
+    tell(len(found), len(cases_of))
+    missing = [key for key in cases_of if key not in found]
+    task, left = partial(measure, backend=backend, **options), [cases_of[key] for key in missing]
+    outcomes = (
+        _here(task, left)
+        if num_workers is None
+        else map_in_processes(
+            task, left, num_workers=num_workers, timeout_s=_limit_s(backend, options)
+        )
+    )
+    with closing(outcomes):
+        for position, outcome in outcomes:
+            key = missing[position]
+            if isinstance(outcome, Exception):
+                raise _explained(outcome, cases_of[key])
+            found[key] = outcome
+            if store is not None:
+                store.put(key, outcome, describe_case(cases_of[key]))
+            tell(len(found), len(cases_of))
+    return [found[key] for key in keys]
+
+
+def _here(
+    task: Callable[[Case], Measurement], cases: Sequence[Case]
+) -> Generator[tuple[int, Measurement | Exception], None, None]:
+    """Do what `map_in_processes` does, in this process."""
+    for position, case in enumerate(cases):
+        try:
+            outcome: Measurement | Exception = task(case)
+        except (ValueError, ReferenceRunError) as error:
+            outcome = error
+        yield position, outcome
+
+
+def run_key(case: Case, backend: ReferenceBackend, **options: Unpack[RunOptions]) -> RunKey:
+    """Make the key under which a `Store` keeps what `measure` gives for the same arguments.
+
+    Raises
+    ------
+    ValueError, ReferenceRunError
+        If a program is missing or cannot be read.
+    """
+    return _key(case, backend, options, _version(backend, options))
+
+
+def _key(case: Case, backend: ReferenceBackend, options: RunOptions, version: str) -> RunKey:
+    aggregation = options.get("aggregation", "harmonic")
+    keeps_figures = backend == "ns3" or (backend == "pairwise" and case.granularity == "domain")
+    return case_key(case, backend, None if keeps_figures else aggregation, version)
+
+
+def _version(backend: ReferenceBackend, options: RunOptions) -> str:
+    if backend == "ns3":
+        ns3 = _given(options.get("ns3"))
+        check_program(ns3.binary)
+        return ns3.version()
+    binaries = options.get("binaries")
+    if binaries is None:
+        return engine_version()
+    return binary_version(program_in(binaries, backend))
+
+
+def _given(ns3: Ns3 | None) -> Ns3:
+    if ns3 is None:
+        raise ReferenceRunError(
+            "backend ns3: needs ASTRA-sim's program AstraSimNetwork, its configuration and a "
+            "physical topology, got none"
+        )
+    return ns3
+
+
+def _limit_s(backend: ReferenceBackend, options: RunOptions) -> float:
+    """How long a case may keep a process."""
+    limit_s = options.get("timeout_s", TIMEOUT_S)
+    if backend != "ns3" and options.get("binaries") is None:
+        return limit_s
+    return options.get("num_attempts", NUM_ATTEMPTS) * limit_s + _PREPARATION_LIMIT_S
+
+
+def _run_engine(seen: Case, backend: Backend, traces: TraceSet) -> tuple[Finish, ...]:
+    system, network = system_config(seen), network_config(seen, backend)
+    try:
+        result = simulate(
+            traces.traces,
+            system,
+            network,
+            groups=traces.groups,
+            backend="unaware" if backend == "unaware" else "aware",
+            options=network_options(seen),
+        )
+        ranks = sorted(result.ranks, key=lambda each: each.rank)
+        return tuple(
+            Finish(cycles=each.finish_cycles, exposed_cycles=each.exposed_communication_cycles)
+            for each in ranks
+        )
+    except (ValueError, IncompleteRunError) as error:
+        raise ReferenceRunError(f"our engine, backend {backend}: {error}") from error
+
+
+def _measurement(seen: Case, traces: TraceSet, finishes: Sequence[Finish]) -> Measurement:
+    """Turn cycles into what both simulators measure."""
+    exposed_s = {rank: each.exposed_cycles / NS_PER_S for rank, each in enumerate(finishes)}
+    return Measurement(
+        makespan_s=max(finish.cycles for finish in finishes) / NS_PER_S,
+        communication_bytes=float(traces.bytes_between_domains),
+        exposed_s=Layout(seen).exposed_of_domains(exposed_s),
+    )
+
+
+def _explained(error: Exception, case: Case) -> Exception:
+    """Name the case of an error; what ended its process is a run without a result."""
+    named = f"case {' | '.join(map(str, case.plan.placements))}, {case.plan.schedule}: {error}"
+    if isinstance(error, ReferenceRunError | TimeoutError | ChildProcessError):
+        explained: Exception = ReferenceRunError(named)
+    elif isinstance(error, ValueError):
+        explained = ValueError(named)
+    else:
+        return error
+    explained.__cause__ = error
+    return explained
+
+
+def _say_nothing(num_done: int, num_all: int) -> None:
+    pass

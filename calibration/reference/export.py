@@ -1,0 +1,159 @@
+"""Folders that ASTRA-sim runs as they are: traces, configurations, and how to run them."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from calibration.cases.aggregation import Aggregation
+from calibration.cases.case import Case
+from calibration.reference.astra_config import (
+    Backend,
+    as_seen,
+    groups_json,
+    memory_json,
+    network_config,
+    network_options,
+    network_yaml,
+    system_config,
+    system_json,
+)
+from calibration.reference.chakra_trace import TraceSet, build_traces, write_traces
+
+PROGRAMS: Mapping[str, str] = MappingProxyType(
+    {
+        "unaware": "AstraSim_Analytical_Congestion_Unaware",
+        "aware": "AstraSim_Analytical_Congestion_Aware",
+    }
+)
+"""The original's programs, as its build names them."""
+
+_FILES = MappingProxyType(
+    {
+        "workload": "trace",
+        "system": "system.json",
+        "remote-memory": "remote_memory.json",
+        "network": "network.yml",
+    }
+)
+_GROUPS = "comm_group.json"
+
+
+def write_folder(
+    case: Case, backend: Backend, folder: str | Path, *, aggregation: Aggregation = "harmonic"
+) -> None:
+    """Write a complete folder of a case; it is there whole or not at all.
+
+    It holds ``trace.0.et`` and so on, ``network.yml``, ``system.json``, ``remote_memory.json``,
+    ``comm_group.json`` and a ``README.md`` with the command lines.
+
+    Raises
+    ------
+    ValueError
+        If the folder already holds files or cannot be written, or the case cannot be expressed.
+    """
+    folder = Path(folder)
+    seen = as_seen(case, backend, aggregation)
+    traces = build_traces(seen)
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise ValueError(f"folder {folder}: must be empty or new, but already holds files")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
+            whole = Path(beside) / folder.name
+            whole.mkdir()
+            write_inputs(seen, backend, traces, whole)
+            (whole / "README.md").write_text(_readme(case, backend, traces, aggregation), "utf-8")
+            whole.replace(folder)
+    except OSError as error:
+        raise ValueError(f"folder {folder}: cannot be written: {error.strerror}") from error
+
+
+def write_inputs(seen: Case, backend: Backend, traces: TraceSet, folder: Path) -> None:
+    """Write what a program reads into a folder; the case is one `as_seen` by the backend.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    texts = {
+        _FILES["network"]: network_yaml(network_config(seen, backend)),
+        _FILES["system"]: system_json(system_config(seen)),
+        _FILES["remote-memory"]: memory_json(),
+        _GROUPS: groups_json(traces.groups),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    write_traces(traces, folder, _FILES["workload"])
+
+
+def input_flags(traces: TraceSet, folder: str = "") -> dict[str, str]:
+    """Flags of ASTRA-sim that name the files, with a folder before them if it is given.
+
+    Groups are named only if there are some. Relative names, which need the folder to be the current
+    one, are safe: the original takes any path of groups that contains ``empty`` for none.
+    """
+    flags = {f"{kind}-configuration": folder + name for kind, name in _FILES.items()}
+    if traces.groups:
+        flags["comm-group-configuration"] = folder + _GROUPS
+    return flags
+
+
+def why_only_ours(case: Case, backend: Backend) -> str | None:
+    """Say why the original's programs cannot run a case as our engine does; None if they can."""
+    if backend == "pairwise":
+        return "only our engine reads matrices of links"
+    if backend == "aware" and case.granularity == "gpu":
+        return "the original's congestion-aware network has one dimension, and this has two"
+    if system_config(case).communication_slots is None:
+        return (
+            "transport.endpoints is overlapped, for which communication slots have no limit; the "
+            "original has one slot an NPU, which is transport.endpoints one_in_flight"
+        )
+    return None
+
+
+def _readme(case: Case, backend: Backend, traces: TraceSet, aggregation: Aggregation) -> str:
+    ours = "unaware" if backend == "unaware" else "aware"
+    flags = [f"--{name}={value}" for name, value in input_flags(traces).items()]
+    flags.append("--logging-folder=log")
+    extension = ["--multi-dimensional"] if network_options(case).multi_dimensional else []
+    why = why_only_ours(case, backend)
+    if why is None:
+        original = (
+            "The original, from the folder `$ASTRA_SIM_BIN` of its programs:\n\n"
+            + _command(f'"$ASTRA_SIM_BIN"/{PROGRAMS[backend]}', flags)
+            + "\nBoth print the same cycles. "
+        )
+    else:
+        original = f"The original fails on it or gives other cycles: {why}. "
+    return f"""# One training iteration for ASTRA-sim
+
+Workload {case.workload.name}, {case.workload.num_microbatches} microbatches, schedule
+{case.plan.schedule}; {len(traces.traces)} NPUs, one a {_NPU[case.granularity]};
+network {backend}{_reduction(backend, aggregation)}.
+
+Run these in this folder. Our engine:
+
+{_command(f"python -m astra_sim.{ours}", [*flags, *extension])}
+{original}Every NPU prints one line
+
+    sys[0] finished, N cycles, exposed communication M cycles.
+
+in nanoseconds. The exit code does not tell whether all have finished: count the lines.
+"""
+
+
+_NPU = MappingProxyType({"domain": "domain", "gpu": "GPU"})
+
+
+def _reduction(backend: Backend, aggregation: Aggregation) -> str:
+    if backend == "pairwise":
+        return ", every pair of domains with its own link"
+    return f", all links between domains alike (reduction of their figures: {aggregation})"
+
+
+def _command(program: str, flags: list[str]) -> str:
+    lines = " \\\n    ".join([program, *flags])
+    return f"```sh\n{lines}\n```\n"

@@ -1,1 +1,0 @@
-"""What placements are drawn from, and how."""

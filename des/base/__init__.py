@@ -1,0 +1,1 @@
+"""Checks, quantities, files and compilation that all packages share."""

@@ -1,0 +1,51 @@
+"""Checks of single fields; errors name the object, the field, what is allowed and what came."""
+
+import math
+import reprlib
+from numbers import Integral
+
+LARGEST_COUNT = 10**9
+"""Counts beyond this are slips of the keyboard."""
+
+MOST_ITEMS = 100_000
+"""The same for counts of things that are held one by one: layers, microbatches, environments."""
+
+
+def require_positive(owner: str, field: str, value: float) -> None:
+    """Refuse zero, negative, infinite and not-a-number values."""
+    if not 0 < value < math.inf:  # NaN fails too
+        raise ValueError(f"{owner}: {field} must be positive and finite, got {value!r}")
+
+
+def require_non_negative(owner: str, field: str, value: float) -> None:
+    """Refuse negative, infinite and not-a-number values."""
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{owner}: {field} must be finite and not negative, got {value!r}")
+
+
+def require_fraction(owner: str, field: str, value: float) -> None:
+    """Refuse values outside (0, 1]."""
+    if not 0 < value <= 1:
+        raise ValueError(f"{owner}: {field} must be above 0 and at most 1, got {value!r}")
+
+
+def require_swing(owner: str, field: str, value: float) -> None:
+    """Refuse relative swings outside [0, 1): at 1 a bandwidth could reach zero."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{owner}: {field} must be at least 0 and below 1, got {value!r}")
+
+
+def require_seed(owner: str, field: str, value: int) -> None:
+    """Refuse what random numbers by position cannot be keyed by, see `des.base.random_numbers`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(
+            f"{owner}: {field} must be a whole number within [0, 2**63), got {reprlib.repr(value)}"
+        )
+
+
+def require_count(owner: str, field: str, value: int, most: int = LARGEST_COUNT) -> None:
+    """Refuse anything but a whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value <= most:
+        raise ValueError(
+            f"{owner}: {field} must be a whole number from 1 to {most}, got {reprlib.repr(value)}"
+        )

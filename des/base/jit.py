@@ -1,0 +1,117 @@
+"""How functions are compiled: same bits as Python, and a cache that notices every change.
+
+Numba keeps compiled code until the file of the function itself changes; what the function took from
+other modules would stay as it was, silently. So the cache has a folder for every state of a
+kernel's module and of all modules of ours that it imports, directly or through others.
+"""
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import numba
+from numba.core import config
+from numba.extending import register_jitable
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+_ROOT = Path(__file__).resolve().parents[2]
+_IMPORT = re.compile(r"^(?:from|import)\s+([\w.]+)", re.MULTILINE)
+
+
+def kernel(function: FunctionT) -> FunctionT:
+    """Compile a function when it is first called; it runs without the interpreter's lock.
+
+    Divisions by zero give infinities. Nothing is reordered or fused, so results are those of the
+    same operations in Python, to the last bit. Globals are constants of the compiled code: pass
+    what may change as an argument.
+    """
+    return _compiled(function, inline="never")
+
+
+def inlined(function: FunctionT) -> FunctionT:
+    """Compile a kernel that is written out in all that call it: loops over it can be vectorised."""
+    return _compiled(function, inline="always")
+
+
+def _compiled(function: FunctionT, *, inline: Literal["never", "always"]) -> FunctionT:
+    source = Path(function.__code__.co_filename).resolve()
+    before = config.CACHE_DIR  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(_cache_base() / digest_of(source))  # type: ignore[attr-defined]
+    try:
+        compiled = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
+    return cast(FunctionT, compiled)
+
+
+def scalar(function: FunctionT) -> FunctionT:
+    """Leave a function as it is in Python, and compile it into the kernels that call it."""
+    shared: FunctionT = register_jitable(error_model="numpy")(function)
+    return shared
+
+
+def digest_of(source: Path) -> str:
+    """Return a digest of a module's source, of all it imports of ours, and of Numba's version."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sources_of(source):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def sources_of(source: Path) -> list[Path]:
+    """Return the sorted files of a module and of all modules of ours that it imports.
+
+    Modules of ours are those in the folder tree of the module itself and in that of this package.
+    """
+    found: set[Path] = set()
+    waiting = [source]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imports_of(path, path.stat().st_mtime_ns)
+    return sorted(found)
+
+
+@cache
+def _imports_of(path: Path, _changed_ns: int) -> tuple[Path, ...]:
+    """Files of the modules of ours that a module imports; read again when the file has changed."""
+    roots = (_root_of(path), _ROOT)
+    names = _IMPORT.findall(path.read_text(encoding="utf-8"))
+    return tuple(file for name in names for root in roots for file in _files_of(root, name))
+
+
+def _files_of(root: Path, name: str) -> Iterator[Path]:
+    """File of a module or package below a root, if it is there."""
+    place = root.joinpath(*name.split("."))
+    for file in (place.with_suffix(".py"), place / "__init__.py"):
+        if file.is_file():
+            yield file
+
+
+def _root_of(path: Path) -> Path:
+    """Folder that holds the top-level package of a module."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def _cache_base() -> Path:
+    """Folder of all caches: the user's, or a temporary one where that cannot be written."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    if given:
+        return Path(given)
+    shared = Path(tempfile.gettempdir()) / f"eastwest-{os.getuid()}"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eastwest"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return shared
+    return home if os.access(home, os.W_OK) else shared

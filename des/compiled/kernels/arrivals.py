@@ -1,0 +1,79 @@
+"""What the arrival of a message means to who waits for it, in a compiled simulation."""
+
+from des.base.jit import kernel
+from des.compiled.kernels.events import MESSAGE, push
+from des.compiled.kernels.program import LINKS
+from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.workers import advance
+
+
+@kernel
+def arrive(run: Run, message: int, arrival_s: float) -> None:
+    """Note when a message will arrive; what the order of events may matter to is queued."""
+    header, flow = run.header, at(run.flows, at(run.flow_of, message).flow)
+    at(run.arrivals, message).s = arrival_s
+    is_watched = header.is_one_in_flight and flow.way == LINKS
+    receiver = flow.receiver
+    if receiver >= header.num_workers:
+        is_watched |= at(run.member_states, receiver - header.num_workers).waits_for == message
+    elif receiver < 0:
+        _finish(run, arrival_s)
+    elif _is_awaited(run, receiver, message):
+        if at(run.workers, receiver).is_alone:
+            at(run.worker_states, receiver).waits_for = -1
+            advance(run, receiver, arrival_s, MESSAGE + message)
+        else:
+            is_watched = True
+    if _blocks(run, flow.sender, message):
+        if at(run.workers, flow.sender).is_alone:
+            unblock(run, flow.sender, arrival_s, MESSAGE + message)
+        else:
+            is_watched = True
+    if is_watched:
+        push(run, arrival_s, MESSAGE + message)
+
+
+@kernel
+def unblock(run: Run, worker: int, arrival_s: float, rank: int) -> None:
+    """Let a worker go on whose message arrives."""
+    own = at(run.worker_states, worker)
+    own.blocked_by = -1
+    own.end_s = arrival_s
+    advance(run, worker, arrival_s, rank)
+
+
+@kernel
+def meet_workers(run: Run, message: int, now_s: float) -> None:
+    """Let the receiver that waits for a message go on, then the sender; it arrives now."""
+    flow, rank = at(run.flows, at(run.flow_of, message).flow), MESSAGE + message
+    if _is_awaited(run, flow.receiver, message):
+        at(run.worker_states, flow.receiver).waits_for = -1
+        advance(run, flow.receiver, now_s, rank)
+    if _blocks(run, flow.sender, message):
+        unblock(run, flow.sender, now_s, rank)
+
+
+@kernel
+def _is_awaited(run: Run, receiver: int, message: int) -> bool:
+    """Whether a receiver is a worker that waits for a message."""
+    if not 0 <= receiver < run.header.num_workers:
+        return False
+    waits: bool = at(run.worker_states, receiver).waits_for == message
+    return waits
+
+
+@kernel
+def _blocks(run: Run, sender: int, message: int) -> bool:
+    """Whether the worker that has sent a message does nothing until it arrives."""
+    if sender < 0 or not run.header.is_blocking:
+        return False
+    blocks: bool = at(run.worker_states, sender).blocked_by == message
+    return blocks
+
+
+@kernel
+def _finish(run: Run, arrival_s: float) -> None:
+    """Nobody waits for an initial message; the run ends with the last one."""
+    outcome = run.outcome
+    outcome.num_running -= 1
+    outcome.end_s = max(outcome.end_s, arrival_s)

@@ -1,0 +1,290 @@
+"""What a compiled simulation reads and what it writes: arrays of records, and what they mean.
+
+A `Program` is everything about one iteration that is known before it starts. A `State` is what
+changes while it runs and what it leaves behind; `des.compiled.kernels.general.run_program` sets
+all of it up
+anew, so one can serve many programs. Arrays may be longer than a program needs: the counts of its
+header and the ranges in its records say what is used. Positions are -1 where there is nothing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+SAME_DEVICE, LOCAL_WIRE, LINKS = range(3)
+"""Ways of a message: none, over a wire inside a domain, or over links."""
+
+STEADY, UNIFORM, TABLE = range(3)
+"""Links stand still; are drawn by seed every interval; follow a table of pieces."""
+
+OK, STARVED, DEADLOCK, BEYOND = range(4)
+"""Ends of a run: whole; a message waits for a link that is down for ever; workers wait for each
+other; a time was asked for that the table of pieces does not reach."""
+
+_I, _F = np.int64, np.float64
+
+HEADER = np.dtype(
+    [
+        ("num_workers", _I),
+        ("num_stages", _I),
+        ("num_devices", _I),
+        ("num_replicas", _I),
+        ("num_messages", _I),
+        ("num_links", _I),
+        ("num_media", _I),
+        ("num_local_wires", _I),
+        ("num_members", _I),
+        ("num_initial", _I),  # messages 0, 1, ... that leave at time 0
+        ("is_fair", _I),
+        ("is_unshared", _I),  # every message has links and local wires to itself
+        ("is_one_in_flight", _I),
+        ("is_blocking", _I),
+        ("is_overlapped", _I),  # buckets start when they are made, not when the replica is done
+        ("is_recorded", _I),  # whether spans and transfers are written down
+        ("weather", _I),
+        ("message_overhead_s", _F),
+        ("window_bytes", _F),  # inf where there is none
+        ("seed", _I),  # from here on for UNIFORM only
+        ("start_s", _F),
+        ("interval_s", _F),
+        ("bandwidth_fluctuation", _F),
+        ("latency_jitter", _F),
+    ],
+    align=True,
+)
+
+WORKER = np.dtype(
+    [
+        ("first_operation", _I),
+        ("end_operation", _I),
+        ("device", _I),
+        ("is_alone", _I),  # no other worker is on its device
+    ]
+)
+
+OPERATION = np.dtype(
+    [
+        ("work", _I),  # 4 * stage + pass: F, B, D, W; odd ones make gradients of parameters
+        ("input", _I),  # message that it waits for
+        ("output", _I),  # message that it sends
+    ]
+)
+
+STAGE = np.dtype(
+    [
+        ("replica", _I),
+        ("num_passes", _I),  # that make gradients
+        ("first_release", _I),
+        ("end_release", _I),
+    ]
+)
+
+DURATION = np.dtype([("s", _F)])
+
+RELEASE = np.dtype([("member", _I), ("left_fraction", _F)], align=True)
+"""A bucket of a stage: its member, and how much of the last pass is left when it has been made."""
+
+FLOW = np.dtype(
+    [
+        ("way", _I),
+        ("first_hop", _I),  # among the hops; the local wire under LOCAL_WIRE
+        ("num_hops", _I),
+        ("receiver", _I),  # worker, or num_workers + member
+        ("sender", _I),  # worker that waits under blocking
+        ("endpoint", _I),  # device whose messages leave one at a time under one_in_flight
+        ("num_bytes", _F),
+        ("transfer_s", _F),  # over the local wire
+        ("latency_s", _F),  # of the local wire
+    ],
+    align=True,
+)
+"""Messages of the same sender, receiver, size and way."""
+
+FLOW_OF = np.dtype([("flow", _I)])
+
+HOP = np.dtype([("link", _I)])
+
+LINK = np.dtype(
+    [
+        ("bandwidth_bytes_per_s", _F),  # the three figures are corrected ones
+        ("latency_s", _F),
+        ("round_trip_s", _F),
+        ("medium", _I),
+        ("first_piece", _I),
+        ("end_piece", _I),
+    ],
+    align=True,
+)
+
+MEDIUM = np.dtype([("first_link", _I), ("second_link", _I)])
+"""What one link runs over, or two that share it; numbered by the first link."""
+
+PIECE = np.dtype([("until_s", _F), ("bandwidth_factor", _F), ("latency_factor", _F)])
+
+MEMBER = np.dtype(
+    [
+        ("device", _I),
+        ("num_before", _I),  # collectives inside the device before the ring
+        ("num_steps", _I),
+        ("first_out", _I),  # messages of its ring steps
+        ("first_in", _I),
+        ("inner_s", _F),  # of one collective inside; negative where there are none
+    ],
+    align=True,
+)
+
+
+class Program(NamedTuple):
+    """One iteration (or one change of plan) as arrays; the kernels only read it."""
+
+    header: np.ndarray
+    """HEADER, one record."""
+    workers: np.ndarray
+    """WORKER."""
+    operations: np.ndarray
+    """OPERATION, worker by worker in order."""
+    durations_s: np.ndarray
+    """DURATION by ``work`` of an operation."""
+    stages: np.ndarray
+    """STAGE; read only where there are members."""
+    releases: np.ndarray
+    """RELEASE, stage by stage."""
+    flows: np.ndarray
+    """FLOW. Those of the pipeline first: 2 * receiving stage + (0 forward, 1 gradient)."""
+    flow_of: np.ndarray
+    """FLOW_OF: the flow of each message."""
+    hops: np.ndarray
+    """HOP: the links of all flows."""
+    links: np.ndarray
+    """LINK."""
+    media: np.ndarray
+    """MEDIUM."""
+    pieces: np.ndarray
+    """PIECE, link by link; read only under TABLE."""
+    members: np.ndarray
+    """MEMBER, bucket by bucket."""
+
+
+OUTCOME = np.dtype(
+    [
+        ("status", _I),
+        ("num_running", _I),  # workers, members and initial messages that are not done
+        ("num_transfers", _I),
+        ("num_queued", _I),
+        ("has_gap", _I),  # the first event has been taken out and nothing put in its place
+        ("link", _I),  # where the status is STARVED or BEYOND
+        ("time_s", _F),  # that was asked for under BEYOND
+        ("end_s", _F),  # of the last operation, exchange or initial message: the makespan
+    ],
+    align=True,
+)
+
+EVENT = np.dtype([("time_s", _F), ("rank", np.int64)])
+
+WORKER_STATE = np.dtype(
+    [
+        ("end_s", _F),  # of its last operation; under blocking, of its last message
+        ("position", _I),  # of the operation that it does or waits to do
+        ("waits_for", _I),
+        ("blocked_by", _I),
+    ],
+    align=True,
+)
+
+DEVICE_STATE = np.dtype(
+    [
+        ("free_s", _F),
+        ("inner_free_s", _F),
+        ("message", _I),  # that is on its way from here, under one_in_flight
+        ("head", _I),  # of the messages that wait for that
+        ("tail", _I),
+    ],
+    align=True,
+)
+
+LOCAL_WIRE_STATE = np.dtype([("free_s", _F)])
+
+ARRIVAL = np.dtype([("s", _F)])
+
+STAGE_STATE = np.dtype([("busy_s", _F), ("num_left", _I)], align=True)
+
+REPLICA_STATE = np.dtype([("end_s", _F), ("num_left", _I)], align=True)
+
+PARCEL = np.dtype(
+    [
+        ("start_s", _F),
+        ("level_bytes", _F),  # at which it leaves, under fair sharing
+        ("hop", _I),
+        ("has_come", _I),  # and spends its overhead, under fair sharing
+        ("following", _I),  # behind it at its endpoint, or on its wire under fair sharing
+    ],
+    align=True,
+)
+
+LINK_STATE = np.dtype(
+    [
+        ("bandwidth_bytes_per_s", _F),  # the four figures of its present offer
+        ("goodput_bytes_per_s", _F),
+        ("latency_s", _F),
+        ("until_s", _F),
+        ("since_asked_s", _F),  # time of the first question that the present offer answered
+        ("last_arrival_s", _F),
+        ("busy_s", _F),
+        ("num_bytes", _F),
+        ("num_messages", np.int64),
+        ("piece", np.int64),
+        ("level_bytes", _F),  # from here on for fair sharing only
+        ("since_s", _F),
+        ("rate_bytes_per_s", _F),
+        ("busy_since_s", _F),
+        ("num_present", _I),
+        ("num_sending", _I),
+        ("head", _I),
+        ("tail", _I),
+        ("has_joiner", _I),
+    ],
+    align=True,
+)
+
+MEDIUM_STATE = np.dtype([("free_s", _F), ("due_s", _F)])
+
+MEMBER_STATE = np.dtype([("num_done", _I), ("step", _I), ("waits_for", _I)])
+
+SPAN = np.dtype([("start_s", _F), ("end_s", _F)])
+
+TRANSFER = np.dtype(
+    [("message", _I), ("link", _I), ("start_s", _F), ("end_s", _F), ("arrival_s", _F)]
+)
+
+
+class State(NamedTuple):
+    """What a run writes; see `des.compiled.program.new_state` for the lengths."""
+
+    outcome: np.ndarray
+    """OUTCOME, one record."""
+    events: np.ndarray
+    """EVENT: a binary heap."""
+    workers: np.ndarray
+    """WORKER_STATE."""
+    devices: np.ndarray
+    """DEVICE_STATE."""
+    stages: np.ndarray
+    """STAGE_STATE."""
+    replicas: np.ndarray
+    """REPLICA_STATE."""
+    local_wires: np.ndarray
+    """LOCAL_WIRE_STATE: when each is free."""
+    arrivals: np.ndarray
+    """ARRIVAL of each message at its receiver, inf while that is not known."""
+    parcels: np.ndarray
+    """PARCEL: each message on links; not read for one that has a single hop, first come."""
+    links: np.ndarray
+    """LINK_STATE."""
+    media: np.ndarray
+    """MEDIUM_STATE."""
+    members: np.ndarray
+    """MEMBER_STATE."""
+    spans: np.ndarray
+    """SPAN of each operation, where it is recorded."""
+    transfers: np.ndarray
+    """TRANSFER of each message and hop in the order of leaving, where it is recorded."""

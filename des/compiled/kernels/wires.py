@@ -1,0 +1,56 @@
+"""Links that serve in turn, or each message by itself, in a compiled simulation, see
+`des.engine.wire`.
+"""
+
+import math
+
+from des.base.arithmetic import serialisation_end_s
+from des.base.jit import kernel
+from des.compiled.kernels.offers import goodput_at, refresh_offer, starve
+from des.compiled.kernels.program import STEADY
+from des.compiled.kernels.records import Run, at
+
+
+@kernel
+def carry(run: Run, link: int, message: int, num_bytes: float, ready_s: float) -> float:
+    """Send a message that is ready; returns when it has arrived, inf where it never does. [s]"""
+    header, own = run.header, at(run.link_states, link)
+    medium = at(run.medium_states, at(run.links, link).medium)
+    start_s = medium.free_s if medium.free_s > ready_s else ready_s
+    end_s = start_s + header.message_overhead_s
+    if header.weather == STEADY:
+        end_s += num_bytes / own.goodput_bytes_per_s
+    else:
+        end_s = serialisation_end_s(end_s, num_bytes, goodput_at, (run, link))[0]
+        if end_s == math.inf:
+            starve(run, link)
+            return math.inf
+        refresh_offer(run, link, end_s)
+    arrival_s: float = end_s + own.latency_s
+    if not header.is_unshared:  # else nobody waits for the medium, and it stays free
+        arrival_s = max(arrival_s, own.last_arrival_s)
+        medium.free_s, own.last_arrival_s = end_s, arrival_s
+    own.busy_s += end_s - start_s
+    own.num_bytes += num_bytes
+    own.num_messages += 1
+    record(run, message, link, start_s, end_s, arrival_s)
+    return arrival_s
+
+
+@kernel
+def record(
+    run: Run,
+    message: int,
+    link: int,
+    start_s: float,
+    end_s: float,
+    arrival_s: float,
+) -> None:
+    """Write down that a message has left."""
+    if not run.header.is_recorded:
+        return
+    number = run.outcome.num_transfers
+    run.outcome.num_transfers = number + 1
+    transfer = at(run.transfers, number)
+    transfer.message, transfer.link = message, link
+    transfer.start_s, transfer.end_s, transfer.arrival_s = start_s, end_s, arrival_s

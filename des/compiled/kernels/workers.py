@@ -1,0 +1,91 @@
+"""Workers of a compiled simulation: they do their operations in order, see `des.engine.iteration`.
+
+A worker that has its device for itself need not be watched: when its operation starts follows from
+its input's arrival as soon as that is known, whatever happens in between. What another worker might
+notice is the output, so only operations that send one are queued.
+"""
+
+import math
+
+from des.base.jit import kernel
+from des.compiled.kernels.events import MEMBER, MESSAGE, WORKER, push
+from des.compiled.kernels.records import Run, at
+
+
+@kernel
+def advance(run: Run, worker: int, now_s: float, rank: int) -> None:
+    """Begin the next operation, or wait for its input."""
+    given, own = at(run.workers, worker), at(run.worker_states, worker)
+    while own.position < given.end_operation:
+        message = at(run.operations, own.position).input
+        start_s = own.end_s
+        if message >= 0:
+            arrival_s = at(run.arrivals, message).s
+            if given.is_alone:
+                if arrival_s == math.inf:
+                    own.waits_for = message
+                    return
+                start_s = arrival_s if arrival_s > start_s else start_s
+            elif arrival_s > now_s or (arrival_s == now_s and MESSAGE + message > rank):
+                own.waits_for = message
+                if arrival_s < math.inf:
+                    push(run, arrival_s, MESSAGE + message)
+                return
+        end_s = _compute(run, worker, start_s if given.is_alone else now_s)
+        if not given.is_alone or at(run.operations, own.position).output >= 0:
+            push(run, end_s, WORKER + worker)
+            return
+        own.position += 1
+    run.outcome.num_running -= 1
+
+
+@kernel
+def _compute(run: Run, worker: int, start_s: float) -> float:
+    """Do an operation as soon as the device is free; returns its end. [s]"""
+    given, own, outcome = at(run.workers, worker), at(run.worker_states, worker), run.outcome
+    if not given.is_alone:
+        device = at(run.device_states, given.device)
+        start_s = device.free_s if device.free_s > start_s else start_s
+    work = at(run.operations, own.position).work
+    duration_s = at(run.durations_s, work).s
+    end_s: float = start_s + duration_s
+    own.end_s = end_s
+    if not given.is_alone:
+        at(run.device_states, given.device).free_s = end_s
+    at(run.stage_states, work >> 2).busy_s += duration_s
+    outcome.end_s = max(outcome.end_s, end_s)
+    if run.header.is_recorded:
+        span = at(run.spans, own.position)
+        span.start_s, span.end_s = start_s, end_s
+    if run.header.num_members and work & 1:
+        _made(run, work >> 2, start_s, end_s)
+    return end_s
+
+
+@kernel
+def _made(run: Run, stage: int, start_s: float, end_s: float) -> None:
+    """Note a pass that makes gradients of a stage; the last one completes them."""
+    own = at(run.stage_states, stage)
+    own.num_left -= 1
+    if own.num_left > 0:
+        return
+    replica_number = at(run.stages, stage).replica
+    replica = at(run.replica_states, replica_number)
+    replica.num_left -= 1
+    replica.end_s = max(replica.end_s, end_s)
+    if run.header.is_overlapped:
+        _release(run, stage, start_s, end_s)
+    elif replica.num_left == 0:
+        for each in range(run.header.num_stages):
+            if at(run.stages, each).replica == replica_number:
+                _release(run, each, replica.end_s, replica.end_s)
+
+
+@kernel
+def _release(run: Run, stage: int, start_s: float, end_s: float) -> None:
+    """Let each bucket of a stage be ready when the pass has come down to its first layer."""
+    given = at(run.stages, stage)
+    for number in range(given.first_release, given.end_release):
+        release = at(run.releases, number)
+        ready_s = end_s - release.left_fraction * (end_s - start_s)
+        push(run, ready_s if ready_s > start_s else start_s, MEMBER + release.member)

@@ -1,0 +1,1 @@
+"""Many plans simulated at once by compiled code."""

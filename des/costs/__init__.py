@@ -1,0 +1,1 @@
+"""Closed forms: layer times, collectives, message times and memory."""

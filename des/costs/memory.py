@@ -1,0 +1,179 @@
+"""How much memory plans need in their domains."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
+from des.job.workload import Workload
+from des.plan.placement import Stage
+from des.plan.plan import Parallelism, Plan
+from des.schedules import Orders, peaks_held
+from des.schedules.check import Held
+from des.world.topology import Domain, Topology
+
+Peaks = tuple[tuple[tuple[Held, ...], ...], ...]
+"""What every worker holds at the moments that can be its worst, by `peaks_held`."""
+
+
+class InfeasiblePlacementError(ValueError):
+    """The plan needs more memory than a domain has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainMemory:
+    """Peak memory that a plan needs in one domain, and what there is, all GPUs together.
+
+    Where the GPUs of a domain hold different amounts, every one is counted as the fullest: a plan
+    fits if that one does.
+    """
+
+    domain: str
+    model_state_bytes: float
+    activation_bytes: float
+    capacity_bytes: float
+
+    def __str__(self) -> str:
+        return (
+            f"domain {self.domain} must hold at most {self.capacity_bytes / 1e9:.1f} GB, "
+            f"got {self.required_bytes / 1e9:.1f} GB ({self.model_state_bytes / 1e9:.1f} GB "
+            f"model state and {self.activation_bytes / 1e9:.1f} GB activations)"
+        )
+
+    @property
+    def required_bytes(self) -> float:
+        """Model state and activations together. [bytes]"""
+        return self.model_state_bytes + self.activation_bytes
+
+    @property
+    def fits(self) -> bool:
+        """Whether the domain has that much memory."""
+        return self.required_bytes <= self.capacity_bytes
+
+    @property
+    def overflow_fraction(self) -> float:
+        """Missing memory as a share of the capacity; 0 where the plan fits."""
+        return max(0.0, self.required_bytes / self.capacity_bytes - 1.0)
+
+
+class ParameterBytes(NamedTuple):
+    """What is kept of one parameter, all GPUs of a device together. [bytes]"""
+
+    weight: int
+    gradient: int
+    optimiser: int
+
+
+def bytes_per_parameter(parallelism: Parallelism | None) -> ParameterBytes:
+    """Model state of a device: once a replica, but one optimiser for all of them under ZeRO-1 [1]_.
+
+    References
+    ----------
+    .. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
+       models", SC'20, section 5: 4 + 12 / d bytes a GPU for d replicas.
+
+    Examples
+    --------
+    >>> bytes_per_parameter(Parallelism(data=4, shard_optimiser=True))
+    ParameterBytes(weight=8, gradient=8, optimiser=12)
+    """
+    replicas = 1 if parallelism is None else parallelism.data
+    sharded = parallelism is not None and parallelism.shard_optimiser
+    return ParameterBytes(
+        weight=replicas * WEIGHT_BYTES,
+        gradient=replicas * GRADIENT_BYTES,
+        optimiser=(1 if sharded else replicas) * OPTIMISER_BYTES,
+    )
+
+
+def model_state_bytes(num_parameters: float, parallelism: Parallelism | None) -> float:
+    """Model state of a device's layers, all its GPUs together. [bytes]"""
+    return sum(bytes_per_parameter(parallelism)) * num_parameters
+
+
+def memory_of_orders(
+    topology: Topology, workload: Workload, plan: Plan, orders: Orders
+) -> tuple[DomainMemory, ...]:
+    """Peak memory of every domain, in the order of the topology.
+
+    Activations are spread over all GPUs of a device. Each worker holds those of as many
+    microbatches as its order has in flight; the peaks of several workers of one device are added,
+    although they need not fall on the same moment.
+    """
+    return memory_of_peaks(topology, workload, plan, peaks_held(orders))
+
+
+def memory_of_peaks(
+    topology: Topology, workload: Workload, plan: Plan, peaks: Peaks
+) -> tuple[DomainMemory, ...]:
+    """`memory_of_orders` of orders whose peaks are known."""
+    fullest = [(0.0, 0.0)] * topology.num_domains
+    domain_of_device = {
+        device: stage.domain
+        for stage, device in zip(plan.stages, plan.device_of_stage, strict=True)
+    }
+    parameters = _parameters_of_devices(workload, plan)
+    for device, held_bytes in _peaks_of_devices(workload, plan, peaks).items():
+        index = domain_of_device[device]
+        domain, parallelism = topology.domains[index], plan.parallelism_of(index)
+        state_bytes = model_state_bytes(parameters[device], parallelism)
+        count = domain.num_gpus / gpus_of_device(domain, parallelism)
+        found = (count * state_bytes, count * held_bytes)
+        fullest[index] = max(fullest[index], found, key=sum)
+    return tuple(
+        DomainMemory(
+            domain=domain.name,
+            model_state_bytes=state,
+            activation_bytes=activation_bytes,
+            capacity_bytes=domain.memory_bytes,
+        )
+        for domain, (state, activation_bytes) in zip(topology.domains, fullest, strict=True)
+    )
+
+
+def _parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
+    """Parameters of all stages of each device."""
+    sums_before = workload.sums_before.num_parameters
+    parameters = [0.0] * (max(plan.device_of_stage) + 1)
+    for stage, device in zip(plan.stages, plan.device_of_stage, strict=True):
+        parameters[device] += stage.total(sums_before)
+    return parameters
+
+
+def _peaks_of_devices(workload: Workload, plan: Plan, peaks: Peaks) -> dict[int, float]:
+    """Most activations of every device that works. [bytes]"""
+    sums = workload.sums_before
+    whole = [stage.total(sums.activation_bytes) for stage in plan.stages]
+    halved = [stage.total(sums.weight_input_bytes) for stage in plan.stages]
+    found: dict[int, float] = {}
+    for moments in peaks:
+        peak = 0.0
+        for moment in moments:
+            held_bytes = 0.0
+            for stage, num_whole, num_halved in moment:
+                held_bytes += num_whole * whole[stage] + num_halved * halved[stage]
+            peak = max(peak, held_bytes)
+        if moments:  # else a worker that has nothing to do
+            device = plan.device_of_stage[moments[0][0].stage]
+            found[device] = found.get(device, 0.0) + peak
+    return found
+
+
+def gpus_of_device(domain: Domain, parallelism: Parallelism | None) -> int:
+    """GPUs that work as one device in a domain: all of them unless they share otherwise."""
+    return domain.num_gpus if parallelism is None else parallelism.gpus_per_device
+
+
+def activation_room_bytes(
+    topology: Topology,
+    workload: Workload,
+    stages: Sequence[Stage],
+    parallelism: Sequence[Parallelism],
+) -> float:
+    """Memory that is left for activations on the device of some stages; negative if too little."""
+    domain = topology.domains[stages[0].domain]
+    shared = parallelism[stages[0].domain] if parallelism else None
+    sums_before = workload.sums_before.num_parameters
+    num_parameters = sum(stage.total(sums_before) for stage in stages)
+    capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
+    return capacity_bytes - model_state_bytes(num_parameters, shared)

@@ -1,0 +1,68 @@
+"""Arithmetic of the simulator: how long work and messages take. Waiting lives in
+`des.engine.iteration`.
+"""
+
+import math
+from dataclasses import replace
+
+from des.plan.corrections import Corrections
+from des.world.topology import Domain, Link, Topology
+from des.world.transport import goodput_bytes_per_s
+
+
+def quickest_message_s(
+    topology: Topology, source: int, target: int, num_bytes: float, corrections: Corrections
+) -> tuple[float, float]:
+    """Least time of a message that meets no queue, and of its slowest wire alone. [s]
+
+    Where links move during the iteration every hop is taken at its best. No message is faster, and
+    ``n`` messages of the route keep its slowest wire busy for ``n`` times the second figure, which
+    is 0 where messages have links to themselves (``sharing`` none).
+    """
+    movement, window_bytes = topology.movement, topology.transport.message_window_bytes
+    sharing = topology.transport.sharing
+    total_s = slowest_wire_s = 0.0
+    for hop in topology.route(source, target):
+        base = topology.links[hop]
+        link = corrected(base, corrections)
+        bandwidth, latency_s = link.bandwidth_bytes_per_s, link.latency_s
+        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+        if movement is not None:
+            extremes = movement.law.extremes(base)
+            bandwidth *= extremes.most_bandwidth_factor
+            latency_s *= extremes.least_latency_factor
+            round_trip_s *= extremes.least_latency_factor
+        goodput = bandwidth
+        if window_bytes is not None:
+            goodput = goodput_bytes_per_s(bandwidth, round_trip_s, window_bytes)
+        # A link that is never up has no rate; messages that share one overlap their overheads.
+        alone_s = corrections.message_overhead_s + (num_bytes / goodput if goodput else math.inf)
+        shared_s = num_bytes / bandwidth if bandwidth else math.inf
+        total_s += alone_s + latency_s
+        taken_s = {"fifo": alone_s, "fair": shared_s, "none": 0.0}[sharing]
+        slowest_wire_s = max(slowest_wire_s, taken_s)
+    return total_s, slowest_wire_s
+
+
+def corrected(link: Link, corrections: Corrections) -> Link:
+    """Return the link with calibrated figures."""
+    if corrections.wan_bandwidth_factor == corrections.wan_latency_factor == 1.0:
+        return link
+    return replace(
+        link,
+        bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * corrections.wan_bandwidth_factor,
+        latency_s=link.latency_s * corrections.wan_latency_factor,
+    )
+
+
+def corrected_inside(domain: Domain, corrections: Corrections) -> Domain:
+    """Return the domain with calibrated figures of the links between its GPUs."""
+    if corrections.intra_bandwidth_factor == corrections.intra_latency_factor == 1.0:
+        return domain
+    return replace(
+        domain,
+        intra_bandwidth_bytes_per_s=(
+            domain.intra_bandwidth_bytes_per_s * corrections.intra_bandwidth_factor
+        ),
+        intra_latency_s=domain.intra_latency_s * corrections.intra_latency_factor,
+    )

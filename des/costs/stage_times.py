@@ -1,0 +1,180 @@
+"""How long the passes of stages take: a pipeline in numbers."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from des.costs.collectives import ring_all_reduce_s
+from des.costs.memory import activation_room_bytes
+from des.costs.message_times import corrected, corrected_inside
+from des.job.workload import Workload
+from des.plan.corrections import Corrections
+from des.plan.placement import Stage
+from des.plan.plan import Parallelism, Plan, device_numbers, replica_stages
+from des.schedules import Border, Pass, Pipeline
+from des.world.topology import Domain, Topology
+from des.world.transport import goodput_bytes_per_s
+
+TENSOR_ALL_REDUCES_PER_PASS = 2
+"""All-reduces of a layer's output in its forward pass, and as many in its input gradient.
+
+M. Shoeybi et al., "Megatron-LM", arXiv:1909.08053, 2019, section 3. The weight gradient has none.
+"""
+
+
+def compute_rate_flops_per_s(
+    domain: Domain, corrections: Corrections, parallelism: Parallelism | None = None
+) -> float:
+    """Speed at which one device of a domain works through layers. [FLOP/s]
+
+    Without a parallelism the device is all GPUs of the domain.
+    """
+    num_gpus = domain.num_gpus if parallelism is None else parallelism.gpus_per_device
+    attainable = num_gpus * domain.gpu_peak_flops_per_s * domain.attainable_fraction
+    return attainable / corrections.compute_time_factor
+
+
+def tensor_parallel_s(
+    workload: Workload, domain: Domain, parallelism: Parallelism, corrections: Corrections
+) -> float:
+    """Time that one pass of one layer spends on summing up over the GPUs that share it. [s]
+
+    Every replica of the device holds its share of the microbatch, so of the message that a stage
+    sends on, which has the size of the output of any layer.
+    """
+    inside = corrected_inside(domain, corrections)
+    return TENSOR_ALL_REDUCES_PER_PASS * ring_all_reduce_s(
+        workload.message_bytes / parallelism.data,
+        parallelism.tensor,
+        inside.intra_bandwidth_bytes_per_s,
+        inside.intra_latency_s,
+    )
+
+
+def stage_times_s(
+    topology: Topology,
+    workload: Workload,
+    stages: Sequence[Stage],
+    corrections: Corrections,
+    parallelism: Sequence[Parallelism] = (),
+) -> list[dict[Pass, float]]:
+    """Time of each pass of each stage for one microbatch. [s]"""
+    sums_before = workload.sums_before
+    flops: dict[Pass, tuple[float, ...]] = {
+        "F": sums_before.forward_flops,
+        "B": sums_before.backward_flops,
+        "D": sums_before.input_gradient_flops,
+        "W": sums_before.weight_gradient_flops,
+    }
+    times: list[dict[Pass, float]] = []
+    for stage in stages:
+        domain = topology.domains[stage.domain]
+        shared = parallelism[stage.domain] if parallelism else None
+        rate = compute_rate_flops_per_s(domain, corrections, shared)
+        found = {kind: stage.total(each) / rate for kind, each in flops.items()}
+        if shared is not None:
+            layer_s = tensor_parallel_s(workload, domain, shared, corrections)
+            exchange_s = stage.num_layers * layer_s
+            found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
+        times.append(found)
+    return times
+
+
+def pipeline_of(
+    topology: Topology, workload: Workload, plan: Plan, replica: int, corrections: Corrections
+) -> Pipeline:
+    """One replica of a plan in numbers, as a schedule may look at it.
+
+    Links are taken as they stand at the start of the iteration, those that are down then by their
+    base figures. A route of several hops counts as one border: its slowest wire, and all other
+    delays as latency. That links may be shared fairly or by both directions, and that senders may
+    have to wait, is not seen.
+
+    A device without room for one microbatch may use what 1F1B holds all the same, so that a plan
+    over memory has orders too and can be judged as if it fitted.
+    """
+    stages = replica_stages(plan.placements[replica], plan.parallelism)
+    times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
+    numbers = device_numbers(stages)
+    bandwidth_factors, latency_factors = topology.factors_at_start()
+    bandwidth_factors[bandwidth_factors == 0.0] = 1.0
+    steady = topology.scaled(bandwidth_factors, latency_factors)
+    pairs = list(pairwise(stages))
+    sums = workload.sums_before
+    return Pipeline(
+        num_microbatches=plan.microbatches_of_replicas(workload.num_microbatches)[replica],
+        device_of_stage=numbers,
+        forward_s=tuple(times["F"] for times in times_s),
+        input_gradient_s=tuple(times["D"] for times in times_s),
+        weight_gradient_s=tuple(times["W"] for times in times_s),
+        down=tuple(
+            _border(steady, workload, plan, a, b, corrections=corrections) for a, b in pairs
+        ),
+        up=tuple(_border(steady, workload, plan, b, a, corrections=corrections) for a, b in pairs),
+        activation_bytes=tuple(stage.total(sums.activation_bytes) for stage in stages),
+        weight_input_bytes=tuple(stage.total(sums.weight_input_bytes) for stage in stages),
+        memory_bytes=tuple(
+            _room_bytes(
+                topology,
+                workload,
+                [stage for stage, other in zip(stages, numbers, strict=True) if other == number],
+                plan.parallelism,
+                num_devices=max(numbers) + 1,
+            )
+            for number in range(max(numbers) + 1)
+        ),
+    )
+
+
+def _room_bytes(
+    topology: Topology,
+    workload: Workload,
+    stages: Sequence[Stage],
+    parallelism: Sequence[Parallelism],
+    *,
+    num_devices: int,
+) -> float:
+    """What a schedule may use of a device; without room for one microbatch, what 1F1B holds."""
+    held, sums = 0.0, workload.sums_before
+    for stage in stages:
+        held += max(stage.total(sums.activation_bytes), stage.total(sums.weight_input_bytes))
+    room = activation_room_bytes(topology, workload, stages, parallelism)
+    if room > 0.0 and room >= held:
+        return room
+    return num_devices * held or math.inf  # what weighs nothing fits anywhere
+
+
+def local_message_s(
+    workload: Workload, domain: Domain, parallelism: Parallelism, corrections: Corrections
+) -> Border:
+    """Border between two devices of one domain: every replica sends its share to its partner."""
+    inside = corrected_inside(domain, corrections)
+    transfer_s = workload.message_bytes / parallelism.data / inside.intra_bandwidth_bytes_per_s
+    return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
+
+
+def _border(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    sender: Stage,
+    receiver: Stage,
+    *,
+    corrections: Corrections,
+) -> Border:
+    if sender.domain == receiver.domain:
+        parallelism = plan.parallelism_of(sender.domain)
+        assert parallelism is not None  # a domain of one device holds one stage in a row
+        domain = topology.domains[sender.domain]
+        return local_message_s(workload, domain, parallelism, corrections)
+    num_bytes = workload.message_bytes / plan.activation_compression
+    window_bytes = topology.transport.message_window_bytes
+    wires_s, latency_s = [], 0.0
+    for hop in topology.route(sender.domain, receiver.domain):
+        link = corrected(topology.links[hop], corrections)
+        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
+        rate = goodput_bytes_per_s(link.bandwidth_bytes_per_s, round_trip_s, window_bytes)
+        wires_s.append(corrections.message_overhead_s + num_bytes / rate)
+        latency_s += link.latency_s
+    slowest_s = max(wires_s)
+    return Border(transfer_s=slowest_s, latency_s=latency_s + sum(wires_s) - slowest_s)

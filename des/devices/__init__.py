@@ -1,0 +1,1 @@
+"""GPUs, servers and rings inside a domain."""

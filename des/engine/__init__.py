@@ -1,0 +1,1 @@
+"""One training iteration as SimPy processes on a clock."""

@@ -1,0 +1,219 @@
+"""One direction of a link whose messages leave side by side, each with an equal part of it."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from heapq import heappop, heappush
+
+import simpy
+
+from des.clock import MEDIUM, Clock
+from des.dynamics.link_course import StarvationError
+from des.engine.conditions import Conditions, Offer
+
+Left = Callable[[float, float], None]
+"""Told when the last byte of a message has left, which is now, and when it will arrive. [s]"""
+
+
+class FairMedium:
+    """Divides itself among the messages on its wires, anew whenever one joins or has left.
+
+    It carries one direction of a link, or both where they share it (half duplex). ``number`` tells
+    it from other media.
+    """
+
+    def __init__(self, clock: Clock, number: int) -> None:
+        self._clock = clock
+        self._rank = MEDIUM + number
+        self._wires: list[FairWire] = []
+        self._due_s = math.inf
+
+    def add(self, conditions: Conditions) -> "FairWire":
+        """Make a wire that runs over this medium."""
+        wire = FairWire(self._clock, conditions, self)
+        self._wires.append(wire)
+        return wire
+
+    def divide_at(self, time_s: float) -> None:
+        """Divide anew at a time, unless that is to happen before anyway."""
+        if time_s < self._due_s:
+            self._due_s = time_s
+            self._clock.at(time_s, self._rank).callbacks.append(self._serve)
+
+    def _serve(self, _: simpy.Event) -> None:
+        """Let go of what has wholly left, give out rates until the next change."""
+        now_s = self._clock.now
+        if now_s != self._due_s:  # it was to happen earlier, and has
+            return
+        self._due_s = math.inf
+        for wire in self._wires:
+            wire.let_go(now_s)
+        self.divide_at(self._divide(now_s))
+
+    def _divide(self, now_s: float) -> float:
+        """Set the rates of all wires in use; they hold until the returned time at most. [s]"""
+        wires = [wire for wire in self._wires if wire.num_sending]
+        offers = [wire.conditions.at(now_s) for wire in wires]
+        part = equal_part(
+            [
+                (wire.num_sending, _largest_part(offer))
+                for wire, offer in zip(wires, offers, strict=True)
+            ]
+        )
+        until_s = math.inf
+        for wire, offer in zip(wires, offers, strict=True):
+            rate = min(offer.goodput_bytes_per_s, part * offer.bandwidth_bytes_per_s)
+            if rate == 0 and offer.until_s == math.inf:
+                raise StarvationError(
+                    f"{wire.conditions.name}: is down for ever from {now_s:g} s on, "
+                    f"with {wire.num_sending} messages to send"
+                )
+            wire.set_rate(rate, now_s)
+            until_s = min(until_s, offer.until_s, wire.next_end_s())
+        return max(until_s, now_s)  # rounding may have lifted the level too far
+
+
+class FairWire:
+    """Messages on their way over one direction of a link, all at the same rate.
+
+    As the rates are equal, what counts is how many bytes a message has got that has been there all
+    the time: the level. A message leaves when the level has risen by its size.
+    """
+
+    def __init__(self, clock: Clock, conditions: Conditions, medium: FairMedium) -> None:
+        self.conditions = conditions
+        self._clock = clock
+        self._medium = medium
+        self._sending: list[tuple[float, int, Left]] = []
+        self._level_bytes = self._since_s = self._rate_bytes_per_s = 0.0
+        self._joined = False
+        self._num_present = 0
+        self._busy_since_s = 0.0
+        self.busy_s = 0.0
+        self.num_bytes = 0.0
+        self.num_messages = 0
+
+    @property
+    def num_sending(self) -> int:
+        """Messages that have bytes to send now."""
+        return len(self._sending)
+
+    def carry(self, rank: int, ready_s: float, num_bytes: float, left: Left) -> None:
+        """Take a message now: spend the overhead, then send the bytes beside those of others.
+
+        Parameters
+        ----------
+        rank
+            That of the message, which no other one has.
+        ready_s
+            The time, which is now. [s]
+        """
+        self._come(ready_s, num_bytes)
+        overhead_s = self.conditions.message_overhead_s
+        if overhead_s > 0:
+            join = partial(self._join, rank, ready_s + overhead_s, num_bytes, left)
+            self._clock.at(ready_s + overhead_s, rank).callbacks.append(join)
+        else:
+            self._join(rank, ready_s, num_bytes, left)
+
+    def set_rate(self, rate_bytes_per_s: float, now_s: float) -> None:
+        """Give each message another rate; an equal one goes on undisturbed, to the last bit."""
+        self._joined = False
+        if rate_bytes_per_s != self._rate_bytes_per_s:
+            self._level_bytes, self._since_s = self._level_at(now_s), now_s
+            self._rate_bytes_per_s = rate_bytes_per_s
+
+    def next_end_s(self) -> float:
+        """When the next message will have left if the rate holds. [s]"""
+        if self._rate_bytes_per_s == 0:
+            return math.inf
+        return self._since_s + (self._sending[0][0] - self._level_bytes) / self._rate_bytes_per_s
+
+    def let_go(self, now_s: float) -> None:
+        """Let the messages fly whose last byte has left.
+
+        Once one has joined nobody else leaves at the rate of before, even if it is empty.
+        """
+        while self._sending and not self._joined and self.next_end_s() <= now_s:
+            self._level_bytes, _, left = heappop(self._sending)
+            self._since_s = now_s
+            self._go(now_s)
+            left(now_s, now_s + self.conditions.at(now_s).latency_s)
+
+    def _join(
+        self,
+        rank: int,
+        now_s: float,
+        num_bytes: float,
+        left: Left,
+        _: simpy.Event | None = None,
+    ) -> None:
+        """Send from now on, from the level of now; of equal levels the lowest rank leaves first."""
+        self.let_go(now_s)
+        if not self._sending:
+            self._level_bytes = self._rate_bytes_per_s = 0.0
+            self._since_s = now_s
+        heappush(self._sending, (self._level_at(now_s) + num_bytes, rank, left))
+        self._joined = True
+        self._medium.divide_at(now_s)
+
+    def _level_at(self, time_s: float) -> float:
+        return self._level_bytes + self._rate_bytes_per_s * (time_s - self._since_s)
+
+    def _come(self, time_s: float, num_bytes: float) -> None:
+        if self._num_present == 0:
+            self._busy_since_s = time_s
+        self._num_present += 1
+        self.num_bytes += num_bytes
+        self.num_messages += 1
+
+    def _go(self, time_s: float) -> None:
+        self._num_present -= 1
+        if self._num_present == 0:
+            self.busy_s += time_s - self._busy_since_s
+
+
+def equal_part(groups: Sequence[tuple[int, float]]) -> float:
+    """Part of a medium for each message that can use it, where others leave some of theirs.
+
+    Parameters
+    ----------
+    groups
+        Number of messages, and the largest part that each of them can use.
+
+    Returns
+    -------
+    float
+        The part of every message that can use so much; the others get the largest they can use.
+        1 where none of them can.
+
+    Notes
+    -----
+    Max-min fairness by progressive filling [1]_.
+
+    References
+    ----------
+    .. [1] D. Bertsekas and R. Gallager, "Data Networks", 2nd edition, 1992, section 6.5.2.
+
+    Examples
+    --------
+    Of three messages one can use a tenth only, so the others get 0.45 each.
+
+    >>> equal_part([(1, 0.1), (2, 1.0)])
+    0.45
+    """
+    left, num_messages = 1.0, sum(num for num, _ in groups)
+    for num, largest in sorted(groups, key=lambda group: group[1]):
+        part = left / num_messages
+        if largest >= part:
+            return part
+        left -= num * largest
+        num_messages -= num
+    return 1.0
+
+
+def _largest_part(offer: Offer) -> float:
+    """What one message can use of the medium: all of it, less under TCP, nothing when down."""
+    if offer.bandwidth_bytes_per_s == 0:
+        return 0.0
+    return offer.goodput_bytes_per_s / offer.bandwidth_bytes_per_s

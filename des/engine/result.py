@@ -1,0 +1,161 @@
+"""What one simulated iteration was like."""
+
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from des.costs.memory import DomainMemory
+
+Table = Literal["stages", "links", "memory", "spans", "transfers"]
+"""Tables that a result can be turned into."""
+
+
+class Span(NamedTuple):
+    """One pass of one stage over one microbatch, from ``start_s`` to ``end_s``."""
+
+    stage: int
+    kind: str
+    microbatch: int
+    start_s: float
+    end_s: float
+
+
+class Transfer(NamedTuple):
+    """One message on one link: it holds the wire from start to end, then it flies.
+
+    Where links are shared fairly, start to end is the time from hand-over to the last byte, and
+    messages of one link overlap. They do also where each has the link to itself.
+
+    The time on the wire includes the overhead of a message, if calibration found one. ``link`` is
+    the position in the topology's links, ``stage`` the sender, ``kind`` the pass that made the
+    message: ``F`` an activation, ``B`` its gradient; ``G`` is a part of the sum of gradients (of
+    parameters) over the replicas, in which ``microbatch`` counts the
+    buckets; ``M`` is the model state of a layer that moves (see `des.engine.migration`).
+    """
+
+    link: int
+    stage: int
+    kind: str
+    microbatch: int
+    start_s: float
+    end_s: float
+    arrival_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageUse:
+    """How one stage spent the iteration; busy and idle add up to the makespan."""
+
+    domain: str
+    device: int
+    first_layer: int
+    num_layers: int
+    busy_s: float
+    idle_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkUse:
+    """What one link direction carried, and how long messages (and overheads) kept it busy.
+
+    Where every message has the link to itself (``Transport.sharing`` none), ``busy_s`` is the sum
+    of their times on the wire, which overlap: it may exceed the makespan. [s]
+    """
+
+    source: str
+    target: str
+    num_messages: int
+    num_bytes: float
+    busy_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterationResult:
+    """Outcome of one simulated iteration.
+
+    ``spans`` come worker by worker, each in the order in which it did them, ``transfers`` link by
+    link, each in the order in which messages left; where they have the link to themselves, in
+    which they started. So results of equal simulations are equal.
+
+    ``utilisation`` is useful FLOPs over the peak of *all* GPUs of all domains times the makespan.
+    """
+
+    makespan_s: float
+    utilisation: float
+    stages: tuple[StageUse, ...]
+    links: tuple[LinkUse, ...]
+    memory: tuple[DomainMemory, ...]
+    spans: tuple[Span, ...]
+    transfers: tuple[Transfer, ...]
+
+    @cached_property
+    def bubble_fraction(self) -> float:
+        """Share of the time that the devices in use stand idle."""
+        num_used = len({(stage.domain, stage.device) for stage in self.stages})
+        busy_s = sum(stage.busy_s for stage in self.stages)
+        return 1.0 - busy_s / (num_used * self.makespan_s)
+
+    @cached_property
+    def exposed_exchange_s(self) -> float:
+        """Time after the last pass in which gradients are still summed up. [s]"""
+        return self.makespan_s - max(span.end_s for span in self.spans)
+
+    @cached_property
+    def communication_cost_bytes(self) -> float:
+        """Communication cost: bytes over all links at a price of 1 per byte and hop."""
+        num_bytes = 0.0
+        for link in self.links:  # link by link, as compiled code does; `sum` may round otherwise
+            num_bytes += link.num_bytes
+        return num_bytes
+
+    @cached_property
+    def transfer_compute_ratio(self) -> float | None:
+        """How long a border keeps the wires busy per activation, against a stage's forward pass.
+
+        Mean over borders between domains and microbatches of an activation's time on the wire, all
+        hops added, over the mean forward time of a stage: ``R = h F_eff / (B N_stage)`` for equal
+        links of bandwidth ``B`` and equal stages of ``N_stage`` parameters on ``F_eff`` FLOP/s,
+        hidden size ``h`` (CrossPipe, ATC'25). Latencies and queues are left out. None where no
+        activation leaves its domain.
+        """
+        forward_s = [span.end_s - span.start_s for span in self.spans if span.kind == "F"]
+        moves = [move for move in self.transfers if move.kind == "F"]
+        if not moves:
+            return None
+        wire_s = sum(move.end_s - move.start_s for move in moves)
+        num_activations = len({(move.stage, move.microbatch) for move in moves})
+        return (wire_s / num_activations) / (sum(forward_s) / len(forward_s))
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether every domain has the memory that the plan needs."""
+        return all(memory.fits for memory in self.memory)
+
+    def to_frame(self, table: Table = "spans") -> pd.DataFrame:
+        """Return one of the tables as a data frame, one row an item.
+
+        Raises
+        ------
+        ValueError
+            If there is no such table.
+        """
+        if table == "spans":
+            frame = pd.DataFrame(self.spans, columns=list(Span._fields))
+            domains = [self.stages[stage].domain for stage in frame["stage"]]
+            frame.insert(1, "domain", domains)
+            return frame
+        if table == "transfers":
+            frame = pd.DataFrame(self.transfers, columns=list(Transfer._fields))
+            links = [self.links[link] for link in frame.pop("link")]
+            frame.insert(0, "source", [link.source for link in links])
+            frame.insert(1, "target", [link.target for link in links])
+            return frame
+        if table not in ("stages", "links", "memory"):
+            raise ValueError(
+                f"to_frame: table must be stages, links, memory, spans or transfers; got {table!r}"
+            )
+        row_types = {"stages": StageUse, "links": LinkUse, "memory": DomainMemory}
+        columns = [field.name for field in fields(row_types[table])]
+        return pd.DataFrame([asdict(row) for row in getattr(self, table)], columns=columns)

@@ -1,0 +1,77 @@
+"""One direction of a link whose messages leave one after the other, or each as if alone."""
+
+from des.dynamics.link_course import serialisation_end_s
+from des.engine.conditions import Conditions
+
+
+class Turn:
+    """When a medium is free: that of one direction, or of both where they share it."""
+
+    __slots__ = ("free_at_s",)
+
+    def __init__(self) -> None:
+        self.free_at_s = 0.0
+
+
+class Wire:
+    """Bytes leave first come, first served; latencies overlap; messages arrive in order.
+
+    A first-come-first-served queue needs no process: who asks later leaves later, so the time when
+    the medium is free is all there is to remember. Where there are no queues (``turn`` is None)
+    nothing is: every message leaves and arrives as if it were alone.
+    """
+
+    __slots__ = (
+        "_conditions",
+        "_last_arrival_s",
+        "_overhead_s",
+        "_steady",
+        "_turn",
+        "busy_s",
+        "num_bytes",
+        "num_messages",
+    )
+
+    def __init__(self, conditions: Conditions, turn: Turn | None) -> None:
+        self._conditions = conditions
+        self._steady = conditions.steady
+        self._overhead_s = conditions.message_overhead_s
+        self._turn = turn
+        self._last_arrival_s = 0.0
+        self.busy_s = 0.0
+        self.num_bytes = 0.0
+        self.num_messages = 0
+
+    def carry(self, ready_s: float, num_bytes: float) -> tuple[float, float, float]:
+        """Send a message that is ready; where they queue, calls must come in order of ``ready_s``.
+
+        Returns
+        -------
+        tuple
+            When it takes the medium, when its last byte has left, when it has arrived. [s]
+
+        Raises
+        ------
+        StarvationError
+            If the link is down for ever before the last byte has left.
+        """
+        turn, offer = self._turn, self._steady
+        start_s = ready_s if turn is None else max(turn.free_at_s, ready_s)
+        if offer is None:
+            end_s = self._end_s(start_s + self._overhead_s, num_bytes)
+            offer = self._conditions.at(end_s)
+        else:  # the same without a search for the border
+            end_s = start_s + self._overhead_s + num_bytes / offer.goodput_bytes_per_s
+        arrival_s = end_s + offer.latency_s
+        if turn is not None:
+            arrival_s = max(arrival_s, self._last_arrival_s)
+            turn.free_at_s = end_s
+            self._last_arrival_s = arrival_s
+        self.busy_s += end_s - start_s
+        self.num_bytes += num_bytes
+        self.num_messages += 1
+        return start_s, end_s, arrival_s
+
+    def _end_s(self, start_s: float, num_bytes: float) -> float:
+        conditions = self._conditions
+        return serialisation_end_s(start_s, num_bytes, conditions.goodput_at, owner=conditions.name)

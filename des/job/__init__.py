@@ -1,0 +1,1 @@
+"""Models and the workload of one training job."""

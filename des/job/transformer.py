@@ -1,0 +1,224 @@
+"""Transformer arithmetic: parameters, FLOPs, message sizes and memory of model layers."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from des.base.checks import require_count
+
+WEIGHT_BYTES = 2
+GRADIENT_BYTES = 2
+OPTIMISER_BYTES = 12
+BYTES_PER_PARAMETER = WEIGHT_BYTES + GRADIENT_BYTES + OPTIMISER_BYTES
+"""Model state of mixed-precision Adam: 2 weight + 2 gradient + 12 optimiser bytes [1]_.
+
+.. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
+   models", SC'20, section 3.1.
+"""
+
+ACTIVATION_BYTES = 2
+"""Size of one activation in BF16. [bytes]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """Shape of a decoder-only transformer.
+
+    ``gated_ffn`` is the three-matrix SwiGLU of Llama without biases or position table; otherwise
+    the two-matrix GELU block of GPT-3 with biases, LayerNorms with bias and ``num_positions``
+    learned positions. ``tied_embeddings`` shares the embedding with the output head.
+    """
+
+    name: str
+    num_layers: int
+    hidden_size: int
+    num_heads: int
+    num_key_value_heads: int
+    ffn_size: int
+    vocabulary_size: int
+    gated_ffn: bool
+    tied_embeddings: bool
+    num_positions: int = 0
+
+    @property
+    def key_value_size(self) -> int:
+        """Width of the keys, and of the values, with grouped-query attention."""
+        return self.hidden_size // self.num_heads * self.num_key_value_heads
+
+
+def layer_matrix_parameters(architecture: Architecture) -> int:
+    """Weights of one layer that every token is multiplied by: attention and feed-forward."""
+    h = architecture.hidden_size
+    attention = 2 * h * h + 2 * h * architecture.key_value_size
+    ffn_matrices = 3 if architecture.gated_ffn else 2
+    return attention + ffn_matrices * h * architecture.ffn_size
+
+
+def layer_parameters(architecture: Architecture) -> int:
+    """All parameters of one layer, norms and biases included."""
+    h = architecture.hidden_size
+    if architecture.gated_ffn:
+        return layer_matrix_parameters(architecture) + 2 * h
+    biases = 4 * h + architecture.ffn_size + h
+    return layer_matrix_parameters(architecture) + biases + 4 * h
+
+
+def embedding_parameters(architecture: Architecture) -> int:
+    """Parameters before the first layer: token table and learned positions."""
+    rows = architecture.vocabulary_size + architecture.num_positions
+    return rows * architecture.hidden_size
+
+
+def head_parameters(architecture: Architecture) -> int:
+    """Parameters after the last layer: final norm and, unless tied, the output matrix.
+
+    A pipeline holds its own copy of a tied matrix on the last stage; that copy is not counted here,
+    as it is no parameter of the model.
+    """
+    h = architecture.hidden_size
+    norm = h if architecture.gated_ffn else 2 * h
+    return norm + (0 if architecture.tied_embeddings else architecture.vocabulary_size * h)
+
+
+def model_parameters(architecture: Architecture) -> int:
+    """All parameters of the model.
+
+    Examples
+    --------
+    >>> from des.job.models import ARCHITECTURES
+    >>> model_parameters(ARCHITECTURES["llama2_7b"])
+    6738415616
+    """
+    layers = architecture.num_layers * layer_parameters(architecture)
+    return embedding_parameters(architecture) + layers + head_parameters(architecture)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassFlops:
+    """FLOPs of the passes of a layer over one microbatch.
+
+    ``matrix_flops`` of multiplying by the weights, ``attention_flops`` of scores and their
+    application to the values. The input gradient costs the first once and the second twice, as both
+    factors of an attention product have a gradient; the weight gradient costs the first once.
+    """
+
+    matrix_flops: float
+    attention_flops: float
+
+    @property
+    def forward(self) -> float:
+        """Forward pass, F."""
+        return self.matrix_flops + self.attention_flops
+
+    @property
+    def input_gradient(self) -> float:
+        """First half of the backward pass, D."""
+        return self.matrix_flops + 2.0 * self.attention_flops
+
+    @property
+    def weight_gradient(self) -> float:
+        """Second half of the backward pass, W."""
+        return self.matrix_flops
+
+
+def layer_flops(architecture: Architecture, *, batch_size: int, sequence: int) -> PassFlops:
+    """FLOPs of one layer over ``batch_size`` sequences.
+
+    Notes
+    -----
+    Forward: ``2 b s`` per matrix weight plus ``4 b s^2 h`` for attention; for ``ffn = 4 h`` and
+    full heads this is ``24 b s h^2 (1 + s / (6 h))`` [1]_. The causal mask is not exploited, as
+    there.
+
+    References
+    ----------
+    .. [1] D. Narayanan et al., "Efficient large-scale language model training on GPU clusters
+       using Megatron-LM", SC'21, eq. 2 and appendix.
+
+    Examples
+    --------
+    >>> from des.job.models import ARCHITECTURES
+    >>> gpt3 = ARCHITECTURES["gpt3_175b"]
+    >>> h, s = gpt3.hidden_size, 2048
+    >>> ratio = layer_flops(gpt3, batch_size=1, sequence=s).forward / (24 * s * h**2)
+    >>> round(ratio - (1 + s / (6 * h)), 12)
+    0.0
+    """
+    require_count("layer_flops", "batch_size", batch_size)
+    require_count("layer_flops", "sequence", sequence)
+    tokens = batch_size * sequence
+    attention = 4 * tokens * sequence * architecture.hidden_size
+    return PassFlops(
+        matrix_flops=float(2 * tokens * layer_matrix_parameters(architecture)),
+        attention_flops=float(attention),
+    )
+
+
+def head_forward_flops(architecture: Architecture, *, batch_size: int, sequence: int) -> float:
+    """FLOPs of projecting the last hidden state on the vocabulary, ``2 b s h V``."""
+    return float(
+        2 * batch_size * sequence * architecture.hidden_size * architecture.vocabulary_size
+    )
+
+
+def boundary_message_bytes(*, batch_size: int, sequence: int, hidden_size: int) -> float:
+    """Activation, or its gradient, that crosses a stage boundary per microbatch: ``2 b s h``.
+
+    BF16 elements; both directions send the same (CrossPipe, ATC'25; Narayanan et al., SC'21).
+    """
+    return float(ACTIVATION_BYTES * batch_size * sequence * hidden_size)
+
+
+Recomputation = Literal["flash", "none", "selective", "full"]
+"""What is kept for the backward pass, and what is made again; see `layer_activation_bytes`."""
+
+
+def layer_activation_bytes(
+    architecture: Architecture,
+    *,
+    batch_size: int,
+    sequence: int,
+    recomputation: Recomputation = "flash",
+) -> float:
+    """Activations of one layer kept from a microbatch's forward to its backward pass. [bytes]
+
+    Notes
+    -----
+    16-bit elements [1]_; ``a`` heads. Counted for a GELU block with ``ffn = 4 h``; used for Llama's
+    gated block as well.
+
+    - ``none``: ``s b h (34 + 5 a s / h)``, everything.
+    - ``selective``: ``34 s b h``; scores and softmax are made again.
+    - ``flash``: the same memory by a kernel that never writes the scores; what it makes again
+      within itself belongs to the attainable fraction of the peak.
+    - ``full``: ``2 s b h``, the input of the layer; the whole forward pass is made again.
+
+    References
+    ----------
+    .. [1] V. Korthikanti et al., "Reducing activation recomputation in large transformer models",
+       MLSys'23 (arXiv:2205.05198), sections 4 and 5.
+    """
+    size = float(sequence * batch_size * architecture.hidden_size)
+    if recomputation == "full":
+        return 2.0 * size
+    if recomputation == "none":
+        scores = 5.0 * architecture.num_heads * sequence * sequence * batch_size
+        return 34.0 * size + scores
+    return 34.0 * size
+
+
+def layer_recomputation_flops(flops: PassFlops, recomputation: Recomputation) -> float:
+    """FLOPs that make again what was not kept, see `layer_activation_bytes`."""
+    if recomputation == "full":
+        return flops.forward
+    return flops.attention_flops if recomputation == "selective" else 0.0
+
+
+def layer_weight_input_bytes(
+    architecture: Architecture, *, batch_size: int, sequence: int
+) -> float:
+    """What a layer keeps from its input gradient to its weight gradient: ``32 s b h``. [bytes]
+
+    P. Qi et al., "Zero bubble pipeline parallelism", ICLR'24, table on FLOPs and activations. With
+    full recomputation this is more than what is kept before the input gradient.
+    """
+    return 32.0 * sequence * batch_size * architecture.hidden_size

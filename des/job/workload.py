@@ -1,0 +1,154 @@
+"""What is trained in one iteration: the model's layers and the microbatches sent through them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
+
+from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Work and memory of one layer, per microbatch where it depends on it.
+
+    The backward pass has two halves: the gradient of the layer's input, which travels on, and that
+    of its weights. ``activation_bytes`` are kept from the forward pass to the input gradient,
+    ``weight_input_bytes`` from there to the weight gradient. What was not kept is made again with
+    ``recomputation_flops`` before the input gradient.
+    """
+
+    forward_flops: float
+    input_gradient_flops: float
+    weight_gradient_flops: float
+    num_parameters: float
+    activation_bytes: float
+    weight_input_bytes: float
+    recomputation_flops: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_positive("layer", "forward_flops", self.forward_flops)
+        require_positive("layer", "input_gradient_flops", self.input_gradient_flops)
+        require_non_negative("layer", "weight_gradient_flops", self.weight_gradient_flops)
+        require_non_negative("layer", "num_parameters", self.num_parameters)
+        require_non_negative("layer", "activation_bytes", self.activation_bytes)
+        require_non_negative("layer", "weight_input_bytes", self.weight_input_bytes)
+        require_non_negative("layer", "recomputation_flops", self.recomputation_flops)
+
+    @property
+    def backward_flops(self) -> float:
+        """FLOPs of both halves of the backward pass, recomputation included."""
+        return self.recomputation_flops + self.input_gradient_flops + self.weight_gradient_flops
+
+    @property
+    def useful_flops(self) -> float:
+        """FLOPs of all passes, recomputation left out."""
+        return self.forward_flops + self.input_gradient_flops + self.weight_gradient_flops
+
+
+class SumsBefore(NamedTuple):
+    """Sums of figures over all layers before each one; the last item is the sum of all."""
+
+    forward_flops: tuple[float, ...]
+    backward_flops: tuple[float, ...]
+    input_gradient_flops: tuple[float, ...]
+    weight_gradient_flops: tuple[float, ...]
+    num_parameters: tuple[float, ...]
+    activation_bytes: tuple[float, ...]
+    weight_input_bytes: tuple[float, ...]
+
+
+def total(sums_before: Sequence[float], first_layer: int, num_layers: int) -> float:
+    """Sum of a figure over layers in a row.
+
+    Exact for whole numbers as long as the sum over the model is below 2**53; else rounded as that
+    one is.
+
+    Examples
+    --------
+    >>> total((0.0, 2.0, 3.0, 7.0), first_layer=1, num_layers=2)
+    5.0
+    """
+    return sums_before[first_layer + num_layers] - sums_before[first_layer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """One training iteration of one model: layers in order, each run for every microbatch.
+
+    ``message_bytes`` crosses every stage boundary per microbatch: the activation on the way
+    forward, its gradient on the way back.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    num_microbatches: int
+    tokens_per_microbatch: int
+    message_bytes: float
+
+    def __post_init__(self) -> None:
+        owner = f"workload {self.name}"
+        if not self.layers:
+            raise ValueError(f"{owner}: layers must hold at least one layer, got none")
+        require_count(owner, "num_microbatches", self.num_microbatches, MOST_ITEMS)
+        require_count(owner, "tokens_per_microbatch", self.tokens_per_microbatch)
+        require_non_negative(owner, "message_bytes", self.message_bytes)
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers, L."""
+        return len(self.layers)
+
+    @cached_property
+    def forward_flops(self) -> tuple[float, ...]:
+        """Forward FLOPs of each layer for one microbatch."""
+        return tuple(layer.forward_flops for layer in self.layers)
+
+    @cached_property
+    def backward_flops(self) -> tuple[float, ...]:
+        """Backward FLOPs of each layer for one microbatch."""
+        return tuple(layer.backward_flops for layer in self.layers)
+
+    @cached_property
+    def input_gradient_flops(self) -> tuple[float, ...]:
+        """FLOPs up to the input gradient of each layer for one microbatch, recomputation first."""
+        return tuple(
+            layer.recomputation_flops + layer.input_gradient_flops for layer in self.layers
+        )
+
+    @cached_property
+    def weight_gradient_flops(self) -> tuple[float, ...]:
+        """FLOPs of the weight gradient of each layer for one microbatch."""
+        return tuple(layer.weight_gradient_flops for layer in self.layers)
+
+    @cached_property
+    def num_parameters(self) -> tuple[float, ...]:
+        """Parameters of each layer."""
+        return tuple(layer.num_parameters for layer in self.layers)
+
+    @cached_property
+    def activation_bytes(self) -> tuple[float, ...]:
+        """Bytes each layer keeps for one microbatch from its forward to its backward pass."""
+        return tuple(layer.activation_bytes for layer in self.layers)
+
+    @cached_property
+    def weight_input_bytes(self) -> tuple[float, ...]:
+        """The part of it that each layer keeps from its input gradient to its weight gradient."""
+        return tuple(layer.weight_input_bytes for layer in self.layers)
+
+    @cached_property
+    def sums_before(self) -> SumsBefore:
+        """Sums over layers from the first one on, for `total`."""
+        figures = (getattr(self, name) for name in SumsBefore._fields)
+        return SumsBefore(*(tuple(accumulate(figure, initial=0.0)) for figure in figures))
+
+    @cached_property
+    def flops_per_iteration(self) -> float:
+        """Useful FLOPs of all layers and microbatches, forward and backward."""
+        return self.num_microbatches * sum(layer.useful_flops for layer in self.layers)
+
+    @property
+    def tokens_per_iteration(self) -> int:
+        """Tokens trained by one iteration."""
+        return self.num_microbatches * self.tokens_per_microbatch

@@ -1,0 +1,1 @@
+"""Plans: placement, parallelism, synchronisation and correction factors."""

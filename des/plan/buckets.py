@@ -1,0 +1,117 @@
+"""Which gradients are summed up after a step, and in which pieces."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from des.job.transformer import GRADIENT_BYTES
+from des.job.workload import Workload, total
+from des.plan.plan import Plan
+from des.plan.synchronisation import fragments_due
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """Layers whose gradients are summed up together.
+
+    ``stages`` holds the stage of each replica that has them; ``between_domains`` says whether the
+    sum goes over the WAN, or stays within the one domain of each. What the GPUs of a device have to
+    sum up among themselves is ``part`` of the exchange; or comes ``first``, as changes of
+    parameters are known only after it; or is ``done`` already.
+    """
+
+    first_layer: int
+    num_layers: int
+    num_bytes: float
+    stages: tuple[int, ...]
+    between_domains: bool
+    inside: Literal["part", "first", "done"] = "part"
+
+
+def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
+    """Exchanges that belong to a step, last layers first.
+
+    Replicas within a device sum up their gradients after every step. What is due between domains
+    includes that; what goes on behind the next steps is not among them, see `buckets_behind`.
+    """
+    due = frozenset[int]()
+    if plan.replicas and plan.synchronisation.overlap_steps == 0:
+        due = _layers_due(workload, plan, step)
+    inside: Literal["part", "first"] = "part"
+    if plan.synchronisation.steps_between > 1:
+        inside = "first"
+    return tuple(_between(workload, plan, due, inside)) + tuple(_within(workload, plan, due))
+
+
+def buckets_behind(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
+    """Exchanges that start after a step and that the next steps do not wait for."""
+    if not plan.replicas or plan.synchronisation.overlap_steps == 0:
+        return ()
+    return tuple(_between(workload, plan, _layers_due(workload, plan, step), "done"))
+
+
+def _layers_due(workload: Workload, plan: Plan, step: int) -> frozenset[int]:
+    fragments = fragments_due(plan.synchronisation, step, workload.num_layers)
+    return frozenset(layer for fragment in fragments for layer in fragment.layers)
+
+
+def _between(
+    workload: Workload, plan: Plan, due: frozenset[int], inside: Literal["part", "first", "done"]
+) -> Iterator[Bucket]:
+    """Buckets of layers that each replica holds in one stage."""
+    if not due:
+        return
+    stages = plan.stages
+    holders: list[list[int]] = [[] for _ in range(workload.num_layers)]
+    for stage in stages:
+        for layer in range(workload.num_layers)[stage.layers]:
+            holders[layer].append(stage.index)
+    for layers in _runs(sorted(due), holders, workload, plan):
+        parameters = total(workload.sums_before.num_parameters, layers[0], len(layers))
+        yield Bucket(
+            first_layer=layers[0],
+            num_layers=len(layers),
+            num_bytes=parameters * plan.synchronisation.bits_per_value / 8.0,
+            stages=tuple(holders[layers[0]]),
+            between_domains=True,
+            inside=inside,
+        )
+
+
+def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Bucket]:
+    """Buckets of layers whose replicas are all inside one device."""
+    for stage in plan.stages:
+        parallelism = plan.parallelism_of(stage.domain)
+        if parallelism is None or parallelism.data == 1:
+            continue
+        layers = [layer for layer in range(workload.num_layers)[stage.layers] if layer not in due]
+        holders = [[stage.index]] * workload.num_layers
+        for run in _runs(layers, holders, workload, plan):
+            yield Bucket(
+                first_layer=run[0],
+                num_layers=len(run),
+                num_bytes=GRADIENT_BYTES
+                * total(workload.sums_before.num_parameters, run[0], len(run)),
+                stages=(stage.index,),
+                between_domains=False,
+            )
+
+
+def _runs(
+    layers: Sequence[int], holders: Sequence[Sequence[int]], workload: Workload, plan: Plan
+) -> Iterator[list[int]]:
+    """Consecutive layers of equal holders, last ones first, no more than fit into a bucket."""
+    limit = plan.exchange.bucket_bytes
+    run: list[int] = []
+    run_bytes = 0.0
+    for layer in reversed(layers):
+        own_bytes = GRADIENT_BYTES * workload.num_parameters[layer]
+        goes_on = run and layer == run[0] - 1 and list(holders[layer]) == list(holders[run[0]])
+        if not goes_on or (limit is not None and run_bytes + own_bytes > limit):
+            if run:
+                yield run
+            run, run_bytes = [], 0.0
+        run.insert(0, layer)
+        run_bytes += own_bytes
+    if run:
+        yield run

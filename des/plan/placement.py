@@ -1,0 +1,153 @@
+"""Which layer runs where: placements and the stages they form."""
+
+import re
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from des.base.arithmetic import even_share
+from des.base.checks import MOST_ITEMS
+from des.job.workload import Workload, total
+from des.world.topology import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Consecutive layers on one device of one domain; ``index`` counts from the input.
+
+    ``device`` counts the devices of the domain, of which there is one unless the domain is a
+    pipeline of its own.
+    """
+
+    index: int
+    domain: int
+    first_layer: int
+    num_layers: int
+    device: int = 0
+
+    @property
+    def layers(self) -> slice:
+        """The stage's layers, as a slice of the workload's."""
+        return slice(self.first_layer, self.first_layer + self.num_layers)
+
+    def total(self, sums_before: Sequence[float]) -> float:
+        """Sum of one of `Workload.sums_before` over the stage's layers."""
+        return total(sums_before, self.first_layer, self.num_layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Domain of every layer, by position of the domain in the topology; any pattern is allowed."""
+
+    domain_of_layer: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.domain_of_layer:
+            raise ValueError("placement: domain_of_layer must hold at least one layer, got none")
+        if set(map(type, self.domain_of_layer)) == {int} and min(self.domain_of_layer) >= 0:
+            return  # as good as always, and much quicker to see than layer by layer
+        for layer, domain in enumerate(self.domain_of_layer):
+            if isinstance(domain, bool) or not isinstance(domain, int) or domain < 0:
+                raise ValueError(
+                    f"placement: layer {layer} must name a domain by a whole number of at least 0, "
+                    f"got {domain!r}"
+                )
+
+    @classmethod
+    def contiguous(cls, domains: Sequence[int], num_layers: Sequence[int]) -> "Placement":
+        """Give ``num_layers[i]`` layers in a row to ``domains[i]``; a count of 0 skips it."""
+        runs = zip(domains, num_layers, strict=True)
+        return cls(domain_of_layer=tuple(domain for domain, count in runs for _ in range(count)))
+
+    @classmethod
+    def even(cls, num_domains: int, num_layers: int) -> "Placement":
+        """Split layers evenly over all domains in order; the first ones take the remainder.
+
+        Examples
+        --------
+        >>> [stage.num_layers for stage in Placement.even(3, 80).stages]
+        [27, 27, 26]
+        """
+        counts = [even_share(num_layers, num_domains, domain) for domain in range(num_domains)]
+        return cls.contiguous(range(num_domains), counts)
+
+    @classmethod
+    def parse(cls, text: str, domain_names: Sequence[str] = ()) -> "Placement":
+        """Read ``"0*28,1*26,2*26"``, ``"0,0,1,2"`` or, with names, ``"East*28,West*52"``.
+
+        Raises
+        ------
+        ValueError
+            If an item is not a domain, or a domain times a count of at least 1.
+        """
+        domain_of_layer: list[int] = []
+        bracketed = re.fullmatch(r"\s*\[(.*)\]\s*", text)
+        for item in (bracketed[1] if bracketed else text).split(","):
+            match = re.fullmatch(r"\s*(.+?)\s*(?:\*\s*([0-9]{1,9})\s*)?", item)
+            domain = None if match is None else _parse_domain(match[1], domain_names)
+            count = int(match[2] or 1) if match is not None else 0
+            if domain is None or not 1 <= count <= MOST_ITEMS:
+                known = f" or a name of {', '.join(domain_names)}" if domain_names else ""
+                raise ValueError(
+                    f"placement: each item must be DOMAIN or DOMAIN*COUNT, such as 0*28, with a "
+                    f"domain's number{known} and a count from 1 to {MOST_ITEMS}; "
+                    f"got {reprlib.repr(item)}"
+                )
+            domain_of_layer += [domain] * count
+        return cls(domain_of_layer=tuple(domain_of_layer))
+
+    def __str__(self) -> str:
+        """Write it as `parse` reads it, such as ``0*28,1*26,2*26``."""
+        return ",".join(f"{stage.domain}*{stage.num_layers}" for stage in self.stages)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """A stage for every maximal run of layers in one domain, from the input to the output."""
+        stages: list[Stage] = []
+        first_layer = 0
+        for domain, run in groupby(self.domain_of_layer):
+            num_layers = len(list(run))
+            stages.append(
+                Stage(
+                    index=len(stages),
+                    domain=domain,
+                    first_layer=first_layer,
+                    num_layers=num_layers,
+                )
+            )
+            first_layer += num_layers
+        return tuple(stages)
+
+    @property
+    def num_borders(self) -> int:
+        """Places where consecutive layers lie in different domains."""
+        return len(self.stages) - 1
+
+    def check_against(self, topology: Topology, workload: Workload) -> None:
+        """Refuse a placement of another number of layers or on domains that do not exist.
+
+        Raises
+        ------
+        ValueError
+            Naming what is allowed and what came.
+        """
+        if len(self.domain_of_layer) != workload.num_layers:
+            raise ValueError(
+                f"placement: domain_of_layer must hold one domain for each of the "
+                f"{workload.num_layers} layers of {workload.name}, got {len(self.domain_of_layer)}"
+            )
+        unknown = max(self.domain_of_layer)
+        if unknown >= topology.num_domains:
+            layer = self.domain_of_layer.index(unknown)
+            known = ", ".join(f"{name} {index}" for name, index in topology.index_of.items())
+            raise ValueError(
+                f"placement: layer {layer} must be on one of the domains {known}; got {unknown}"
+            )
+
+
+def _parse_domain(text: str, domain_names: Sequence[str]) -> int | None:
+    if text in domain_names:
+        return list(domain_names).index(text)
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None

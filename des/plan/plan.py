@@ -1,0 +1,265 @@
+"""All that a scheduler decides: where layers run, how GPUs share them, and in which order."""
+
+import re
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from des.base.arithmetic import even_share
+from des.base.checks import MOST_ITEMS, require_count, require_positive
+from des.job.workload import Workload
+from des.plan.placement import Placement, Stage
+from des.plan.synchronisation import EVERY_STEP, Synchronisation
+from des.schedules import DEFAULT_SCHEDULE, schedule_named
+from des.world.topology import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parallelism:
+    """How the GPUs of one domain share the layers that are placed there.
+
+    ``pipeline`` devices in a row take equal parts of the layers. Each is ``data`` replicas that
+    split every microbatch, of ``tensor`` GPUs that split every layer. GPUs beyond their product
+    stand idle. ``shard_optimiser`` spreads the optimiser's state over the replicas (ZeRO-1).
+    """
+
+    tensor: int = 1
+    data: int = 1
+    pipeline: int = 1
+    shard_optimiser: bool = False
+
+    def __post_init__(self) -> None:
+        for field in ("tensor", "data", "pipeline"):
+            require_count("parallelism", field, getattr(self, field), MOST_ITEMS)
+        if not isinstance(self.shard_optimiser, bool):
+            raise ValueError(
+                f"parallelism: shard_optimiser must be True or False, got {self.shard_optimiser!r}"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> "Parallelism":
+        """Read ``"2x4x1"``: tensor, data and pipeline.
+
+        Raises
+        ------
+        ValueError
+            If it is not three whole numbers of at least 1.
+        """
+        match = re.fullmatch(r"\s*([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})\s*", text)
+        if match is None:
+            raise ValueError(
+                "parallelism: must be TENSORxDATAxPIPELINE, such as 2x4x1, "
+                f"got {reprlib.repr(text)}"
+            )
+        tensor, data, pipeline = map(int, match.groups())
+        return cls(tensor=tensor, data=data, pipeline=pipeline)
+
+    @property
+    def gpus_per_device(self) -> int:
+        """GPUs that work as one stage of the pipeline."""
+        return self.tensor * self.data
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs in use."""
+        return self.gpus_per_device * self.pipeline
+
+    def __str__(self) -> str:
+        sharded = ", sharded optimiser" if self.shard_optimiser else ""
+        return f"tensor {self.tensor} x data {self.data} x pipeline {self.pipeline}{sharded}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientExchange:
+    """When gradients (or changes of parameters) of the replicas are summed up.
+
+    Every bucket of a stage starts on its own: with ``overlapped`` as soon as the last backward pass
+    has made it, else when the replica's whole pipeline has finished. A bucket holds whole layers,
+    of at most ``bucket_bytes`` of gradients or a single larger one; None puts all of a stage into
+    one bucket.
+    """
+
+    overlapped: bool = True
+    bucket_bytes: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.bucket_bytes is not None:
+            require_positive("gradient exchange", "bucket_bytes", self.bucket_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that a scheduler decides.
+
+    Parameters
+    ----------
+    placement
+        Domain of every layer.
+    schedule
+        Name of the pipeline schedule, see `des.schedules`.
+    parallelism
+        One entry a domain of the topology. Without any, a domain's GPUs work as a single device
+        that loses nothing to sharing: ``attainable_fraction`` then covers tensor parallelism.
+    replicas
+        Placements of further pipelines that train the same model on their share of the microbatches
+        (data parallelism across domains). No domain may serve two pipelines.
+    synchronisation
+        When the replicas exchange what they have learnt, see `des.plan.synchronisation`.
+    exchange
+        How gradients are exchanged.
+    activation_compression
+        Factor by which messages between domains shrink, activations and their gradients alike. The
+        work of compressing is not counted.
+    """
+
+    placement: Placement
+    schedule: str = DEFAULT_SCHEDULE
+    parallelism: tuple[Parallelism, ...] = ()
+    replicas: tuple[Placement, ...] = ()
+    synchronisation: Synchronisation = EVERY_STEP
+    exchange: GradientExchange = GradientExchange()
+    activation_compression: float = 1.0
+
+    def __post_init__(self) -> None:
+        schedule_named(self.schedule)
+        for field, kind in (("parallelism", Parallelism), ("replicas", Placement)):
+            value = getattr(self, field)
+            if not isinstance(value, tuple) or not all(isinstance(one, kind) for one in value):
+                raise ValueError(f"plan: {field} must be a tuple of {kind.__name__}, got {value!r}")
+        if not (
+            isinstance(self.activation_compression, int | float)
+            and 1.0 <= self.activation_compression < float("inf")
+        ):
+            raise ValueError(
+                "plan: activation_compression must be at least 1 and finite, "
+                f"got {self.activation_compression!r}"
+            )
+        used: set[int] = set()
+        for placement in self.placements:
+            shared = used & set(placement.domain_of_layer)
+            if shared:
+                raise ValueError(
+                    f"plan: a domain must serve one replica, got domain {min(shared)} in two"
+                )
+            used |= set(placement.domain_of_layer)
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """Placements of all replicas."""
+        return (self.placement, *self.replicas)
+
+    @cached_property
+    def replica_sizes(self) -> tuple[int, ...]:
+        """Number of stages of each replica."""
+        return tuple(len(replica_stages(one, self.parallelism)) for one in self.placements)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Stages of all replicas, numbered one after another."""
+        if not self.replicas:
+            return replica_stages(self.placement, self.parallelism)
+        stages: list[Stage] = []
+        for placement in self.placements:
+            for stage in replica_stages(placement, self.parallelism):
+                stages.append(replace(stage, index=len(stages)))
+        return tuple(stages)
+
+    @cached_property
+    def device_of_stage(self) -> tuple[int, ...]:
+        """Device of each stage of all replicas, by `device_numbers`."""
+        return device_numbers(self.stages)
+
+    def check_against(self, topology: Topology, workload: Workload) -> None:
+        """Refuse a plan that does not match the topology or the workload.
+
+        Raises
+        ------
+        ValueError
+            Naming what is allowed and what came.
+        """
+        for placement in self.placements:
+            placement.check_against(topology, workload)
+        if len(self.placements) > workload.num_microbatches:
+            raise ValueError(
+                f"plan: there must be at most a replica a microbatch, "
+                f"{workload.num_microbatches}; got {len(self.placements)}"
+            )
+        if self.parallelism and len(self.parallelism) != topology.num_domains:
+            raise ValueError(
+                f"plan: parallelism must hold one entry for each of {topology.num_domains} "
+                f"domains, got {len(self.parallelism)}"
+            )
+        for domain, parallelism in zip(topology.domains, self.parallelism, strict=False):
+            if parallelism.num_gpus > domain.num_gpus:
+                raise ValueError(
+                    f"plan: parallelism of domain {domain.name} must use at most its "
+                    f"{domain.num_gpus} GPUs, got {parallelism}, which is {parallelism.num_gpus}"
+                )
+
+    def parallelism_of(self, domain: int) -> Parallelism | None:
+        """How a domain's GPUs share the work; None where they work as one device."""
+        return self.parallelism[domain] if self.parallelism else None
+
+    def microbatches_of_replicas(self, num_microbatches: int) -> tuple[int, ...]:
+        """Share of each replica: as even as can be, the first ones take the remainder."""
+        return split_evenly(num_microbatches, len(self.placements))
+
+
+def split_evenly(total: int, parts: int) -> tuple[int, ...]:
+    """Split a count into parts that differ by at most 1, the larger ones first.
+
+    Examples
+    --------
+    >>> split_evenly(8, 3)
+    (3, 3, 2)
+    """
+    return tuple(even_share(total, parts, part) for part in range(parts))
+
+
+@lru_cache(maxsize=4096)
+def replica_stages(placement: Placement, parallelism: tuple[Parallelism, ...]) -> tuple[Stage, ...]:
+    """Stages of one pipeline, from the input to the output, a device each.
+
+    Raises
+    ------
+    ValueError
+        If a domain has more devices in a row than layers.
+    """
+    if not parallelism:
+        return placement.stages
+    stages: list[Stage] = []
+    for run in placement.stages:
+        num_devices = parallelism[run.domain].pipeline
+        if num_devices > run.num_layers:
+            raise ValueError(
+                f"plan: pipeline of domain {run.domain} must be at most the {run.num_layers} "
+                f"layers in a row that it holds, got {num_devices}"
+            )
+        first_layer = run.first_layer
+        for device, num_layers in enumerate(split_evenly(run.num_layers, num_devices)):
+            stages.append(
+                replace(
+                    run,
+                    index=len(stages),
+                    device=device,
+                    first_layer=first_layer,
+                    num_layers=num_layers,
+                )
+            )
+            first_layer += num_layers
+    return tuple(stages)
+
+
+def device_numbers(stages: Sequence[Stage]) -> tuple[int, ...]:
+    """Number the devices of stages from 0, in the order in which they come up."""
+    number: dict[tuple[int, int], int] = {}
+    return tuple(number.setdefault((stage.domain, stage.device), len(number)) for stage in stages)
+
+
+def cross_domain_bytes(workload: Workload, placement: Placement) -> float:
+    """Bytes of one iteration that leave a domain: activations forward, gradients back.
+
+    Each counts once, however many links its route has.
+    """
+    return 2 * placement.num_borders * workload.num_microbatches * workload.message_bytes

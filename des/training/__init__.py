@@ -1,0 +1,1 @@
+"""One training job over time: epochs, background load and changes of plan."""

@@ -1,0 +1,103 @@
+"""What a simulated training run leaves behind: time series of iterations, epochs and loads."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from des.plan.plan import Plan
+from des.training.background import LoadSample
+
+Series = Literal["iterations", "epochs", "loads"]
+"""Time series that a history can be turned into."""
+
+
+class IterationRow(NamedTuple):
+    """One iteration, from its first pass until the next one may start.
+
+    ``exposed_exchange_s`` is the part of the duration in which nobody computes for exchanges of
+    gradients (or parameters), be they its own or put off by earlier ones. ``num_bytes`` are those
+    on all links, each hop counted, including the exchange that starts after it.
+    """
+
+    iteration: int
+    epoch: int
+    start_s: float
+    duration_s: float
+    exposed_exchange_s: float
+    num_bytes: float
+    utilisation: float
+
+
+class EpochRow(NamedTuple):
+    """One epoch, from the decision on its plan to the next decision.
+
+    Where the plan changes, the training first waits ``drain_s`` for exchanges under way and then
+    ``migration_s`` for ``moved_bytes`` and the restart. ``stall_s`` is the time in which the plan
+    lacks memory that other jobs hold.
+    """
+
+    epoch: int
+    start_s: float
+    plan: Plan
+    moved_bytes: float
+    drain_s: float
+    migration_s: float
+    stall_s: float
+    num_iterations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingHistory:
+    """Outcome of a training run: iterations, migrations, drains and stalls add up to its time."""
+
+    domains: tuple[str, ...]
+    total_s: float
+    iterations: tuple[IterationRow, ...]
+    epochs: tuple[EpochRow, ...]
+    loads: tuple[LoadSample, ...]
+
+    @property
+    def training_s(self) -> float:
+        """Time of all iterations. [s]"""
+        return math.fsum(row.duration_s for row in self.iterations)
+
+    @property
+    def migration_s(self) -> float:
+        """Time of all changes of plan. [s]"""
+        return math.fsum(row.migration_s for row in self.epochs)
+
+    @property
+    def idle_s(self) -> float:
+        """Time spent waiting for memory, or for exchanges before a change of plan. [s]"""
+        return math.fsum(row.stall_s + row.drain_s for row in self.epochs)
+
+    @property
+    def moved_bytes(self) -> float:
+        """Model state moved by all changes of plan. [bytes]"""
+        return math.fsum(row.moved_bytes for row in self.epochs)
+
+    def to_frame(self, series: Series) -> pd.DataFrame:
+        """Return one of the time series as a data frame.
+
+        Plans are written as the placements of their replicas and the schedule, domains by name.
+
+        Raises
+        ------
+        ValueError
+            If there is no such series.
+        """
+        if series == "iterations":
+            return pd.DataFrame(self.iterations, columns=list(IterationRow._fields))
+        if series == "epochs":
+            frame = pd.DataFrame(self.epochs, columns=list(EpochRow._fields))
+            plans: list[Plan] = list(frame.pop("plan"))
+            frame.insert(2, "schedule", [plan.schedule for plan in plans])
+            frame.insert(2, "placement", [" | ".join(map(str, plan.placements)) for plan in plans])
+            return frame
+        if series == "loads":
+            frame = pd.DataFrame(self.loads, columns=list(LoadSample._fields))
+            frame["domain"] = [self.domains[domain] for domain in frame["domain"]]
+            return frame
+        raise ValueError(f"to_frame: series must be iterations, epochs or loads; got {series!r}")

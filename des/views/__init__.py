@@ -1,0 +1,1 @@
+"""Gantt charts, traces, memory timelines, prices and exposure of results."""

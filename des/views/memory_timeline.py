@@ -1,0 +1,184 @@
+"""Memory of every GPU over one simulated iteration: model state, and activations that come and go.
+
+A stage holds the activations of a microbatch from the start of its forward pass, what the weight
+gradient needs of them from the end of the input gradient, and nothing from the end of the whole
+backward pass or of the weight gradient. Weights, gradients and the optimiser's state stay.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
+
+import pandas as pd
+
+from des.costs.memory import bytes_per_parameter, gpus_of_device
+from des.engine.result import IterationResult, Span, StageUse
+from des.job.workload import Workload, total
+from des.plan.plan import Plan
+from des.world.topology import Topology
+
+
+class MemoryChange(NamedTuple):
+    """What a GPU of a device holds of activations from a time on, and the stage that changed it."""
+
+    time_s: float
+    stage: int
+    stage_activation_bytes: float
+    activation_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceMemory:
+    """Memory of each GPU of one device of a domain; they all hold the same. [bytes]
+
+    ``changes`` are in the order in which they happen, the first at time 0 with no activations yet.
+    Several may fall on one time: what is freed comes before what is taken next.
+    """
+
+    domain: str
+    device: int
+    num_gpus: int
+    weight_bytes: float
+    gradient_bytes: float
+    optimiser_bytes: float
+    capacity_bytes: float
+    changes: tuple[MemoryChange, ...]
+
+    @property
+    def model_state_bytes(self) -> float:
+        """Weights, gradients and optimiser together."""
+        return self.weight_bytes + self.gradient_bytes + self.optimiser_bytes
+
+    @property
+    def peak_activation_bytes(self) -> float:
+        """Most activations at once."""
+        return max(change.activation_bytes for change in self.changes)
+
+    @property
+    def peak_bytes(self) -> float:
+        """Most of everything at once."""
+        return self.model_state_bytes + self.peak_activation_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTimeline:
+    """Memory of all devices in use, in the order of their first stages."""
+
+    devices: tuple[DeviceMemory, ...]
+
+    @property
+    def fullest(self) -> DeviceMemory:
+        """Device whose peak is the largest share of its capacity."""
+        return max(self.devices, key=lambda device: device.peak_bytes / device.capacity_bytes)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a change; all bytes are those of one GPU of the device."""
+        rows = [
+            {
+                "domain": device.domain,
+                "device": device.device,
+                "stage": change.stage,
+                "time_s": change.time_s,
+                "weight_bytes": device.weight_bytes,
+                "gradient_bytes": device.gradient_bytes,
+                "optimiser_bytes": device.optimiser_bytes,
+                "stage_activation_bytes": change.stage_activation_bytes,
+                "activation_bytes": change.activation_bytes,
+                "total_bytes": device.model_state_bytes + change.activation_bytes,
+                "capacity_bytes": device.capacity_bytes,
+            }
+            for device in self.devices
+            for change in device.changes
+        ]
+        return pd.DataFrame(rows)
+
+
+def memory_timeline(
+    result: IterationResult, topology: Topology, workload: Workload, plan: Plan
+) -> MemoryTimeline:
+    """Follow the memory through an iteration.
+
+    Parameters
+    ----------
+    result
+        What `des.engine.iteration.simulate` made of the other arguments.
+
+    Notes
+    -----
+    Peaks are those of `des.costs.memory.memory_of_orders`, which knows no times, where each
+    device has one worker, and at most those where several share a device.
+    """
+    devices = [(use.domain, use.device) for use in result.stages]
+    stages_of: dict[tuple[str, int], list[int]] = {}
+    for stage, device in enumerate(devices):
+        stages_of.setdefault(device, []).append(stage)
+    spans_of: dict[tuple[str, int], list[Span]] = {device: [] for device in stages_of}
+    for span in sorted(result.spans, key=attrgetter("start_s", "end_s")):
+        spans_of[devices[span.stage]].append(span)
+    return MemoryTimeline(
+        devices=tuple(
+            _device_memory(
+                {stage: result.stages[stage] for stage in stages},
+                topology,
+                workload,
+                plan,
+                spans_of[device],
+            )
+            for device, stages in stages_of.items()
+        )
+    )
+
+
+def _device_memory(
+    stages: Mapping[int, StageUse],
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    spans: Sequence[Span],
+) -> DeviceMemory:
+    use = next(iter(stages.values()))
+    index = topology.index_of[use.domain]
+    domain, parallelism = topology.domains[index], plan.parallelism_of(index)
+    num_gpus = gpus_of_device(domain, parallelism)
+
+    def per_gpu(sums_before: Sequence[float]) -> dict[int, float]:
+        """Share that each GPU has of what the layers of every stage hold."""
+        return {
+            stage: total(sums_before, one.first_layer, one.num_layers) / num_gpus
+            for stage, one in stages.items()
+        }
+
+    num_parameters = sum(per_gpu(workload.sums_before.num_parameters).values())
+    each = bytes_per_parameter(parallelism)
+    whole_bytes = per_gpu(workload.sums_before.activation_bytes)
+    halved_bytes = per_gpu(workload.sums_before.weight_input_bytes)
+    return DeviceMemory(
+        domain=use.domain,
+        device=use.device,
+        num_gpus=num_gpus,
+        weight_bytes=each.weight * num_parameters,
+        gradient_bytes=each.gradient * num_parameters,
+        optimiser_bytes=each.optimiser * num_parameters,
+        capacity_bytes=domain.gpu_memory_bytes,
+        changes=tuple(_changes(spans, whole_bytes=whole_bytes, halved_bytes=halved_bytes)),
+    )
+
+
+def _changes(
+    spans: Sequence[Span], *, whole_bytes: Mapping[int, float], halved_bytes: Mapping[int, float]
+) -> Iterator[MemoryChange]:
+    """Follow the passes of one device, which follow each other.
+
+    Microbatches are counted and then multiplied, so that what has come and gone leaves nothing.
+    """
+    whole, halved = dict.fromkeys(whole_bytes, 0), dict.fromkeys(whole_bytes, 0)
+    held_bytes = dict.fromkeys(whole_bytes, 0.0)
+    yield MemoryChange(0.0, next(iter(whole_bytes)), 0.0, 0.0)
+    for span in spans:
+        kind, stage = span.kind, span.stage
+        whole[stage] += (kind == "F") - (kind in "BD")
+        halved[stage] += (kind == "D") - (kind == "W")
+        held_bytes[stage] = whole[stage] * whole_bytes[stage] + halved[stage] * halved_bytes[stage]
+        time_s = span.start_s if kind == "F" else span.end_s
+        yield MemoryChange(time_s, stage, held_bytes[stage], sum(held_bytes.values()))

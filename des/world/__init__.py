@@ -1,0 +1,1 @@
+"""Domains and the links between them: topology, transport and routes."""

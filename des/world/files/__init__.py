@@ -1,0 +1,1 @@
+"""Topology files in YAML and JSON, and link traces."""

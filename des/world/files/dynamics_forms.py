@@ -1,0 +1,219 @@
+"""The section ``dynamics`` of a topology file: the name of a preset, or a law with its figures."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Protocol
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from des.base.quantities import TIME_S, format_quantity, parse_quantity
+from des.dynamics import (
+    DYNAMICS,
+    Dynamics,
+    Law,
+    LinkState,
+    MarkovModulated,
+    OrnsteinUhlenbeck,
+    Product,
+)
+from des.world.files.topology_forms import StrictForm, first_error
+from des.world.files.trace_files import read_trace
+
+_PER_EPOCH, _FOR_EVER = "per_epoch", "for_ever"
+
+
+def _time_or(word: str, meaning: float | None) -> BeforeValidator:
+    """Make a validator of a time with a unit, or of a word that stands for something else."""
+
+    def parse(value: object) -> float | None:
+        if value == word:
+            return meaning
+        try:
+            return parse_quantity(value, TIME_S)
+        except ValueError as error:
+            raise ValueError(f"must be {word} or a time such as '5s'; got {value!r}") from error
+
+    return BeforeValidator(parse)
+
+
+_Time = Annotated[float, BeforeValidator(lambda value: parse_quantity(value, TIME_S))]
+_Interval = Annotated[float | None, _time_or(_PER_EPOCH, None)]
+
+
+class _LawForm(Protocol):
+    def to_law(self, folder: Path) -> Law:
+        """Make the value; names of files are relative to the folder."""
+
+
+class _UniformForm(StrictForm):
+    """The defaults are those of East-Central-West."""
+
+    bandwidth_fluctuation: float = 0.3
+    latency_jitter: float = 0.2
+    update_interval: _Interval = None
+    correlation: float = 0.0
+
+    def to_law(self, folder: Path) -> Law:
+        return Dynamics(
+            bandwidth_fluctuation=self.bandwidth_fluctuation,
+            latency_jitter=self.latency_jitter,
+            update_interval_s=self.update_interval,
+            correlation=self.correlation,
+        )
+
+
+class _OrnsteinUhlenbeckForm(StrictForm):
+    bandwidth_sigma: float
+    latency_sigma: float = 0.0
+    relaxation: _Time
+    interval: _Time
+    correlation: float = 0.0
+    most_sigmas: float = 4.0
+
+    def to_law(self, folder: Path) -> Law:
+        return OrnsteinUhlenbeck(
+            bandwidth_sigma=self.bandwidth_sigma,
+            latency_sigma=self.latency_sigma,
+            relaxation_s=self.relaxation,
+            interval_s=self.interval,
+            correlation=self.correlation,
+            most_sigmas=self.most_sigmas,
+        )
+
+
+class _StateForm(StrictForm):
+    bandwidth_factor: float
+    latency_factor: float = 1.0
+    mean_dwell: Annotated[float | None, _time_or(_FOR_EVER, None)]
+    followed_by: dict[str, float] = Field(default_factory=dict)
+
+    def to_state(self, name: str) -> LinkState:
+        """Make the value."""
+        return LinkState(
+            name=name,
+            bandwidth_factor=self.bandwidth_factor,
+            latency_factor=self.latency_factor,
+            mean_dwell_s=math.inf if self.mean_dwell is None else self.mean_dwell,
+            followed_by=tuple(self.followed_by.items()),
+        )
+
+
+class _MarkovForm(StrictForm):
+    states: dict[str, _StateForm]
+    starts_in: str | None = None
+    correlation: float = 0.0
+
+    def to_law(self, folder: Path) -> Law:
+        return MarkovModulated(
+            states=tuple(state.to_state(name) for name, state in self.states.items()),
+            starts_in=self.starts_in,
+            correlation=self.correlation,
+        )
+
+
+class _ReplayForm(StrictForm):
+    file: str
+    longest_gap: _Time | None = None
+    holds_last: bool = False
+
+    def to_law(self, folder: Path) -> Law:
+        return read_trace(
+            folder / self.file, longest_gap_s=self.longest_gap, holds_last=self.holds_last
+        )
+
+
+class _ProductForm(StrictForm):
+    laws: list[object]
+
+    def to_law(self, folder: Path) -> Law:
+        return Product(
+            laws=tuple(
+                read_law(entry, folder, owner=f"dynamics.laws[{index}]")
+                for index, entry in enumerate(self.laws)
+            )
+        )
+
+
+_FORMS: Mapping[str, Callable[[object], _LawForm]] = MappingProxyType(
+    {
+        "uniform": _UniformForm.model_validate,
+        "ornstein_uhlenbeck": _OrnsteinUhlenbeckForm.model_validate,
+        "markov": _MarkovForm.model_validate,
+        "replay": _ReplayForm.model_validate,
+        "product": _ProductForm.model_validate,
+    }
+)
+
+
+def read_law(content: object, folder: Path = Path(), *, owner: str = "dynamics") -> Law:
+    """Make a law of the name of a preset, or of a mapping whose ``kind`` is uniform if left out.
+
+    Raises
+    ------
+    ValueError
+        If there is no such law; the message names the field, what is allowed and what came.
+    """
+    if isinstance(content, str) and content in DYNAMICS:
+        return DYNAMICS[content]
+    if not isinstance(content, Mapping):
+        raise ValueError(
+            f"{owner}: must be a mapping or one of {', '.join(DYNAMICS)}; got {content!r}"
+        )
+    kind = content.get("kind", "uniform")
+    if not isinstance(kind, str) or kind not in _FORMS:
+        raise ValueError(f"{owner}.kind: must be one of {', '.join(_FORMS)}; got {kind!r}")
+    figures = {key: value for key, value in content.items() if key != "kind"}
+    try:
+        form = _FORMS[kind](figures)
+    except ValidationError as error:
+        raise ValueError(f"{owner}.{first_error(error)}") from error
+    return form.to_law(folder)
+
+
+def law_entry(law: Law) -> dict[str, object]:
+    """Write a law as the mapping that reads back as it, to the last bit.
+
+    Raises
+    ------
+    ValueError
+        If the law is a replay, whose figures are in a file of their own.
+    """
+    match law:
+        case Dynamics():
+            return {"kind": "uniform"} | _figures(law, _PER_EPOCH)
+        case OrnsteinUhlenbeck():
+            return {"kind": "ornstein_uhlenbeck"} | _figures(law)
+        case MarkovModulated():
+            states = {state.name: _state_entry(state) for state in law.states}
+            start = {} if law.starts_in is None else {"starts_in": law.starts_in}
+            correlation = float(law.correlation)
+            return {"kind": "markov", "states": states, **start, "correlation": correlation}
+        case Product():
+            return {"kind": "product", "laws": [law_entry(one) for one in law.laws]}
+    raise ValueError(f"topology: dynamics must have a form in files, got {type(law).__name__}")
+
+
+def _state_entry(state: LinkState) -> dict[str, object]:
+    for_ever = state.mean_dwell_s == math.inf
+    return {
+        "bandwidth_factor": float(state.bandwidth_factor),
+        "latency_factor": float(state.latency_factor),
+        "mean_dwell": _FOR_EVER if for_ever else format_quantity(state.mean_dwell_s, "s", TIME_S),
+        "followed_by": {name: float(probability) for name, probability in state.followed_by},
+    }
+
+
+def _figures(law: Dynamics | OrnsteinUhlenbeck, no_time: str = "") -> dict[str, object]:
+    """All fields, times with their unit."""
+    entry: dict[str, object] = {}
+    for field in fields(law):
+        value = getattr(law, field.name)
+        if not field.name.endswith("_s"):
+            entry[field.name] = float(value)
+        else:
+            time = no_time if value is None else format_quantity(value, "s", TIME_S)
+            entry[field.name.removesuffix("_s")] = time
+    return entry

@@ -1,0 +1,121 @@
+"""What both topology file forms share: units, GPU keys, and errors in one line."""
+
+import re
+import reprlib
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from des.base.quantities import (
+    BANDWIDTH_BYTES_PER_S,
+    FLOPS_PER_S,
+    SIZE_BYTES,
+    TIME_S,
+    Units,
+    parse_quantity,
+)
+from des.world.topology import Domain
+from des.world.transport import Transport
+
+
+def _quantity(units: Units, *, zero: bool = False) -> BeforeValidator:
+    """Make a validator that turns ``"5Gbps"`` into a float of the base unit."""
+
+    def parse(value: object) -> float:
+        number = parse_quantity(value, units)
+        if number < 0 or (number == 0 and not zero):
+            raise ValueError(f"must be {'at least 0' if zero else 'positive'}; got {value!r}")
+        return number
+
+    return BeforeValidator(parse)
+
+
+Bandwidth = Annotated[float, _quantity(BANDWIDTH_BYTES_PER_S)]
+Latency = Annotated[float, _quantity(TIME_S, zero=True)]
+Speed = Annotated[float, _quantity(FLOPS_PER_S)]
+Size = Annotated[float, _quantity(SIZE_BYTES)]
+Price = Annotated[float, Field(ge=0)]
+"""A bare number; the key says of what and per what."""
+
+
+class StrictForm(BaseModel):
+    """A part of a file: unknown keys, other types, NaN and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class TransportForm(StrictForm):
+    """The section ``transport``; left out, links are first come, first served."""
+
+    sharing: Literal["fifo", "fair", "none"] = "fifo"
+    endpoints: Literal["overlapped", "one_in_flight", "blocking"] = "overlapped"
+    half_duplex: bool = False
+    num_endpoint_pairs: int = 1
+    flows_per_pair: int = 1
+    window: Size | None = None
+
+    def to_transport(self) -> Transport:
+        """Make the value."""
+        return Transport(
+            sharing=self.sharing,
+            endpoints=self.endpoints,
+            half_duplex=self.half_duplex,
+            num_endpoint_pairs=self.num_endpoint_pairs,
+            flows_per_pair=self.flows_per_pair,
+            window_bytes=self.window,
+        )
+
+
+class GpuForm(StrictForm):
+    """GPU keys, shared by both forms; the defaults are those of East-Central-West."""
+
+    num_gpus: int = 8
+    gpu_peak: Speed = 120e12
+    gpu_memory: Size = 80e9
+    gpu_memory_bandwidth: Bandwidth = 1600e9
+    attainable_fraction: float = 0.5
+    gpu_price_usd_per_hour: Price | None = None
+
+    def to_domain(self, name: str, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
+        """Make a domain with these GPUs and that inner network."""
+        return Domain(
+            name=name,
+            num_gpus=self.num_gpus,
+            gpu_peak_flops_per_s=self.gpu_peak,
+            gpu_memory_bytes=self.gpu_memory,
+            gpu_memory_bandwidth_bytes_per_s=self.gpu_memory_bandwidth,
+            attainable_fraction=self.attainable_fraction,
+            intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
+            intra_latency_s=latency_s,
+            gpu_price_usd_per_hour=self.gpu_price_usd_per_hour,
+        )
+
+
+def first_error(error: ValidationError) -> str:
+    """Put the first of pydantic's errors into one line: field, what is allowed, what came."""
+    errors = error.errors(include_url=False)
+    root = errors[0]["loc"][:1]
+    # Of the alternatives of one field, the one that got furthest.
+    chosen = max((e for e in errors if e["loc"][:1] == root), key=lambda e: len(e["loc"]))
+    unknown_key = chosen["type"] == "extra_forbidden"
+    field = ""
+    for place, part in enumerate(chosen["loc"]):
+        if isinstance(part, int):
+            field += f"[{part}]"
+        elif not _ALTERNATIVE.fullmatch(part) or (unknown_key and place == len(chosen["loc"]) - 1):
+            field += f".{part}" if field else part
+    if chosen["type"] == "value_error":
+        message = str(chosen["ctx"]["error"])
+    elif chosen["type"] == "missing":
+        message = "must be given"
+    elif unknown_key:
+        message = "unknown key, it must be left out or spelled as documented"
+    elif chosen["type"] == "model_type":
+        message = f"must be a mapping, got {reprlib.repr(chosen['input'])}"
+    else:
+        message = f"{chosen['msg']}, got {reprlib.repr(chosen['input'])}"
+    return f"{field or 'file'}: {message}"
+
+
+_ALTERNATIVE = re.compile(r"int|float|str|list\[.*\]|function-.*|nullable.*|constrained-.*")
+"""Parts of pydantic's locations that name one alternative of a type, not a key."""

@@ -1,0 +1,129 @@
+"""Writing topologies as YAML files that read back as equal values, to the last bit."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import yaml
+
+from des.base.atomic_write import write_atomically
+from des.base.quantities import (
+    BANDWIDTH_BYTES_PER_S,
+    FLOPS_PER_S,
+    SIZE_BYTES,
+    TIME_S,
+    format_quantity,
+)
+from des.world.files.dynamics_forms import law_entry
+from des.world.files.topology_yaml import from_yaml
+from des.world.topology import Domain, Link, Topology
+from des.world.transport import PLAIN, Transport
+
+
+def write_topology(
+    path: str | Path, topology: Topology, *, comment: str = "", makes_folder: bool = False
+) -> None:
+    """Write a world to a ``.yaml`` or ``.yml`` file, whole or not at all.
+
+    ``makes_folder``: with the folder that the file lies in, if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the file has another ending, or the world holds what a file does not (see `to_yaml`).
+    OSError
+        If the file cannot be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        raise ValueError(f"{path}: a topology must be written to a file ending in .yaml or .yml")
+    content = to_yaml(topology, comment=comment).encode()
+    if makes_folder and not path.parent.exists():
+        path.parent.mkdir(parents=True)
+    write_atomically(path, content)
+
+
+def to_yaml(topology: Topology, *, comment: str = "") -> str:
+    """Write a world in the YAML form, after the lines of a comment.
+
+    Raises
+    ------
+    ValueError
+        If the world holds what a file does not, such as a movement under way.
+    """
+    content: dict[str, object] = {
+        "topology": {
+            "domains": [_domain_entry(domain) for domain in topology.domains],
+            "cross_domain_links": _link_entries(topology),
+        },
+        "dynamics": law_entry(topology.dynamics),
+    }
+    if topology.transport != PLAIN:
+        content["transport"] = _transport_entry(topology.transport)
+    # A link on one line, as people write them; the width is where lines break after the next key.
+    body = yaml.safe_dump(
+        content, sort_keys=False, default_flow_style=None, allow_unicode=True, width=85
+    )
+    read_back = from_yaml(body)
+    for field in fields(topology):
+        value = getattr(topology, field.name)
+        if getattr(read_back, field.name) != value:
+            raise ValueError(f"topology: {field.name} cannot be written to a file, got {value!r}")
+    return "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines()) + body
+
+
+def _domain_entry(domain: Domain) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "name": domain.name,
+        "num_gpus": int(domain.num_gpus),
+        "gpu_peak": format_quantity(domain.gpu_peak_flops_per_s, "TFLOP/s", FLOPS_PER_S),
+        "gpu_memory": format_quantity(domain.gpu_memory_bytes, "GB", SIZE_BYTES),
+        "gpu_memory_bandwidth": format_quantity(
+            domain.gpu_memory_bandwidth_bytes_per_s, "GB/s", BANDWIDTH_BYTES_PER_S
+        ),
+        "attainable_fraction": float(domain.attainable_fraction),
+        "intra_bandwidth": _gbps(domain.intra_bandwidth_bytes_per_s),
+        "intra_latency": format_quantity(domain.intra_latency_s, "us", TIME_S),
+    }
+    return entry | _price_entry("gpu_price_usd_per_hour", domain.gpu_price_usd_per_hour)
+
+
+def _link_entries(topology: Topology) -> list[dict[str, object]]:
+    """One entry for two directions of equal figures, else one for each."""
+    entries = []
+    by_ends = {(link.source, link.target): _link_entry(link) for link in topology.links}
+    for (source, target), entry in by_ends.items():
+        ends = {"source": source, "dest": target}
+        if by_ends.get((target, source)) != entry:
+            entries.append(ends | entry | {"one_way": True})
+        elif topology.index_of[source] < topology.index_of[target]:
+            entries.append(ends | entry)
+    return entries
+
+
+def _link_entry(link: Link) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "bandwidth": _gbps(link.bandwidth_bytes_per_s),
+        "latency": format_quantity(link.latency_s, "ms", TIME_S),
+    }
+    return entry | _price_entry("price_usd_per_gb", link.price_usd_per_gb)
+
+
+def _transport_entry(transport: Transport) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "sharing": transport.sharing,
+        "endpoints": transport.endpoints,
+        "half_duplex": transport.half_duplex,
+        "num_endpoint_pairs": int(transport.num_endpoint_pairs),
+        "flows_per_pair": int(transport.flows_per_pair),
+    }
+    if transport.window_bytes is None:
+        return entry
+    return entry | {"window": format_quantity(transport.window_bytes, "B", SIZE_BYTES)}
+
+
+def _gbps(bytes_per_s: float) -> str:
+    return format_quantity(bytes_per_s, "Gbps", BANDWIDTH_BYTES_PER_S)
+
+
+def _price_entry(key: str, price: float | None) -> dict[str, object]:
+    return {} if price is None else {key: float(price)}

@@ -1,0 +1,105 @@
+"""The YAML form of a topology: domains, and links between them, two-way unless they say not."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field
+
+from des.world.files.dynamics_forms import read_law
+from des.world.files.topology_forms import (
+    Bandwidth,
+    GpuForm,
+    Latency,
+    Price,
+    StrictForm,
+    TransportForm,
+)
+from des.world.topology import Link, Topology
+
+
+class _DomainForm(GpuForm):
+    name: str
+    intra_bandwidth: Bandwidth
+    intra_latency: Latency
+
+
+class _LinkForm(StrictForm):
+    source: str
+    dest: str
+    bandwidth: Bandwidth
+    latency: Latency
+    price_usd_per_gb: Price | None = None
+    one_way: bool = False
+
+    def to_links(self) -> list[Link]:
+        """Both directions, or the one from source to dest."""
+        ends = [(self.source, self.dest)]
+        if not self.one_way:
+            ends.append((self.dest, self.source))
+        return [
+            Link(
+                source=source,
+                target=target,
+                bandwidth_bytes_per_s=self.bandwidth,
+                latency_s=self.latency,
+                price_usd_per_gb=self.price_usd_per_gb,
+            )
+            for source, target in ends
+        ]
+
+
+class _TopologyForm(StrictForm):
+    domains: list[_DomainForm]
+    cross_domain_links: tuple[_LinkForm, ...] = Field(default=(), strict=False)
+
+
+class _YamlForm(StrictForm):
+    topology: _TopologyForm
+    dynamics: object = Field(default_factory=dict)
+    transport: TransportForm = TransportForm()
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Refuses a mapping that gives a key twice, where YAML would let the last one win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[object] = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be plain text", key_node.start_mark
+                )
+            key = key_node.value
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key!r} must be given once", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def from_yaml(text: str, folder: Path = Path()) -> Topology:
+    """Read the content of a YAML file; ``ValueError`` where it does not describe a world.
+
+    Names of further files in it are relative to the folder.
+    """
+    try:
+        # A subclass of the safe loader: plain values only.
+        content = yaml.load(text, Loader=_UniqueKeyLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" in line {mark.line + 1}"
+        problem = getattr(error, "problem", None) or str(error)
+        raise ValueError(f"not readable as YAML{where}: {problem}") from error
+    except RecursionError as error:
+        raise ValueError("not readable as YAML: nested too deeply") from error
+    form = _YamlForm.model_validate(content)
+    domains = [
+        domain.to_domain(domain.name, domain.intra_bandwidth, domain.intra_latency)
+        for domain in form.topology.domains
+    ]
+    links = [link for entry in form.topology.cross_domain_links for link in entry.to_links()]
+    law = read_law(form.dynamics, folder)
+    return Topology.of(domains, links, law, form.transport.to_transport())

@@ -1,0 +1,53 @@
+"""Reading topologies from files: the YAML list of links and the JSON matrices.
+
+Both forms give equal `Topology` values for equal content. Units and formats are known only to the
+``topology_*`` modules.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from des.world.files.topology_forms import first_error
+from des.world.files.topology_json import from_json
+from des.world.files.topology_yaml import from_yaml
+from des.world.topology import Topology
+from des.worlds import WORLDS
+
+
+def topology_path(name: str | Path) -> Path:
+    """Return the file of a shipped world, given by its name, or the path that was given."""
+    return WORLDS.get(str(name), Path(name))
+
+
+def read_topology(name: str | Path) -> Topology:
+    """Read a world from a ``.yaml``, ``.yml`` or ``.json`` file, or a shipped one by its name.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read or does not describe a world; the message names the file, the
+        field, what is allowed and what came.
+    """
+    path = topology_path(name)
+    readers: dict[str, Callable[[str, Path], Topology]] = {
+        ".yaml": from_yaml,
+        ".yml": from_yaml,
+        ".json": from_json,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(
+            f"{path}: a topology must be a file that ends in {', '.join(readers)}, or one of the "
+            f"shipped worlds {', '.join(WORLDS)}"
+        )
+    try:
+        return reader(path.read_text(encoding="utf-8"), path.parent)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_error(error)}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ValueError(f"{path}: topology file cannot be read: {reason}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,8 @@
+"""Compare planners and schedulers on the same worlds."""
+
+from scenarios.measure.compare.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Frame of every command: flags, run folders, reports, plots and statistics."""

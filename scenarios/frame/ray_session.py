@@ -1,0 +1,77 @@
+"""A connection to Ray for the length of a command; needs the extra ``ray``."""
+
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ray
+
+from scenarios.frame.ray_extra import LOCAL
+
+OBJECT_STORE_BYTES = 512 * 2**20
+"""Of a Ray of our own: rollouts and weights are small, and what does not fit goes to disk."""
+
+_CONNECT_TIMEOUT_S = 10.0
+
+
+@contextmanager
+def ray_session(address: str, *, num_cpus: int) -> Iterator[int]:
+    """Connect to a cluster, or start a Ray on this machine; the end undoes either.
+
+    Gives the number of its CPUs, which is the number of actors or tasks at once.
+
+    Parameters
+    ----------
+    address
+        ``local``: start one. ``auto``: the cluster of this machine or of the variable
+        RAY_ADDRESS. Else ``host:port`` of a running cluster that this machine belongs to.
+    num_cpus
+        Of a Ray that is started here; a running cluster has its own.
+
+    Raises
+    ------
+    ValueError
+        If there is no cluster at the address.
+    """
+    if address == LOCAL:
+        ray.init(
+            LOCAL,
+            num_cpus=num_cpus,
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    else:
+        _connect(address)
+    try:
+        known = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        yield num_cpus if address == LOCAL else int(known.get("CPU", 0))
+    finally:
+        ray.shutdown()
+
+
+def _connect(address: str) -> None:
+    if address != "auto":
+        _require_reachable(address)
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError) as error:
+        raise ValueError(_refusal(address, str(error))) from error
+
+
+def _require_reachable(address: str) -> None:
+    """Ask the port first: Ray would try an address where nobody listens for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise ValueError(_refusal(address, str(error))) from error
+
+
+def _refusal(address: str, reason: str) -> str:
+    return (
+        f"ray: address must be {LOCAL}, auto or host:port of a running cluster, "
+        f"got {address!r} ({reason})"
+    )

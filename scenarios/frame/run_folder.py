@@ -1,0 +1,259 @@
+"""The folder of one run: its paths, what is needed to repeat it, and writes that never tear."""
+
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from des.base.atomic_write import finish_together, is_neighbour, write_together
+from des.base.command import UsageError
+from scenarios.frame.files import json_bytes, read_json
+from scenarios.frame.run_lock import LOCK, held
+
+INPUTS = ("network", "corrections")
+"""Stems of the copies of input files that a run folder may hold."""
+
+_CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFolder:
+    """Where one run keeps its files.
+
+    `created` makes one and `opened` resumes one, each with the lock of the folder, which no other
+    process can then use. ``config.json`` is the first file of a run: a folder without it was never
+    begun, whatever a killed process has left there under temporary names.
+    """
+
+    path: Path
+
+    @classmethod
+    @contextmanager
+    def created(cls, path: Path) -> Iterator["RunFolder"]:
+        """Make the folder as `create`, and hold its lock.
+
+        Raises
+        ------
+        ValueError
+            As `create`, or if another process uses the folder.
+        """
+        _made(path)
+        _check_writable(path)
+        with held(path):
+            yield cls.create(path)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path) -> Iterator["RunFolder"]:
+        """Open the folder of an earlier run as `open_existing`, and hold its lock.
+
+        Raises
+        ------
+        ValueError
+            As `open_existing`, or if another process uses the folder.
+        """
+        _require_folder(path)
+        _check_writable(path)
+        with held(path):
+            folder = cls.open_existing(path)
+            _finish_inputs(path)
+            yield folder
+
+    @classmethod
+    def create(cls, path: Path) -> "RunFolder":
+        """Make the folder, parents included.
+
+        Raises
+        ------
+        ValueError
+            If the folder already holds files, or cannot be made or written.
+        """
+        if _made(path):
+            raise ValueError(
+                f"run folder {path}: already holds files; continue that run with --resume "
+                "or choose another --out"
+            )
+        _check_writable(path)
+        return cls(path=path)
+
+    @classmethod
+    def open_existing(cls, path: Path) -> "RunFolder":
+        """Open the folder of an earlier run, to resume or to read it.
+
+        Raises
+        ------
+        ValueError
+            If the folder or its config.json is missing, corrupt or cannot be written.
+        """
+        _require_folder(path)
+        folder = cls(path=path)
+        folder.read_config()
+        _check_writable(path)
+        return folder
+
+    @property
+    def config_json(self) -> Path:
+        """Configuration, package versions and source revision."""
+        return self.path / "config.json"
+
+    @property
+    def metrics_csv(self) -> Path:
+        """One row per update."""
+        return self.path / "metrics.csv"
+
+    @property
+    def checkpoint_pt(self) -> Path:
+        """Where training continues."""
+        return self.path / "checkpoint.pt"
+
+    @property
+    def calibrations_csv(self) -> Path:
+        """One row per calibration while training."""
+        return self.path / "calibrations.csv"
+
+    @property
+    def calibration_store(self) -> Path:
+        """Runs of the reference simulator."""
+        return self.path / "calibration.sqlite"
+
+    @property
+    def evaluation_csv(self) -> Path:
+        """One row per draw and planner."""
+        return self.path / "evaluation.csv"
+
+    @property
+    def trace_json(self) -> Path:
+        """Timeline of one simulated iteration."""
+        return self.path / "trace.json"
+
+    @property
+    def learning_curve_png(self) -> Path:
+        """Figure of the metrics."""
+        return self.path / "learning_curve.png"
+
+    @property
+    def report_html(self) -> Path:
+        """Report for people."""
+        return self.path / "report.html"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Event files, the same numbers as the metrics."""
+        return self.path / "tensorboard"
+
+    def write_config(
+        self, config: Mapping[str, object], inputs: Mapping[str, Path] | None = None
+    ) -> None:
+        """Record everything needed to repeat the run, and nothing that differs when it repeats.
+
+        Parameters
+        ----------
+        config
+            Plain values, as `scenarios.frame.config.to_dict` returns them.
+        inputs
+            Input files to keep copies of, by stems among `INPUTS`; a copy keeps the suffix.
+        """
+        record = {
+            "config": dict(config),
+            "versions": package_versions(),
+            "source_revision": source_revision(),
+        }
+        copies = {
+            self.path / f"{stem}{original.suffix}": original.read_bytes()
+            for stem, original in (inputs or {}).items()
+        }
+        config_json = self.config_json
+        write_together({config_json: json_bytes(config_json, record), **copies})
+
+    def require_begun_with(
+        self, record: Mapping[str, object], asked: Mapping[str, object], prog: str
+    ) -> None:
+        """Refuse flags that contradict those that the run was begun with, its ``record``.
+
+        Raises
+        ------
+        UsageError
+            Naming the first one, by the alphabet, and what it must be.
+        """
+        for name in sorted(asked):
+            if asked[name] != record.get(name):
+                raise UsageError(
+                    f"{prog}: with --resume, {name} must be {record.get(name)!r} as in "
+                    f"{self.config_json}, got {asked[name]!r}"
+                )
+
+    def read_config(self) -> dict[str, object]:
+        """Return the configuration that `write_config` recorded.
+
+        Raises
+        ------
+        ValueError
+            If config.json is missing or corrupt.
+        """
+        record = read_json(self.config_json)
+        config = record.get("config") if isinstance(record, dict) else None
+        if not isinstance(config, dict):
+            raise ValueError(f"{self.config_json}: must hold a mapping named config")
+        return config
+
+
+def package_versions() -> dict[str, str | None]:
+    """Return the versions that results depend on; None marks a package not installed."""
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for package in ("eastwest", "numpy", "torch"):
+        found = next(iter(metadata.distributions(name=package)), None)
+        versions[package] = found.version if found else None
+    return versions
+
+
+def source_revision(checkout: Path = _CHECKOUT) -> str | None:
+    """Return the git revision of our source, with ``-dirty`` after local changes.
+
+    None if the source is not a git checkout of its own, has no commit, or git is missing.
+    """
+    git = shutil.which("git")
+    if git is None or not (checkout / ".git").exists():
+        return None
+    command = [git, "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def _made(path: Path) -> list[Path]:
+    """Make a folder; return what it holds of an earlier run or of other people."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return [entry for entry in path.iterdir() if not _is_passing(entry)]
+    except OSError as error:
+        raise ValueError(f"run folder {path}: cannot be made: {error.strerror}") from error
+
+
+def _require_folder(path: Path) -> None:
+    if not path.is_dir():
+        raise ValueError(f"run folder {path}: does not exist, so there is no run to resume")
+
+
+def _finish_inputs(path: Path) -> None:
+    """Put copies of input files in their places, should the process that wrote them be killed."""
+    pending = (entry for entry in path.iterdir() if is_neighbour(entry))
+    names = (entry.name.removeprefix(".").removesuffix(".tmp") for entry in pending)
+    finish_together([path / name for name in names if Path(name).stem in INPUTS])
+
+
+def _is_passing(entry: Path) -> bool:
+    """Tell whether a file is the lock, or what a killed process has not finished writing."""
+    return entry.name == LOCK or is_neighbour(entry)
+
+
+def _check_writable(path: Path) -> None:
+    """Find out now, not when the first result is ready."""
+    try:
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise ValueError(f"run folder {path}: cannot be written: {error.strerror}") from error

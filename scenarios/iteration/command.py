@@ -1,0 +1,215 @@
+"""Simulate one training iteration of a model, placed by hand on a world of domains and links."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rich.table import Table
+
+from des import IterationResult, cross_domain_bytes, simulate
+from des.base.command import exit_code_of
+from des.views.chrome_trace import chrome_trace_json
+from des.views.exposure import exposed_communication_s
+from des.views.gantt import gantt_png
+from des.views.memory_timeline import MemoryTimeline, memory_timeline
+from des.views.prices import TrainingCost, cost_of, has_prices
+from scenarios.frame.config import parse
+from scenarios.frame.writing import write_files
+from scenarios.iteration.iteration_scenario import PROG, Config, Scenario, load_scenario
+from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
+from scenarios.iteration.memory_figure import memory_png
+
+_EXAMPLES = """\
+examples:
+  python -m scenarios.simulate
+      Llama 2 70B in even parts on the default world: East, Central and West
+  python -m scenarios.simulate --placement "0*28,1*26,2*26" --seed 7
+      on links drawn once with seed 7, instead of links at their base figures
+  python -m scenarios.simulate --model llama2_7b --placement "East*16,West*16" --schedule gpipe
+  python -m scenarios.simulate --parallelism 4x1x2
+      every domain is two devices in a row, each of four GPUs that divide its layers
+  python -m scenarios.simulate --model llama2_7b --placement "0*32" --replicas "1*32;2*32"
+      three replicas of the model, one in each domain
+
+files written to --out:
+  trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
+  gantt.png    the same as a figure
+  memory.png   memory of a GPU of every device over time; memory_over_time.csv: its figures
+  spans.csv, stages.csv, links.csv, result.json
+
+exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkCost:
+    """What the network adds to an iteration in time, and what it all costs in dollars.
+
+    ``cost`` is None where the world gives no price.
+    """
+
+    exposed_communication_s: float
+    cost: TrainingCost | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    scenario = load_scenario(config)
+    result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
+    network_cost = network_cost_of(scenario, result)
+    memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
+    paths = write_files(config.out, output_files(scenario, result, network_cost, memory))
+    show(scenario, result, network_cost, memory, paths)
+
+
+def network_cost_of(scenario: Scenario, result: IterationResult) -> NetworkCost:
+    """Reckon exposed communication, and dollars if the world has prices.
+
+    Raises
+    ------
+    MissingPriceError
+        If it has prices, but not of all that the plan uses.
+    """
+    topology = scenario.topology
+    return NetworkCost(
+        exposed_communication_s=exposed_communication_s(
+            result, topology, scenario.workload, scenario.plan, scenario.corrections
+        ),
+        cost=cost_of(result, topology) if has_prices(topology) else None,
+    )
+
+
+def summary(
+    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+) -> dict[str, object]:
+    """Return the content of result.json: what was simulated and its figures."""
+    cost, fullest = network_cost.cost, memory.fullest
+    return {
+        "model": scenario.workload.name,
+        "num_layers": scenario.workload.num_layers,
+        "num_microbatches": scenario.workload.num_microbatches,
+        "tokens_per_microbatch": scenario.workload.tokens_per_microbatch,
+        "schedule": scenario.plan.schedule,
+        "placement": list(scenario.plan.placement.domain_of_layer),
+        "replicas": [list(one.domain_of_layer) for one in scenario.plan.replicas],
+        "parallelism": [asdict(one) for one in scenario.plan.parallelism],
+        "exchange": asdict(scenario.plan.exchange),
+        "activation_compression": scenario.plan.activation_compression,
+        "domains": list(scenario.topology.index_of),
+        "seed": scenario.seed,
+        "corrections": asdict(scenario.corrections),
+        "makespan_s": result.makespan_s,
+        "tokens_per_s": scenario.workload.tokens_per_iteration / result.makespan_s,
+        "utilisation": result.utilisation,
+        "bubble_fraction": result.bubble_fraction,
+        "communication_cost_bytes": result.communication_cost_bytes,
+        "transfer_compute_ratio": result.transfer_compute_ratio,
+        "exposed_communication_s": network_cost.exposed_communication_s,
+        "exposed_exchange_s": result.exposed_exchange_s,
+        "cost": None if cost is None else asdict(cost) | {"total_usd": cost.total_usd},
+        "cross_domain_bytes": _cross_domain_bytes(scenario),
+        "memory": [asdict(domain) for domain in result.memory],
+        "fullest_gpu": {
+            "domain": fullest.domain,
+            "device": fullest.device,
+            "peak_bytes": fullest.peak_bytes,
+            "capacity_bytes": fullest.capacity_bytes,
+        },
+    }
+
+
+def _cross_domain_bytes(scenario: Scenario) -> float:
+    """Activations and their gradients of all replicas, as they are sent."""
+    workload, plan = scenario.workload, scenario.plan
+    shares = plan.microbatches_of_replicas(workload.num_microbatches)
+    num_bytes = sum(
+        cross_domain_bytes(replace(workload, num_microbatches=share), placement)
+        for placement, share in zip(plan.placements, shares, strict=True)
+    )
+    return num_bytes / plan.activation_compression
+
+
+def output_files(
+    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+) -> dict[str, bytes]:
+    """Make the content of all files; it depends on the scenario alone, not on where it was."""
+    stages = result.to_frame("stages")
+    stages.insert(0, "stage", range(len(stages)))
+    said = summary(scenario, result, network_cost, memory)
+    text = {
+        "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
+        "stages.csv": stages.to_csv(index=False, lineterminator="\n"),
+        "links.csv": result.to_frame("links").to_csv(index=False, lineterminator="\n"),
+        "memory_over_time.csv": memory.to_frame().to_csv(index=False, lineterminator="\n"),
+        "result.json": json.dumps(said, indent=2, allow_nan=False) + "\n",
+    }
+    return {
+        "trace.json": chrome_trace_json(result),
+        "gantt.png": gantt_png(result, title=_title(scenario)),
+        "memory.png": memory_png(memory, makespan_s=result.makespan_s, title=_title(scenario)),
+        **{name: content.encode() for name, content in text.items()},
+    }
+
+
+def show(
+    scenario: Scenario,
+    result: IterationResult,
+    network_cost: NetworkCost,
+    memory: MemoryTimeline,
+    paths: Sequence[Path],
+) -> None:
+    """Print the figures and where the files are."""
+    console = plain_console(sys.stdout)
+    console.print(_title(scenario), style="bold", soft_wrap=True)
+    console.print(_headline(scenario, result, network_cost, memory))
+    if result.transfer_compute_ratio is not None:
+        console.print("* mean wire time of an activation over a border / mean forward of a stage")
+    console.print(stage_table(result))
+    if result.transfers:
+        console.print(link_table(result))
+    for path in paths:
+        console.print(f"written: {path}", soft_wrap=True)
+
+
+def _headline(
+    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+) -> Table:
+    tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
+    ratio, fullest, cost = result.transfer_compute_ratio, memory.fullest, network_cost.cost
+    table = Table.grid(padding=(0, 2))
+    for name, value in (
+        ("iteration time", f"{result.makespan_s:.3f} s"),
+        ("tokens per second", f"{tokens_per_s:.1f}"),
+        ("utilisation of all GPUs", f"{result.utilisation:.3f}"),
+        ("bubble fraction", f"{result.bubble_fraction:.3f}"),
+        (
+            "peak memory of a GPU",
+            f"{fullest.peak_bytes / 1e9:.1f} of {fullest.capacity_bytes / 1e9:.1f} GB in "
+            f"{fullest.domain}",
+        ),
+        ("communication cost", f"{result.communication_cost_bytes / 1e9:.3f} GB"),
+        ("exposed communication", f"{network_cost.exposed_communication_s:.3f} s"),
+        ("exposed sum of gradients", f"{result.exposed_exchange_s:.3f} s"),
+        ("transfer/compute ratio", "no borders" if ratio is None else f"{ratio:.3f} *"),
+    ):
+        table.add_row(name, value)
+    if cost is not None:
+        table.add_row("cost of the links", f"{cost.communication_usd:.4f} USD")
+        table.add_row("cost of the GPUs", f"{cost.compute_usd:.4f} USD")
+    return table
+
+
+def _title(scenario: Scenario) -> str:
+    workload, num_replicas = scenario.workload, len(scenario.plan.placements)
+    replicas = f", {num_replicas} replicas" if num_replicas > 1 else ""
+    return (
+        f"{workload.name}, {workload.num_layers} layers, {workload.num_microbatches} microbatches, "
+        f"{scenario.plan.schedule}{replicas}"
+    )

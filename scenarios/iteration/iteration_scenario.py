@@ -1,0 +1,158 @@
+"""What one simulated iteration is about: flags, and the world, workload and plan they stand for."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from calibration.fit.corrections_file import read_corrections
+from calibration.fit.fitted_for import FittedFor
+from des import (
+    ALIASES,
+    ARCHITECTURES,
+    DEFAULT_SCHEDULE,
+    NO_CORRECTIONS,
+    SCHEDULES,
+    Corrections,
+    GradientExchange,
+    Parallelism,
+    Placement,
+    Plan,
+    Replay,
+    Topology,
+    Workload,
+    build_workload,
+    check_memory,
+    read_topology,
+)
+from des.base.command import UsageError
+from scenarios.frame.config import option
+
+PROG = "python -m scenarios.simulate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is simulated; the fields are the flags."""
+
+    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
+    model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
+    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    placement: str | None = option(
+        None,
+        "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
+        "none: even parts over all domains in order",
+    )
+    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
+    parallelism: str | None = option(
+        None,
+        "tensor x data x pipeline, such as 2x4x1, for all domains or one for each, with commas; "
+        "none: the GPUs of a domain are one device",
+    )
+    shard_optimiser: bool = option(False, "spread the optimiser over the data-parallel GPUs")
+    replicas: str | None = option(
+        None, "placements of further replicas in other domains, separated by semicolons"
+    )
+    overlap_gradients: bool = option(True, "sum gradients up while the backward pass goes on")
+    gradient_bucket_mb: float | None = option(
+        None, "most gradients that are summed up together, in 1e6 bytes; none: all of a stage"
+    )
+    activation_compression: float = option(1.0, "factor by which messages between domains shrink")
+    microbatches: int = option(32, "microbatches of an iteration")
+    microbatch_size: int = option(1, "sequences of a microbatch")
+    sequence_length: int = option(4096, "tokens of a sequence")
+    recomputation: str = option(
+        "flash", "flash, none, selective or full: which activations are made again"
+    )
+    corrections: Path | None = option(
+        None, "factors found by calibration, a JSON file", is_file=True
+    )
+    seed: int | None = option(
+        None,
+        "draw one epoch of the moving links; none: they stand at their base figures, unless a "
+        "trace is replayed",
+    )
+    out: Path = option(Path("runs/simulate"), "folder for the files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What the files and names of a `Config` stand for."""
+
+    topology: Topology
+    workload: Workload
+    plan: Plan
+    corrections: Corrections
+    seed: int | None
+
+
+def load_scenario(config: Config) -> Scenario:
+    """Read the files, draw the links and check the plan.
+
+    Raises
+    ------
+    ValueError
+        If a file, a name or a number is wrong, or the plan does not fit into the memory.
+    """
+    base = topology = read_topology(config.network)
+    if config.seed is not None and config.seed < 0:
+        raise UsageError(f"seed must be at least 0, got {config.seed}")
+    if config.seed is not None or isinstance(topology.dynamics, Replay):  # a replay has no luck
+        topology = topology.draw_epoch(np.random.default_rng(config.seed or 0))
+    workload = build_workload(
+        config.model,
+        num_layers=config.num_layers,
+        num_microbatches=config.microbatches,
+        microbatch_size=config.microbatch_size,
+        sequence_length=config.sequence_length,
+        recomputation=config.recomputation,
+    )
+    plan = _plan(config, topology, workload)
+    check_memory(topology, workload, plan)
+    fitted_for = FittedFor.of(workload, base, network=str(config.network))
+    path = config.corrections
+    return Scenario(
+        topology=topology,
+        workload=workload,
+        plan=plan,
+        corrections=NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for),
+        seed=config.seed,
+    )
+
+
+def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
+    names = list(topology.index_of)
+    if config.placement is None:
+        placement = Placement.even(topology.num_domains, workload.num_layers)
+    else:
+        placement = Placement.parse(config.placement, names)
+    replicas = [] if config.replicas is None else config.replicas.split(";")
+    bucket_mb = config.gradient_bucket_mb
+    return Plan(
+        placement=placement,
+        schedule=config.schedule,
+        parallelism=_parallelism(config, topology.num_domains),
+        replicas=tuple(Placement.parse(one, names) for one in replicas),
+        exchange=GradientExchange(
+            overlapped=config.overlap_gradients,
+            bucket_bytes=None if bucket_mb is None else bucket_mb * 1e6,
+        ),
+        activation_compression=config.activation_compression,
+    )
+
+
+def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
+    """Read one for all domains, or one for each."""
+    if config.parallelism is None:
+        if config.shard_optimiser:
+            raise UsageError("shard_optimiser needs a parallelism, got none")
+        return ()
+    each = tuple(Parallelism.parse(item) for item in config.parallelism.split(","))
+    if len(each) not in (1, num_domains):
+        raise UsageError(
+            f"parallelism must be one for all or one for each of {num_domains} domains, "
+            f"got {len(each)}"
+        )
+    if len(each) == 1:
+        each *= num_domains
+    return tuple(replace(one, shard_optimiser=config.shard_optimiser) for one in each)

@@ -1,0 +1,8 @@
+"""Measure the targets of the project."""
+
+from scenarios.measure.targets.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Ablations of Hi-PPO."""

@@ -1,0 +1,201 @@
+"""What each part of Hi-PPO's placement is worth: gaps on held-out networks with parts left out."""
+
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from agents.decision.held import held_topology
+from agents.decision.run_epochs import situation_of
+from agents.decision.situation import Situation
+from agents.planners.search.search import search
+from agents.ppo.devices import use_torch_threads
+from des import Corrections
+from des.base.checks import require_count, require_seed
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.compiled.simulate import simulate_compiled
+from scenarios.frame.config import option, parse, to_dict
+from scenarios.frame.files import write_csv
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.ablations.intervals import over_seeds_and_networks
+from scenarios.measure.ablations.variants import (
+    HI_PPO,
+    LOOK_AHEADS,
+    TRAINED_WITHOUT,
+    Decide,
+    Variant,
+    policies_given,
+    variants_of,
+)
+from scenarios.suites import suite
+
+PROG = "python -m scenarios.ablations"
+
+MISJUDGED = Corrections(wan_bandwidth_factor=0.7, wan_latency_factor=1.2)
+"""How the links of ``uncalibrated`` really are, where the figures that are planned by say 1."""
+
+_SUITES = ("eval_static", "hard")
+_MOST_EXACT = 5
+_WIDTH = 120
+
+_EPILOG = f"""\
+Networks are half those of eval_static, half those of hard at a drawn epoch. The gap is the time of
+an iteration over that of the best plan known: proven up to 5 domains, of a search above, which a
+variant may beat. Flags of several files take one a training seed: F,G,H. Means are over networks
+and seeds, and so are the intervals.
+
+variants, each with the look-ahead and alone (the likeliest order, with its own depth and shares):
+  hi_ppo         as it is trained
+  pure_ppo       trained without the best orders of a look-ahead: train_hi_ppo --imitation 0
+  no_encoder     trained without messages between domains: train_hi_ppo --rounds 0
+  no_preference  trained without being told the preference: train_hi_ppo --no-sees-preference
+and
+  no_policy      the look-ahead from orders drawn at random
+  uncalibrated   hi_ppo; links are 0.7 times as fast and 1.2 times as long as it was told
+  calibrated     hi_ppo, told
+
+What the preference is worth where it counts: python -m scenarios.ablations.preference. A
+flat policy of one world: python -m scenarios.ablations.flat.
+
+files written to --out: config.json, ablations.csv; a gap is empty where no depth fits into memory
+
+exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is compared; the fields are the flags."""
+
+    out: Path = option(Path("runs/ablations"), "new or empty folder of the run")
+    checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
+    pure_ppo: tuple[Path, ...] = option((), "files of train_hi_ppo --imitation 0, placement.pt")
+    no_encoder: tuple[Path, ...] = option((), "of train_hi_ppo --rounds 0")
+    no_preference: tuple[Path, ...] = option((), "of train_hi_ppo --no-sees-preference")
+    num_domains: tuple[int, ...] = option((4, 5, 6, 10), "numbers of domains")
+    num_worlds: int = option(32, "networks of each")
+    seed: int = option(0, "seed of the worlds; the same for all variants")
+    look_ahead: str = option("quick", f"{' or '.join(LOOK_AHEADS)}: of every epoch, of first plans")
+
+    def __post_init__(self) -> None:
+        require_count(PROG, "num_worlds", self.num_worlds)
+        require_seed(PROG, "seed", self.seed)
+        if self.look_ahead not in LOOK_AHEADS:
+            raise UsageError(
+                f"{PROG}: look_ahead must be {' or '.join(LOOK_AHEADS)}, got {self.look_ahead!r}"
+            )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    use_torch_threads(1)
+    others = {name: getattr(config, name) for name in TRAINED_WITHOUT}
+    variants = variants_of(
+        policies_given(config.checkpoint, others), LOOK_AHEADS[config.look_ahead]
+    )
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_WIDTH)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame = compared(config, variants, console)
+        write_csv(folder.path / "ablations.csv", frame)
+    console.print(table_of(frame))
+    sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
+
+
+def compared(config: Config, variants: Sequence[Variant], console: Console) -> pd.DataFrame:
+    """One row a network, variant and seed: ``gap``, and ``response_s``, which is a timing."""
+    rows = []
+    own = [one for one in variants if one.name == HI_PPO and one.looks_ahead]
+    for name, situation in track(list(_situations(config)), "deciding", console=console):
+        size = situation.topology.num_domains
+        real = replace(situation, corrections=MISJUDGED)
+        best_s, real_best_s = _best_s(situation), _best_s(real)
+        asked = [
+            (one.title, one, _judged(one.decide, situation, situation), best_s) for one in variants
+        ]
+        for title, seen in (("uncalibrated", situation), ("calibrated", real)):
+            asked += [(title, one, _judged(one.decide, seen, real), real_best_s) for one in own]
+        rows += [
+            {
+                "network": name,
+                "num_domains": size,
+                "variant": title,
+                "seed": one.seed,
+                "gap": found_s / least_s - 1.0,
+                "response_s": response_s,
+            }
+            for title, one, (found_s, response_s), least_s in asked
+        ]
+    return pd.DataFrame(rows)
+
+
+def _judged(decide: Decide, seen: Situation, real: Situation) -> tuple[float, float]:
+    """Iteration time of what is decided, NaN if it does not fit; wall time of the decision. [s]"""
+    decide(seen)  # what does not change between situations of a job is worked out once
+    began_s = time.perf_counter()
+    plan = decide(seen)
+    response_s = time.perf_counter() - began_s
+    if plan is None:
+        return math.nan, response_s
+    result = simulate_compiled(real.topology, real.workload, plan, real.corrections)
+    return result.makespan_s if result.fits_memory else math.nan, response_s
+
+
+def _best_s(situation: Situation) -> float:
+    found = search(
+        situation.topology,
+        situation.workload,
+        situation.corrections,
+        is_exact=situation.topology.num_domains <= _MOST_EXACT,
+    )
+    return found.makespan_s
+
+
+def _situations(config: Config) -> Iterator[tuple[str, Situation]]:
+    for num_domains in config.num_domains:
+        for index in range(config.num_worlds):
+            worlds = suite(_SUITES[index % len(_SUITES)]).with_domains(num_domains)
+            world = worlds.world(index // len(_SUITES), config.seed)
+            epoch = (7 * index) % world.num_epochs
+            topology = held_topology(world, config.seed, epoch)
+            yield f"{world.name}-{num_domains}", situation_of(world, topology, epoch, None)
+
+
+def table_of(frame: pd.DataFrame) -> Table:
+    """Gaps by variant and number of domains."""
+    table = Table(title="gap to the best plan known [%]: mean ± 95 % interval / 95th percentile")
+    sizes = sorted(frame["num_domains"].unique())
+    table.add_column("variant")
+    for size in sizes:
+        table.add_column(f"K = {size}", justify="right")
+    for variant in frame["variant"].unique():
+        own = frame[frame["variant"] == variant]
+        table.add_row(variant, *(_cell(own[own["num_domains"] == size]) for size in sizes))
+    return table
+
+
+def _cell(own: pd.DataFrame) -> str:
+    """Figures over networks on which the plans of all seeds fit; how often one does not."""
+    gaps = 100.0 * own.pivot(index="seed", columns="network", values="gap")
+    fitting = gaps.dropna(axis="columns")
+    misfits = int(gaps.isna().sum().sum())
+    told = f" ({misfits} do not fit)" if misfits else ""
+    if fitting.empty:
+        return told.strip()
+    found = over_seeds_and_networks(fitting.to_numpy())
+    tail = fitting.stack().quantile(0.95)
+    return f"{found.mean:.2f} ± {found.half_width:.2f} / {tail:.1f}{told}"

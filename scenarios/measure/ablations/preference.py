@@ -1,0 +1,177 @@
+"""What it is worth that Hi-PPO's placement is told the preference: fronts on priced worlds."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from agents.decision.situation import TIME_ONLY, Preference
+from agents.hi_ppo.placement.drawn_plans import drawn_plans
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.proposals import Proposer
+from agents.hi_ppo.proposing import SWEEP, first_situation, proposing
+from agents.planners.pareto.proposals import Proposals
+from agents.ppo.devices import use_torch_threads
+from des import NO_CORRECTIONS, Plan
+from des.base.checks import require_count, require_seed
+from des.base.command import EXIT_CODES, exit_code_of
+from scenarios.frame.config import option, parse, to_dict
+from scenarios.frame.files import write_csv
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.ablations.intervals import over_seeds_and_networks
+from scenarios.measure.ablations.variants import HI_PPO, policies_given
+from scenarios.measure.pareto.fronts import Sweep, preference_grid, swept
+from scenarios.measure.pareto.study import compare
+from scenarios.measure.pareto.worlds import PricedWorld, priced_worlds
+
+PROG = "python -m scenarios.ablations.preference"
+FIGURES = ("coverage", "hypervolume_ratio")
+
+_EPILOG = f"""\
+Worlds and objectives are those of scenarios.pareto: time, communication cost and utilisation on
+priced links. Each policy is asked once for each of 36 preferences. The reference is NSGA-II with
+enumeration (up to 6 domains) and all that the variants find.
+
+variants:
+  hi_ppo         as trained, told the preference; with the look-ahead, which goes by it too
+  no_preference  the same, but the policy is not told
+  ... alone      {SWEEP.num_samples} plans drawn from the policy for each preference, unjudged
+  time_only      hi_ppo with the look-ahead, neither of which is told
+
+files written to --out: config.json, preference.csv
+
+exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is compared; the fields are the flags."""
+
+    out: Path = option(Path("runs/ablations-preference"), "new or empty folder of the run")
+    checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
+    no_preference: tuple[Path, ...] = option(
+        (), "placement.pt of train_hi_ppo --no-sees-preference, by seed"
+    )
+    num_domains: tuple[int, ...] = option((5,), "numbers of domains of the worlds")
+    worlds: int = option(4, "number of worlds")
+    seed: int = option(0, "seed of the worlds, their prices and of what draws")
+    evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
+
+    def __post_init__(self) -> None:
+        require_count(PROG, "worlds", self.worlds)
+        require_count(PROG, "evaluations", self.evaluations)
+        require_seed(PROG, "seed", self.seed)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    use_torch_threads(1)
+    policies = policies_given(config.checkpoint, {"no_preference": config.no_preference})
+    worlds = priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame = compared(config, sweeps_of(policies, config.seed), worlds)
+        write_csv(folder.path / "preference.csv", frame)
+    sys.stdout.write(f"means ± 95 % over {len(worlds)} worlds and seeds:\n")
+    sys.stdout.write(f"{summary_of(frame).to_string(index=False)}\n")
+    sys.stdout.write(f"rows: {folder.path / 'preference.csv'}\n")
+
+
+def sweeps_of(
+    policies: Mapping[str, Sequence[PlacementPolicy]], seed: int
+) -> dict[tuple[str, int], Sweep]:
+    """Sweeps by variant and position of the weights among those given."""
+    found: dict[tuple[str, int], Sweep] = {}
+    for name, trained in policies.items():
+        for row, policy in enumerate(trained):
+            found[name, row] = swept(proposing(policy))
+            found[f"{name} alone", row] = _drawn_by(policy, seed)
+    for row, policy in enumerate(policies[HI_PPO]):
+        found["time_only", row] = _for_time_alone(policy)
+    return found
+
+
+def _drawn_by(policy: PlacementPolicy, seed: int) -> Sweep:
+    proposer = Proposer(policy)
+
+    def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+        rng = np.random.default_rng(seed)
+        judge = proposer.judge_of(world.workload, world.topology, NO_CORRECTIONS)
+        job = judge.job_of(world.topology)
+        plans: list[Plan] = []
+        for preference in preferences:
+            situation = first_situation(world.topology, world.workload, preference)
+            seen = proposer.features_of(situation, judge, job)
+            plans += drawn_plans(policy, seen, judge, job, count=SWEEP.num_samples, rng=rng)
+        return Proposals(plans=tuple(dict.fromkeys(plans)))
+
+    return sweep
+
+
+def _for_time_alone(policy: PlacementPolicy) -> Sweep:
+    propose = proposing(policy)
+
+    def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
+        plans = propose(world.topology, world.workload, TIME_ONLY)
+        return Proposals(plans=tuple(dict.fromkeys(plans)))
+
+    return sweep
+
+
+def compared(
+    config: Config, sweeps: Mapping[tuple[str, int], Sweep], worlds: Sequence[PricedWorld]
+) -> pd.DataFrame:
+    """One row a world, variant and seed."""
+    rows = []
+    for world in worlds:
+        methods = {f"{name}/{seed}": sweep for (name, seed), sweep in sweeps.items()}
+        comparison = compare(
+            world,
+            "all_gpus",
+            methods,
+            preferences=preference_grid(),
+            num_evaluations=config.evaluations,
+            seed=config.seed,
+        )
+        for one in comparison.methods:
+            name, _, seed = one.method.partition("/")
+            rows.append(
+                {
+                    "world": world.name,
+                    "num_domains": world.topology.num_domains,
+                    "variant": name,
+                    "seed": int(seed),
+                    **{figure: getattr(one.metrics, figure) for figure in FIGURES},
+                    "num_points": one.metrics.num_points,
+                    "num_reference": one.metrics.num_reference,
+                    "reference_is_proven": comparison.reference.is_proven,
+                    "timing_s": one.timing_s,
+                }
+            )
+        sys.stdout.write(f"{world.name}: reference {len(comparison.reference.figures)} plans\n")
+        sys.stdout.flush()
+    return pd.DataFrame(rows)
+
+
+def summary_of(frame: pd.DataFrame) -> pd.DataFrame:
+    """Means of the figures by variant, with intervals over worlds and seeds."""
+    rows = []
+    for name in frame["variant"].unique():
+        own = frame[frame["variant"] == name]
+        row: dict[str, object] = {"variant": name}
+        for figure in FIGURES:
+            found = over_seeds_and_networks(
+                own.pivot(index="seed", columns="world", values=figure).to_numpy()
+            )
+            row[figure] = f"{found.mean:.3f} ± {found.half_width:.3f}"
+        rows.append(row)
+    return pd.DataFrame(rows)

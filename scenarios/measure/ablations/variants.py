@@ -1,0 +1,122 @@
+"""Hi-PPO's placement with parts left out, each as something that decides."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from agents.decision.situation import Situation
+from agents.hi_ppo.coordinator import FIRST, QUICK
+from agents.hi_ppo.placement.placement_checkpoint import load_placement
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.proposals import Proposer
+from agents.hi_ppo.policies import Policies, shipped_files
+from agents.judge.look_ahead import LookAhead
+from des import Plan
+from des.base.command import UsageError
+
+HI_PPO, NO_POLICY = "hi_ppo", "no_policy"
+TRAINED_WITHOUT = ("pure_ppo", "no_encoder", "no_preference")
+"""Variants with weights of their own; each is a flag."""
+
+LOOK_AHEADS: Mapping[str, LookAhead] = MappingProxyType({"quick": QUICK, "first": FIRST})
+"""That of every epoch, and that of first plans, by the name users write."""
+
+Decide = Callable[[Situation], Plan | None]
+"""The plan for a situation, or None where the layers fit under no depth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One way of placing, with the weights of one training.
+
+    Attributes
+    ----------
+    looks_ahead
+        Whether what the policy draws is judged and made better; else its likeliest order is taken,
+        with its own depth and shares.
+    seed
+        Position of the weights among those given.
+    """
+
+    name: str
+    looks_ahead: bool
+    seed: int
+    decide: Decide
+
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        return self.name if self.looks_ahead else f"{self.name} alone"
+
+
+def policies_given(
+    checkpoint: Sequence[Path], others: Mapping[str, Sequence[Path]]
+) -> dict[str, list[PlacementPolicy]]:
+    """Read the policies of all variants, those of all seeds; files that are shipped if none is.
+
+    Raises
+    ------
+    CheckpointError
+        If a file cannot be read or holds another thing.
+    UsageError
+        If a file does not lack what its flag says.
+    """
+    files = checkpoint or shipped_files()
+    found = {HI_PPO: [Policies.load(path).placement for path in files]}
+    for name, paths in others.items():
+        if paths:
+            found[name] = [load_placement(path) for path in paths]
+            _check(name, paths, found[name])
+    return found
+
+
+def _check(name: str, paths: Sequence[Path], policies: Sequence[PlacementPolicy]) -> None:
+    """Refuse files of another variant; how a policy was trained cannot be seen from its file."""
+    for path, policy in zip(paths, policies, strict=True):
+        sizes = policy.architecture
+        if name == "no_encoder" and sizes.num_rounds:
+            raise UsageError(f"{path}: num_rounds must be 0 for no_encoder, got {sizes.num_rounds}")
+        if name == "no_preference" and sizes.sees_preference:
+            raise UsageError(f"{path}: sees_preference must be False for no_preference, got True")
+
+
+def variants_of(policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead) -> list[Variant]:
+    """All variants with all weights; ``no_policy`` draws its orders as often as there are seeds."""
+    found = list(_variants_of(policies, how))
+    for seed in range(len(policies[HI_PPO])):
+        decide = looking_ahead(Proposer(None, look_ahead=how), seed=seed)
+        found.append(Variant(name=NO_POLICY, looks_ahead=True, seed=seed, decide=decide))
+    return found
+
+
+def _variants_of(
+    policies: Mapping[str, Sequence[PlacementPolicy]], how: LookAhead
+) -> Iterator[Variant]:
+    for name, trained in policies.items():
+        for seed, policy in enumerate(trained):
+            decide = looking_ahead(Proposer(policy, look_ahead=how))
+            yield Variant(name=name, looks_ahead=True, seed=seed, decide=decide)
+            yield Variant(name=name, looks_ahead=False, seed=seed, decide=alone(policy))
+
+
+def looking_ahead(proposer: Proposer, *, seed: int = 0) -> Decide:
+    """Decide for the best plan of a look-ahead."""
+    return lambda situation: proposer.propose(situation, num_plans=1, seed=seed).plans[0]
+
+
+def alone(policy: PlacementPolicy) -> Decide:
+    """Decide for the policy's likeliest order, with its own depth and shares."""
+    proposer = Proposer(policy)
+
+    def decide(situation: Situation) -> Plan | None:
+        judge = proposer.judge_of(situation.workload, situation.topology, situation.corrections)
+        job = judge.job_of(situation.topology)
+        features = proposer.features_of(situation, judge, job)
+        try:
+            plans, row = policy.best_plan(features, judge, job)
+        except ValueError:  # it says so of an order whose layers fit under no depth
+            return None
+        return judge.plan(plans, row)
+
+    return decide

@@ -1,0 +1,170 @@
+"""Compare all planners on worlds that stand still, and all rules of re-planning on moving ones."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from des.base.checks import LARGEST_COUNT
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from scenarios.frame.config import option, parse, to_dict
+from scenarios.frame.fields import nearest
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.compare.cases import STATIC_SUITE, Case, cases_of
+from scenarios.measure.compare.dynamic_part import (
+    CLAIRVOYANT,
+    FORESEEN,
+    foreseen_rules,
+    online_rules,
+)
+from scenarios.measure.compare.outputs import show, write
+from scenarios.measure.compare.running import run_cases
+from scenarios.measure.compare.static_part import static_planners
+from scenarios.suites import NAMES
+
+PROG = "python -m scenarios.compare"
+_WIDTH = 100
+_RULES = (*online_rules(), *foreseen_rules(), CLAIRVOYANT)
+_EVALUATION = tuple(name for name in NAMES if name != "train")
+_EXAMPLES = f"""\
+examples:
+  {PROG} --out runs/compare --workers 2
+  {PROG} --suite hard --num-worlds 8 --num-draws 4 --out runs/hard
+  {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
+
+{STATIC_SUITE} compares planners, each with the same search for the depth; the other suites compare
+rules of re-planning, which choose among the same plans of each draw at the same costs. A rule knows
+a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans
+of the draw from the first epoch on, which nobody could.
+
+files written to --out, beside config.json:
+  cases/NAME.csv       rows of one case; those that are there are not measured again
+  static.csv, dynamic.csv            rows of all cases
+  timings.csv          how long decisions took, which no two runs have in common
+  static_summary.csv, dynamic_summary.csv, summary.json, static.png, dynamic.png
+
+exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is compared; the fields are the flags."""
+
+    suite: tuple[str, ...] = option(_EVALUATION, "suites of worlds")
+    num_worlds: int = option(8, "worlds of each suite, from the first one on")
+    num_draws: int = option(4, "draws of each world")
+    num_domains: tuple[int, ...] = option((), "only worlds of so many domains; empty: all")
+    num_epochs: int | None = option(None, "first epochs of moving worlds only; none: all")
+    seed: int = option(0, "seed of the worlds, and of the first draw")
+    planners: tuple[str, ...] = option((), "planners and rules by name; empty: all")
+    max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
+    workers: int = option(1, "processes; the rows do not depend on it")
+    out: Path = option(Path("runs/compare"), "run folder; a comparison that is there goes on")
+
+    def __post_init__(self) -> None:
+        for field in ("num_worlds", "num_draws", "workers", "max_judged"):
+            value = getattr(self, field)
+            if not 1 <= value <= LARGEST_COUNT:
+                raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
+        if self.num_epochs is not None and self.num_epochs < 2:
+            raise UsageError(f"{PROG}: num_epochs must be at least 2, got {self.num_epochs}")
+        if self.seed < 0:
+            raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
+        if not self.suite or len(set(self.suite)) < len(self.suite):
+            raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
+        known = (*static_planners(), *_RULES)
+        for field, allowed in (("suite", _EVALUATION), ("planners", known)):
+            for name in getattr(self, field):
+                if name not in allowed:
+                    hint = nearest(name, allowed)
+                    raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    cases = _cases(config)
+    console = Console(highlight=False)
+    if not console.is_terminal:  # a file or a pipe has no width of its own
+        console = Console(highlight=False, width=_WIDTH)
+    with _folder(config) as folder:
+        _compare(config, cases, folder, console)
+
+
+def _compare(config: Config, cases: Sequence[Case], folder: RunFolder, console: Console) -> None:
+    """Measure what is not there yet, and write and show all."""
+    progress = _Progress(Console(stderr=True))
+    frames = run_cases(cases, folder.path / "cases", num_workers=config.workers, progress=progress)
+    parts = {
+        part: [frame for case, frame in zip(cases, frames, strict=True) if case.part == part]
+        for part in ("static", "dynamic")
+    }
+    result = write(folder, parts)
+    show(console, result)
+    console.print(f"written: {config.out}", soft_wrap=True)
+
+
+def _cases(config: Config) -> list[Case]:
+    planners, rules = tuple(static_planners()), _RULES
+    if config.planners:
+        planners = tuple(name for name in planners if name in config.planners)
+        rules = tuple(name for name in rules if name in config.planners)
+    cases = cases_of(
+        config.suite,
+        num_worlds=config.num_worlds,
+        num_draws=config.num_draws,
+        seed=config.seed,
+        planners=planners,
+        rules=rules,
+        num_domains=config.num_domains,
+        max_judged=config.max_judged,
+        num_epochs=config.num_epochs,
+    )
+    if not cases:
+        raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")
+    if any(case.part == "dynamic" for case in cases) and not set(rules) & set(online_rules()):
+        raise UsageError(
+            f"{PROG}: planners must hold a rule beside the clairvoyant and those that know all "
+            "plans of a draw, got none"
+        )
+    for case in {case.suite: case for case in cases}.values():
+        case.world()  # a suite that has no such worlds says so before anything is measured
+    return cases
+
+
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Open a folder that holds the same comparison, or make one; nobody else has it meanwhile."""
+    wanted = to_dict(replace(config, workers=1, out=Path("out")))
+    if not (config.out / "config.json").exists():
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(wanted)
+            yield folder
+        return
+    with RunFolder.opened(config.out) as folder:
+        kept = folder.read_config()
+        if kept != wanted:
+            differing = sorted(name for name in wanted if kept.get(name) != wanted[name])
+            raise UsageError(
+                f"--out {config.out}: holds another comparison, which differs in "
+                f"{', '.join(differing) or 'its fields'}; choose another folder"
+            )
+        yield folder
+
+
+class _Progress:
+    """Says how far it is, on a line of its own, where somebody looks."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def __call__(self, num_done: int, num_all: int) -> None:
+        if self._console.is_terminal:
+            self._console.print(f"{num_done} of {num_all} cases")

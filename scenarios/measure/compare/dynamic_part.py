@@ -1,0 +1,124 @@
+"""Rules of re-planning on worlds that move: all choose among the same plans, at the same costs."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import pandas as pd
+
+from agents.decision.world import DecisionWorld
+from agents.replanning.pool import Pool, pool_of
+from agents.replanning.rules import Rule
+from agents.replanning.table import RULES
+from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
+from des.compiled.many.layout import Whole
+from scenarios.measure.compare.cases import Case
+
+CLAIRVOYANT = "clairvoyant"
+"""Knows the whole draw; the bound that the others are compared with."""
+
+STATIC = "static"
+
+MOST_PLANS = 128
+"""Candidates of a draw, but for the few that are always there."""
+
+FORESEEN = "_foreseen"
+"""Ends the names of rules that know all plans of the draw from the first epoch on."""
+
+_SAMPLE_SHIFT = 1 << 40
+"""Draws for rules that know the law are others than any that is judged."""
+
+
+def online_rules() -> Mapping[str, Rule]:
+    """Rules that know no more than the epochs up to the one they are in, and the law."""
+    return MappingProxyType({name: rule for name, rule in RULES.items() if name != CLAIRVOYANT})
+
+
+def foreseen_rules() -> Mapping[str, Rule]:
+    """The same where they know all plans of the draw, those for networks to come too, by name.
+
+    Networks they know no better. `STATIC` is not among them, as it never moves.
+    """
+    named = online_rules().items()
+    return MappingProxyType({f"{name}{FORESEEN}": rule for name, rule in named if name != STATIC})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """One draw of a world in numbers.
+
+    Attributes
+    ----------
+    tables
+        With the epochs from which on plans are known.
+    samples
+        Tables of the same plans on another draw of the same world: the law, for who may know it.
+    """
+
+    tables: EpisodeTables
+    samples: EpisodeTables
+
+
+def draw_of(world: DecisionWorld, draw_seed: int, pool: Pool) -> Draw:
+    """Judge candidates in all epochs of a draw and of a sample."""
+    return Draw(
+        tables=tables_of(world, draw_seed, pool.plans, known_from=pool.known_from),
+        samples=tables_of(world, draw_seed + _SAMPLE_SHIFT, pool.plans),
+    )
+
+
+def dynamic_rows(case: Case) -> pd.DataFrame:
+    """Let rules walk through a draw of a world.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a rule. ``best_s`` is the total time of the clairvoyant. ``decision_time_s`` is a
+        timing: the mean time of a decision once the plans are found and judged;
+        ``candidates_time_s`` what finding them took for the whole draw.
+    """
+    world = case.world()
+    if case.num_epochs is not None:
+        world = replace(world, num_epochs=min(world.num_epochs, case.num_epochs))
+    begin_s = time.perf_counter()
+    pool = pool_of(world, case.draw, max_plans=MOST_PLANS)
+    candidates_s = time.perf_counter() - begin_s
+    draw = draw_of(world, case.draw, pool)
+    paths, seconds = walk(draw, case.methods)
+    best_s = costs_of(draw.tables, RULES[CLAIRVOYANT](draw.tables)).total_s
+    rows = []
+    for name, path in paths.items():
+        costs = costs_of(draw.tables, path)
+        rows.append(
+            {
+                **case.about(world),
+                "method": name,
+                "best_s": best_s,
+                "time_s": costs.total_s,
+                "change_s": costs.change_s,
+                "utilisation": costs.utilisation,
+                "cost_bytes_per_token": costs.bytes_per_token,
+                **{f"num_{level}": count for level, count in costs.moves.items()},
+                "num_candidates": draw.tables.num_plans,
+                "decision_time_s": seconds[name] / world.num_epochs,
+                "candidates_time_s": candidates_s,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def walk(draw: Draw, names: Sequence[str]) -> tuple[dict[str, Whole], dict[str, float]]:
+    """Return the paths of rules by name, and the wall time of each. [s]
+
+    Those of `foreseen_rules` know all plans from the first epoch on, those of `online_rules` each
+    from the epoch that yields it.
+    """
+    paths, seconds = dict[str, Whole](), dict[str, float]()
+    all_known, rules = foreseen(draw.tables), {**RULES, **foreseen_rules()}
+    for name in names:
+        tables = all_known if name in foreseen_rules() else draw.tables
+        begin_s = time.perf_counter()
+        paths[name] = rules[name](tables, draw.samples)
+        seconds[name] = time.perf_counter() - begin_s
+    return paths, seconds

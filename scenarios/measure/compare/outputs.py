@@ -1,0 +1,199 @@
+"""What a comparison leaves behind: tables, a summary, bars, and the same on the console."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.frame.files import write_bytes, write_csv, write_json
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.statistics import mean_and_interval
+from scenarios.measure.compare.bootstrap import LEAST_WORLDS
+from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
+from scenarios.measure.compare.figures import Bar, bars_of
+from scenarios.measure.compare.running import TIMINGS
+from scenarios.measure.compare.summary import (
+    best_single_rule,
+    dynamic_summary,
+    foreseen_part,
+    hindsight_excess,
+    static_summary,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Summaries of both parts, and the mean wall time of decisions by method; None: not compared.
+
+    ``rules`` says of each suite which single rule was best and what the best rule of each world
+    would have come to in hindsight; ``foreseen`` holds the same of rules that know all plans of the
+    draw, None where there are none.
+    """
+
+    static: pd.DataFrame | None
+    dynamic: pd.DataFrame | None
+    timings: pd.DataFrame
+    rules: dict[str, dict[str, object]]
+
+
+def write(folder: RunFolder, parts: Mapping[str, Sequence[pd.DataFrame]]) -> Comparison:
+    """Write all files of a comparison; only ``timings.csv`` differs from run to run."""
+    frames = {part: pd.concat(rows, ignore_index=True) for part, rows in parts.items() if rows}
+    timed = [
+        frame[["case", "suite", "method", *(name for name in TIMINGS if name in frame)]]
+        for frame in frames.values()
+    ]
+    timings = pd.concat(timed, ignore_index=True)
+    write_csv(folder.path / "timings.csv", timings)
+    for part, frame in frames.items():
+        write_csv(folder.path / f"{part}.csv", frame.drop(columns=list(TIMINGS), errors="ignore"))
+    static = static_summary(frames["static"]) if "static" in frames else None
+    dynamic, rules = None, dict[str, dict[str, object]]()
+    if static is not None:
+        write_csv(folder.path / "static_summary.csv", static)
+        bars = _bars(static, "gap")
+        if bars:
+            figure = bars_of([("gap to the proven optimum", bars)], "gap [%]")
+            write_bytes(folder.path / "static.png", png_bytes(figure))
+    if "dynamic" in frames:
+        dynamic = dynamic_summary(frames["dynamic"])
+        rules = _rules(frames["dynamic"])
+        write_csv(folder.path / "dynamic_summary.csv", dynamic)
+        panels = [
+            (str(suite), _bars(group, "excess"))
+            for suite, group in dynamic.groupby("suite", sort=False)
+        ]
+        figure = bars_of(panels, "total time over the clairvoyant [%]")
+        write_bytes(folder.path / "dynamic.png", png_bytes(figure))
+    plain = {
+        "static": None if static is None else _records(static),
+        "dynamic": None if dynamic is None else _records(dynamic),
+        "rules": rules,
+    }
+    write_json(folder.path / "summary.json", plain)
+    return Comparison(static=static, dynamic=dynamic, timings=timings, rules=rules)
+
+
+def show(console: Console, result: Comparison) -> None:
+    """Print the summaries."""
+    decision_s = result.timings.groupby(["suite", "method"])["decision_time_s"].mean()
+    if result.static is not None:
+        headings = ("gap [%]", "p95", "proven", "misfit", "over search", "decision")
+        table = _table("planners, links standing still", *headings)
+        for row in result.static.to_dict("records"):
+            table.add_row(
+                f"{row['method']}{'' if row['is_same_training'] else ' †'}",
+                _percent(row["gap"], row["gap_half_width"]),
+                _percent(row["p95_gap"]),
+                f"{row['num_proven']}/{row['num_cases']}",
+                f"{row['num_over_memory']}",
+                _against(row, "over_search"),
+                _time(decision_s["eval_static", row["method"]]),
+            )
+        console.print(table)
+    if result.dynamic is not None:
+        for suite, group in result.dynamic.groupby("suite", sort=False):
+            columns = ("excess [%]", "moving [%]", "cases", "over best rule", "decision")
+            table = _table(f"rules on {suite}", *columns)
+            for row in group.to_dict("records"):
+                table.add_row(
+                    str(row["method"]),
+                    _percent(row["excess"], row["excess_half_width"]),
+                    _percent(row["change_share"]),
+                    f"{row['num_cases']}",
+                    _against(row, "over_best_rule"),
+                    _time(decision_s[suite, row["method"]]),
+                )
+            console.print(table)
+            console.print(_about_rules(result.rules[str(suite)]), soft_wrap=True)
+    if result.static is not None and not result.static["is_same_training"].all():
+        console.print("† replicas do not exchange after every step: another training")
+    console.print(
+        "± half a 95 % interval; * differs by more than chance (p < 0.05, bootstrap over worlds); "
+        f"no star where there are fewer than {LEAST_WORLDS} worlds",
+        soft_wrap=True,
+    )
+
+
+def _about_rules(about: Mapping[str, object]) -> str:
+    foreseen = about.get("foreseen")
+    text = (
+        f"best single rule {about['best_single_rule']}: {_percent(about['best_single_excess'])} % "
+        "above the clairvoyant; best rule per world in hindsight: "
+        f"{_percent(about['hindsight_excess'], about['hindsight_half_width'])} %"
+    )
+    if isinstance(foreseen, Mapping):
+        return f"{text}\nwhere all plans of the draw are known: {_about_rules(foreseen)}"
+    return text
+
+
+def _rules(rows: pd.DataFrame) -> dict[str, dict[str, object]]:
+    found = {}
+    for suite, group in rows.groupby("suite", sort=False):
+        foreseen = foreseen_part(group)
+        about = None if foreseen.empty else _rules_of(foreseen)
+        found[str(suite)] = {**_rules_of(group), "foreseen": about}
+    return found
+
+
+def _rules_of(rows: pd.DataFrame) -> dict[str, object]:
+    best = best_single_rule(rows)
+    own = rows[rows["method"] == best]
+    hindsight = mean_and_interval(hindsight_excess(rows))
+    return {
+        "best_single_rule": best,
+        "best_single_excess": float((own["time_s"] / own["best_s"] - 1.0).mean()),
+        "hindsight_excess": hindsight.mean,
+        "hindsight_half_width": _or_none(hindsight.half_width),
+    }
+
+
+def _bars(summary: pd.DataFrame, figure: str) -> list[Bar]:
+    return [
+        Bar(name=str(row["method"]), value=row[figure], half_width=row[f"{figure}_half_width"])
+        for row in summary.to_dict("records")
+        if np.isfinite(row[figure]) and row["method"] != CLAIRVOYANT
+    ]
+
+
+def _records(summary: pd.DataFrame) -> list[dict[str, object]]:
+    return [
+        {str(name): _or_none(value) for name, value in row.items()}
+        for row in summary.to_dict("records")
+    ]
+
+
+def _or_none(value: object) -> object:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _percent(value: object, half_width: object = None) -> str:
+    if not isinstance(value, int | float) or not np.isfinite(value):
+        return "-"
+    known = isinstance(half_width, int | float) and np.isfinite(half_width)
+    spread = f" ± {100 * float(half_width):.2f}" if known else ""  # type: ignore[arg-type]
+    return f"{100 * value:.2f}{spread}"
+
+
+def _against(row: Mapping[object, object], name: str) -> str:
+    value, p_value = row[name], row[f"{name}_p"]
+    if not isinstance(value, float) or not isinstance(p_value, float) or np.isnan(value):
+        return "-"
+    return f"{100 * value:+.2f} %{'*' if p_value < 0.05 else ' '}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1.0 else f"{1e3 * seconds:.3g} ms"

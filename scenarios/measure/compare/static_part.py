@@ -1,0 +1,143 @@
+"""Planners on worlds that stand still: each makes one plan, all with the same depth search."""
+
+import time
+import zlib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+
+from agents.decision.depths import DEPTHS
+from agents.decision.held import held_topology
+from agents.decision.problem import Planner, PlanningProblem
+from agents.planners.choice.depth import with_best_depth
+from agents.planners.rules.diloco import mean_step_s
+from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
+from agents.planners.table import BASELINES, SEARCHERS
+from des import EVERY_STEP, Plan
+from des.compiled.simulate import simulate_compiled
+from des.plan.synchronisation import all_reduce_bytes
+from scenarios.measure.compare.cases import Case
+
+SEARCH = "search"
+"""The strongest static planner, which is also the reference where nothing is proven."""
+
+
+def _search(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    return search(
+        problem.topology, problem.workload, problem.corrections, schedules=problem.choices
+    ).plan
+
+
+def static_planners() -> Mapping[str, Planner]:
+    """Planners that are compared, by name; each may choose the depth that suits it best.
+
+    `exact` is no rival but the reference.
+    """
+    planners = {
+        name: with_best_depth(planner) for name, planner in BASELINES.items() if name != "exact"
+    }
+    return MappingProxyType({**planners, **SEARCHERS, SEARCH: _search})
+
+
+def static_rows(case: Case) -> pd.DataFrame:
+    """Let planners plan on a world, and judge their plans.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a planner. ``best_s`` is the proven optimum over plans with a stage a domain, or
+        NaN where there is no proof in the budget. ``error`` says why a planner has no plan; its
+        figures are NaN then. ``is_same_training`` is false of plans whose replicas do not exchange
+        after every step, which is another optimisation; ``time_s`` is the mean from one exchange to
+        the next. ``decision_time_s`` is a timing.
+
+    Notes
+    -----
+    Planners draw from generators of their own, seeded by the case and their names, so that it does
+    not matter who else is compared.
+    """
+    world = case.world()
+    topology = held_topology(world, case.draw, 0)
+    best_s, planners = _best_s(case), static_planners()
+    rows = []
+    for name in case.methods:
+        problem = PlanningProblem(
+            topology=topology,
+            workload=world.workload,
+            schedule=world.schedule,
+            schedules=DEPTHS,
+            simulator=simulate_compiled,
+        )
+        rng = np.random.default_rng([case.seed, case.index, case.draw, zlib.crc32(name.encode())])
+        rows.append(
+            {
+                **case.about(world),
+                "method": name,
+                "best_s": best_s,
+                **_outcome(planners[name], problem, rng),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _outcome(
+    planner: Planner, problem: PlanningProblem, rng: np.random.Generator
+) -> dict[str, object]:
+    begin_s = time.perf_counter()
+    try:
+        plan = planner(problem, rng)
+        took_s = time.perf_counter() - begin_s
+        figures = _figures(problem, plan)
+    except ValueError as error:  # what a planner refuses is a result, see the column
+        return {
+            "time_s": np.nan,
+            "utilisation": np.nan,
+            "cost_bytes": np.nan,
+            "fits_memory": False,
+            "is_same_training": True,
+            "plan": "",
+            "error": " ".join(str(error).split()),
+            "decision_time_s": time.perf_counter() - begin_s,
+        }
+    placements = " | ".join(map(str, plan.placements))
+    return {
+        **figures,
+        "plan": f"{placements} {plan.schedule}",
+        "error": "",
+        "decision_time_s": took_s,
+    }
+
+
+def _figures(problem: PlanningProblem, plan: Plan) -> dict[str, float | bool]:
+    """Figures of an iteration; where replicas seldom exchange, means over the time between."""
+    result, mode = problem.judge(plan), plan.synchronisation
+    if mode == EVERY_STEP:
+        time_s, cost_bytes = result.makespan_s, result.communication_cost_bytes
+    else:
+        num_replicas, values = len(plan.placements), sum(problem.workload.num_parameters)
+        sent_bytes = all_reduce_bytes(values, mode.bits_per_value, num_replicas)
+        time_s = mean_step_s(problem, plan)
+        cost_bytes = num_replicas * sent_bytes / mode.steps_between
+    return {
+        "time_s": time_s,
+        "utilisation": result.utilisation * result.makespan_s / time_s,
+        "cost_bytes": cost_bytes,
+        "fits_memory": result.fits_memory,
+        "is_same_training": mode == EVERY_STEP,
+    }
+
+
+def _best_s(case: Case) -> float:
+    """Proven best iteration time; NaN of too many domains or where the budget is too small. [s]"""
+    world = case.world()
+    if world.num_domains > MOST_DOMAINS_FOR_ALL_ORDERS:
+        return float("nan")
+    found = search(
+        held_topology(world, case.draw, 0),
+        world.workload,
+        is_exact=True,
+        max_judged=case.max_judged,
+    )
+    return found.makespan_s if found.is_proven else float("nan")

@@ -1,0 +1,1 @@
+"""Pareto coverage of policies and planners."""

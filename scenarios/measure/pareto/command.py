@@ -1,0 +1,169 @@
+"""Put fronts of time, communication cost and utilisation beside the best that is known."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from agents.hi_ppo.policies import shipped_files
+from agents.hi_ppo.proposing import policies_of
+from agents.planners.pareto.proposals import Propose
+from des.base.atomic_write import write_together
+from des.base.checks import require_count, require_seed
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from scenarios.frame.config import option, parse, to_dict
+from scenarios.frame.files import write_json
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.pareto.figure import fronts_figure
+from scenarios.measure.pareto.fronts import NUM_PREFERENCES, preference_grid
+from scenarios.measure.pareto.methods import methods_of
+from scenarios.measure.pareto.study import (
+    TABLES,
+    Comparison,
+    compare,
+    metrics_frame,
+    points_frame,
+    summary_of,
+)
+from scenarios.measure.pareto.worlds import NUM_DOMAINS, PricedWorld, priced_worlds
+
+PROG = "python -m scenarios.pareto"
+METRICS_CSV, POINTS_CSV, FRONTS_PNG, SUMMARY_JSON = (
+    "metrics.csv",
+    "points.csv",
+    "fronts.png",
+    "summary.json",
+)
+_EXAMPLES = f"""\
+Worlds are those of the suite eval_static with a transfer/compute ratio of 0.5 or 1, and a price on
+every direction of a link, log-normal with sigma 0.6. The reference is NSGA-II together with
+enumeration (up to 6 domains) and all that the methods find.
+
+tables:
+  all_gpus     time, communication cost, utilisation of the GPUs of all domains
+  used_gpus    the same, utilisation of the GPUs of the domains in use
+  activations  the first, and peak activation memory
+
+examples:
+  {PROG}
+  {PROG} --worlds 12 --num-domains 5 --out fronts
+  {PROG} --worlds 1 --tables all_gpus --evaluations 2000
+  {PROG} --checkpoint seed0.pt,seed1.pt --num-domains 6
+
+files written to --out:
+  config.json   what to repeat the run with
+  {METRICS_CSV}   one row a world, table and method; wall times in timing_s
+  {POINTS_CSV}    one row a plan of any front, the reference's too
+  {SUMMARY_JSON}  means with 95 % intervals, verdicts, and methods that had no plan for a world
+  {FRONTS_PNG}    cost against time of the first worlds
+
+exit codes: 0 done; 2 a flag is wrong, or the files cannot be written;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is compared; the fields are the flags."""
+
+    worlds: int = option(6, "number of worlds")
+    num_domains: tuple[int, ...] = option(NUM_DOMAINS, "numbers of domains of the worlds")
+    seed: int = option(0, "seed of the worlds, their prices and of what draws")
+    tables: tuple[str, ...] = option(tuple(TABLES), "objectives, see below")
+    preferences: int = option(NUM_PREFERENCES, "weights of one sweep: 36, 28, 21, 15, 10, 6, 3, 1")
+    evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
+    checkpoint: tuple[Path, ...] = option(
+        (), "trained policies to compare, by the names of their files; none: those shipped"
+    )
+    out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    _check(config)
+    policies = policies_of(config.checkpoint or shipped_files())
+    worlds = priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
+    if config.out is None:
+        _study(config, policies, worlds, None)
+        return
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        _study(config, policies, worlds, folder)
+
+
+def _study(
+    config: Config,
+    policies: Mapping[str, Propose],
+    worlds: Sequence[PricedWorld],
+    folder: RunFolder | None,
+) -> None:
+    """Compare on all worlds, and show and write what came out."""
+    comparisons = [
+        _compared(config, policies, world, table) for world in worlds for table in config.tables
+    ]
+    metrics = metrics_frame(comparisons)
+    summary = summary_of(metrics, comparisons)
+    shown = metrics.groupby(["table", "method"], sort=False)
+    columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
+    sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
+    sys.stdout.write(f"{shown[columns].mean().round(3).to_string()}\n")
+    if folder is not None:
+        points = points_frame(comparisons)
+        drawn = [one for one in comparisons if one.table == config.tables[0]]
+        write_together(
+            {
+                folder.path / METRICS_CSV: _csv(metrics),
+                folder.path / POINTS_CSV: _csv(points),
+                folder.path / FRONTS_PNG: png_bytes(fronts_figure(drawn)),
+            }
+        )
+        write_json(folder.path / SUMMARY_JSON, summary)
+        sys.stdout.write(f"written: {folder.path}\n")
+
+
+def _check(config: Config) -> None:
+    """Refuse flags that would fail only after minutes."""
+    require_count("pareto", "worlds", config.worlds)
+    require_count("pareto", "evaluations", config.evaluations)
+    require_seed("pareto", "seed", config.seed)
+    preference_grid(config.preferences)
+    for table in config.tables or ("none",):
+        if table not in TABLES:
+            raise UsageError(f"--tables: must be some of {', '.join(TABLES)}; got {table}")
+    for name in ("tables", "num_domains"):
+        values = getattr(config, name)
+        if len(set(values)) < len(values):
+            raise UsageError(f"{name}: must each be given once, got {values}")
+
+
+def _compared(
+    config: Config, policies: Mapping[str, Propose], world: PricedWorld, table: str
+) -> Comparison:
+    comparison = compare(
+        world,
+        table,
+        methods_of(TABLES[table], seed=config.seed, policies=policies),
+        preferences=preference_grid(config.preferences),
+        num_evaluations=config.evaluations,
+        seed=config.seed,
+    )
+    reference = comparison.reference
+    proven = "proven" if reference.is_proven else "not proven"
+    covered = ", ".join(f"{one.method} {one.metrics.coverage:.0%}" for one in comparison.methods)
+    sys.stdout.write(
+        f"{world.name} {table}: reference {len(reference.figures)} plans, {proven}; {covered}\n"
+    )
+    sys.stdout.flush()
+    return comparison
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    return frame.to_csv(index=False, lineterminator="\n").encode()

@@ -1,0 +1,1 @@
+"""Robustness curves over bandwidth and latency changes."""

@@ -1,0 +1,163 @@
+"""Measure how much slower training gets as bandwidths and latencies fluctuate more and more."""
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from des.base.checks import LARGEST_COUNT
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from scenarios.frame.config import option, parse, to_dict
+from scenarios.frame.fields import nearest
+from scenarios.frame.files import write_bytes, write_csv, write_json
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, measure
+from scenarios.measure.robustness.figure import robustness_figure
+from scenarios.measure.robustness.methods import (
+    POLICY,
+    held_planners,
+    planner_names,
+    policy_of,
+    replanning,
+)
+from scenarios.measure.targets.measurement_size import SMALL
+from scenarios.suites import suite
+
+PROG = "python -m scenarios.robustness"
+SUITES = ("eval_calm", "eval_held")
+_EXAMPLES = f"""\
+examples:
+  {PROG} --out runs/robustness
+  {PROG} --num-worlds 2 --num-epochs 4 --fluctuations 0,0.3,0.6 --jitters 0.2 --out runs/small
+  {PROG} --checkpoint runs/hi_ppo/policies.pt --planners search_once,search_h8,atlas_h8
+
+files written to --out, beside config.json:
+  robustness.csv   a row a method, fluctuation, jitter, world and draw: by how much it is slower
+  robustness.json  means with 95 % intervals over worlds, and which methods have no plan where
+  robustness.png   the curves, a panel for each jitter
+
+exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is measured; the fields are the flags."""
+
+    out: Path = option(Path("runs/robustness"), "folder to make")
+    checkpoint: Path | None = option(None, "trained policies; none: the first ones shipped")
+    planners: tuple[str, ...] = option((), "planners by name; empty: all")
+    suite: str = option("eval_held", f"suite of worlds, one of {', '.join(SUITES)}")
+    num_worlds: int = option(8, "worlds of the suite, from the first one on")
+    num_draws: int = option(1, "draws of each world")
+    num_epochs: int = option(32, "first epochs of a draw")
+    fluctuations: tuple[float, ...] = option(
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6), "of bandwidths, as shares of base"
+    )
+    jitters: tuple[float, ...] = option((0.0, 0.2, 0.6), "of latencies, as shares of base")
+    seed: int = option(0, "seed of the worlds, and of the first draw")
+
+    def __post_init__(self) -> None:
+        for field in ("num_worlds", "num_draws", "num_epochs"):
+            value = getattr(self, field)
+            if not 1 <= value <= LARGEST_COUNT:
+                raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
+        if self.seed < 0:
+            raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
+        if self.suite not in SUITES:
+            raise UsageError(
+                f"{PROG}: suite must be one of {', '.join(SUITES)}, got {self.suite!r}"
+            )
+        for field in ("fluctuations", "jitters"):
+            values = getattr(self, field)
+            if (
+                not values
+                or len(set(values)) < len(values)
+                or not all(0.0 <= value < 1.0 for value in values)
+            ):
+                raise UsageError(
+                    f"{PROG}: {field} must be one or more from 0 to below 1, each once, "
+                    f"got {values}"
+                )
+        for name in self.planners:
+            if name not in planner_names():
+                hint = nearest(name, planner_names())
+                raise UsageError(f"{PROG}: unknown name {name!r} in planners; {hint}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    policy = policy_of(config.checkpoint)
+    wanted = config.planners or planner_names()
+    schedulers = {name: make for name, make in replanning().items() if name in wanted}
+    study = Study(
+        held={name: planner for name, planner in held_planners().items() if name in wanted},
+        schedulers=schedulers if policy is None else {POLICY: policy, **schedulers},
+        swings=[
+            Swing(fluctuation=fluctuation, jitter=jitter)
+            for jitter, fluctuation in product(config.jitters, config.fluctuations)
+        ],
+        num_draws=config.num_draws,
+        num_epochs=config.num_epochs,
+        seed=config.seed,
+    )
+    worlds = suite(config.suite).with_domains(*SMALL).worlds(config.num_worlds, config.seed)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame, left_out = measure(study, worlds)
+        if frame.empty:
+            raise UsageError(
+                f"{PROG}: planners must hold one that has a plan, got {config.planners}"
+            )
+        means = means_of(frame)
+        write_csv(folder.path / "robustness.csv", frame)
+        write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
+        write_bytes(folder.path / "robustness.png", png_bytes(robustness_figure(means)))
+    _show(config, means, left_out, has_policy=policy is not None)
+    return 0
+
+
+def _summary(means: pd.DataFrame, left_out: list[LeftOut], has_policy: bool) -> dict[str, object]:
+    curves = means.to_dict("records")
+    for row in curves:
+        row["half_width"] = None if math.isnan(row["half_width"]) else row["half_width"]
+    return {
+        "has_policy": has_policy,
+        "curves": curves,
+        "left_out": [asdict(one) for one in left_out],
+    }
+
+
+def _show(
+    config: Config, means: pd.DataFrame, left_out: list[LeftOut], *, has_policy: bool
+) -> None:
+    """Print the ends of the curves, the flattest first."""
+    furthest = means[
+        (means["fluctuation"] == max(config.fluctuations))
+        & (means["jitter"] == max(config.jitters))
+    ]
+    sys.stdout.write(
+        f"slower with bandwidths ±{100 * max(config.fluctuations):.0f} % and latencies "
+        f"±{100 * max(config.jitters):.0f} % than on held links:\n"
+    )
+    slowdowns = furthest.set_index("method")["mean"].sort_values(kind="stable")
+    for name, slowdown in zip(slowdowns.index, slowdowns.tolist(), strict=True):
+        sys.stdout.write(f"{name:24} {100 * slowdown:+8.2f} %\n")
+    if not has_policy:
+        sys.stdout.write(
+            f"{POLICY} is left out: no policies are shipped, and no --checkpoint is given\n"
+        )
+    for name in dict.fromkeys(one.method for one in left_out):
+        count = sum(one.method == name for one in left_out)
+        sys.stdout.write(f"{name} has no plan on {count} of {config.num_worlds} worlds\n")
+    sys.stdout.write(f"written: {config.out}\n")

@@ -1,0 +1,62 @@
+"""Who is measured: planners whose plan is held, planners that plan anew, and trained policies."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+from agents.decision.problem import Planner
+from agents.hi_ppo.decision_report import coordinator_of
+from agents.hi_ppo.policies import Policies, shipped_files
+from agents.hi_ppo.schedulers import METHODS, MakeScheduler
+from agents.planners.choice.depth import with_best_depth
+from agents.planners.table import BASELINES
+from agents.replanning.replanning import SearchScheduler, searching
+
+POLICY = "hi_ppo"
+"""Trained policies, asked in every epoch."""
+
+HORIZON_EPOCHS = 8.0
+"""For how many epochs those that plan anew think that the world stays as it is."""
+
+
+def held_planners() -> Mapping[str, Planner]:
+    """Planners that plan once, at base figures, each with the schedule that suits it best."""
+    planners = {name: with_best_depth(planner) for name, planner in BASELINES.items()}
+    return MappingProxyType({**planners, "search_once": searching()})
+
+
+def replanning() -> Mapping[str, MakeScheduler]:
+    """Planners that plan anew in every epoch and move where that pays within the horizon."""
+    makers: dict[str, MakeScheduler] = {"search_h8": METHODS["search_h8"]}
+    for name in ("atlas", "formula"):
+        makers[f"{name}_h8"] = partial(
+            SearchScheduler,
+            planner=with_best_depth(BASELINES[name]),
+            horizon_epochs=HORIZON_EPOCHS,
+            name=f"{name}_h8",
+        )
+    return MappingProxyType(makers)
+
+
+def planner_names() -> tuple[str, ...]:
+    """Names of all planners, those that plan anew first."""
+    return (*replanning(), *held_planners())
+
+
+def policy_of(checkpoint: Path | None) -> MakeScheduler | None:
+    """Return what makes the scheduler of a checkpoint, or of the first one that is shipped.
+
+    None where no checkpoint is given and none is shipped. One scheduler serves all draws, as each
+    begins anew.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read or holds no such policies.
+    """
+    path = checkpoint or next(iter(shipped_files()), None)
+    if path is None:
+        return None
+    coordinator = coordinator_of(Policies.load(path))
+    return lambda: coordinator

@@ -1,0 +1,1 @@
+"""The targets of the project, a module each."""

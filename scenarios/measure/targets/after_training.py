@@ -1,0 +1,156 @@
+"""The short form of the targets after a training: on its world and job, its policy beside ours."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from agents.flat.policy_planner import PolicyPlanner
+from agents.flat.task import PlacementTask
+from agents.hi_ppo.local.shipped import shipped_local
+from agents.hi_ppo.policies import shipped_files
+from agents.hi_ppo.schedulers import MOST_SLOWDOWN, policy_scheduler
+from scenarios.measure.targets.flat_policy import ONLY_ITS_WORLD, FlatPolicy
+from scenarios.measure.targets.measurement_size import SHORT, Column, Scope, Sizes
+from scenarios.measure.targets.page import table_html
+from scenarios.measure.targets.table import GROUPS, show
+from scenarios.measure.targets.target_table import Measured
+from scenarios.measure.targets.world_file import world_of
+
+THIS_RUN = "this run"
+
+TARGETS = ("time", "communication", "response", "allocation", "gap", "stability", "fluctuation")
+"""Groups of `scenarios.measure.targets.table.GROUPS`: those that a world and seconds suffice
+for.
+"""
+
+SIZES: Sizes = replace(
+    SHORT,
+    num_draws=4,
+    num_epochs=16,
+    num_load_epochs=128,
+    num_decisions=200,
+    timing_budget_s=5.0,
+    fluctuations=(0.0, 0.3),
+)
+
+ELSEWHERE = "All targets, on suites of worlds: python -m scenarios.kpi"
+
+_EXPLAINED = ("training time", "utilisation", "communication cost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTargets:
+    """The table of a run, or why there is none.
+
+    Attributes
+    ----------
+    measured
+        None: nothing was measured, and ``notes`` say why.
+    notes
+        On what it rests, a sentence each.
+    """
+
+    measured: Measured | None
+    notes: tuple[str, ...]
+
+    @property
+    def note(self) -> str:
+        """All notes."""
+        return " ".join(self.notes)
+
+    def to_plain(self) -> dict[str, object]:
+        """Return plain values for JSON."""
+        if self.measured is None:
+            return {"scope": self.note, "columns": {}, "seeds": None}
+        return self.measured.to_plain(self.note)
+
+    @property
+    def html(self) -> str:
+        """The table as a part of a page."""
+        if self.measured is None:
+            return f"<p>{html.escape(self.note)}</p>"
+        return table_html(self.measured, self.note)
+
+    def show(self, console: Console) -> None:
+        """Print the table, and of the notes those to the targets that references bear on."""
+        if self.measured is None:
+            console.print(self.note, soft_wrap=True, markup=False)
+            return
+        show(console, self.measured, self.note, explained=_EXPLAINED)
+
+
+def targets_of_run(
+    task: PlacementTask,
+    policy: PolicyPlanner,
+    *,
+    checkpoints: Sequence[Path] | None = None,
+    sizes: Sizes = SIZES,
+    seed: int = 0,
+) -> RunTargets:
+    """Measure the short form on the world and the job of a task.
+
+    A world that cannot be measured on has no table but a sentence: a training does not fail by it.
+
+    Parameters
+    ----------
+    policy
+        The one just trained.
+    checkpoints
+        Policies beside it; None for the first one that is shipped, if any is.
+    """
+    paths = shipped_files()[:1] if checkpoints is None else checkpoints
+    try:
+        world = world_of("of this run", task.world.world(0), task.workload)
+        scope = Scope(sizes=sizes, seed=seed, world=world)
+        columns = [_own(task, policy, scope), *_others(paths, scope)]
+        targets = tuple(
+            tuple(target for name in TARGETS for target in GROUPS[name](column))
+            for column in columns
+        )
+    except ValueError as error:
+        return RunTargets(measured=None, notes=(f"Targets are not measured: {error}.",))
+    measured = Measured(
+        columns=tuple(column.name for column in columns), targets=targets, are_seeds=False
+    )
+    return RunTargets(measured=measured, notes=_notes(task, columns, sizes))
+
+
+def _own(task: PlacementTask, policy: PolicyPlanner, scope: Scope) -> Column:
+    return Column(
+        name=THIS_RUN,
+        make=lambda: FlatPolicy(policy, task),
+        scope=scope,
+        only_world=ONLY_ITS_WORLD,
+    )
+
+
+def _others(paths: Sequence[Path], scope: Scope) -> list[Column]:
+    columns = []
+    for path in paths:
+        make, propose = policy_scheduler(path)
+        columns.append(
+            Column(
+                name=path.stem,
+                make=make,
+                scope=scope,
+                propose=propose,
+                local=shipped_local(),
+                make_bounded=policy_scheduler(path, MOST_SLOWDOWN)[0],
+            )
+        )
+    return columns
+
+
+def _notes(task: PlacementTask, columns: Sequence[Column], sizes: Sizes) -> tuple[str, ...]:
+    depths = f"{THIS_RUN} keeps to the schedule {task.schedule}; references choose the depth."
+    moves = "" if task.replacement is not None else ", which its training did not know"
+    return (
+        f"On the world of this run, moving as those of eval_calm, eval_held and hard; "
+        f"{sizes.num_draws} draws of {sizes.num_epochs} epochs of each: too few to claim anything.",
+        f"Moves cost a restart and the bytes{moves}. {depths}",
+        *(("No Hi-PPO policy is shipped, so its column is left out.",) if len(columns) < 2 else ()),
+        f"{ELSEWHERE}.",
+    )

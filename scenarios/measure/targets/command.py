@@ -1,0 +1,293 @@
+"""Measure every target, and say of each whether it is reached."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from agents.hi_ppo.local.decide import LocalAgent
+from agents.hi_ppo.local.policy import load_policy
+from agents.hi_ppo.local.shipped import shipped_local_file
+from agents.hi_ppo.policies import shipped_files
+from agents.hi_ppo.schedulers import (
+    METHODS,
+    MOST_SLOWDOWN,
+    MakeScheduler,
+    fixed_rule_schedulers,
+    policy_scheduler,
+)
+from agents.planners.pareto.proposals import Propose
+from agents.ppo.devices import use_torch_threads
+from des.base.checks import LARGEST_COUNT
+from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.worlds.reading import topology_path
+from scenarios.frame.config import from_dict, option, parse_given, to_dict
+from scenarios.frame.fields import nearest
+from scenarios.frame.pictures import Picture
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.targets.measurement_size import FULL, SHORT, Column, Scope, Sizes
+from scenarios.measure.targets.results_store import FOLDER, KeptGroup, Key, Origin
+from scenarios.measure.targets.table import GROUPS, measure, show, wide_console, write
+from scenarios.measure.targets.target_table import Measured
+from scenarios.measure.targets.world_file import world_of_file
+from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
+
+PROG = "python -m scenarios.kpi"
+_EXAMPLES = f"""\
+examples:
+  {PROG} --short --method search_h4
+  {PROG} --checkpoint seed0.pt,seed1.pt,seed2.pt --out runs/kpi
+  {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
+  {PROG} --resume --out runs/kpi
+
+methods: {", ".join(METHODS)}
+targets: {", ".join(GROUPS)}
+
+files written to --out, beside config.json:
+  {FOLDER}/                        targets of each column and group, as soon as they are known
+  kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
+
+--resume goes on in the folder, with the flags that it was begun with: others are refused, those
+left out are taken from there. Groups that are in {FOLDER}/ are not measured again; a file that they
+come from must not have changed since.
+
+exit codes: 0 all that was measured is reached; 1 a target is missed; 2 a flag or a file is wrong;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is measured; the fields are the flags."""
+
+    checkpoint: tuple[Path, ...] = option(
+        (),
+        "trained policies, a column each; without any and without --method those shipped, of a "
+        "short run the first one",
+    )
+    method: tuple[str, ...] = option((), "planners to measure beside or instead, a column each")
+    local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
+    targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
+    world: Path | None = option(None, "topology file in place of the suites", is_file=True)
+    model: str = option("llama2_7b", "model preset of the job in --world")
+    short: bool = option(False, "a minute or less; too little to claim anything")
+    num_worlds: int | None = option(None, "worlds of each suite; none: 32, short 2")
+    num_draws: int | None = option(None, "draws of each world; none: 1")
+    num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
+    seed: int = option(0, "seed of the worlds, and of the first draw")
+    out: Path = option(Path("runs/kpi"), "new or empty run folder; with --resume that of the run")
+    resume: bool = option(False, "go on in the folder, with the flags that it was begun with")
+
+    def __post_init__(self) -> None:
+        for field in ("num_worlds", "num_draws", "num_epochs"):
+            value = getattr(self, field)
+            if value is not None and not 1 <= value <= LARGEST_COUNT:
+                raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
+        if self.seed < 0:
+            raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
+        for field, known in (("targets", tuple(GROUPS)), ("method", tuple(METHODS))):
+            for name in getattr(self, field) or ():
+                if name not in known:
+                    hint = nearest(name, known)
+                    raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
+        if self.targets == ():
+            raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUPS)}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    if config.resume:
+        config = _begun(config, given)
+    use_torch_threads(1)  # as the response times have it, whatever was measured before
+    scope = scope_of(config)
+    columns = columns_of(config, scope)
+    origins = origins_of(config, columns)
+    console = wide_console(len(columns))
+    try:
+        with _folder(config) as folder:
+            return _run(config, columns, origins, folder, console)
+    except KeyboardInterrupt:
+        command = f"{PROG} --resume --out {shlex.quote(str(config.out))}"
+        console.print(f"Interrupted. Continue with: {command}", soft_wrap=True, markup=False)
+        return INTERRUPTED
+
+
+def _run(
+    config: Config,
+    columns: Sequence[Column],
+    origins: Mapping[Key, Origin],
+    folder: RunFolder,
+    console: Console,
+) -> int:
+    """Measure what is not there yet, and write and show all."""
+    kept = measure(columns, origins, folder.path, Console(stderr=True))
+    measured = Measured(
+        columns=tuple(column.name for column in columns),
+        targets=tuple(
+            tuple(one for key in origins if key[0] == column.name for one in kept[key].targets)
+            for column in columns
+        ),
+        are_seeds=not config.method,
+    )
+    note = f"{scope_note(columns[0].scope)}{_revisions_note([kept[key] for key in origins])}"
+    write(folder, measured, _command_text(config), note, _pictures(config))
+    show(console, measured, note)
+    console.print(f"written: {config.out}", soft_wrap=True)
+    if measured.missed:
+        console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
+        return 1
+    return 0
+
+
+def _begun(config: Config, given: frozenset[str]) -> Config:
+    """Flags that the run in the folder was begun with; those given again must be the same."""
+    folder = RunFolder.open_existing(config.out)
+    record = _recorded(Config()) | folder.read_config()
+    asked = _recorded(config)
+    flags = {name: asked[name] for name in given & asked.keys()}
+    folder.require_begun_with(record, flags, PROG)
+    begun = from_dict(Config, record, source=str(folder.config_json))
+    return replace(begun, out=config.out, resume=True)
+
+
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same run; nobody else has it meanwhile."""
+    if config.resume:
+        with RunFolder.opened(config.out) as folder:
+            yield folder
+    else:
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(_recorded(config))
+            yield folder
+
+
+def _recorded(config: Config) -> dict[str, object]:
+    """What makes the figures; not where they are written."""
+    plain = to_dict(config)
+    return {name: plain[name] for name in plain if name not in ("out", "resume")}
+
+
+def _pictures(config: Config) -> tuple[Picture, ...]:
+    """How the shipped policies were trained, where these are measured."""
+    logs = shipped_logs()
+    if config.checkpoint or config.method or not logs:
+        return ()
+    curves = training_curves({path.name: read_log(path) for path in logs})
+    caption = f"Training of the placement policy, {len(logs)} seeds and their mean."
+    return (Picture(caption=caption, png=png_bytes(curves)),)
+
+
+def targets_of(config: Config) -> tuple[str, ...]:
+    """Groups of targets that are measured, in their order."""
+    return tuple(name for name in GROUPS if config.targets is None or name in config.targets)
+
+
+def scope_of(config: Config) -> Scope:
+    """How much is measured, and on what."""
+    sizes: Sizes = SHORT if config.short else FULL
+    given = {
+        name: getattr(config, name)
+        for name in ("num_worlds", "num_draws", "num_epochs")
+        if getattr(config, name) is not None
+    }
+    world = None if config.world is None else world_of_file(config.world, config.model)
+    return Scope(sizes=replace(sizes, **given), seed=config.seed, world=world)
+
+
+def _checkpoints(config: Config) -> tuple[Path, ...]:
+    """Trained policies that are measured."""
+    paths = config.checkpoint or (() if config.method else tuple(shipped_files()))
+    if config.short and not config.checkpoint:
+        return paths[:1]  # the other seeds are for a run that is not short
+    return paths
+
+
+def columns_of(config: Config, scope: Scope) -> list[Column]:
+    """Make a column for each checkpoint and each method."""
+    paths = _checkpoints(config)
+    if not paths and not config.method:
+        raise UsageError(
+            f"{PROG}: there must be something to measure, and no policy is shipped: give "
+            f"--checkpoint, or --method with one of {', '.join(METHODS)}"
+        )
+    makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
+        path.stem: policy_scheduler(path) for path in paths
+    }
+    makers |= {name: (METHODS[name], None) for name in config.method}
+    if len(makers) < len(paths) + len(config.method):
+        raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
+    agent = LocalAgent(policy=load_policy(_local_file(config)))
+    bounded = {path.stem: policy_scheduler(path, MOST_SLOWDOWN)[0] for path in paths}
+    fixed_rules = {path.stem: fixed_rule_schedulers(path) for path in paths}
+    return [
+        Column(
+            name=name,
+            make=make,
+            scope=scope,
+            propose=propose,
+            local=agent,
+            make_bounded=bounded.get(name),
+            fixed_rules=fixed_rules.get(name, {}),
+        )
+        for name, (make, propose) in makers.items()
+    ]
+
+
+def origins_of(config: Config, columns: Sequence[Column]) -> dict[Key, Origin]:
+    """What the targets of each column and group come from, in the order of the table."""
+    shared = {"local": _local_file(config)}
+    if config.world is not None:
+        shared["world"] = topology_path(config.world)
+    checkpoints = {path.stem: {"checkpoint": path} for path in _checkpoints(config)}
+    flags, origins = _recorded(config), dict[Key, Origin]()
+    for column in columns:
+        origin = Origin.of(flags, checkpoints.get(column.name, {}) | shared)
+        origins |= {(column.name, group): origin for group in targets_of(config)}
+    return origins
+
+
+def _local_file(config: Config) -> Path:
+    return shipped_local_file() if config.local is None else config.local
+
+
+def scope_note(scope: Scope) -> str:
+    """Say on how much the table rests."""
+    sizes = scope.sizes
+    where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
+    note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw"
+    if scope.is_short:
+        return f"{note}: too few draws to claim anything"
+    return note
+
+
+def _revisions_note(groups: Sequence[KeptGroup]) -> str:
+    """Say so if not all was measured by the same source."""
+    revisions = dict.fromkeys(str(group.source_revision) for group in groups)
+    if len(revisions) == 1:
+        return ""
+    return f"; measured at the source revisions {', '.join(revisions)}"
+
+
+def _command_text(config: Config) -> str:
+    flags = [f"--targets {','.join(targets_of(config))}", f"--seed {config.seed}"]
+    flags += [f"--checkpoint {','.join(map(str, config.checkpoint))}"] if config.checkpoint else []
+    flags += [f"--method {','.join(config.method)}"] if config.method else []
+    flags += [f"--local {config.local}"] if config.local else []
+    flags += [f"--world {config.world} --model {config.model}"] if config.world else []
+    flags += ["--short"] if config.short else []
+    for name in ("num_worlds", "num_draws", "num_epochs"):
+        if getattr(config, name) is not None:
+            flags.append(f"--{name.replace('_', '-')} {getattr(config, name)}")
+    return f"{PROG} {' '.join(flags)}"

@@ -1,0 +1,88 @@
+"""Communication cost against data parallelism across domains."""
+
+import math
+
+import numpy as np
+
+from agents.decision.held import held_topology
+from scenarios.measure.targets.measurement_size import Column, by_world, misfits_of
+from scenarios.measure.targets.references import communication_of, data_parallel_plan
+from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.measure.targets.time_and_utilisation import SHARE_OF_BOUND, SUITES, even_split_plan
+from scenarios.suites import SuiteWorld
+
+SAVED = 0.30
+
+
+def measure(column: Column) -> list[Target]:
+    """Measure bytes over links between domains for each trained token."""
+    scope = column.scope
+    worlds = [world for name in SUITES for world in scope.worlds(name)]
+    references = {world.name: _data_parallel_bytes_per_token(world) for world in worlds}
+    savings = by_world(
+        scope,
+        worlds,
+        lambda world, draw: (
+            1.0 - column.episode(world, draw).bytes_per_token / references[world.name]
+        ),
+    )
+    most = [1.0 - _one_border_bytes_per_token(world) / references[world.name] for world in worlds]
+    bound = float(np.mean(most)) if most else 0.0
+    misfits = misfits_of(column, worlds)
+    value, interval = (-math.inf, None) if misfits else measured(savings)
+    return [
+        Target(
+            name="communication cost",
+            definition="1 - C / C_ref; bytes over all links and hops for each token, moves too",
+            reference="a replica in every domain, gradients summed over the WAN after every step",
+            asked=Asked(sense="at least", reach=SAVED, beyond=max(SAVED, SHARE_OF_BOUND * bound)),
+            value=value,
+            interval=interval,
+            notes=(
+                *misfits,
+                "every byte has the price 1",
+                f"more than one domain needs one border at least: {100 * bound:.1f} % can be saved",
+                *_beside(column, worlds),
+            ),
+        )
+    ]
+
+
+def _data_parallel_bytes_per_token(world: SuiteWorld) -> float:
+    plan = data_parallel_plan(world.topology, world.workload)
+    found = communication_of(world.topology, world.workload, plan)
+    return found.cost_bytes / world.workload.tokens_per_iteration
+
+
+def _one_border_bytes_per_token(world: SuiteWorld) -> float:
+    return 2.0 * world.workload.message_bytes / world.workload.tokens_per_microbatch
+
+
+def _beside(column: Column, worlds: list[SuiteWorld]) -> tuple[str, ...]:
+    """Bytes against the even split, and seconds in which communication is in the way."""
+    own_bytes, even_bytes, own_s, even_s, replicas_s = [], [], [], [], []
+    for world in worlds:
+        draw = column.scope.draws(world)[0]
+        topology = held_topology(world, draw, 0)
+        plan = column.episode(world, draw).plans[0]
+        own = communication_of(topology, world.workload, plan)
+        even = communication_of(
+            topology, world.workload, even_split_plan(world.topology, world.workload)
+        )
+        replicas = communication_of(
+            topology, world.workload, data_parallel_plan(world.topology, world.workload)
+        )
+        own_bytes.append(own.cost_bytes)
+        even_bytes.append(even.cost_bytes)
+        own_s.append(own.exposed_s / own.iteration_s)
+        even_s.append(even.exposed_s / even.iteration_s)
+        replicas_s.append(replicas.exposed_s / replicas.iteration_s)
+    if not worlds:
+        return ()
+    shares = [100 * float(np.mean(one)) for one in (own_s, even_s, replicas_s)]
+    against = 100 * (1.0 - sum(own_bytes) / sum(even_bytes))
+    return (
+        f"{against:.1f} % fewer bytes an iteration than the even split over all domains",
+        "share of an iteration in which communication is exposed: "
+        f"{shares[0]:.1f} %, even split {shares[1]:.1f} %, replicas {shares[2]:.1f} %",
+    )

@@ -1,0 +1,257 @@
+"""Whole episodes against a clairvoyant, and against every rule of re-planning."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from agents.decision.held import held_topology
+from agents.decision.run_epochs import CourseResult
+from agents.planners.search.search import search
+from agents.replanning.pool import MOST_JUDGED, pool_of
+from agents.replanning.table import RULES
+from agents.replanning.tables import total_s
+from des import Plan
+from scenarios.frame.statistics import Interval
+from scenarios.measure.compare.dynamic_part import (
+    CLAIRVOYANT,
+    FORESEEN,
+    MOST_PLANS,
+    draw_of,
+    foreseen_rules,
+    online_rules,
+    walk,
+)
+from scenarios.measure.targets.measurement_size import LARGE, SMALL, Column, Scope
+from scenarios.measure.targets.target import TIMES, Asked, Target, measured
+from scenarios.measure.targets.versus_rules import (
+    Against,
+    Rules,
+    behind_hindsight,
+    best_single,
+    in_hindsight,
+    less,
+    world_means,
+)
+from scenarios.suites import SuiteWorld
+
+LIVELY = ("eval_held", "hard", "cheap_moves")
+"""Suites in which there is something to win by moving."""
+
+WITHIN_HINDSIGHT = 0.005
+"""Of the best rule of each world in hindsight, to go beyond what is asked."""
+
+STATIC = "static"
+"""The rule that never moves."""
+
+MIXED, LARGE_EVERY = "hard", 4
+"""The suite of which some worlds have `LARGE` domains, and every which one it is."""
+
+_NUM_TIMED = 4
+
+SPARED = 100.0
+"""How many times less decision time than a re-run search is asked for."""
+
+
+def against_rules(column: Column, world: SuiteWorld, draw: int) -> Against:
+    """Measure a draw of a world."""
+    episode = column.episode(world, draw)
+    part = replace(world, num_epochs=len(episode.rows))
+    key = (world.name, draw, part.num_epochs)
+    pool = column.scope.once(
+        ("candidates", *key), lambda: pool_of(part, draw, max_plans=MOST_PLANS)
+    )
+    tabled = draw_of(part, draw, pool.joined(_first_used(episode)))
+    best_s = total_s(tabled.tables, RULES[CLAIRVOYANT](tabled.tables))
+    paths, _ = walk(tabled, (*online_rules(), *foreseen_rules()))
+    excess = {name: total_s(tabled.tables, path) / best_s - 1.0 for name, path in paths.items()}
+    return Against(
+        world=world.name,
+        own=episode.total_s / best_s - 1.0,
+        rules={name: excess[name] for name in online_rules()},
+        foreseen={name.removesuffix(FORESEEN): excess[name] for name in foreseen_rules()},
+        fixed={
+            name: column.episode(world, draw, name).total_s / best_s - 1.0
+            for name in column.fixed_rules
+        },
+        decision_s=float(np.mean([epoch.decision_s for epoch in episode.rows])),
+        search_s=column.scope.once(("search", *key), lambda: _search_s(part, draw)),
+    )
+
+
+def _first_used(episode: CourseResult) -> dict[Plan, int]:
+    """The epoch in which each plan of an episode is first in force."""
+    first: dict[Plan, int] = {}
+    for epoch, plan in enumerate(episode.plans):
+        first.setdefault(plan, epoch)
+    return first
+
+
+def _search_s(world: SuiteWorld, draw: int) -> float:
+    """Mean wall time of a whole search, as a rule would need it, over the first epochs. [s]"""
+    seconds = []
+    for epoch in range(min(_NUM_TIMED, world.num_epochs)):
+        topology = held_topology(world, draw, epoch)
+        begin_s = time.perf_counter()
+        search(topology, world.workload)
+        seconds.append(time.perf_counter() - begin_s)
+    return float(np.mean(seconds))
+
+
+def measure(column: Column) -> list[Target]:
+    """Measure the calm suite, the lively ones and the one in which there is nothing to win."""
+    scope = column.scope
+    found = {
+        name: [
+            against_rules(column, world, draw)
+            for world in worlds_of(scope, name)
+            for draw in scope.draws(world)
+        ]
+        for name in ("eval_calm", *LIVELY, "null")
+    }
+    lively = {name: found[name] for name in LIVELY}
+    return [
+        _over_static("eval_calm", found["eval_calm"], beyond=0.002),
+        _over_best_rule(lively),
+        _over_search([one for name in LIVELY for one in found[name]]),
+        _over_static("null", found["null"], beyond=0.001),
+    ]
+
+
+def worlds_of(scope: Scope, name: str) -> tuple[SuiteWorld, ...]:
+    """Worlds of `SMALL` of a suite; of `MIXED` every fourth has `LARGE` domains.
+
+    A world from a file takes their place, whatever its size.
+    """
+    small = scope.worlds(name, domains=SMALL)
+    if scope.world is not None:
+        return small or scope.worlds(name, domains=(LARGE,))
+    num_large = len(small) // LARGE_EVERY
+    if name != MIXED or not num_large:
+        return small
+    large = scope.worlds(name, num_large, (LARGE,))
+    mixed = list(small[: len(small) - num_large])
+    for block, world in enumerate(large, start=1):
+        own_name = replace(world, name=f"{world.name}-{LARGE}")  # a small one has its number too
+        mixed.insert(LARGE_EVERY * block - 1, own_name)
+    return tuple(mixed)
+
+
+def _over_static(name: str, draws: Sequence[Against], beyond: float) -> Target:
+    over = [(1.0 + one.own) / (1.0 + one.rules[STATIC]) - 1.0 for one in draws]
+    value, interval = measured(world_means(draws, over))
+    return Target(
+        name=f"{name}: over the static optimum",
+        definition="total time, moves included, over that of the plan that is best at base "
+        "figures, held, less 1; in the notes over the clairvoyant",
+        reference="the static optimum, never moved",
+        asked=Asked(sense="at most", reach=0.01, beyond=beyond),
+        value=value,
+        interval=interval,
+        notes=(f"{len(draws)} draws", *_own_and_rules(draws)),
+    )
+
+
+def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
+    """Compare with the best rule that foresees nothing; all others are in the notes."""
+    lively = [one for draws in found.values() for one in draws]
+    rules = [one.rules for one in lively]
+    best = best_single(lively, rules)
+    ours, spread = measured(world_means(lively, less(lively, rules, best)))
+    behind, behind_spread = behind_hindsight(lively, rules)
+    within = 0.0 if not lively else min(0.0, ours - behind + WITHIN_HINDSIGHT)
+    return Target(
+        name="over the best single rule",
+        definition="excess over the clairvoyant, less that of the rule that is best on the mean of "
+        "eval_held, hard and cheap_moves together; rules know the plans that networks up to now "
+        f"yield, found by a search of each, over {LARGE} domains of at most {MOST_JUDGED:,} plans",
+        reference=f"the best of {', '.join(online_rules())}, the same for all; here {best}",
+        asked=Asked(sense="below", reach=0.0, beyond=within),
+        value=ours,
+        interval=spread,
+        notes=(
+            "against the best rule of each world, chosen in hindsight: "
+            f"{_points(behind, behind_spread)}; within {100 * WITHIN_HINDSIGHT:g} points is beyond",
+            *_against_others(lively),
+            *(line for name, draws in found.items() for line in _suite_lines(name, draws)),
+        ),
+    )
+
+
+def _against_others(lively: Sequence[Against]) -> list[str]:
+    """Notes on rules that know more than the scheduler, and on those that know as much."""
+    foreseen, fixed = [one.foreseen for one in lively], [one.fixed for one in lively]
+    notes = []
+    if any(foreseen):
+        best = best_single(lively, foreseen)
+        over = measured(world_means(lively, less(lively, foreseen, best)))
+        notes.append(
+            f"against rules that know all plans of the draw from the start: the best, {best}, "
+            f"{_points(*over)}; the best of each world in hindsight "
+            f"{_points(*behind_hindsight(lively, foreseen))}"
+        )
+    if any(fixed):
+        over_each = [
+            f"{name} {_points(*measured(world_means(lively, less(lively, fixed, name))))}"
+            for name in fixed[0]
+        ]
+        notes.append(
+            "against fixed rules on the proposals of the same placement policy: "
+            + ", ".join(over_each)
+        )
+    return notes
+
+
+def _suite_lines(name: str, draws: Sequence[Against]) -> list[str]:
+    """All figures of a suite, a line for each kind of rules."""
+    if not draws:
+        return []
+    lines = [f"{name}: own {_percent([one.own for one in draws])}, {len(draws)} draws"]
+    for kind, rules in (
+        ("rules", [one.rules for one in draws]),
+        ("that know all plans of the draw", [one.foreseen for one in draws]),
+        ("on own proposals", [one.fixed for one in draws]),
+    ):
+        if any(rules):
+            hindsight = _percent(list(in_hindsight(draws, rules).values()))
+            lines.append(
+                f"{name}, {kind}: {_rules_line(rules)}; best of each world in hindsight {hindsight}"
+            )
+    return lines
+
+
+def _over_search(lively: Sequence[Against]) -> Target:
+    value, interval = measured(
+        world_means(lively, [one.search_s / one.decision_s for one in lively])
+    )
+    return Target(
+        name="decision time against a re-run search",
+        definition="wall time of the search that a rule needs for its plans, over that of a "
+        "decision",
+        reference="search in every epoch, with its whole budget",
+        asked=Asked(sense="at least", reach=SPARED),
+        value=value,
+        interval=interval,
+        unit=TIMES,
+        notes=(f"{len(lively)} draws",),
+    )
+
+
+def _own_and_rules(draws: Sequence[Against]) -> tuple[str, ...]:
+    if not draws:
+        return ()
+    return f"own {_percent([one.own for one in draws])}", _rules_line([one.rules for one in draws])
+
+
+def _rules_line(rules: Rules) -> str:
+    return ", ".join(f"{name} {_percent([one[name] for one in rules])}" for name in rules[0])
+
+
+def _points(value: float, interval: Interval | None) -> str:
+    spread = "" if interval is None else f" ± {100 * interval.half_width:.2f}"
+    return f"{100 * value:+.2f}{spread} points"
+
+
+def _percent(values: Sequence[float]) -> str:
+    return f"{100 * float(np.mean(values)):+.2f} %"

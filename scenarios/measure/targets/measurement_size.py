@@ -1,0 +1,284 @@
+"""How much is measured, and on which worlds; nothing is drawn for one column alone."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+
+from agents.decision.held import held_topology
+from agents.decision.run_epochs import CourseResult, run_course, situation_of
+from agents.hi_ppo.local.decide import LocalAgent
+from agents.hi_ppo.schedulers import MakeScheduler
+from agents.planners.pareto.proposals import Propose
+from des import STEADY, Plan, Topology
+from des.plan.replacement import Replacement
+from scenarios.suites import SuiteWorld, suite
+from scenarios.suites.laws import LAWS
+from scenarios.suites.load import LoadLaw
+from scenarios.suites.world import LEAST_ITERATIONS
+
+SMALL = (4, 5, 6)
+"""Numbers of domains for which all orders can be searched."""
+
+LARGE = 10
+
+LEAST_DRAWS = 32
+"""Of a suite, for a figure that is claimed."""
+
+FoundT = TypeVar("FoundT")
+
+_FILE_CELLS = {
+    "eval_static": ("steady", 1, 1200.0, True),
+    "eval_calm": ("uniform", 1, 300.0, True),
+    "eval_held": ("uniform", 8, 1200.0, True),
+    "hard": ("markov_fast", 1, 1200.0, True),
+    "cheap_moves": ("markov_fast", 1, 1200.0, False),
+}
+"""Law of the links, epochs for which the load is held, their length, whether bytes are paid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much is measured.
+
+    Attributes
+    ----------
+    num_worlds, num_draws
+        Of a suite, and of each world.
+    num_epochs
+        Decisions of a draw.
+    num_load_epochs
+        Epochs for the share of stable ones.
+    num_decisions, timing_budget_s
+        Timed decisions, fewer where the time runs out before. [s]
+    num_static, most_judged
+        Worlds that are solved exactly, and plans of one proof.
+    num_searches
+        Of 10 domains, from starts of their own; the best one is the reference.
+    fluctuations
+        Of bandwidths, 0.3 among them.
+    num_fronts, num_evaluations
+        Priced worlds, and plans that the search for the reference front of each judges.
+    """
+
+    num_worlds: int
+    num_draws: int
+    num_epochs: int
+    num_load_epochs: int
+    num_decisions: int
+    timing_budget_s: float
+    num_static: int
+    most_judged: int
+    num_searches: int
+    fluctuations: tuple[float, ...]
+    num_fronts: int
+    num_evaluations: int
+
+
+FULL = Sizes(
+    num_worlds=32,
+    num_draws=1,
+    num_epochs=64,
+    num_load_epochs=2048,
+    num_decisions=1000,
+    timing_budget_s=600.0,
+    num_static=60,
+    most_judged=20_000_000,
+    num_searches=3,
+    fluctuations=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+    num_fronts=6,
+    num_evaluations=20_000,
+)
+SHORT = Sizes(
+    num_worlds=2,
+    num_draws=1,
+    num_epochs=8,
+    num_load_epochs=16,
+    num_decisions=200,
+    timing_budget_s=8.0,
+    num_static=4,
+    most_judged=2_000_000,
+    num_searches=1,
+    fluctuations=(0.0, 0.3, 0.6),
+    num_fronts=1,
+    num_evaluations=1_000,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What all targets are measured on.
+
+    Attributes
+    ----------
+    world
+        A world from a file that takes the place of all suites; None: the suites.
+    """
+
+    sizes: Sizes
+    seed: int = 0
+    world: SuiteWorld | None = None
+    _known: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, key: Hashable, make: Callable[[], FoundT]) -> FoundT:
+        """Return what ``make`` returns, worked out once: references are the same in all columns."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]  # type: ignore[return-value]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether too little is measured to claim anything."""
+        return self.sizes.num_worlds * self.sizes.num_draws < LEAST_DRAWS
+
+    def worlds(
+        self, name: str, num: int | None = None, domains: Sequence[int] | None = None
+    ) -> tuple[SuiteWorld, ...]:
+        """First worlds of a suite with some numbers of domains; none given: `SMALL`.
+
+        A world from a file takes their place if no numbers are given, or if it is as small, or as
+        large; else there is none.
+        """
+        count = self.sizes.num_worlds if num is None else num
+        if self.world is None:
+            return suite(name).with_domains(*(domains or SMALL)).worlds(count, self.seed)
+        is_of_size = domains is None or _is_of_size(self.world.num_domains, domains)
+        if name not in _FILE_CELLS or not is_of_size:
+            return ()
+        return (self._as_in(name, self.world),)
+
+    def draws(self, world: SuiteWorld) -> range:
+        """Seeds of the draws of a world."""
+        return range(self.seed, self.seed + self.sizes.num_draws)
+
+    def _as_in(self, name: str, world: SuiteWorld) -> SuiteWorld:
+        """Let the world of a file move as those of a suite do."""
+        law, dwell_epochs, nominal_s, pays_bytes = _FILE_CELLS[name]
+        iteration_s = world.epoch_s / world.iterations_per_epoch
+        epoch_s = max(nominal_s, LEAST_ITERATIONS * iteration_s)
+        return replace(
+            world,
+            name=f"{world.name}-{name}",
+            topology=replace(world.topology, dynamics=LAWS[law](dwell_epochs * epoch_s)),
+            law=law,
+            load=LoadLaw(dwell_epochs=dwell_epochs),
+            epoch_s=epoch_s,
+            iterations_per_epoch=max(LEAST_ITERATIONS, int(epoch_s / iteration_s)),
+            num_epochs=1 if name == "eval_static" else FULL.num_epochs,
+            replacement=Replacement(pays_bytes=pays_bytes),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One scheduler on a scope: a column of the table. Episodes are run once each.
+
+    Attributes
+    ----------
+    propose
+        All plans that the method has for a preference; None: the one that it decides for.
+    only_world
+        Why other worlds than that of the scope cannot be asked of it; empty: they can.
+    local
+        Who decides inside the domains; None: nobody.
+    make_bounded
+        Makes schedulers of the same policies with a bound on iteration times; None: has none.
+    fixed_rules
+        Make schedulers, by name, that choose by a fixed rule among plans that the method itself
+        proposes; none where it has no proposals of its own.
+    """
+
+    name: str
+    make: MakeScheduler
+    scope: Scope
+    propose: Propose | None = None
+    only_world: str = ""
+    local: LocalAgent | None = None
+    make_bounded: MakeScheduler | None = None
+    fixed_rules: Mapping[str, MakeScheduler] = field(default_factory=dict)
+    _known: dict[tuple[str, int, str], CourseResult] = field(default_factory=dict, repr=False)
+
+    def still_plan(self, world: SuiteWorld, draw: int) -> Plan:
+        """What the scheduler decides if all stays as the first epoch of a draw finds it.
+
+        The figures of that epoch are the base figures too: of `SuiteWorld.topology` the load of
+        the draw may be another, and a scheduler that expected it to come back would plan for that.
+        """
+        topology = held_topology(world, draw, 0)
+        scheduler = self.make()
+        scheduler.begin()
+        situation = situation_of(world, topology, 0, None)
+        return scheduler.decide(replace(situation, base=topology)).plan
+
+    def episode(self, world: SuiteWorld, draw: int, fixed_rule: str = "") -> CourseResult:
+        """Return the draw of a world under the scheduler, or one of ``fixed_rules``, by name."""
+        key = (world.name, draw, fixed_rule)
+        if key not in self._known:
+            num_epochs = min(world.num_epochs, self.scope.sizes.num_epochs)
+            make = self.fixed_rules[fixed_rule] if fixed_rule else self.make
+            self._known[key] = run_course(
+                world, draw, make(), num_epochs=num_epochs, must_fit=False
+            )
+        return self._known[key]
+
+
+def misfits_of(column: Column, worlds: Sequence[SuiteWorld]) -> tuple[str, ...]:
+    """Say in how many epochs the scheduler's plans do not fit into memory; nothing where all do.
+
+    They are judged as if they did, so what they come to cannot be claimed.
+    """
+    episodes = [
+        column.episode(world, draw) for world in worlds for draw in column.scope.draws(world)
+    ]
+    epochs = [epoch for episode in episodes for epoch in episode.rows]
+    misfits = sum(not epoch.fits_memory for epoch in epochs)
+    if not misfits:
+        return ()
+    return (f"missed as its plan does not fit into memory in {misfits} of {len(epochs)} epochs",)
+
+
+def _is_of_size(num_domains: int, domains: Sequence[int]) -> bool:
+    """Whether a world counts as small or large, as those of these numbers of domains do."""
+    most_small = max(SMALL)
+    if min(domains) > most_small:
+        return num_domains > most_small
+    return num_domains <= min(max(domains), most_small)
+
+
+def standing_still(world: SuiteWorld) -> SuiteWorld:
+    """Return the world with links that never move; its load does."""
+    return moving_by(world, STEADY, "still")
+
+
+def moving_by(world: SuiteWorld, law: object, name: str) -> SuiteWorld:
+    """Return the world under another law of the links, and draws of the load as they were."""
+    topology: Topology = replace(world.topology, dynamics=law)  # type: ignore[arg-type]
+    return replace(world, name=f"{world.name}-{name}", topology=topology, law=name)
+
+
+def by_world(
+    scope: Scope, worlds: Sequence[SuiteWorld], figure: Callable[[SuiteWorld, int], float]
+) -> list[float]:
+    """Mean of a figure over the draws of each world: one number a world, as draws share it."""
+    return [
+        float(np.mean([figure(world, draw) for draw in scope.draws(world)])) for world in worlds
+    ]
+
+
+def by_draw(
+    scope: Scope, worlds: Sequence[SuiteWorld], figure: Callable[[SuiteWorld, int], float | None]
+) -> list[list[float]]:
+    """Figures of the draws of each world that has any; None is left out."""
+    found = [
+        [value for draw in scope.draws(world) if (value := figure(world, draw)) is not None]
+        for world in worlds
+    ]
+    return [values for values in found if values]
+
+
+def independent(groups: Sequence[Sequence[float]]) -> list[float]:
+    """Values to make an interval of: a mean a world, or the draws where there is one world."""
+    if len(groups) == 1:
+        return list(groups[0])
+    return [float(np.mean(values)) for values in groups]

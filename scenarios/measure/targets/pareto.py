@@ -1,0 +1,117 @@
+"""How much of the best fronts one sweep of the preferences covers."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from agents.decision.situation import Preference
+from agents.hi_ppo.proposing import first_situation
+from agents.hi_ppo.schedulers import MakeScheduler
+from agents.planners.pareto.proposals import Propose
+from des import Plan, Topology, Workload
+from scenarios.frame.statistics import Interval
+from scenarios.measure.pareto.fronts import preference_grid, swept
+from scenarios.measure.pareto.methods import methods_of
+from scenarios.measure.pareto.study import TABLES, MethodFront, compare
+from scenarios.measure.pareto.worlds import NUM_DOMAINS, priced_worlds
+from scenarios.measure.targets.measurement_size import Column
+from scenarios.measure.targets.target import Asked, Target, measured
+
+SECOND_TABLE = "activations"
+"""With peak activation memory as a fourth objective; its figures are printed beside."""
+
+LEAST_HYPERVOLUME = 0.99
+"""Ratio to that of the reference, for a coverage that goes beyond what is asked."""
+
+
+def measure(column: Column) -> list[Target]:
+    """Measure the coverage of the reference fronts on priced worlds."""
+    sizes = column.scope.sizes
+    if column.only_world:
+        return [_target(column, sizes.num_evaluations, math.nan, None, notes=(column.only_world,))]
+    domains = NUM_DOMAINS[:1] if column.scope.is_short else NUM_DOMAINS
+    first = fronts_of(column, "all_gpus", sizes.num_fronts, domains)
+    num_second = sizes.num_fronts // 3  # none in a short run
+    second = fronts_of(column, SECOND_TABLE, num_second, domains) if num_second else []
+    value, interval = measured([one.metrics.coverage for one in first])
+    volume = float(np.mean([one.metrics.hypervolume_ratio for one in first]))
+    distance = float(np.mean([one.metrics.igd_plus for one in first]))
+    fourth = "not measured"
+    if second:
+        covered = float(np.mean([one.metrics.coverage for one in second]))
+        filled = float(np.mean([one.metrics.hypervolume_ratio for one in second]))
+        fourth = f"{100 * covered:.1f} %, hypervolume ratio {filled:.3f}"
+    notes = (
+        f"hypervolume ratio {volume:.3f}; beyond is coverage of 95 % with "
+        f"{LEAST_HYPERVOLUME} of it; IGD+ {distance:.4f}",
+        f"with activation memory as a fourth objective: {fourth}",
+        f"{len(first)} and {len(second)} worlds of {min(domains)} to {max(domains)} "
+        "domains, priced links",
+    )
+    goes_beyond = volume >= LEAST_HYPERVOLUME
+    return [
+        _target(
+            column, sizes.num_evaluations, value, interval, notes=notes, goes_beyond=goes_beyond
+        )
+    ]
+
+
+def _target(
+    column: Column,
+    num_evaluations: int,
+    value: float,
+    interval: Interval | None,
+    *,
+    notes: tuple[str, ...],
+    goes_beyond: bool = True,
+) -> Target:
+    others = "the method" if column.scope.is_short else "all methods"
+    return Target(
+        name="Pareto coverage",
+        definition="share of the reference front that plans of one sweep of the weights cover "
+        "up to 1 % of its range; time, communication cost, utilisation",
+        reference=f"enumeration (up to 6 domains), NSGA-II ({num_evaluations:,} evaluations) and "
+        f"the plans of {others}",
+        asked=Asked(sense="at least", reach=0.85, beyond=0.95 if goes_beyond else None),
+        value=value,
+        interval=interval,
+        notes=notes,
+    )
+
+
+def fronts_of(
+    column: Column, table: str, num_worlds: int, domains: Sequence[int]
+) -> list[MethodFront]:
+    """Sweep the weights on priced worlds; returns the front of the column's method on each."""
+    scope = column.scope
+    propose = column.propose or decided(column.make)
+    policies = {column.name: propose}
+    methods = (
+        {column.name: swept(propose)}
+        if scope.is_short
+        else methods_of(TABLES[table], seed=scope.seed, policies=policies)
+    )
+    found = []
+    for world in priced_worlds(num_worlds, num_domains=domains, seed=scope.seed):
+        compared = compare(
+            world,
+            table,
+            methods,
+            preferences=preference_grid(),
+            num_evaluations=scope.sizes.num_evaluations,
+            seed=scope.seed,
+        )
+        found += [one for one in compared.methods if one.method == column.name]
+    return found
+
+
+def decided(make: MakeScheduler) -> Propose:
+    """Propose what a scheduler decides for a preference, before anything has run."""
+
+    def propose(topology: Topology, workload: Workload, preference: Preference) -> Sequence[Plan]:
+        scheduler = make()
+        scheduler.begin()
+        return (scheduler.decide(first_situation(topology, workload, preference)).plan,)
+
+    return propose

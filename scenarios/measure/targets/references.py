@@ -1,0 +1,241 @@
+"""What targets compare with: one domain, replicas in all domains, and what physics allows."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.decision.held import held_topology
+from agents.decision.problem import PlanningProblem
+from agents.decision.world import DecisionWorld
+from agents.planners.rules.data_parallel import data_parallel
+from des import (
+    NO_CORRECTIONS,
+    Placement,
+    Plan,
+    Topology,
+    Workload,
+    exposed_communication_s,
+    migration_s,
+)
+from des.compiled.simulate import simulate_compiled
+
+FEWER_BITS = 2.25
+"""A chain saves 25 % over one domain only if its messages fit in 0.75 of 6 N b s / F."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleDomain:
+    """The whole job in one domain at a time, as well as that can be done.
+
+    Attributes
+    ----------
+    domains
+        Domain of each epoch.
+    total_s
+        Time of all iterations and moves. [s]
+    fits_memory
+        Whether the job fits into each of these domains; where it does not it is judged as if.
+    """
+
+    domains: tuple[int, ...]
+    total_s: float
+    fits_memory: bool
+
+
+def in_one_domain(domain: int, workload: Workload) -> Plan:
+    """Return the plan that has all layers in a domain."""
+    return Plan(placement=Placement(domain_of_layer=(domain,) * workload.num_layers))
+
+
+def best_single_domain(
+    world: DecisionWorld, draw_seed: int, num_epochs: int | None = None
+) -> SingleDomain:
+    """Find the quickest way to spend a draw in one domain at a time.
+
+    Notes
+    -----
+    A dynamic program that knows the whole draw and pays for its moves, the first place being free:
+    no scheduler of single domains can do better, so the comparison is in its favour.
+    """
+    workload = world.workload
+    plans = [in_one_domain(domain, workload) for domain in range(world.topology.num_domains)]
+    epochs = world.num_epochs if num_epochs is None else num_epochs
+    iteration_s = np.array(
+        [iteration_times_s(world, draw_seed, plan, num_epochs=epochs) for plan in plans]
+    ).T
+    change_s = np.array(
+        [
+            [[_change_s(world, topology, here, there) for there in plans] for here in plans]
+            for topology in (held_topology(world, draw_seed, epoch) for epoch in range(epochs))
+        ]
+    )
+    path, total_s = least_path(world.iterations_per_epoch * iteration_s, change_s)
+    topology = held_topology(world, draw_seed, 0)
+    fits = [
+        simulate_compiled(topology, workload, plans[domain], NO_CORRECTIONS).fits_memory
+        for domain in sorted(set(path))
+    ]
+    return SingleDomain(domains=path, total_s=total_s, fits_memory=all(fits))
+
+
+def least_path(epoch_s: np.ndarray, change_s: np.ndarray) -> tuple[tuple[int, ...], float]:
+    """Return the candidates of each epoch that take the least time in all, and that time. [s]
+
+    Parameters
+    ----------
+    epoch_s
+        Time of the iterations of an epoch with each candidate, shaped (E, C).
+    change_s
+        Time of a change when an epoch begins, shaped (E, C, C): from row to column. That of the
+        first epoch is not looked at.
+
+    Examples
+    --------
+    >>> move = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 3)
+    >>> least_path(np.array([[1.0, 2.0], [5.0, 2.0], [2.0, 2.5]]), move)
+    ((0, 1, 1), 6.5)
+    """
+    best_s = epoch_s[0].copy()
+    came_from = np.zeros(epoch_s.shape, dtype=np.int64)
+    for epoch in range(1, len(epoch_s)):
+        ways_s = best_s[:, np.newaxis] + change_s[epoch]
+        came_from[epoch] = ways_s.argmin(axis=0)
+        best_s = ways_s.min(axis=0) + epoch_s[epoch]
+    path = [int(best_s.argmin())]
+    for epoch in range(len(epoch_s) - 1, 0, -1):
+        path.append(int(came_from[epoch, path[-1]]))
+    return tuple(reversed(path)), float(best_s.min())
+
+
+def data_parallel_plan(topology: Topology, workload: Workload) -> Plan:
+    """A full replica in every domain, gradients summed over the WAN after every step."""
+    problem = PlanningProblem(topology=topology, workload=workload)
+    return data_parallel(problem, np.random.default_rng(0))  # it draws nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Communication:
+    """What a plan sends in one iteration, and for how long that is in the way."""
+
+    cost_bytes: float
+    exposed_s: float
+    iteration_s: float
+    fits_memory: bool
+
+
+def communication_of(topology: Topology, workload: Workload, plan: Plan) -> Communication:
+    """Simulate an iteration of a plan on links that stand still."""
+    result = simulate_compiled(topology, workload, plan, NO_CORRECTIONS)
+    return Communication(
+        cost_bytes=result.communication_cost_bytes,
+        exposed_s=exposed_communication_s(result, topology, workload, plan),
+        iteration_s=result.makespan_s,
+        fits_memory=result.fits_memory,
+    )
+
+
+def least_iteration_s(topology: Topology, workload: Workload) -> float:
+    """Time below which no plan can do an iteration: all domains busy all the time. [s]"""
+    flops = sum(workload.forward_flops) + sum(workload.backward_flops)
+    speed = math.fsum(domain.attainable_flops_per_s for domain in topology.domains)
+    return workload.num_microbatches * flops / speed
+
+
+def least_pipeline_s(topology: Topology, workload: Workload) -> float:
+    """Time below which no pipeline of a stage a domain can do an iteration. [s]
+
+    One domain computes everything; several are never quicker than all their FLOP/s, nor than the
+    quickest link there is lets all activations through.
+    """
+    flops = sum(workload.forward_flops) + sum(workload.backward_flops)
+    fastest = max(domain.attainable_flops_per_s for domain in topology.domains)
+    alone_s = workload.num_microbatches * flops / fastest
+    if not topology.links:
+        return alone_s
+    bandwidth = max(link.bandwidth_bytes_per_s for link in topology.links)
+    wire_s = workload.num_microbatches * workload.message_bytes / bandwidth
+    return min(alone_s, max(least_iteration_s(topology, workload), wire_s))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainBound:
+    """Whether a chain of domains can save a quarter of the time of one domain at all.
+
+    Attributes
+    ----------
+    parameters_per_hidden
+        N / h of the job, with ``h`` from its message of two bytes a value.
+    needed
+        ``F / (2.25 B)`` for the quickest domain and the quickest link, in the chain's favour.
+    """
+
+    parameters_per_hidden: float
+    needed: float
+
+    @property
+    def allows_a_quarter(self) -> bool:
+        """Whether messages leave room for 25 %."""
+        return self.parameters_per_hidden >= self.needed
+
+    @property
+    def room(self) -> float:
+        """How many times more there is than needed."""
+        return self.parameters_per_hidden / self.needed
+
+    def __str__(self) -> str:
+        sign = ">=" if self.allows_a_quarter else "<"
+        return f"N/h {self.parameters_per_hidden:.3g} {sign} F/(2.25 B) {self.needed:.3g}"
+
+
+def chain_bound(topology: Topology, workload: Workload) -> ChainBound:
+    """Work out ``N/h`` and ``F / (2.25 B)`` of a case.
+
+    Raises
+    ------
+    ValueError
+        If there are no links or no messages, so that there is no chain to bound.
+    """
+    if not topology.links or not workload.message_bytes:
+        raise ValueError(
+            f"chain bound: the case must have links and messages, got {len(topology.links)} links "
+            f"and messages of {workload.message_bytes!r} bytes"
+        )
+    hidden = workload.message_bytes / (2 * workload.tokens_per_microbatch)
+    speed = max(domain.attainable_flops_per_s for domain in topology.domains)
+    bandwidth = max(link.bandwidth_bytes_per_s for link in topology.links)
+    return ChainBound(
+        parameters_per_hidden=sum(workload.num_parameters) / hidden,
+        needed=speed / (FEWER_BITS * bandwidth),
+    )
+
+
+def iteration_times_s(
+    world: DecisionWorld,
+    draw_seed: int,
+    plan: Plan,
+    *,
+    num_epochs: int | None = None,
+) -> np.ndarray:
+    """Iteration time of one plan in every epoch of a draw, shaped (epochs,). [s]"""
+    epochs = range(world.num_epochs if num_epochs is None else num_epochs)
+    return np.array(
+        [
+            simulate_compiled(
+                held_topology(world, draw_seed, epoch), world.workload, plan
+            ).makespan_s
+            for epoch in epochs
+        ]
+    )
+
+
+def _change_s(world: DecisionWorld, topology: Topology, old: Plan, new: Plan) -> float:
+    costs = world.replacement
+    return migration_s(
+        topology,
+        world.workload,
+        old,
+        new,
+        restart_s=costs.restart_s,
+        pays_bytes=costs.pays_bytes,
+    )

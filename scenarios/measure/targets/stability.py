@@ -1,0 +1,160 @@
+"""Whether plans stay good while the load moves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+from agents.decision.held import held_topology
+from agents.decision.run_epochs import CourseResult, run_course
+from agents.hi_ppo.schedulers import MOST_SLOWDOWN, HoldPlan, MakeScheduler, searched_plan
+from des import NO_CORRECTIONS
+from des.compiled.simulate import simulate_compiled
+from scenarios.measure.targets.measurement_size import Column, standing_still
+from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.suites import SuiteWorld
+
+WITHIN = 0.10
+"""A plan is stable whose iteration takes at most this share longer than the best of its epoch."""
+
+SUITES = ("eval_calm", "eval_held")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stability:
+    """How one draw of a world of a suite went.
+
+    Attributes
+    ----------
+    is_stable
+        Of each epoch: the plan fits, and takes at most `WITHIN` longer than the re-planned best.
+    total_s, held_s, free_s
+        Time of the scheduler, of the base plan held all the time, and of the best plan of every
+        epoch with moves free. [s]
+    """
+
+    suite: str
+    is_stable: tuple[bool, ...]
+    total_s: float
+    held_s: float
+    free_s: float
+
+
+def measure(column: Column) -> list[Target]:
+    """Measure the share of epochs that are stable under load of +-20 %, links standing still.
+
+    Following every load costs more than it gains, so a policy keeps plans that are not stable.
+    With a bound it is steady, at a price: both figures are those of one policy.
+    """
+    draws = _draws(column, column.make)
+    definition = (
+        "share of epochs in which the plan fits and its iteration is within 10 % of "
+        "the optimum re-planned for that load with moves free"
+    )
+    bounded: tuple[Stability, ...] = ()
+    notes = ["not measured: only trained policies have a bound on iteration times"]
+    if column.make_bounded is not None:
+        bounded = _draws(column, column.make_bounded)
+        notes = [*_notes(bounded), *(f"without bound: {one}" for one in _totals(draws))]
+    return [
+        _target("stable at load +-20 %", definition, draws, _notes(draws)),
+        _target(
+            "stable at load +-20 %, bounded",
+            f"{definition}; a plan gives way whose iteration takes more than "
+            f"{100 * MOST_SLOWDOWN:g} % longer than that of the quickest plan known",
+            bounded,
+            notes,
+        ),
+    ]
+
+
+def _draws(column: Column, make: MakeScheduler) -> tuple[Stability, ...]:
+    """Measure as many draws as are needed for the epochs asked for, the suites in turn."""
+    scope = column.scope
+    suites = [[(name, standing_still(world)) for world in scope.worlds(name)] for name in SUITES]
+    worlds = [one for in_turn in zip(*suites, strict=True) for one in in_turn]
+    draws, num_epochs = list[Stability](), 0
+    for turn, (suite, world) in enumerate(cycle(worlds)):
+        if num_epochs >= scope.sizes.num_load_epochs:
+            break
+        draw = scope.seed + turn // len(worlds)
+        draws.append(stability_of(column, make, suite, world, draw))
+        num_epochs += len(draws[-1].is_stable)
+    return tuple(draws)
+
+
+def _target(name: str, definition: str, draws: Sequence[Stability], notes: Sequence[str]) -> Target:
+    _, interval = measured([sum(one.is_stable) / len(one.is_stable) for one in draws])
+    return Target(
+        name=name,
+        definition=definition,
+        reference="search in every epoch, moves free",
+        asked=Asked(sense="at least", reach=0.99, beyond=0.999),
+        value=_share(draws),
+        interval=interval,
+        notes=tuple(notes),
+    )
+
+
+def _notes(draws: Sequence[Stability]) -> list[str]:
+    """On how much the share rests, that of each suite, and what it comes with."""
+    num_epochs = sum(len(one.is_stable) for one in draws)
+    suites = {one.suite: [each for each in draws if each.suite == one.suite] for one in draws}
+    return [
+        f"{num_epochs} epochs of {len(draws)} draws",
+        *(f"{name}: {100 * _share(part):.2f} % stable" for name, part in suites.items()),
+        *_totals(draws),
+    ]
+
+
+def _share(draws: Sequence[Stability]) -> float:
+    """Share of all epochs that are stable; NaN of none."""
+    num_epochs = sum(len(one.is_stable) for one in draws)
+    return sum(sum(one.is_stable) for one in draws) / num_epochs if num_epochs else float("nan")
+
+
+def _totals(draws: Sequence[Stability]) -> list[str]:
+    """Say what the total time is beside that of others."""
+    if not draws:
+        return []
+    total_s, held_s, free_s = (
+        sum(getattr(one, name) for one in draws) for name in ("total_s", "held_s", "free_s")
+    )
+    return [
+        f"total time: {100 * (total_s / held_s - 1):+.2f} % against the base plan held, "
+        f"{100 * (total_s / free_s - 1):+.2f} % against free moves"
+    ]
+
+
+def stability_of(
+    column: Column, make: MakeScheduler, suite: str, world: SuiteWorld, draw: int
+) -> Stability:
+    """Measure one draw."""
+    num_epochs = min(world.num_epochs, column.scope.sizes.num_epochs)
+    episode = run_course(world, draw, make(), num_epochs=num_epochs, must_fit=False)
+
+    def references() -> tuple[float, list[float]]:
+        held = run_course(world, draw, HoldPlan(), num_epochs=num_epochs, must_fit=False)
+        return held.total_s, [_best_s(world, draw, epoch) for epoch in range(num_epochs)]
+
+    held_s, best_s = column.scope.once(("stable", world.name, draw, num_epochs), references)
+    return Stability(
+        suite=suite,
+        is_stable=stable_epochs(episode, best_s),
+        total_s=episode.total_s,
+        held_s=held_s,
+        free_s=world.iterations_per_epoch * sum(best_s),
+    )
+
+
+def stable_epochs(episode: CourseResult, best_s: list[float]) -> tuple[bool, ...]:
+    """Which epochs of an episode are stable, given the best iteration time of each. [s]"""
+    return tuple(
+        epoch.fits_memory and epoch.iteration_s <= (1.0 + WITHIN) * best
+        for epoch, best in zip(episode.rows, best_s, strict=True)
+    )
+
+
+def _best_s(world: SuiteWorld, draw: int, epoch: int) -> float:
+    topology = held_topology(world, draw, epoch)
+    plan = searched_plan(topology, world.workload)
+    return simulate_compiled(topology, world.workload, plan, NO_CORRECTIONS).makespan_s

@@ -1,0 +1,192 @@
+"""The table of all targets: a row a target, a column a checkpoint, and what several come to."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.frame.files import write_csv, write_json, write_text
+from scenarios.frame.pictures import Picture
+from scenarios.frame.run_folder import RunFolder, source_revision
+from scenarios.frame.statistics import mean_and_interval
+from scenarios.measure.targets import (
+    allocation,
+    communication,
+    fluctuation,
+    gap,
+    headroom,
+    pareto,
+    ranking,
+    response_times,
+    stability,
+    time_and_utilisation,
+)
+from scenarios.measure.targets.measurement_size import Column
+from scenarios.measure.targets.page import render
+from scenarios.measure.targets.results_store import KeptGroup, Key, Origin, keep, read_kept
+from scenarios.measure.targets.target import Target
+from scenarios.measure.targets.target_table import (
+    LEGEND,
+    SEEDS,
+    Measured,
+    short,
+    spread_of_seeds,
+    value_of,
+)
+
+GROUPS: Mapping[str, Callable[[Column], list[Target]]] = MappingProxyType(
+    {
+        "time": time_and_utilisation.measure,
+        "communication": communication.measure,
+        "pareto": pareto.measure,
+        "response": response_times.measure,
+        "allocation": allocation.measure,
+        "gap": gap.measure,
+        "stability": stability.measure,
+        "fluctuation": fluctuation.measure,
+        "headroom": headroom.measure,
+        "ranking": ranking.measure,
+    }
+)
+"""Targets by the group that measures them; users choose among these names."""
+
+WIDTH, COLUMN_WIDTH = 64, 38
+"""Characters that the table needs, and each column of figures in it."""
+
+
+def measure(
+    columns: Sequence[Column], origins: Mapping[Key, Origin], run_folder: Path, progress: Console
+) -> dict[Key, KeptGroup]:
+    """Measure all groups that a run folder does not hold yet, and keep each there as it comes.
+
+    Parameters
+    ----------
+    origins
+        Of each column and group that is asked for, in the order in which they are measured.
+    progress
+        Told of each group if it is a terminal.
+
+    Raises
+    ------
+    ValueError
+        As `scenarios.measure.targets.results_store.read_kept` does.
+    """
+    kept, revision = read_kept(run_folder, origins), source_revision()
+    by_name = {column.name: column for column in columns}
+    for key, origin in origins.items():
+        if key in kept:
+            continue
+        name, group = key
+        with _told(progress, f"{name}: {group}, "):
+            targets = tuple(GROUPS[group](by_name[name]))
+        found = KeptGroup(targets=targets, source_revision=revision)
+        kept[key] = keep(run_folder, key, origin, found)
+    return kept
+
+
+@contextmanager
+def _told(progress: Console, doing: str) -> Iterator[None]:
+    """Say on a terminal what is being done, and behind it how long it took."""
+    begin_s, took = time.perf_counter(), "not done"
+    if progress.is_terminal:
+        progress.print(doing, end="", markup=False)
+    try:
+        yield
+        took = f"{time.perf_counter() - begin_s:.1f} s"
+    finally:
+        if progress.is_terminal:
+            progress.print(took)
+
+
+def write(
+    folder: RunFolder,
+    measured: Measured,
+    command: str,
+    scope_note: str,
+    pictures: Sequence[Picture] = (),
+) -> None:
+    """Write kpi.json, kpi.csv and report.html, with pictures below the table."""
+    write_json(folder.path / "kpi.json", measured.to_plain(scope_note))
+    write_csv(folder.path / "kpi.csv", frame_of(measured))
+    write_text(folder.report_html, render(measured, command, scope_note, pictures))
+
+
+def frame_of(measured: Measured) -> pd.DataFrame:
+    """One row a target and column, in plain figures."""
+    rows = []
+    for name, targets in zip(measured.columns, measured.targets, strict=True):
+        for target in targets:
+            plain = target.to_plain()
+            notes = "; ".join(target.notes)
+            rows.append({"column": name, **plain, "notes": notes})
+    return pd.DataFrame(rows)
+
+
+def wide_console(num_columns: int) -> Console:
+    """A console on which the table fits: that of a file or a pipe has no width of its own."""
+    console = Console(highlight=False)
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, width=WIDTH + num_columns * COLUMN_WIDTH)
+
+
+def show(
+    console: Console,
+    measured: Measured,
+    scope_note: str,
+    *,
+    explained: Sequence[str] | None = None,
+) -> None:
+    """Print the table and what each figure comes with.
+
+    Parameters
+    ----------
+    explained
+        Targets whose notes are printed; None: all.
+    """
+    console.print(_table(measured))
+    for row in measured.rows:
+        if explained is not None and row[0].name not in explained:
+            continue
+        for name, target in zip(measured.columns, row, strict=True):
+            owner = f"{target.name}, {name}" if len(measured.columns) > 1 else target.name
+            console.print(f"{owner}: {'; '.join(target.notes)}", soft_wrap=True)
+    console.print(f"{LEGEND} {scope_note}", soft_wrap=True)
+
+
+def _table(measured: Measured) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("target")
+    table.add_column("asked (beyond)")
+    for name in measured.columns:
+        table.add_column(name, justify="right")
+        table.add_column("")
+    for row in measured.rows:
+        cells = [cell for target in row for cell in (value_of(target), target.mark)]
+        table.add_row(row[0].name, row[0].asked.shown(row[0].unit), *cells)
+    if measured.has_seeds:
+        seeds = spread_of_seeds(measured)
+        table.add_section()
+        table.add_row(
+            SEEDS, seeds.asked.shown(seeds.unit), seeds.unit.shown(seeds.value), seeds.verdict
+        )
+        table.add_section()
+        for row in measured.rows:
+            table.add_row(row[0].name, "mean over seeds", _over_columns(row), "")
+    return table
+
+
+def _over_columns(row: Sequence[Target]) -> str:
+    values = [target.value for target in row if math.isfinite(target.value)]
+    if not values:
+        return "-"
+    interval = mean_and_interval(values)
+    unit = row[0].unit
+    return f"{unit.shown(interval.mean)} ± {short(unit.factor * interval.half_width)}"

@@ -1,0 +1,184 @@
+"""Training time and utilisation against one domain, against equal GPUs, and against physics."""
+
+import math
+from dataclasses import dataclass
+
+from agents.decision.depths import DEPTHS
+from agents.decision.held import held_topology
+from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload
+from des.compiled.simulate import simulate_compiled
+from scenarios.measure.targets.measurement_size import Column, by_world, misfits_of
+from scenarios.measure.targets.references import (
+    best_single_domain,
+    chain_bound,
+    iteration_times_s,
+    least_iteration_s,
+    least_pipeline_s,
+)
+from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.suites import SuiteWorld
+
+SUITES = ("eval_calm", "eval_held", "hard")
+"""Worlds where more than one domain can be of use; in `null` there is nothing to win."""
+
+TIME_SAVED, UTILISATION_GAIN = 0.25, 0.35
+SHARE_OF_BOUND = 0.95
+
+_MOST_SHOWN = 8  # cases whose room for a chain the notes name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Times of one draw of a world. [s]
+
+    Attributes
+    ----------
+    uniform_s
+        Even split over all domains in name order, held, with the depth that is best for it.
+    physical_s
+        All domains busy in every epoch, nothing ever sent.
+    pipeline_s
+        The same, but activations have to cross the quickest link.
+    """
+
+    own_s: float
+    single_s: float
+    uniform_s: float
+    physical_s: float
+    pipeline_s: float
+    single_fits: bool
+
+    @property
+    def saving(self) -> float:
+        """Time saved against one domain, as a share of its time."""
+        return 1.0 - self.own_s / self.single_s
+
+    @property
+    def gain(self) -> float:
+        """Utilisation of all GPUs over that of one domain, less 1.
+
+        Both do the same FLOPs, and the peak counts the GPUs of all domains both times.
+        """
+        return self.single_s / self.own_s - 1.0
+
+
+def times_of(column: Column, world: SuiteWorld, draw: int) -> Times:
+    """Measure a draw of a world."""
+    episode = column.episode(world, draw)
+    num_epochs, iterations = len(episode.rows), world.iterations_per_epoch
+    single = best_single_domain(world, draw, num_epochs)
+    uniform = even_split_plan(world.topology, world.workload)
+    uniform_s = iteration_times_s(world, draw, uniform, num_epochs=num_epochs).sum()
+    networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]
+    return Times(
+        own_s=episode.total_s,
+        single_s=single.total_s,
+        uniform_s=iterations * float(uniform_s),
+        physical_s=iterations * sum(least_iteration_s(one, world.workload) for one in networks),
+        pipeline_s=iterations * sum(least_pipeline_s(one, world.workload) for one in networks),
+        single_fits=single.fits_memory,
+    )
+
+
+def even_split_plan(topology: Topology, workload: Workload) -> Plan:
+    """Even split over all domains with the warm-up depth that is quickest where it fits."""
+    placement = Placement.even(topology.num_domains, workload.num_layers)
+    plans = [Plan(placement=placement, schedule=name) for name in DEPTHS]
+    results = [simulate_compiled(topology, workload, plan, NO_CORRECTIONS) for plan in plans]
+    places = range(len(plans))
+    best = min(places, key=lambda at: (not results[at].fits_memory, results[at].makespan_s))
+    return plans[best]
+
+
+def measure(column: Column) -> list[Target]:
+    """Measure training time and utilisation."""
+    scope = column.scope
+    worlds = [world for name in SUITES for world in scope.worlds(name)]
+    times = {
+        (world.name, draw): times_of(column, world, draw)
+        for world in worlds
+        for draw in scope.draws(world)
+    }
+
+    def mean_of(figure: str) -> list[float]:
+        return by_world(
+            scope, worlds, lambda world, draw: float(getattr(times[world.name, draw], figure))
+        )
+
+    savings, gains = mean_of("saving"), mean_of("gain")
+    most_saved = _mean([1.0 - one.physical_s / one.single_s for one in times.values()])
+    most_gained = _mean([one.single_s / one.physical_s - 1.0 for one in times.values()])
+    cases = _cases(worlds, list(times.values()))
+    equal = _mean([1.0 - one.own_s / one.uniform_s for one in times.values()])
+    chain = _mean([1.0 - one.pipeline_s / one.single_s for one in times.values()])
+    misfits = misfits_of(column, worlds)
+    value, interval = (-math.inf, None) if misfits else measured(savings)
+    gained, gain_interval = (-math.inf, None) if misfits else measured(gains)
+    return [
+        Target(
+            name="training time",
+            definition="1 - total time, moves included, over that of the reference",
+            reference="the whole job in the best one domain at a time, which knows the draw",
+            asked=_asked(TIME_SAVED, most_saved),
+            value=value,
+            interval=interval,
+            has_fewer_gpus=True,
+            notes=(
+                *misfits,
+                f"at equal GPUs: {-100 * equal:+.1f} % time against the even split over all "
+                "domains with its best depth",
+                f"physics allows {100 * most_saved:.1f} % (all domains busy, nothing sent); "
+                f"{_share_shown(value, most_saved)} of that is reached; "
+                f"with a border to cross it allows {100 * chain:.1f} %",
+                *cases,
+            ),
+        ),
+        Target(
+            name="utilisation",
+            definition="U / U_ref - 1; useful FLOPs over time and peak of all domains' GPUs",
+            reference="the whole job in the best one domain at a time",
+            asked=_asked(UTILISATION_GAIN, most_gained),
+            value=gained,
+            interval=gain_interval,
+            has_fewer_gpus=True,
+            notes=(
+                *misfits,
+                f"physics allows {100 * most_gained:.0f} %",
+                "at equal GPUs, U against that of the even split: "
+                f"{100 * _mean([one.uniform_s / one.own_s - 1 for one in times.values()]):+.1f} %",
+            ),
+        ),
+    ]
+
+
+def _asked(reach: float, bound: float) -> Asked:
+    """To go beyond is to come within 5 % of what physics allows, where that is more at all."""
+    return Asked(sense="at least", reach=reach, beyond=max(reach, SHARE_OF_BOUND * bound))
+
+
+def _share_shown(value: float, bound: float) -> str:
+    is_known = bound > 0.0 and math.isfinite(value)
+    return f"{100 * value / bound:.1f} %" if is_known else "none"
+
+
+def _cases(worlds: list[SuiteWorld], times: list[Times]) -> tuple[str, ...]:
+    """What is to be known of single cases."""
+    bounds = {world.name: chain_bound(world.topology, world.workload) for world in worlds}
+    too_slow = [bound for bound in bounds.values() if not bound.allows_a_quarter]
+    closest = sorted(bounds, key=lambda name: bounds[name].room)[:_MOST_SHOWN]
+    misfits = sum(not one.single_fits for one in times)
+    return (
+        f"in {misfits} of {len(times)} draws the job does not fit into the one domain and is "
+        "judged as if it did, in the reference's favour",
+        f"in {len(too_slow)} of {len(worlds)} worlds no chain can save 25 %",
+        *(
+            {str(bound) for bound in bounds.values()}
+            if len(set(bounds.values())) == 1  # one world that moves in several ways
+            else [f"{name}: {bounds[name]}" for name in closest]
+        ),
+        *([f"others of the {len(bounds)} have more room"] if len(bounds) > len(closest) else []),
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

@@ -1,0 +1,86 @@
+"""A world from a topology file, with a job and all that a suite would say of it."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from agents.planners.search.search import search
+from des import STEADY, Topology, Workload, build_workload, read_topology
+from des.plan.replacement import Replacement
+from des.world.transfer_ratio import transfer_compute_ratio_of
+from scenarios.suites import LoadLaw, SuiteWorld
+from scenarios.suites.recipe import quickest_even_s
+from scenarios.suites.world import LEAST_ITERATIONS
+
+SCHEDULES = ("1f1b_4x", "1f1b_2x", "1f1b")
+"""Of methods that choose none: the first with which an even split fits into memory."""
+
+EPOCH_S = 1200.0
+"""Of an epoch, unless `LEAST_ITERATIONS` take longer."""
+
+
+def world_of_file(path: Path, model: str) -> SuiteWorld:
+    """Read a world whose links stand still until a target lets them move.
+
+    Parameters
+    ----------
+    model
+        Preset of the job, see `des.job.models`.
+
+    Raises
+    ------
+    ValueError
+        If the file or the model is wrong, or as `world_of` does.
+    """
+    return world_of(path.stem, read_topology(str(path)), build_workload(model))
+
+
+def world_of(name: str, topology: Topology, workload: Workload) -> SuiteWorld:
+    """Make a world of a network, whose own law of movement is left out, and a job.
+
+    Raises
+    ------
+    ValueError
+        If a domain could be quicker than its peak under load, two domains have no link of their
+        own (plans then need relays, which the compiled search cannot judge), or no plan fits into
+        their memory.
+    """
+    num_pairs = topology.num_domains * (topology.num_domains - 1)
+    if len(topology.link_index) < num_pairs:
+        raise ValueError(
+            f"world {name}: targets need a link in each direction between every two domains, "
+            f"{num_pairs} in all; got {len(topology.link_index)}"
+        )
+    ratio = transfer_compute_ratio_of(workload, topology)
+    schedule, quickest_s = _nominal(_without_law(topology), workload)
+    epoch_s = max(EPOCH_S, LEAST_ITERATIONS * quickest_s)
+    return SuiteWorld(
+        name=name,
+        suite="file",
+        seed=0,
+        index=0,
+        topology=_without_law(topology),
+        workload=workload,
+        law="steady",
+        load=LoadLaw(),
+        schedule=schedule,
+        epoch_s=epoch_s,
+        num_epochs=64,
+        iterations_per_epoch=max(LEAST_ITERATIONS, int(epoch_s / quickest_s)),
+        replacement=Replacement(),
+        target_ratio=ratio,
+    )
+
+
+def _nominal(topology: Topology, workload: Workload) -> tuple[str, float]:
+    """Schedule of methods that choose none, and the time of an iteration of a fair plan. [s]"""
+    for schedule in SCHEDULES:
+        quickest_s = quickest_even_s(topology, workload, schedule)
+        if math.isfinite(quickest_s):
+            return schedule, quickest_s
+    found = search(topology, workload)  # raises where no plan fits
+    return found.plan.schedule, found.makespan_s
+
+
+def _without_law(topology: Topology) -> Topology:
+    return replace(topology, dynamics=STEADY)

@@ -1,0 +1,129 @@
+"""Draw the training curves of Hi-PPO's placement policy, a line a seed and their mean."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from agents.hi_ppo.policies import SHIPPED
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from scenarios.frame.config import option, parse
+from scenarios.frame.files import write_bytes
+from scenarios.frame.plots import BLUE, FAINT, laid_out, new_figure, png_bytes
+
+PROG = "python -m scenarios.training_curves"
+
+SMOOTHED_UPDATES = 25
+"""Over how many updates the curves are averaged."""
+
+_PANELS = (
+    ("excess", "cost of drawn orders\nover the best found"),
+    ("depth_regret", "regret of depth"),
+    ("entropy", "entropy"),
+)
+
+_EPILOG = f"""\
+The excess is in logarithms of what the preference weighs: 0.01 is one per cent of the time where
+time alone counts. Networks get larger on the way, see the curriculum in docs/hi-ppo.md.
+
+exit codes: 0 done; 2 a log cannot be read; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is drawn; the fields are the flags."""
+
+    logs: tuple[str, ...] | None = option(
+        None, "logs placement.csv of runs; none: those of the shipped policies"
+    )
+    out: Path = option(Path("training_curves.png"), "picture to write")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    paths = shipped_logs() if config.logs is None else [Path(text) for text in config.logs]
+    if not paths:
+        raise UsageError(f"{PROG}: --logs must be given, as no policies are shipped")
+    logs = {str(path): read_log(path) for path in paths}
+    write_bytes(config.out, png_bytes(training_curves(logs)))
+    for name, log in logs.items():
+        last = float(log["excess"].tail(SMOOTHED_UPDATES).mean())
+        sys.stdout.write(f"{name}: {len(log)} updates, excess {last:.4f} at the end\n")
+    sys.stdout.write(f"picture: {config.out}\n")
+
+
+def shipped_logs() -> list[Path]:
+    """Logs of the shipped policies, by seed."""
+    return sorted(SHIPPED.glob("hi_ppo-*-placement.csv"))
+
+
+def read_log(path: Path) -> pd.DataFrame:
+    """Read the log of a training, with the column ``excess``.
+
+    Raises
+    ------
+    ValueError
+        If it has no rows or lacks a column; the message names the file.
+    """
+    try:
+        log = pd.read_csv(path)
+    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ValueError(f"log {path}: must be a CSV table, got {error}") from error
+    missing = {"update", "mean_cost", "found_cost", "depth_regret", "entropy"} - set(log.columns)
+    if missing or log.empty:
+        lacking = ", ".join(sorted(missing)) or "rows"
+        raise ValueError(f"log {path}: must be that of a placement policy, got no {lacking}")
+    return log.assign(excess=log["mean_cost"] - log["found_cost"])
+
+
+def training_curves(logs: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw logs of equal length, smoothed, and their mean.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they are of different lengths.
+    """
+    lengths = {len(log) for log in logs.values()}
+    if len(lengths) != 1:
+        raise ValueError(
+            f"training curves: logs must be one or more of equal length, got {sorted(lengths)}"
+        )
+    figure = new_figure(width_inches=7.0, height_inches=6.0)
+    panels = figure.subplots(len(_PANELS), 1, sharex=True)
+    for axes, (column, label) in zip(panels, _PANELS, strict=True):
+        curves = np.stack([smoothed(log[column].to_numpy(dtype=float)) for log in logs.values()])
+        updates = next(iter(logs.values()))["update"].to_numpy()
+        axes.plot(updates, curves.T, color=BLUE, alpha=0.35, linewidth=0.9)
+        axes.plot(updates, curves.mean(axis=0), color=BLUE, linewidth=1.8)
+        axes.set_ylabel(label)
+        axes.grid(axis="y", color=FAINT)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_title(f"{len(logs)} seeds, and their mean")
+    panels[-1].set_xlabel("update")
+    return laid_out(figure)
+
+
+def smoothed(values: np.ndarray, window: int = SMOOTHED_UPDATES) -> np.ndarray:
+    """Mean of the last ``window`` values at each, fewer at the start.
+
+    Examples
+    --------
+    >>> smoothed(np.array([1.0, 3.0, 5.0]), window=2).tolist()
+    [1.0, 2.0, 4.0]
+    """
+    sums = np.cumsum(np.concatenate([[0.0], values]))
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(0, ends - window)
+    means: np.ndarray = (sums[ends] - sums[starts]) / (ends - starts)
+    return means

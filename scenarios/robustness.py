@@ -1,0 +1,8 @@
+"""Measure robustness curves over bandwidth and latency changes."""
+
+from scenarios.measure.robustness.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

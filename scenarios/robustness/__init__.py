@@ -1,1 +1,0 @@
-"""How much slower training gets where bandwidths and latencies fluctuate, whoever plans."""

@@ -1,0 +1,1 @@
+"""One training run over time as a command."""

@@ -1,0 +1,160 @@
+"""Simulate a training run of many iterations on a moving network, beside jobs of others."""
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+from des.base.command import EXIT_CODES, exit_code_of
+from des.training.training_history import IterationRow, TrainingHistory
+from des.training.training_run import run_training
+from scenarios.frame.config import parse_given, to_dict
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.writing import write_files
+from scenarios.iteration.iteration_tables import plain_console
+from scenarios.run.training_run_figure import training_run_figure
+from scenarios.run.training_run_scenario import (
+    PROG,
+    Config,
+    check_given,
+    idle_fields,
+    load_scenario,
+)
+
+_EXAMPLES = f"""\
+examples:
+  python -m scenarios.training_run
+      8 hours of Llama 2 70B on East, Central and West, whose links are drawn anew every 20 minutes
+  python -m scenarios.training_run --dynamics markov_fast --arrivals-per-s 0.001 --planner exact \\
+      --model llama2_7b --num-layers 16
+      links that get congested, jobs of others, and a move wherever it pays within four epochs
+  python -m scenarios.training_run --placement "East*28,Central*26,West*26" --epochs 6 --epoch-s 600
+
+files written to --out:
+  iterations.csv, epochs.csv   time series of the training; all times in seconds
+  loads.csv                    what other jobs take of each domain, from each time on
+  training_run.png             iteration times, what other jobs take, and moves, as a figure
+  result.json                  sums, and the flags that they came from
+
+exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written;
+  {EXIT_CODES}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    check_given(config, given)
+    history = run(config)
+    paths = write_files(config.out, output_files(config, history))
+    show(config, history, paths)
+
+
+def run(config: Config) -> TrainingHistory:
+    """Simulate what the flags describe.
+
+    Raises
+    ------
+    ValueError
+        If a file, a name or a number is wrong, or a plan does not fit into the memory.
+    """
+    scenario = load_scenario(config)
+    with _progress(config.epochs * config.epoch_s) as bar:
+        return run_training(
+            scenario.topology,
+            scenario.workload,
+            scenario.planner,
+            scenario.settings,
+            scenario.corrections,
+            watch=bar,
+        )
+
+
+@contextmanager
+def _progress(horizon_s: float) -> Iterator["_Bar"]:
+    """A bar in a terminal, nothing elsewhere."""
+    console = plain_console(sys.stderr)
+    with Progress(
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as progress:
+        yield _Bar(progress, horizon_s)
+
+
+class _Bar:
+    """How much of the time of the run has been simulated."""
+
+    def __init__(self, progress: Progress, horizon_s: float) -> None:
+        self._progress = progress
+        self._task = progress.add_task("training run", total=horizon_s)
+
+    def __call__(self, row: IterationRow) -> None:
+        self._progress.update(self._task, completed=row.start_s + row.duration_s)
+
+
+def summary(config: Config, history: TrainingHistory) -> dict[str, object]:
+    """Return the content of result.json."""
+    left_out = {"out", *idle_fields(config)}
+    changes = [row for row in history.epochs if row.migration_s > 0]
+    return {
+        "num_iterations": len(history.iterations),
+        "total_s": history.total_s,
+        "training_s": history.training_s,
+        "migration_s": history.migration_s,
+        "idle_s": history.idle_s,
+        "mean_iteration_s": history.training_s / len(history.iterations),
+        "num_plan_changes": len(changes),
+        "moved_bytes": history.moved_bytes,
+        "link_bytes": math.fsum(row.num_bytes for row in history.iterations),
+        "config": {name: to for name, to in to_dict(config).items() if name not in left_out},
+    }
+
+
+def output_files(config: Config, history: TrainingHistory) -> dict[str, bytes]:
+    """Make the content of all files; it depends on the flags alone, not on where it is written."""
+    figure = training_run_figure(history, title=_title(config))
+    files = {
+        f"{series}.csv": history.to_frame(series).to_csv(index=False, lineterminator="\n").encode()
+        for series in ("iterations", "epochs", "loads")
+    }
+    said = json.dumps(summary(config, history), indent=2, allow_nan=False) + "\n"
+    return files | {"training_run.png": png_bytes(figure), "result.json": said.encode()}
+
+
+def show(config: Config, history: TrainingHistory, paths: Sequence[Path]) -> None:
+    """Print the sums and where the files are."""
+    console = plain_console(sys.stdout)
+    console.print(_title(config), style="bold", soft_wrap=True)
+    said = summary(config, history)
+    console.print(
+        f"{said['num_iterations']} iterations of {said['mean_iteration_s']:.3f} s on average "
+        f"in {history.total_s:.1f} s",
+        soft_wrap=True,
+    )
+    console.print(
+        f"{said['num_plan_changes']} changes of plan: {history.moved_bytes / 1e9:.1f} GB moved, "
+        f"{history.migration_s:.1f} s; {history.idle_s:.1f} s idle",
+        soft_wrap=True,
+    )
+    for path in paths:
+        console.print(f"written: {path}", soft_wrap=True)
+
+
+def _title(config: Config) -> str:
+    links = "links of the world" if config.dynamics is None else f"{config.dynamics} links"
+    decided = "fixed placement" if config.planner is None else f"re-planned by {config.planner}"
+    return f"{config.model} on {config.network}, {links}, {decided}"

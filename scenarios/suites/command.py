@@ -1,0 +1,83 @@
+"""List the worlds of a suite, and write their topologies."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from scenarios.frame.config import option, parse
+from scenarios.frame.fields import nearest
+from scenarios.frame.writing import write_files
+from scenarios.suites.catalogue import NAMES, SUITES
+from scenarios.suites.listing import INDEX_CSV, files_of, summary_of, table_of
+
+PROG = "python -m scenarios.suites"
+_WIDTH = max(map(len, NAMES))
+_SUITES = "\n".join(f"  {name:{_WIDTH}}  {one.about}" for name, one in SUITES.items())
+_EXAMPLES = f"""\
+NAME is a suite:
+{_SUITES}
+
+examples:
+  {PROG} hard
+  {PROG} eval_static --num 20 --seed 1 --out eval_static
+
+columns:
+  K domains, M microbatches, R transfer/compute ratio at base figures; Gbit/s mean of the links;
+  PFLOP/s that a domain attains; epochs for which the load is held; iterations of an epoch; price
+  of a move: bytes and a restart, or a restart alone
+
+files written to --out:
+  {INDEX_CSV}             one row a world: its job, load, epochs and price, in SI units
+  NAME-SEED-INDEX.yaml  its topology with the law of its links
+
+exit codes: 0 done; 2 the name or a flag is wrong, or the files cannot be written;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is listed; the fields are the flags."""
+
+    num: int = option(20, "number of worlds, from the first one on")
+    seed: int = option(0, "seed of the worlds")
+    out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(sys.argv[1:] if argv is None else argv))
+
+
+def _command(arguments: Sequence[str]) -> None:
+    is_named = bool(arguments) and not arguments[0].startswith("-")
+    config = parse(
+        Config,
+        arguments[1:] if is_named else arguments,
+        prog=f"{PROG} NAME",
+        description=__doc__ or "",
+        epilog=_EXAMPLES,
+    )
+    if not is_named:
+        raise UsageError(f"{PROG}: NAME must come first, one of {', '.join(NAMES)}; got none")
+    name = arguments[0]
+    if name not in NAMES:
+        raise UsageError(f"{PROG}: unknown suite {name!r}; {nearest(name, NAMES)}")
+    if config.out is not None:
+        _check_empty(config.out)
+    worlds = SUITES[name].worlds(config.num, config.seed)
+    written: list[Path] = []
+    if config.out is not None:
+        command = f"{PROG} {name} --num {config.num} --seed {config.seed} --out DIR"
+        written = write_files(config.out, files_of(worlds, command=command))
+    sys.stdout.write(f"{table_of(worlds)}\n{summary_of(worlds)}\n")
+    if config.out is not None:
+        sys.stdout.write(f"written: {config.out} ({len(written)} files)\n")
+
+
+def _check_empty(folder: Path) -> None:
+    """Refuse a folder with files: an index names all topologies beside it."""
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"--out {folder}: must be a new or empty folder, got one with files")

@@ -1,0 +1,203 @@
+"""Learn to place a model's layers on domains joined by moving links; compare with planners."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from agents.flat.env import make_task
+from agents.flat.task import PlacementTask
+from agents.ppo.devices import keep_freed_memory, use_torch_threads
+from agents.ppo.rollout import RolloutSource
+from agents.ppo.trainer import Trainer
+from calibration import FittedFor, read_corrections
+from calibration.loop import Subject
+from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
+from des.base.command import INTERRUPTED, UsageError, exit_code_of
+from des.worlds.reading import topology_path
+from scenarios.frame.config import from_dict, parse_given
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
+from scenarios.train.outcome import Evaluation, evaluate_and_report
+from scenarios.train.rollouts import make_rollouts
+from scenarios.train.training_calibration import subject_of, training_calibration
+from scenarios.train.training_config import (
+    PROG,
+    RUNTIME_FIELDS,
+    Config,
+    ppo_config,
+    quick,
+    recorded,
+    replacement_of,
+)
+from scenarios.train.training_loop import restore, train
+
+RUNS = Path("runs")
+
+_WIDTH = WIDTH + 2 * COLUMN_WIDTH
+
+
+def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
+    """Read the command line, ``--quick`` worked in; also return the names of the given fields."""
+    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "")
+    return (quick(config, given) if config.quick else config), given
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config, given = resolve(argv)
+    if config.resume:
+        with RunFolder.opened(_path_to_resume(config)) as folder:
+            config = _begun(config, given, folder)
+            task = make_scenario_task(config)
+            return _run(config, task, subject_of(config, task), folder, _console())
+    task = make_scenario_task(config)
+    subject = subject_of(config, task)
+    with RunFolder.created(_new_path(config)) as folder:
+        folder.write_config(recorded(config), _inputs(config))
+        return _run(config, task, subject, folder, _console())
+
+
+def _console() -> Console:
+    """A terminal as wide as it is; files and pipes wide enough for the table."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDTH)
+
+
+def _run(
+    config: Config,
+    task: PlacementTask,
+    subject: Subject | str,
+    folder: RunFolder,
+    console: Console,
+) -> int:
+    """Train, evaluate, report; ``subject`` is calibrated."""
+    path = shlex.quote(str(folder.path))
+    try:
+        keep_freed_memory()
+        use_torch_threads(config.torch_threads)
+        with (
+            training_calibration(config, task, subject, folder, console) as calibration,
+            _rollouts(config, task, console) as rollouts,
+        ):
+            trainer = Trainer(rollouts, ppo_config(config), config.seed, config.steps)
+            fingerprint = task.fingerprint()
+            restore(trainer, calibration, folder, fingerprint)
+            calibration.begin(trainer)
+            complete = train(trainer, calibration, folder, fingerprint, console)
+        calibration.print_summary()
+        if complete:
+            evaluation = Evaluation(
+                task=replace(task, corrections=calibration.in_force),
+                num_draws=config.evaluation_draws,
+                seed=config.evaluation_seed,
+                fidelity=calibration.lines(),
+                has_targets=config.kpi,
+            )
+            command = f"{PROG} --config {shlex.quote(str(folder.config_json))}"
+            evaluate_and_report(evaluation, folder, folder.read_config(), command, console)
+            return 0
+    except KeyboardInterrupt:
+        pass  # before, between or after the steps: the last checkpoint is whole
+    console.print(
+        f"Interrupted. Continue with: {PROG} --resume --out {path}", soft_wrap=True, markup=False
+    )
+    return INTERRUPTED
+
+
+@contextmanager
+def _rollouts(config: Config, task: PlacementTask, console: Console) -> Iterator[RolloutSource]:
+    """Give the rollouts of the training; code that is not compiled yet is compiled here."""
+    with ExitStack() as stack:
+        with console.status("preparing; after a change of the sources this compiles the simulator"):
+            rollouts = stack.enter_context(
+                make_rollouts(
+                    task,
+                    num_envs=config.num_envs,
+                    num_workers=config.rollout_workers,
+                    seed=config.seed,
+                    num_processes=config.workers,
+                    device=ppo_config(config).device,
+                    ray=config.ray,
+                    preempt_share=config.preempt_share,
+                )
+            )
+        yield rollouts
+
+
+def make_scenario_task(config: Config) -> PlacementTask:
+    """Read the files that the configuration names and put the task together.
+
+    Raises
+    ------
+    ValueError
+        If a file or name is wrong, or the job is larger than all domains together.
+    """
+    topology = read_topology(config.network)
+    workload = build_workload(
+        config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
+    )
+    check_job_fits(topology, workload)
+    path, fitted_for = config.corrections, FittedFor.of(workload, topology, network=config.network)
+    return make_task(
+        topology=topology,
+        workload=workload,
+        schedule=config.schedule,
+        actions=config.actions,
+        epochs_per_episode=config.epochs_per_episode,
+        iterations_per_epoch=config.iterations_per_epoch,
+        replacement=replacement_of(config),
+        corrections=NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for),
+    )
+
+
+def _new_path(config: Config) -> Path:
+    """Path of the run folder to make."""
+    return _numbered(max(_numbers(), default=0) + 1) if config.out is None else config.out
+
+
+def _inputs(config: Config) -> dict[str, Path]:
+    """Input files of which the run folder keeps copies: it can be resumed and repeated alone."""
+    inputs = {"network": topology_path(config.network)}
+    return inputs if config.corrections is None else inputs | {"corrections": config.corrections}
+
+
+def _numbered(number: int) -> Path:
+    return RUNS / f"east_west-{number:03}"
+
+
+def _numbers() -> list[int]:
+    """Numbers of the runs that there are."""
+    matches = (re.fullmatch(r"east_west-(\d{3,9})", path.name) for path in RUNS.glob("*"))
+    return [int(match[1]) for match in matches if match is not None]
+
+
+def _path_to_resume(config: Config) -> Path:
+    """Path of the run folder to resume: the newest one without --out."""
+    if config.out is not None:
+        return config.out
+    numbers = _numbers()
+    if not numbers:
+        raise UsageError(f"{PROG}: --resume must find a run in {RUNS}, or be told by --out")
+    return _numbered(max(numbers))
+
+
+def _begun(config: Config, given: frozenset[str], folder: RunFolder) -> Config:
+    """Configuration that the run was begun with; given flags must not contradict it."""
+    path, record = folder.path, folder.read_config()
+    asked = recorded(config)
+    fixed = given - RUNTIME_FIELDS - {"kpi"}
+    folder.require_begun_with(record, {name: asked[name] for name in fixed}, PROG)
+    old = from_dict(Config, record, source=str(folder.config_json))
+    corrections = None if old.corrections is None else path / old.corrections
+    kept = replace(old, network=str(path / old.network), corrections=corrections)
+    kept = replace(kept, kpi=config.kpi if "kpi" in given else old.kpi)
+    return replace(kept, workers=config.workers, ray=config.ray, out=path, resume=True)

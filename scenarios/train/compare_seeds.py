@@ -1,0 +1,113 @@
+"""Train the default scenario with several seeds and show how far the seeds spread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from des.base.command import UsageError, exit_code_of
+from scenarios.frame.config import option, parse
+from scenarios.frame.files import read_csv, write_csv
+from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.run_lock import held
+from scenarios.frame.statistics import mean_and_interval
+from scenarios.train.training_points import (
+    TrainingPoint,
+    policy_figures,
+    refuse_other_runs,
+    train_point,
+)
+
+PROG = "python -m scenarios.compare_seeds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Which trainings are compared; the fields are the flags."""
+
+    seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
+    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
+    model: str = option("llama2_70b", "model preset")
+    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    steps: int = option(1_000_000, "decisions to train each seed on")
+    largest_gap: float = option(0.02, "to exact, a fraction; above it the exit code is 1")
+    out: Path = option(Path("runs/seeds"), "folder for one run a seed; what is there is continued")
+    quick: bool = option(False, "runs of seconds that show all steps and learn little")
+
+    def __post_init__(self) -> None:
+        if len(set(self.seeds)) != len(self.seeds) or not self.seeds:
+            raise UsageError(f"{PROG}: seeds must be one or more different ones, got {self.seeds}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "")
+    points = {seed: _point(config, seed) for seed in config.seeds}
+    refuse_other_runs(points.values(), PROG)
+    config.out.mkdir(parents=True, exist_ok=True)
+    with held(config.out):
+        for point in points.values():
+            code = train_point(point)
+            if code:
+                return code
+        evaluations = {
+            seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()
+        }
+        table = seed_table(evaluations)
+        write_csv(config.out / "seeds.csv", table)
+    return _show(config, table)
+
+
+def seed_table(evaluations: dict[int, pd.DataFrame]) -> pd.DataFrame:
+    """One row a seed, with the figures of `scenarios.train.training_points.policy_figures`."""
+    rows = [
+        {"seed": seed, **policy_figures(evaluation)} for seed, evaluation in evaluations.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _point(config: Config, seed: int) -> TrainingPoint:
+    flags = ["--seed", str(seed), "--network", config.network, "--model", config.model]
+    flags += [] if config.num_layers is None else ["--num-layers", str(config.num_layers)]
+    flags += ["--quick"] if config.quick else ["--steps", str(config.steps)]
+    folder = RunFolder(path=config.out / f"seed{seed}")
+    return TrainingPoint(flags=tuple(flags), folder=folder)
+
+
+def _show(config: Config, table: pd.DataFrame) -> int:
+    console = Console(highlight=False)
+    shown = Table()
+    shown.add_column("seed")
+    columns = [column for column in table.columns if column != "seed"]
+    for column in columns:
+        shown.add_column(column.replace("_", " "), justify="right")
+    for row in table.to_dict("records"):
+        shown.add_row(str(int(row["seed"])), *(_cell(column, row[column]) for column in columns))
+    spread = {column: mean_and_interval(table[column].to_numpy()) for column in columns}
+    shown.add_section()
+    shown.add_row("mean", *(_cell(column, spread[column].mean) for column in columns))
+    shown.add_row("± 95 %", *(_cell(column, spread[column].half_width) for column in columns))
+    console.print(shown)
+    if "excess_over_exact" not in table:
+        console.print("There is no exact optimum to compare with: the case is too large.")
+        return 0
+    gap = table["excess_over_exact"]
+    met = bool((gap <= config.largest_gap).all())
+    console.print(
+        f"{'Met' if met else 'MISSED'}: the policy takes {100 * gap.min():+.2f} to "
+        f"{100 * gap.max():+.2f} % longer than exact over {len(gap)} seeds; "
+        f"allowed {100 * config.largest_gap:+.2f} % for every seed.",
+        soft_wrap=True,
+    )
+    return 0 if met else 1
+
+
+def _cell(column: str, value: float) -> str:
+    return f"{100 * value:+.3f} %" if column.startswith("excess") else f"{value:.4f}"

@@ -1,0 +1,288 @@
+"""Second stage of the training of Hi-PPO: the move policy, on episodes of the training suite."""
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from agents.decision.held import held_topologies
+from agents.decision.situation import TIME_ONLY, Preference
+from agents.hi_ppo.moves.move_augmentation import VariantConfig, variant_of
+from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
+from agents.hi_ppo.moves.move_env import MoveGame, game_of
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
+from agents.judge.steady_judge import SteadyJudge
+from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
+from agents.replanning.pool import pool_of
+from agents.replanning.tables import EpisodeTables, levels_of, tables_of
+from calibration.reference.parent import end_with_parent
+from des import Placement, Plan
+from des.base.checks import require_count, require_seed
+from scenarios.frame.files import write_bytes
+from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.update_log import UpdateLog
+from scenarios.suites import SuiteWorld, suite
+
+MOVES_PT, MOVES_CSV, TABLES = "moves.pt", "moves.csv", "tables"
+"""What a run folder gets: the policy, one row an update, and the folder of episodes."""
+
+UPDATES_PER_CHECKPOINT = 10
+
+_LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
+_MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
+_COMMUNICATION = (0.05, 0.5)
+_DRAWS, _VARIANTS = 0, 1  # streams of random numbers of a world
+
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+
+
+def _many_episodes_an_update() -> MoveTrainingConfig:
+    return MoveTrainingConfig(episodes_per_update=48)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveStage:
+    """What the move policy is trained on, and how.
+
+    Attributes
+    ----------
+    num_worlds, num_draws
+        Worlds of the training suite, and episodes of each. Plans are found on the networks of the
+        first draw and serve all.
+    num_variants
+        Of each world, beside its draws, see `agents.hi_ppo.moves.move_augmentation`.
+    communication_share
+        Of the variants in which bytes count, by a weight between 0.05 and 0.5; needs the quickest
+        plan to send some. Episodes in which they count teach less of those in which they do not.
+    """
+
+    seed: int = 0
+    num_worlds: int = 200
+    num_draws: int = 3
+    num_variants: int = 3
+    communication_share: float = 0.0
+    variants: VariantConfig = field(default_factory=VariantConfig)
+    training: MoveTrainingConfig = field(default_factory=_many_episodes_an_update)
+
+    def __post_init__(self) -> None:
+        require_seed("move stage", "seed", self.seed)
+        for name in ("num_worlds", "num_draws"):
+            require_count("move stage", name, getattr(self, name))
+        if self.num_variants < 0 or not 0.0 <= self.communication_share <= 1.0:
+            raise ValueError(
+                "move stage: num_variants must be at least 0 and communication_share within "
+                f"[0, 1], got {self.num_variants!r} and {self.communication_share!r}"
+            )
+
+
+def train_move_stage(
+    stage: MoveStage, folder: RunFolder, console: Console, *, workers: int = 1
+) -> MovePolicy:
+    """Make episodes, train on them, and write the policy and the log into the folder.
+
+    Episodes that the folder holds already are not made again, and a training that it holds a
+    checkpoint of goes on from there. The result is the same whatever
+    the number of workers, to the last bit.
+    """
+    require_count("move stage", "workers", workers)
+    cache = folder.path / TABLES
+    with workplace(workers) as at_work, _progress(console) as progress:
+        paths = move_tables(stage, cache, _counted(progress, "episodes of worlds", at_work))
+        games = move_games(stage, paths, _counted(progress, "what choices cost", at_work))
+        if not console.is_terminal:
+            console.print(f"moves: {len(games)} episodes of {len(paths)} worlds", soft_wrap=True)
+        task = progress.add_task("updates", total=stage.training.num_updates)
+        trainer = MoveTrainer(games, config=stage.training, seed=stage.seed)
+        checkpoint = folder.path / MOVES_PT
+        if checkpoint.exists():
+            trainer.load_state(load_checkpoint(checkpoint), source=checkpoint)
+        progress.update(task, completed=trainer.update)
+        columns = [one.name for one in fields(MoveUpdate)]
+        with UpdateLog(folder.path / MOVES_CSV, columns, num_updates=trainer.update) as log:
+            if log.note:
+                console.print(log.note, soft_wrap=True, markup=False)
+            for update in trainer.run():
+                log.append(asdict(update))
+                progress.advance(task)
+                is_last = trainer.update == stage.training.num_updates
+                if is_last or trainer.update % UPDATES_PER_CHECKPOINT == 0:
+                    log.sync()
+                    save_checkpoint(checkpoint, trainer.state())
+    return MovePolicy(network=trainer.network.eval())
+
+
+Work = Callable[[Callable[[_T], _U], Iterable[_T]], Iterator[_U]]
+"""Applies a function to all of some items, in order, somewhere."""
+
+
+@contextmanager
+def workplace(workers: int) -> Iterator[Work]:  # type: ignore[type-arg]
+    """Where work is done: in this process, or in as many others; results come in order."""
+    if workers == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(
+        max_workers=workers, mp_context=get_context("spawn"), initializer=end_with_parent
+    ) as pool:
+        yield pool.map
+
+
+def training_world(index: int, seed: int) -> SuiteWorld:
+    """Return a world of 3 to 6 domains, or, each twelfth, of 8."""
+    block, place = divmod(index, _LARGE_EVERY)
+    if place == _LARGE_EVERY - 1:
+        return suite("train").with_domains(*_LARGE).world(block, seed)
+    return suite("train").with_domains(*_COMMON).world(index - block, seed)
+
+
+def move_tables(stage: MoveStage, cache: Path, at_work: Work = map) -> list[Path]:  # type: ignore[type-arg]
+    """Make the files of all worlds that the folder does not hold, and return all in order.
+
+    Raises
+    ------
+    ValueError
+        If a file there is of another stage.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    make = partial(_write_tables, cache, stage.seed, stage.num_draws)
+    return list(at_work(make, range(stage.num_worlds)))
+
+
+def episodes_of(world: SuiteWorld, draw_seeds: Sequence[int]) -> list[EpisodeTables]:
+    """Judge the plans that are found on the networks of the first draw in all draws."""
+    judge = SteadyJudge(world.workload, world.num_domains)
+    networks = [held_topologies(world, draw_seed) for draw_seed in draw_seeds]
+    plans = pool_of(
+        world,
+        draw_seeds[0],
+        judge=judge,
+        max_judged=_MOST_JUDGED,
+        max_searched=_MOST_SEARCHED,
+        max_plans=_MOST_PLANS,
+        networks=networks[0],
+    ).plans
+    return [
+        tables_of(world, draw_seed, plans, judge=judge, networks=held)
+        for draw_seed, held in zip(draw_seeds, networks, strict=True)
+    ]
+
+
+def read_tables(path: Path) -> list[EpisodeTables]:
+    """Read the episodes of one world."""
+    with np.load(path, allow_pickle=False) as held:
+        plans = tuple(
+            Plan(placement=Placement.parse(text), schedule=schedule)
+            for text, schedule in held["plans"].tolist()
+        )
+        shared = {name: held[name] for name in _SHARED_ARRAYS}
+        figures = {name: held[name].item() for name in _FIGURES}
+        return [
+            EpisodeTables(
+                plans=plans,
+                iteration_s=iteration_s,
+                move_s=move_s.astype(np.float64),
+                level=levels_of(plans),
+                **shared,
+                **figures,
+            )
+            for iteration_s, move_s in zip(held["iteration_s"], held["move_s"], strict=True)
+        ]
+
+
+def move_games(stage: MoveStage, paths: Sequence[Path], at_work: Work = map) -> list[MoveGame]:  # type: ignore[type-arg]
+    """List the states of all draws and variants of worlds, world by world."""
+    play = partial(_games_of, stage)
+    return [game for games in at_work(play, enumerate(paths)) for game in games]
+
+
+_SHARED_ARRAYS = ("moved_bytes", "cost_bytes", "base_iteration_s")
+_FIGURES = (
+    "iterations_per_epoch",
+    "flops_per_iteration",
+    "tokens_per_iteration",
+    "peak_flops_per_s",
+)
+
+
+def _write_tables(cache: Path, seed: int, num_draws: int, index: int) -> Path:
+    path = cache / f"world-{index:05}.npz"
+    made_of = f"seed {seed}, {num_draws} draws"
+    if path.exists():
+        with np.load(path, allow_pickle=False) as held:
+            found = str(held["made_of"])
+        if found != made_of:
+            raise ValueError(f"{path}: must hold episodes of {made_of}, got {found}")
+        return path
+    rng = np.random.default_rng([seed, index, _DRAWS])
+    draws = episodes_of(training_world(index, seed), rng.integers(2**62, size=num_draws).tolist())
+    first = draws[0]
+    arrays: dict[str, Any] = {
+        "made_of": np.array(made_of),
+        "plans": np.array([(str(plan.placement), plan.schedule) for plan in first.plans]),
+        "iteration_s": np.array([one.iteration_s for one in draws]),
+        "move_s": np.array([one.move_s for one in draws], dtype=np.float32),
+        **{name: np.asarray(getattr(first, name)) for name in (*_SHARED_ARRAYS, *_FIGURES)},
+    }
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    write_bytes(path, buffer.getvalue())
+    return path
+
+
+def _games_of(stage: MoveStage, numbered: tuple[int, Path]) -> list[MoveGame]:
+    index, path = numbered
+    rng = np.random.default_rng([stage.seed, index, _VARIANTS])
+    draws = read_tables(path)
+    games = [
+        game_of(MoveCosts.of(with_plans(draw, working)))
+        for draw in draws
+        if len(working := working_plans(draw))
+    ]
+    for _ in range(stage.num_variants):
+        variant = variant_of(draws, stage.variants, rng)
+        games.append(game_of(MoveCosts.of(variant, _some_preference(stage, variant, rng))))
+    return games
+
+
+def _some_preference(
+    stage: MoveStage, tables: EpisodeTables, rng: np.random.Generator
+) -> Preference:
+    """Time only, unless bytes count this time and the quickest plan sends some."""
+    share, weight = rng.random(2)
+    if share >= stage.communication_share or not tables.cost_bytes[tables.static] > 0:
+        return TIME_ONLY
+    least, most = _COMMUNICATION
+    communication = least + (most - least) * float(weight)
+    return Preference(time=1.0 - communication, communication=communication)
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        BarColumn(bar_width=12),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}  ETA"),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _counted(progress: Progress, name: str, at_work: Work) -> Work:  # type: ignore[type-arg]
+    """Do work, and show how much of it is done."""
+
+    def counted(function: Callable[[_T], _U], items: Iterable[_T]) -> Iterator[_U]:
+        listed = list(items)
+        return iter(progress.track(at_work(function, listed), total=len(listed), description=name))
+
+    return counted

@@ -1,0 +1,223 @@
+"""What a trained policy is worth: evaluation, table, verdict and the files that tell of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+
+from agents.decision.problem import Planner
+from agents.flat.policy_planner import PolicyPlanner
+from agents.flat.task import PlacementTask
+from agents.planners.exact.exact import most_placements, num_contiguous_placements
+from agents.planners.table import PLANNERS
+from des import InfeasiblePlacementError, IterationResult
+from des.views.chrome_trace import write_chrome_trace
+from des.views.gantt import gantt_png
+from scenarios.frame.files import write_bytes, write_csv, write_json
+from scenarios.frame.metrics_log import read_metrics
+from scenarios.frame.pictures import Picture
+from scenarios.frame.plots import comparison_bars, learning_curve, png_bytes
+from scenarios.frame.report import Report, summary_table, write_report
+from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.statistics import paired_difference, summarise
+from scenarios.measure.targets.after_training import RunTargets, targets_of_run
+from scenarios.train.evaluation import (
+    COSTS_OF_CHANGE,
+    HeldOutDraw,
+    Judgement,
+    evaluation_frame,
+    held_out_draws,
+    judge,
+    planning_problem,
+)
+
+POLICY = "policy"
+SINGLE_DOMAIN = "single_domain"
+_CURVE_REFERENCES = ("exact", "uniform")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """On what the policy and the planners are judged.
+
+    Attributes
+    ----------
+    fidelity
+        How true the task is.
+    has_targets
+        Whether the targets are measured too, see `scenarios.measure.targets.after_training`.
+    """
+
+    task: PlacementTask
+    num_draws: int
+    seed: int
+    fidelity: tuple[str, ...] = ()
+    has_targets: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came out: one row per draw and planner, and the policy's iteration on base links."""
+
+    evaluation: pd.DataFrame
+    at_base_figures: IterationResult
+    placement: str
+    caveats: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a few sentences."""
+        ratio = self.at_base_figures.transfer_compute_ratio
+        shown = "no border" if ratio is None else f"transfer/compute ratio R = {ratio:.2f}"
+        return (
+            f"{verdict_on(self.evaluation)} On links at base figures it places "
+            f"{self.placement} ({shown})."
+        )
+
+
+def evaluate_and_report(
+    evaluation: Evaluation,
+    folder: RunFolder,
+    configuration: Mapping[str, object],
+    command: str,
+    console: Console,
+) -> None:
+    """Judge the trained policy beside all planners; print the table, write the run's files."""
+    outcome = evaluate(evaluation, folder, console)
+    free = evaluation.task.replacement is None
+    summary = summarise(outcome.evaluation.drop(columns=list(COSTS_OF_CHANGE) if free else []))
+    console.print(summary_table(summary))
+    for line in (outcome.verdict, *(f"Note: {caveat}" for caveat in outcome.caveats)):
+        console.print(line, soft_wrap=True, markup=False)
+    write_csv(folder.evaluation_csv, outcome.evaluation)
+    write_chrome_trace(outcome.at_base_figures, folder.trace_json)
+    times_s = summary["iteration_time_s"]
+    references = {name: float(times_s[name]) for name in _CURVE_REFERENCES if name in times_s}
+    curve = png_bytes(learning_curve(read_metrics(folder.metrics_csv), references))
+    write_bytes(folder.learning_curve_png, curve)
+    targets = _measured_targets(evaluation, folder, console) if evaluation.has_targets else None
+    domains = ", ".join(memory.domain for memory in outcome.at_base_figures.memory)
+    report = Report(
+        title=f"{evaluation.task.workload.name} on {domains}",
+        verdict=outcome.verdict,
+        command=command,
+        summary=summary,
+        pictures=_pictures(outcome, curve),
+        configuration=configuration,
+        fidelity=evaluation.fidelity,
+        caveats=outcome.caveats,
+        targets=targets,
+    )
+    write_report(folder.report_html, report)
+    console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
+    if targets is not None:
+        targets.show(console)
+
+
+def _measured_targets(evaluation: Evaluation, folder: RunFolder, console: Console) -> RunTargets:
+    """Measure the targets with the trained policy; kpi.json has all there is to say of them."""
+    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, evaluation.task)
+    with console.status("measuring the targets; --no-kpi leaves that out"):
+        targets = targets_of_run(evaluation.task, policy)
+    write_json(folder.path / "kpi.json", targets.to_plain())
+    return targets
+
+
+def evaluate(evaluation: Evaluation, folder: RunFolder, console: Console) -> Outcome:
+    """Judge the trained policy and all planners on the same held-out draws."""
+    task = evaluation.task
+    draws = held_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
+    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
+    planners: dict[str, Planner] = {POLICY: policy, **PLANNERS}
+    why_not = _why_not_exact(task, draws[0])
+    if why_not is not None:
+        del planners["exact"]
+    judgements: list[Judgement] = []
+    for name, planner in planners.items():
+        with console.status(f"evaluating {name} on {len(draws)} draws"):
+            judgements += judge(task, name, planner, draws)
+    frame = evaluation_frame(judgements)
+    last = next(one for one in reversed(judgements) if one.planner == POLICY).placement
+    problem = planning_problem(task, draws[0].base_world, last_plan=task.plan(last))
+    plan = policy(problem, np.random.default_rng(0))
+    left_out = () if why_not is None else (f"exact was left out: {why_not}.",)
+    return Outcome(
+        evaluation=frame,
+        at_base_figures=problem.judge(plan),
+        placement=str(plan.placement),
+        caveats=(*left_out, *_caveats(task, frame)),
+    )
+
+
+def verdict_on(evaluation: pd.DataFrame) -> str:
+    """Sum up how the policy compares, draw by draw, with 95 % intervals.
+
+    Parameters
+    ----------
+    evaluation
+        Rows of `scenarios.train.evaluation.Judgement.row`, those of the policy among them.
+    """
+    times_s = evaluation.pivot(index="draw", columns="planner", values="iteration_time_s")
+    fits = evaluation.pivot(index="draw", columns="planner", values="fits_memory")
+    parts = []
+    for planner in ("exact", "uniform", SINGLE_DOMAIN):
+        if planner in times_s:
+            change = paired_difference(times_s[POLICY].to_numpy(), times_s[planner].to_numpy())
+            mark = "" if fits[planner].all() else " (which does not fit into memory)"
+            percent = f"{100 * change.mean:+.2f} ± {100 * change.half_width:.2f} %"
+            parts.append(f"{percent} against {planner}{mark}")
+    shares = evaluation.groupby("planner")["utilisation"].mean()
+    return (
+        f"The policy's iteration time: {'; '.join(parts)}. It uses {100 * shares[POLICY]:.1f} % of "
+        f"the peak of all GPUs, single_domain {100 * shares[SINGLE_DOMAIN]:.1f} %."
+    )
+
+
+def _why_not_exact(task: PlacementTask, draw: HeldOutDraw) -> str | None:
+    """Say why `exact` cannot be asked: too many placements, or none that fits."""
+    size = num_contiguous_placements(task.world.num_domains, task.workload.num_layers)
+    most = most_placements(task.simulator)
+    if size > most:
+        return f"{size} placements are more than {most}"
+    try:
+        PLANNERS["exact"](planning_problem(task, draw.topology), draw.planner_rng())
+    except InfeasiblePlacementError as error:
+        return str(error)
+    return None
+
+
+def _caveats(task: PlacementTask, frame: pd.DataFrame) -> tuple[str, ...]:
+    """What a reader must know before believing the table."""
+    over_memory = sorted(frame.loc[~frame["fits_memory"], "planner"].unique())
+    law = task.world.dynamics
+    caveats = [
+        "Decision times are wall times on this machine; everything else repeats exactly.",
+        f"Links were drawn within ±{100 * law.bandwidth_fluctuation:g} % bandwidth and "
+        f"±{100 * law.latency_jitter:g} % latency, as in training, with other seeds.",
+        "One training seed; python -m scenarios.compare_seeds shows the spread over several.",
+    ]
+    if task.replacement is not None:
+        moved = " and the model state over the links" if task.replacement.pays_bytes else ""
+        caveats.append(
+            f"A changed placement costs a restart of {task.replacement.restart_s:g} s{moved}, "
+            f"shared by the {task.iterations_per_epoch} iterations of the epoch; planners other "
+            "than the policy choose as if it cost nothing."
+        )
+    if over_memory:
+        caveats.append(
+            f"{', '.join(over_memory)}: on some draws the plan does not fit into memory and was "
+            "simulated as if it did, in its favour (column fits mem.)."
+        )
+    return tuple(caveats)
+
+
+def _pictures(outcome: Outcome, curve: bytes) -> tuple[Picture, ...]:
+    bars = png_bytes(comparison_bars(outcome.evaluation))
+    iteration = gantt_png(outcome.at_base_figures)
+    return (
+        Picture(caption="Learning curve; planners as judged afterwards.", png=curve),
+        Picture(caption="Iteration time on the held-out draws.", png=bars),
+        Picture(caption="The policy's plan on links at base figures.", png=iteration),
+    )

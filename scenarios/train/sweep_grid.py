@@ -1,0 +1,134 @@
+"""What a sweep trains: every combination of the varied fields with every seed."""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from des.base.command import UsageError
+from scenarios.frame.fields import from_text, kinds_of, nearest
+from scenarios.frame.run_folder import RunFolder
+from scenarios.train import command as east_west_train
+from scenarios.train.training_config import RUNTIME_FIELDS, Config
+from scenarios.train.training_points import TrainingPoint
+
+NOT_VARIED = RUNTIME_FIELDS | {"seed", "quick"}
+"""Fields of the scenario that are no settings: how a run is done, and what has its own flag."""
+
+_KINDS = {name: kind for name, kind in kinds_of(Config).items() if name not in NOT_VARIED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One training of a sweep; ``settings`` are the varied fields and their values as text."""
+
+    settings: Mapping[str, str]
+    seed: int
+    point: TrainingPoint
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return ", ".join([*_equations(self.settings), f"seed {self.seed}"])
+
+
+def trials_of(
+    vary: Sequence[str], *, seeds: Sequence[int], flags: Sequence[str], out: Path
+) -> list[Trial]:
+    """All trials, each checked as far as can be before it is trained.
+
+    Parameters
+    ----------
+    vary
+        Texts such as ``learning_rate=1e-3,3e-4``; a list is written ``hidden_sizes=64x64,128``.
+    flags
+        Of the scenario, the same for all.
+
+    Raises
+    ------
+    UsageError
+        If a field or value is unknown, given twice, or makes no task.
+
+    Examples
+    --------
+    >>> trials = trials_of(["steps=64,128"], seeds=[7], flags=["--quick"], out=Path("runs"))
+    >>> [trial.point.folder.path.as_posix() for trial in trials]
+    ['runs/steps=64/seed7', 'runs/steps=128/seed7']
+    """
+    varied = _varied(vary)
+    trials = []
+    for texts in product(*varied.values()):
+        settings = dict(zip(varied, texts, strict=True))
+        several = [_trial(settings, seed, flags, out) for seed in seeds]
+        _require_task(several[0])
+        trials += several
+    names: dict[Path, str] = {}
+    for trial in trials:
+        path = trial.point.folder.path
+        if path in names:
+            raise UsageError(f"sweep: {path} would be the folder of {names[path]} and {trial.name}")
+        names[path] = trial.name
+    return trials
+
+
+def _equations(settings: Mapping[str, str]) -> list[str]:
+    return [f"{field}={text}" for field, text in settings.items()]
+
+
+def _trial(settings: Mapping[str, str], seed: int, flags: Sequence[str], out: Path) -> Trial:
+    varied = [
+        f"--{field.replace('_', '-')}={_flag_text(field, text)}" for field, text in settings.items()
+    ]
+    folder = re.sub(r"[^\w.,=+-]+", "_", ",".join(_equations(settings)))
+    return Trial(
+        settings=settings,
+        seed=seed,
+        point=TrainingPoint(
+            flags=(*flags, *varied, f"--seed={seed}"),
+            folder=RunFolder(path=out / folder / f"seed{seed}"),
+        ),
+    )
+
+
+def _require_task(trial: Trial) -> None:
+    """Read the files and names that the trial needs, as its training will."""
+    try:
+        config, _ = east_west_train.resolve(trial.point.arguments)
+        east_west_train.make_scenario_task(config)
+    except ValueError as error:
+        raise UsageError(f"sweep: {trial.name}: {error}") from error
+
+
+def _flag_text(field: str, text: str) -> str:
+    """Return a value as the scenario's flag has it, where commas are within a list."""
+    return text.replace("x", ",") if _KINDS[field].is_tuple else text
+
+
+def _varied(vary: Sequence[str]) -> dict[str, list[str]]:
+    """Values of each varied field in the spelling of Python, so that equal ones are found."""
+    varied: dict[str, list[str]] = {}
+    for given in vary:
+        field, _, texts = given.partition("=")
+        if field not in _KINDS:
+            raise UsageError(f"sweep: vary: unknown field {field!r}; {nearest(field, [*_KINDS])}")
+        if field in varied:
+            raise UsageError(f"sweep: vary: {field} is given twice")
+        varied[field] = []
+        for text in texts.split(","):
+            spelt = _spelt(field, text)
+            if spelt in varied[field]:
+                raise UsageError(f"sweep: vary: {field} {spelt} is given twice")
+            varied[field].append(spelt)
+    return varied
+
+
+def _spelt(field: str, text: str) -> str:
+    try:
+        value = from_text(_flag_text(field, text), _KINDS[field])
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"sweep: vary: {field} {error}") from error
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

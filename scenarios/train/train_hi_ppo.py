@@ -1,0 +1,288 @@
+"""Train Hi-PPO on the training suite: the placement policy, then the move policy."""
+
+import itertools
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
+from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
+from agents.hi_ppo.policies import Policies, digest_of
+from agents.hi_ppo.trained_range import TrainedRange
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from agents.ppo.devices import use_torch_threads
+from agents.ppo.training_state import update_of
+from des import Topology, Workload
+from des.base.checks import require_count, require_seed
+from des.base.command import EXIT_CODES, exit_code_of
+from scenarios.frame.config import option, parse, to_dict
+from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.update_log import UpdateLog
+from scenarios.suites import suite
+from scenarios.train.hi_ppo_moves import (
+    MOVES_CSV,
+    MOVES_PT,
+    UPDATES_PER_CHECKPOINT,
+    MoveStage,
+    train_move_stage,
+)
+
+PROG = "python -m scenarios.train_hi_ppo"
+PLACEMENT_PT, PLACEMENT_CSV, POLICIES_PT = "placement.pt", "placement.csv", "hi_ppo.pt"
+
+_EPILOG = f"""\
+Networks are those of suite("train"): at random epochs of random draws for the placement policy,
+whole draws for the move policy. The same seed gives the same weights to the last bit, whatever the
+number of workers, on the same machine and versions.
+
+files written to --out:
+  config.json    what was asked for, versions and source revision
+  {PLACEMENT_CSV}  one row an update of the placement policy
+  {PLACEMENT_PT}   the placement policy and the state of its training, every {{every}} updates
+  tables/        episodes that the move policy is trained on; may be deleted afterwards
+  {MOVES_CSV}      one row an update of the move policy
+  {MOVES_PT}       the move policy and the state of its training, every {{moves}} updates
+  {POLICIES_PT}      both, and the range of the worlds: for scenarios.kpi, agents.decide and others
+
+--resume continues the run in --out from its checkpoints, to the same bytes as a run that was not
+interrupted; rows of logs after a checkpoint are cut. Episodes that are there are not made again.
+
+exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be written;
+  {EXIT_CODES}
+"""
+
+_UPDATES_PER_CHECKPOINT = 10
+_NUM_RANGED = 432  # a whole block of the suite
+_LINES_WITHOUT_TERMINAL = 10
+_NUM_KEPT, _NUM_AT_FIRST, _EPOCHS_PER_WORLD, _USES = 512, 64, 4, 6
+"""Networks that are at hand; how many there are at the beginning; epochs that are looked at of each
+world; and how many networks are taken before a new one comes in. Drawing worlds takes longer than
+judging plans, so each network is taken several times, with other preferences and loads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is trained; the fields are the flags."""
+
+    out: Path = option(Path("runs/hi_ppo"), "new or empty folder of the run")
+    seed: int = option(0, "seed of everything")
+    updates: int = option(800, "updates of the placement policy")
+    worlds: int = option(48, "networks of an update")
+    samples: int = option(16, "orders drawn for each network")
+    rounds: int = option(3, "rounds of messages between domains; 0: none")
+    imitation: float = option(0.5, "weight of the best orders that a look-ahead finds; 0: none")
+    sees_preference: bool = option(
+        True, "whether the placement policy is told the preference; plans are judged by it anyhow"
+    )
+    move_worlds: int = option(200, "worlds that the move policy is trained on; 0: no move policy")
+    move_draws: int = option(3, "episodes of each of them")
+    move_updates: int = option(150, "updates of the move policy")
+    workers: int = option(2, "processes that make episodes; they change nothing but the time")
+    resume: bool = option(False, "go on in the folder, with the flags that it was begun with")
+
+    def __post_init__(self) -> None:
+        require_seed(PROG, "seed", self.seed)
+        for name in ("updates", "worlds", "samples", "move_draws", "move_updates", "workers"):
+            require_count(PROG, name, getattr(self, name))
+        if self.move_worlds:
+            require_count(PROG, "move_worlds", self.move_worlds)
+        placement_config(self)  # refuses what it cannot train with
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    epilog = _EPILOG.format(every=_UPDATES_PER_CHECKPOINT, moves=UPDATES_PER_CHECKPOINT)
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
+    use_torch_threads(1)
+    with _folder(config) as folder:
+        _train(config, folder, Console(highlight=False))
+
+
+def _train(config: Config, folder: RunFolder, console: Console) -> None:
+    """Train what is not trained yet, and put it together."""
+    begin_s = time.perf_counter()
+    placement = _placement(config, folder, console)
+    moves = None
+    if config.move_worlds:
+        moves = train_move_stage(move_stage(config), folder, console, workers=config.workers)
+    policies = Policies(
+        placement=placement,
+        moves=moves,
+        trained_range=trained_range(config.seed),
+        training=_told(config),
+    )
+    policies.save(folder.path / POLICIES_PT)
+    sys.stdout.write(
+        f"trained in {time.perf_counter() - begin_s:.0f} s\n"
+        f"policies: {folder.path / POLICIES_PT}, SHA-256 {digest_of(folder.path / POLICIES_PT)}\n"
+    )
+
+
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same training; nobody else has it meanwhile."""
+    if not config.resume:
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(_recorded(config))
+            yield folder
+        return
+    with RunFolder.opened(config.out) as folder:
+        record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
+        folder.require_begun_with(record, _recorded(config), PROG)
+        yield folder
+
+
+def _recorded(config: Config) -> dict[str, object]:
+    """What makes the result; neither where it is written nor by how many."""
+    plain = to_dict(config)
+    return {name: plain[name] for name in plain if name not in ("out", "workers", "resume")}
+
+
+def _told(config: Config) -> dict[str, object]:
+    """What the checkpoint says of its training; what its policy sees is in the architecture."""
+    record = _recorded(config)
+    del record["sees_preference"]
+    return record
+
+
+def _placement(config: Config, folder: RunFolder, console: Console) -> PlacementPolicy:
+    """Train the placement policy from where the folder has it; one that is finished is read."""
+    path = folder.path / PLACEMENT_PT
+    state = load_checkpoint(path) if path.exists() else None
+    if state is not None and _update_of(state, config, path) == config.updates:
+        _placement_log(folder, config.updates, console).close()
+        return placement_from_payload(state, source=path)
+    trainer = PlacementTrainer(
+        training_networks(config.seed),
+        seed=config.seed,
+        architecture=PlacementArchitecture(
+            num_rounds=config.rounds, sees_preference=config.sees_preference
+        ),
+        config=placement_config(config),
+    )
+    if state is not None:
+        with console.status("drawing the worlds of the updates before the checkpoint"):
+            trainer.load_state(state, source=path)
+    last = train_placement(trainer, folder, console)
+    console.print(
+        f"placement: orders drawn cost {last.mean_cost - last.found_cost:.3f} more than the best "
+        "found from them, in logarithms of time",
+        soft_wrap=True,
+    )
+    return trainer.policy
+
+
+def _update_of(state: Mapping[str, object], config: Config, path: Path) -> int:
+    try:
+        return update_of(state, most=config.updates)
+    except CheckpointError as error:
+        raise CheckpointError(f"checkpoint {path}: {error}") from error
+
+
+def _placement_log(folder: RunFolder, num_updates: int, console: Console) -> UpdateLog:
+    """Open the log of a training of that many updates, and say so if it had more."""
+    columns = [field.name for field in fields(PlacementReport)]
+    log = UpdateLog(folder.path / PLACEMENT_CSV, columns, num_updates=num_updates)
+    if log.note:
+        console.print(log.note, soft_wrap=True, markup=False)
+    return log
+
+
+def move_stage(config: Config) -> MoveStage:
+    """What the move policy is trained on."""
+    stage = MoveStage(seed=config.seed, num_worlds=config.move_worlds, num_draws=config.move_draws)
+    return replace(stage, training=replace(stage.training, num_updates=config.move_updates))
+
+
+@cache
+def trained_range(seed: int) -> TrainedRange:
+    """Range of the first worlds of the training; later ones are drawn from the same."""
+    worlds = suite("train").worlds(_NUM_RANGED, seed)
+    return TrainedRange.of([(world.topology, world.workload) for world in worlds])
+
+
+def placement_config(config: Config) -> PlacementConfig:
+    """What the trainer is told."""
+    asked = replace(
+        PlacementConfig(),
+        num_updates=config.updates,
+        worlds_per_update=config.worlds,
+        samples_per_world=config.samples,
+        imitation=config.imitation,
+    )
+    return asked if config.imitation else replace(asked, look_ahead_budget=0)
+
+
+def training_networks(seed: int) -> Iterator[tuple[Topology, Topology, Workload]]:
+    """Networks of the training suite as they are at some time, at base figures, and the jobs.
+
+    Each is taken about six times, in no order.
+    """
+    rng = np.random.default_rng(seed)
+    fresh = _fresh_networks(seed, rng)
+    kept = [next(fresh) for _ in range(_NUM_AT_FIRST)]
+    for taken in itertools.count():
+        if taken % _USES == 0:
+            if len(kept) < _NUM_KEPT:
+                kept.append(next(fresh))
+            else:
+                kept[int(rng.integers(_NUM_KEPT))] = next(fresh)
+        yield kept[int(rng.integers(len(kept)))]
+
+
+def _fresh_networks(
+    seed: int, rng: np.random.Generator
+) -> Iterator[tuple[Topology, Topology, Workload]]:
+    worlds = suite("train")
+    for index in itertools.count():
+        world = worlds.world(index, seed)
+        for _ in range(_EPOCHS_PER_WORLD):
+            epoch, draw_seed = int(rng.integers(world.num_epochs)), int(rng.integers(2**62))
+            now = world.epoch_topology(draw_seed, epoch).at_start()
+            yield now, world.topology, world.workload
+
+
+def train_placement(
+    trainer: PlacementTrainer, folder: RunFolder, console: Console
+) -> PlacementReport:
+    """Train to the end, with a row of the log an update; returns the last report."""
+    total = trainer.config.num_updates
+    progress = Progress(
+        BarColumn(bar_width=12),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[figures]}  ETA"),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with _placement_log(folder, trainer.update, console) as log, progress:
+        task = progress.add_task("placement", total=total, completed=trainer.update, figures="")
+        for report in trainer.run():
+            log.append(asdict(report))
+            figures = f"cost {report.mean_cost:.3f}, best found {report.found_cost:.3f}"
+            progress.update(task, completed=report.update, figures=figures)
+            if not console.is_terminal and _is_tenth(report.update, total):
+                console.print(f"update {report.update} of {total}: {figures}", soft_wrap=True)
+            if report.update % _UPDATES_PER_CHECKPOINT == 0 or report.update == total:
+                log.sync()
+                save_checkpoint(folder.path / PLACEMENT_PT, trainer.state())
+    return report
+
+
+def _is_tenth(update: int, total: int) -> bool:
+    parts = _LINES_WITHOUT_TERMINAL
+    return update * parts // total > (update - 1) * parts // total

@@ -1,0 +1,223 @@
+"""What `scenarios.east_west_train` trains and how: its flags, and what follows from them."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agents.ppo.devices import resolve_device
+from agents.ppo.ppo_config import PPOConfig
+from des.base.checks import (
+    MOST_ITEMS,
+    require_count,
+    require_fraction,
+    require_positive,
+    require_seed,
+)
+from des.base.command import UsageError
+from des.plan.replacement import RESTART_S, Replacement
+from des.worlds.reading import topology_path
+from scenarios.frame.config import option, to_dict
+
+PROG = "python -m scenarios.east_west_train"
+REPLACEMENTS = ("none", "restart", "full")
+CALIBRATIONS = ("auto", "none", "pairwise", "aware", "unaware")
+DISCOUNT_OF_COSTLY_CHANGES = 0.9
+"""Looks ahead about ten epochs, 1 / (1 - 0.9)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What is trained and how; the fields are the flags."""
+
+    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
+    model: str = option("llama2_70b", "model preset")
+    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    microbatches: int = option(32, "microbatches per iteration")
+    schedule: str = option("1f1b", "pipeline schedule")
+    actions: str = option("order_split", "action encoding: order_split or per_layer")
+    corrections: Path | None = option(
+        None, "calibrated factors for the simulator, a JSON file", is_file=True
+    )
+    calibration: str = option(
+        "auto",
+        "reference that keeps the simulator faithful: pairwise, aware, unaware or none; auto: "
+        "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
+    )
+    calibration_interval_steps: int | None = option(
+        None,
+        "decisions from one calibration to the next; none: a third of --steps, from 5 million "
+        "--steps on 5 million",
+    )
+    calibration_placements: int = option(32, "placements of each calibration")
+    calibration_bound: float = option(
+        0.02, "mean error of iteration times above which there is another calibration"
+    )
+    epochs_per_episode: int = option(8, "decisions from one even split to the next")
+    iterations_per_epoch: int = option(1, "iterations for which a placement is kept")
+    replacement: str = option(
+        "none",
+        "what a changed placement costs: none; restart, the time of one; full, also the model "
+        "state over the links",
+    )
+    restart_s: float = option(RESTART_S, "seconds of a restart, where a change costs one")
+    seed: int = option(0, "of everything random in training")
+    steps: int = option(1_000_000, "decisions to train on")
+    num_envs: int = option(512, "environments stepped together")
+    steps_per_rollout: int = option(16, "of each environment")
+    learning_rate: float = option(1e-3, "at the start; falls to 0")
+    entropy_coefficient: float = option(0.01, "at the start; falls to 0")
+    discount: float | None = option(
+        None,
+        "worth of the next epoch's rewards; none: 0, or 0.9 where a changed placement costs "
+        "something, as today's then decides what tomorrow's will cost",
+    )
+    evaluation_draws: int = option(64, "held-out networks to judge on")
+    evaluation_seed: int = option(1_000_000, "of the held-out networks")
+    num_minibatches: int = option(4, "gradient steps of each pass over a rollout")
+    hidden_sizes: tuple[int, ...] = option((64, 64), "widths of the network's layers")
+    rollout_workers: int = option(
+        1, "logical workers that share the environments; results depend on their number alone"
+    )
+    preempt_share: float | None = option(
+        None,
+        "with --ray: once that share of the workers is done, the others stop early; results then "
+        "depend on timing",
+    )
+    device: str = option("cpu", "where the policy learns: cpu, cuda or auto")
+    precision: str = option("float32", "of products within the network: float32 or bfloat16")
+    torch_threads: int = option(1, "threads that learn; more help on an idle machine only")
+    workers: int = option(
+        2, "threads that simulate, or processes with --ray local; results are the same for any"
+    )
+    ray: str | None = option(
+        None,
+        "simulate on Ray: local, or the address of a cluster (host:port or auto); with an actor "
+        "for each of the rollout workers at most",
+    )
+    out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
+    resume: bool = option(False, "continue the run in --out, or the newest one")
+    kpi: bool = option(
+        True, "measure the targets on the world of the run afterwards; about half a minute"
+    )
+    quick: bool = option(False, "a run of seconds that shows all steps and learns little")
+
+    def __post_init__(self) -> None:
+        for name in (
+            "microbatches",
+            "epochs_per_episode",
+            "iterations_per_epoch",
+            "num_envs",
+            "steps_per_rollout",
+            "evaluation_draws",
+            "workers",
+            "rollout_workers",
+            "torch_threads",
+        ):
+            require_count(PROG, name, getattr(self, name), MOST_ITEMS)
+        require_count(PROG, "steps", self.steps)
+        self._check_calibration()
+        for name in ("seed", "evaluation_seed"):
+            require_seed(PROG, name, getattr(self, name))
+        if self.replacement not in REPLACEMENTS:
+            raise UsageError(
+                f"{PROG}: replacement must be one of {', '.join(REPLACEMENTS)}; "
+                f"got {self.replacement!r}"
+            )
+        if not self.resume and self.replacement == "none" and self.restart_s != RESTART_S:
+            raise UsageError(
+                f"{PROG}: restart_s must be left out without replacement, got {self.restart_s!r}"
+            )
+        replacement_of(self)
+        self._check_workers()
+        ppo = ppo_config(self)
+        if self.num_envs * self.steps_per_rollout < ppo.num_minibatches:
+            raise UsageError(
+                f"{PROG}: num_envs times steps_per_rollout must be at least {ppo.num_minibatches}, "
+                f"got {self.num_envs} x {self.steps_per_rollout}"
+            )
+
+    def _check_calibration(self) -> None:
+        if self.calibration not in CALIBRATIONS:
+            raise UsageError(
+                f"{PROG}: calibration must be one of {', '.join(CALIBRATIONS)}; "
+                f"got {self.calibration!r}"
+            )
+        if self.calibration_interval_steps is not None:
+            require_count(PROG, "calibration_interval_steps", self.calibration_interval_steps)
+        require_count(PROG, "calibration_placements", self.calibration_placements, MOST_ITEMS)
+        require_positive(PROG, "calibration_bound", self.calibration_bound)
+
+    def _check_workers(self) -> None:
+        if self.rollout_workers > self.num_envs:
+            raise UsageError(
+                f"{PROG}: rollout_workers must be at most num_envs, {self.num_envs}; "
+                f"got {self.rollout_workers}"
+            )
+        if self.preempt_share is not None:
+            require_fraction(PROG, "preempt_share", self.preempt_share)
+            if self.ray is None:
+                raise UsageError(
+                    f"{PROG}: preempt_share must be left out without ray, "
+                    f"got {self.preempt_share!r}"
+                )
+
+
+RUNTIME_FIELDS = frozenset({"out", "resume", "workers", "ray"})
+"""Where and how a run is done: not recorded, as results do not depend on them."""
+
+
+def quick(config: Config, given: frozenset[str]) -> Config:
+    """Return a configuration of seconds; what was given stays."""
+    short = replace(
+        config,
+        steps=1024,
+        calibration_placements=10,
+        evaluation_draws=4,
+        num_envs=16,
+        steps_per_rollout=8,
+        workers=1,
+        kpi=False,
+    )
+    return replace(short, **{name: getattr(config, name) for name in given})
+
+
+def replacement_of(config: Config) -> Replacement | None:
+    """Return what a changed placement costs."""
+    if config.replacement == "none":
+        return None
+    return Replacement(restart_s=config.restart_s, pays_bytes=config.replacement == "full")
+
+
+def discount_of(config: Config) -> float:
+    """Return the discount: the one given, or one that fits what a changed placement costs."""
+    if config.discount is not None:
+        return config.discount
+    return 0.0 if config.replacement == "none" else DISCOUNT_OF_COSTLY_CHANGES
+
+
+def ppo_config(config: Config) -> PPOConfig:
+    """Return the training's hyperparameters."""
+    return PPOConfig(
+        num_steps=config.steps_per_rollout,
+        learning_rate=config.learning_rate,
+        discount=discount_of(config),
+        entropy_coefficient=config.entropy_coefficient,
+        num_minibatches=config.num_minibatches,
+        hidden_sizes=config.hidden_sizes,
+        device=resolve_device(config.device),
+        precision=config.precision,
+    )
+
+
+def recorded(config: Config) -> dict[str, object]:
+    """Return what a run folder keeps of its configuration: all that results depend on.
+
+    Input files appear by the names of the copies that the folder keeps of them.
+    """
+    kept = replace(
+        config,
+        discount=discount_of(config),
+        device=resolve_device(config.device),
+        network=f"network{topology_path(config.network).suffix}",
+        corrections=None if config.corrections is None else Path("corrections.json"),
+    )
+    return {name: value for name, value in to_dict(kept).items() if name not in RUNTIME_FIELDS}

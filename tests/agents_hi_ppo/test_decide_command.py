@@ -1,0 +1,218 @@
+"""``python -m agents.decide``: one decision as JSON, which the simulator agrees with."""
+
+import json
+
+import pytest
+from small_policies import THREE, placement_policy, policies, slowed, with_memory
+
+from agents.decide import main, parser, situation_of
+from agents.hi_ppo.decision_report import decide
+from agents.hi_ppo.explanation import explain
+from agents.hi_ppo.placement.placement_checkpoint import placement_payload, save_placement
+from agents.ppo.checkpoint import save_checkpoint
+from des import Placement, Plan, build_workload, migration_s, simulate
+from des.world.files.topology_writer import to_yaml
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("policies") / "hi_ppo-0.pt"
+    policies().save(path)
+    return path
+
+
+def written(path, topology) -> str:
+    """A network in a file."""
+    path.write_text(to_yaml(topology), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def asked(checkpoint, capsys):
+    """Run the command on a job of 32 layers and return its answer and its warnings."""
+
+    def run(*flags: str, network: str = "east_central_west"):
+        given = ["--network", network, "--checkpoint", str(checkpoint), "--model", "llama2_7b"]
+        code = main([*given, *flags])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_the_answer_is_a_plan_that_takes_as_long_as_it_says(asked):
+    code, out, err = asked("--microbatches", "16")
+    answer = json.loads(out)
+    names = [domain.name for domain in THREE.domains]
+    plan = Plan(placement=Placement.parse(answer["placement"], names), schedule=answer["schedule"])
+    found = simulate(THREE, build_workload("llama2_7b", num_microbatches=16), plan)
+
+    assert code == 0
+    assert err == "warning: " + err.removeprefix("warning: ")  # 16 microbatches are outside
+    assert answer["iteration_s"] == found.makespan_s
+    assert answer["utilisation"] == found.utilisation
+    assert answer["communication_cost_bytes"] == found.communication_cost_bytes
+    assert sum(stage["num_layers"] for stage in answer["stages"]) == 32
+    assert [stage["domain"] for stage in answer["stages"]] == [
+        names[stage.domain] for stage in plan.placement.stages
+    ]
+    assert (answer["level"], answer["is_fallback"], answer["change_s"]) == ("order", False, 0.0)
+    assert set(answer["response_ms"]) == {"proposals", "move", "validation", "inter_domain"}
+
+
+def test_equal_questions_get_equal_answers_but_for_timings(asked):
+    answers = [json.loads(asked()[1]) for _ in range(2)]
+    for answer in answers:
+        assert answer.pop("response_ms")["inter_domain"] > 0.0
+
+    assert answers[0] == answers[1]
+
+
+def test_a_world_within_the_range_gives_no_warning(asked):
+    assert asked("--microbatches", "32")[2] == ""
+
+
+def test_a_world_outside_the_range_is_warned_of_on_stderr_and_in_the_answer(asked, tmp_path):
+    network = written(tmp_path / "slow.yaml", slowed(THREE, 0.2))
+    code, out, err = asked(network=network)
+    warnings = json.loads(out)["warnings"]
+
+    assert code == 0
+    assert err == "".join(f"warning: {warning}\n" for warning in warnings)
+    assert [warning.split()[0] for warning in warnings] == ["ratio", "bandwidth_bytes_per_s"]
+    assert "the range that the policies were trained on" in warnings[0]
+
+
+def test_the_placement_in_force_is_named_by_domains_and_what_leaving_it_costs(asked):
+    """A preference for few bytes alone leaves three domains for one, at the price of `des`."""
+    last = Plan(placement=Placement.parse("0*10,1*10,2*12"), schedule="gpipe")
+    flags = ["--last", "East*10,Central*10,West*12", "--last-schedule", "gpipe"]
+    answer = json.loads(asked(*flags, "--restart-s", "2", "--preference", "0,0,1")[1])
+    names = [domain.name for domain in THREE.domains]
+    plan = Plan(placement=Placement.parse(answer["placement"], names), schedule=answer["schedule"])
+    change_s = migration_s(THREE, build_workload("llama2_7b"), last, plan, restart_s=2.0)
+
+    assert answer["level"] == "order"
+    assert len(answer["stages"]) == 1
+    assert answer["change_s"] == pytest.approx(change_s)
+    assert change_s > 2.0
+    cheap = json.loads(
+        asked(*flags, "--restart-s", "2", "--preference", "0,0,1", "--restart-only")[1]
+    )
+    assert cheap["change_s"] == 2.0
+
+
+def test_an_explanation_says_what_limits_the_plan(asked):
+    answer = json.loads(asked("--explain")[1])
+    names = [domain.name for domain in THREE.domains]
+    plan = Plan(placement=Placement.parse(answer["placement"], names), schedule=answer["schedule"])
+    expected = explain(THREE, build_workload("llama2_7b"), plan).as_dict()
+
+    assert answer["why"] == json.loads(json.dumps(expected))
+    assert "why" not in json.loads(asked()[1])
+
+
+def test_a_bound_overrules_a_plan_that_is_too_slow_and_says_so(asked):
+    """Who wants few bytes alone takes one domain, which takes much longer than three do."""
+    few = ["--preference", "0,0,1"]
+    free, quick = (json.loads(asked(*flags)[1]) for flags in (few, []))
+    bounded = json.loads(asked(*few, "--most-slowdown", "0.05")[1])
+
+    assert free["iteration_s"] > 1.05 * quick["iteration_s"] >= bounded["iteration_s"]
+    kept = {name: free[name] for name in ("placement", "schedule", "iteration_s")}
+    assert bounded["overruled"] == kept
+    assert "overruled" not in free
+    assert "overruled" not in json.loads(asked("--most-slowdown", "0.05")[1])
+
+
+def test_the_answer_is_written_to_a_file_whole(asked, tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text("old", encoding="utf-8")
+    code, out, _ = asked("--out", str(path))
+
+    assert (code, out) == (0, "")
+    assert sum(stage["num_layers"] for stage in json.loads(path.read_text())["stages"]) == 32
+    assert [one.name for one in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_a_file_in_place_stays_as_it_was_where_no_plan_fits(asked, tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text("old", encoding="utf-8")
+    network = written(tmp_path / "small.yaml", with_memory(THREE, 1e9))
+    code, out, err = asked("--out", str(path), network=network)
+
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "must hold at most 8.0 GB, got" in err
+    assert path.read_text() == "old"
+
+
+def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
+    network = written(tmp_path / "now.yaml", slowed(THREE, 0.5, "West"))
+    code, out, err = asked("--base", "east_central_west", network=network)
+
+    assert (code, err) == (0, "")  # the range is that of base figures
+    assert json.loads(out)["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--model", "llama9"], "llama9"),
+        (["--last", "East*10,West*10"], "32 layers of llama2_7b, got 20"),
+        (["--last", "East*16,Mars*16"], "Mars"),
+        (["--last", "East*16,West*16", "--last-schedule", "2f2b"], "2f2b"),
+        (["--base", "four_uneven"], "--base must have the domains East, Central, West, got North"),
+        (["--preference", "0.5,0.5,0.5"], "weights must add up to 1"),
+        (["--preference", "1"], "--preference must be three numbers such as"),
+        (["--preference", "nan,0,1"], "preference: time must"),
+        (["--restart-s", "-1"], "restart_s"),
+        (["--restart-s", "nan"], "restart_s"),
+        (["--epoch-s", "-300"], "epoch_s must be positive and finite, got -300.0"),
+        (["--epoch-s", "nan"], "epoch_s must be positive and finite, got nan"),
+        (["--most-slowdown", "0"], "most_slowdown must be positive and finite, or None"),
+        (["--iterations-per-epoch", "0"], "iterations_per_epoch must be"),
+        (["--microbatches", "0"], "num_microbatches must be"),
+        (["--network", "nowhere.yaml"], "nowhere.yaml"),
+        (["--checkpoint", "none.pt"], "checkpoint none.pt: must be an intact"),
+        (["--out", "no/such/folder/plan.json"], "no/such/folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(asked, flags, message):
+    code, out, err = asked(*flags)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_checkpoints_that_are_something_else_are_one_line_and_exit_code_2(asked, tmp_path):
+    """Of another kind, damaged, and of another architecture."""
+    kind, damaged, other = (tmp_path / f"{name}.pt" for name in ("kind", "damaged", "other"))
+    save_placement(kind, placement_policy())
+    policies().save(damaged)
+    damaged.write_bytes(damaged.read_bytes()[:1000])
+    parts = placement_payload(placement_policy(width=32))
+    sizes = placement_payload(placement_policy())["architecture"]
+    wrong = {"kind": "hi_ppo", "placement": {**parts, "architecture": sizes}, "training": {}}
+    save_checkpoint(other, wrong)
+    for path, message in (
+        (kind, "kind must be hi_ppo"),
+        (damaged, "must be an intact"),
+        (other, "must hold an architecture and parameters of its sizes"),
+    ):
+        code, out, err = asked("--checkpoint", str(path))
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+        assert f"{path.name}: " in err
+        assert message in err
+
+
+def test_a_library_call_decides_as_the_command_does(asked, checkpoint):
+    flags = ["--network", "east_central_west", "--model", "llama2_7b"]
+    situation = situation_of(parser().parse_args(flags))
+    report = decide(situation, policies(), is_warm=False).as_dict(situation)
+
+    answer = json.loads(asked()[1])
+    assert {**answer, "response_ms": 0} == {**report, "response_ms": 0}

@@ -1,0 +1,126 @@
+"""The bound on how slow a plan in force may get: when it overrules, and what is taken instead."""
+
+import pytest
+from small_policies import JOB, THREE, coordinator, drawn, placement_policy, situation_on
+
+from agents.decision.situation import Preference, Situation
+from agents.hi_ppo.coordinator import Coordinator
+from agents.hi_ppo.moves.move_policy import MoveObservation
+from agents.hi_ppo.moves.move_rules import STAY, MoveRule
+from agents.hi_ppo.placement.proposals import Proposer
+from agents.judge.look_ahead import LookAhead
+from des import Plan, cross_domain_bytes, migration_s, simulate
+from des.plan.replacement import Replacement
+
+BOUND = 0.08
+
+
+class NeverMove:
+    """A move policy that keeps what is in force, however slow it gets."""
+
+    def choose(self, observation: MoveObservation) -> MoveRule:
+        """Return the rule that stays."""
+        return STAY
+
+
+def bounded(most_slowdown: float | None = BOUND) -> Coordinator:
+    """A scheduler that would stay for good."""
+    proposer = Proposer(placement_policy(), look_ahead=LookAhead(budget=300))
+    return Coordinator(proposer, NeverMove(), most_slowdown=most_slowdown)
+
+
+def course(scheduler: Coordinator, num_epochs: int = 12) -> list[tuple[Situation, Plan]]:
+    """Decisions on networks that are drawn anew in every epoch."""
+    last, rows = None, []
+    for epoch in range(num_epochs):
+        situation = situation_on(drawn(epoch), base=THREE, epoch=epoch, last_plan=last)
+        last = scheduler.decide(situation).plan
+        rows.append((situation, last))
+    return rows
+
+
+def within(situation: Situation, scheduler: Coordinator) -> dict[Plan, float]:
+    """Iteration times of the plans that the bound allows. [s]"""
+    times_s = {
+        plan: simulate(situation.topology, JOB, plan).makespan_s for plan in scheduler._known.plans
+    }
+    most_s = (1.0 + BOUND) * min(times_s.values())
+    return {plan: time_s for plan, time_s in times_s.items() if time_s <= most_s}
+
+
+@pytest.mark.parametrize("pays_bytes", [False, True])
+def test_a_plan_beyond_the_bound_gives_way_to_the_least_change_and_epoch(pays_bytes):
+    """Of all plans known that are within, by the price and the time that the simulator has."""
+    scheduler, last, num_overruled = bounded(), None, 0
+    costs = Replacement(restart_s=1.0, pays_bytes=pays_bytes)
+    for epoch in range(12):
+        situation = situation_on(
+            drawn(epoch), base=THREE, epoch=epoch, last_plan=last, replacement=costs
+        )
+        plan = scheduler.decide(situation).plan
+        allowed = within(situation, scheduler)
+        if last is None or last in allowed:
+            assert scheduler.overruled is None or last is None
+            assert last in (None, plan)
+        else:
+            num_overruled += 1
+            assert scheduler.overruled == last
+            total_s = {one: price_s(situation, one) + 10 * allowed[one] for one in allowed}
+            assert total_s[plan] == pytest.approx(min(total_s.values()))
+        assert plan in allowed
+        last = plan
+    assert num_overruled > 0
+
+
+def price_s(situation: Situation, plan: Plan) -> float:
+    """What the change to a plan takes. [s]"""
+    return migration_s(
+        situation.topology,
+        JOB,
+        situation.last_plan,
+        plan,
+        restart_s=situation.replacement.restart_s,
+        pays_bytes=situation.replacement.pays_bytes,
+    )
+
+
+def test_a_bound_that_nothing_exceeds_changes_nothing():
+    free, loose = course(bounded(None)), course(bounded(1e6))
+
+    assert [plan for _, plan in free] == [plan for _, plan in loose]
+    assert len({plan for _, plan in free}) == 1
+
+
+def test_a_trained_policy_is_bounded_too():
+    scheduler, last = coordinator(most_slowdown=BOUND), None
+    for epoch in range(6):
+        situation = situation_on(drawn(epoch), base=THREE, epoch=epoch, last_plan=last)
+        last = scheduler.decide(situation).plan
+        assert last in within(situation, scheduler)
+
+
+@pytest.mark.parametrize("communication", [0.9, 1.0])
+@pytest.mark.parametrize("moves", [False, True])
+def test_the_bound_is_on_time_whatever_the_preference(moves, communication):
+    """Where bytes alone count, the plan of fewest bytes among those that are quick enough."""
+    preference = Preference(time=1.0 - communication, communication=communication)
+    situation = situation_on(preference=preference)
+    scheduler = coordinator(moves=moves, most_slowdown=BOUND)
+    quick_s = simulate(THREE, JOB, coordinator(moves=False).decide(situation_on()).plan).makespan_s
+
+    plan = scheduler.decide(situation).plan
+
+    allowed = within(situation, scheduler)
+    assert plan in allowed
+    assert allowed[plan] <= (1.0 + BOUND) * 1.01 * quick_s
+    unbound = coordinator(moves=moves).decide(situation).plan
+    assert unbound.placement.num_borders == scheduler.overruled.placement.num_borders == 0
+    if communication == 1.0:
+        sent = {one: cross_domain_bytes(JOB, one.placement) for one in allowed}
+        assert sent[plan] == min(sent.values())
+
+
+@pytest.mark.parametrize("wrong", [0.0, -0.08, float("nan"), float("inf")])
+def test_the_bound_is_positive(wrong):
+    with pytest.raises(ValueError, match="coordinator: most_slowdown must be positive and finite"):
+        coordinator(most_slowdown=wrong)

@@ -1,0 +1,365 @@
+"""MAST, Atlas, the formula planner and the chains of domains behind them."""
+
+import dataclasses
+import math
+from itertools import combinations, pairwise, permutations
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import free_world, plan, topologies, unit_domain, unit_workload, workloads, world
+
+from agents.decision.problem import PlanningProblem
+from agents.decision.situation import DomainLoad, Situation
+from agents.planners.choice.chains import (
+    best_chain,
+    best_ring,
+    grown_chain,
+    mutual_links,
+    orders_to_look_at,
+    sets_by_mutual_bandwidth,
+)
+from agents.planners.rules.atlas import atlas
+from agents.planners.rules.formula import formula, formula_s
+from agents.planners.rules.mast import mast, placed
+from agents.replanning.mast_scheduler import MastScheduler, busy_fractions, imbalance, rebalanced
+from des import InfeasiblePlacementError, Parallelism, Placement, Plan, Topology
+from des.plan.plan import split_evenly
+from des.plan.replacement import Replacement
+
+FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=8, message_bytes=1.0)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def joined(
+    rates: dict[str, float],
+    *,
+    speeds: tuple[float, ...] = (),
+    memory_bytes: float = 1e30,
+    latency_s: float = 0.0,
+) -> Topology:
+    """Links there and back of these bytes per second, such as ``{"AB": 2.0}``."""
+    names = sorted(set("".join(rates)))
+    both = {ends: (rate, latency_s) for ends, rate in rates.items()}
+    both |= {ends[::-1]: figures for ends, figures in both.items()}
+    domains = [
+        unit_domain(name, flops_per_s=speed, memory_bytes=memory_bytes)
+        for name, speed in zip(names, speeds or (1.0,) * len(names), strict=True)
+    ]
+    return Topology.of(domains, world("".join(names), both).links)
+
+
+def problem(topology: Topology, workload=FOUR_LAYERS, **changes) -> PlanningProblem:
+    return PlanningProblem(topology=topology, workload=workload, **changes)
+
+
+def drawn_links(seed: int, size: int, *, share_joined: float = 0.8) -> tuple[np.ndarray, ...]:
+    """Bandwidths of few values, so that there are ties, and latencies."""
+    generator = np.random.default_rng(seed)
+    bandwidth = generator.integers(1, 9, (size, size)) * (
+        generator.random((size, size)) < share_joined
+    )
+    latency = generator.random((size, size))
+    upper = np.triu(np.ones((size, size)), 1)
+    return tuple(each * upper + (each * upper).T for each in (bandwidth, latency))
+
+
+# Chains of domains.
+
+
+def test_links_count_by_their_worse_direction_and_slowest_hop():
+    """A to C goes over B; from A to B there is less than back."""
+    topology = world(
+        "ABC", {"AB": (2.0, 1.0), "BA": (5.0, 2.0), "BC": (3.0, 4.0), "CB": (3.0, 8.0)}
+    )
+    bandwidth, latency = mutual_links(topology)
+
+    assert bandwidth.tolist() == [[0, 2, 2], [2, 0, 3], [2, 3, 0]]
+    assert latency[0].tolist() == [np.inf, 3, 15]
+    nothing, endless = mutual_links(world("AB", {"AB": (1.0, 0.0)}))
+    assert not nothing.any()
+    assert np.isinf(endless).all()
+
+
+@given(seed=st.integers(0, 2**32), size=st.integers(1, 6))
+def test_no_chain_or_ring_has_a_faster_slowest_link(seed, size):
+    bandwidth, latency = drawn_links(seed, size)
+    everyone = range(size)
+
+    def slowest(order: tuple[int, ...], is_ring: bool) -> float:
+        hops = [*pairwise(order), (order[-1], order[0])][: None if is_ring else -1]
+        return min((float(bandwidth[hop]) for hop in hops), default=math.inf)
+
+    for found, is_ring in (
+        (best_chain(bandwidth, latency, everyone), False),
+        (best_ring(bandwidth, latency, everyone), size > 2),
+    ):
+        best = max(slowest(order, is_ring) for order in permutations(everyone))
+        if found is None:
+            assert best == 0
+        else:
+            assert sorted(found) == list(everyone)
+            assert slowest(found, is_ring) == best > 0
+
+
+@given(seed=st.integers(0, 2**32), size=st.integers(2, 6))
+def test_sets_of_domains_come_by_their_slowest_link(seed, size):
+    bandwidth, _ = drawn_links(seed, 6)
+    slowest = [
+        min(bandwidth[pair] for pair in combinations(members, 2))
+        for members in sets_by_mutual_bandwidth(bandwidth, size)
+    ]
+    assert len(slowest) == math.comb(6, size)
+    assert slowest == sorted(slowest, reverse=True)
+
+
+def test_a_chain_grows_along_the_fastest_link():
+    bandwidth = np.array([[0, 1, 3, 0], [1, 0, 2, 0], [3, 2, 0, 0], [0, 0, 0, 0]])
+
+    assert grown_chain(bandwidth, 1) == (1, 2, 0)  # nothing leads to the last
+    assert grown_chain(bandwidth, 3) == (3,)
+
+
+@pytest.mark.parametrize(("size", "all_up_to", "count"), [(4, 4, 64), (4, 3, 15), (14, 6, 14 * 14)])
+def test_orders_are_all_or_one_a_subset_or_those_that_grow(size, all_up_to, count):
+    bandwidth, latency = drawn_links(1, size, share_joined=1.0)
+    orders = list(orders_to_look_at(bandwidth, latency, most_stages=size, all_up_to=all_up_to))
+    assert len(orders) == count
+    assert max(map(len, orders)) == size
+    few = orders_to_look_at(bandwidth, latency, most_stages=2, all_up_to=all_up_to)
+    assert max(map(len, few)) == 2
+
+
+# MAST.
+
+
+def test_mast_does_not_split_what_one_domain_holds():
+    """Split over free links it would take half as long."""
+    whole = mast(problem(joined({"AB": 1e9, "BC": 1e9, "AC": 1e9}, speeds=(1.0, 3.0, 2.0))), rng())
+
+    assert whole == plan(1, 1, 1, 1)  # all bid alike, so the fastest wins
+
+
+def test_bids_compete_by_locality_then_load_then_time():
+    asked = problem(joined({"AB": 1.0, "BC": 1.0, "AC": 1.0}, speeds=(1.0, 3.0, 2.0)))
+    there = dataclasses.replace(asked, last_plan=plan(0, 0, 0, 2))
+    everyone = range(3)
+
+    assert placed(asked, everyone, (0.0, 0.5, 0.0)) == plan(2, 2, 2, 2)
+    assert placed(asked, everyone, (0.0, 0.5, 0.1)) == plan(0, 0, 0, 0)
+    assert placed(there, everyone, (0.9, 0.0, 0.0)) == plan(0, 0, 0, 0)
+    assert placed(there, [1, 2], (0.9, 0.0, 0.0)) == plan(2, 2, 2, 2)
+
+
+def test_a_job_that_no_domain_holds_takes_the_smallest_set_of_the_best_bandwidth():
+    """Four layers of 16 bytes and activations; a domain holds two of them."""
+    rates = {"AB": 1.0, "AC": 2.0, "AD": 3.0, "BC": 5.0, "BD": 4.0, "CD": 4.5}
+    found = mast(problem(joined(rates, memory_bytes=2 * 16 + 2 * 2)), rng())
+
+    assert found == plan(1, 1, 2, 2)
+    assert placed(problem(joined(rates, memory_bytes=16.0)), range(4), (0.0,) * 4) is None
+    asked = problem(joined(rates, memory_bytes=16.0))
+    assert mast(asked, rng()) == plan(0, 1, 2, 3)
+    assert not asked.judge(mast(asked, rng())).fits_memory
+
+
+def test_whether_to_split_does_not_depend_on_the_depth():
+    """Under GPipe a domain would have to keep all 8 microbatches."""
+    topology = joined({"AB": 1e9}, memory_bytes=4 * 16 + 4)
+
+    assert mast(problem(topology, schedule="gpipe"), rng()) == plan(0, 0, 0, 0)
+    both = problem(topology, schedules=("gpipe", "1f1b"))
+    assert mast(both, rng()) == plan(0, 0, 0, 0)
+
+
+def test_overload_weighs_more_than_idleness():
+    """The job on a domain that is half busy: half too much there, 1 idle elsewhere."""
+    assert imbalance([0.5, 0.2], frozenset({0})) == pytest.approx(10 * 0.5**2 + 0.8**2)
+    assert imbalance([0.5, 0.2], frozenset({1})) == pytest.approx(10 * 0.2**2 + 0.5**2)
+
+
+def test_balancing_swaps_the_busiest_for_the_idlest_as_long_as_that_helps():
+    busy = [0.6, 0.5, 0.1, 0.0]
+
+    assert rebalanced(busy, frozenset({0, 1}), lambda _: True) == {2, 3}
+    assert rebalanced(busy, frozenset({0, 1}), lambda members: 1 in members) == {1, 3}
+    assert rebalanced(busy, frozenset({2, 3}), lambda _: True) == {2, 3}
+
+
+def situation(topology: Topology, epoch: int, last: Plan | None, *busy: float, **load) -> Situation:
+    loads = tuple(DomainLoad(utilisation=share, **load) for share in busy)
+    return Situation(
+        topology=topology,
+        base=topology,
+        workload=FOUR_LAYERS,
+        epoch=epoch,
+        epoch_s=60.0,
+        iterations_per_epoch=10,
+        replacement=Replacement(),
+        last_plan=last,
+        loads=loads,
+    )
+
+
+def test_the_job_moves_only_when_the_slow_path_says_so():
+    """Idle A gets the job; then A is busy, which is noticed after three epochs."""
+    topology = joined({"AB": 1.0})
+    scheduler = MastScheduler(slow_every=3)
+    for _ in range(2):
+        scheduler.begin()
+        last, taken = None, []
+        for epoch in range(8):
+            busy = (0.0, 0.5) if epoch == 0 else (0.9, 0.1)
+            decision = scheduler.decide(situation(topology, epoch, last, *busy))
+            last = decision.plan
+            taken.append((last.placement.domain_of_layer[0], decision.level))
+
+        assert taken[:3] == [(0, "order"), (0, "nothing"), (0, "nothing")]
+        assert taken[3:] == [(1, "order")] + [(1, "nothing")] * 4
+
+
+def test_the_fast_path_leaves_a_domain_where_the_job_does_not_fit_any_more():
+    topology = joined({"AB": 1.0}, memory_bytes=4 * 17.0)
+    scheduler = MastScheduler()
+    full, free = DomainLoad(memory_occupancy=0.5), DomainLoad()
+    start = situation(topology, 0, None)
+
+    first = scheduler.decide(start)
+    assert first.plan == plan(0, 0, 0, 0)
+    pressed = dataclasses.replace(start, last_plan=first.plan, loads=(full, free))
+    assert scheduler.decide(pressed).plan == plan(1, 1, 1, 1)
+    nowhere = dataclasses.replace(pressed, loads=(full, full))
+    stuck = scheduler.decide(nowhere)
+    assert (stuck.plan, stuck.is_fallback) == (plan(0, 0, 0, 0), True)
+    with pytest.raises(InfeasiblePlacementError, match="MAST: no domains hold the job"):
+        scheduler.decide(dataclasses.replace(nowhere, last_plan=None))
+
+
+def test_domains_without_reports_are_as_busy_as_they_are_slower():
+    base = joined({"AB": 1.0})
+    slower = joined({"AB": 1.0}, speeds=(0.75, 1.5))
+    seen = dataclasses.replace(situation(base, 0, None), topology=slower)
+
+    assert busy_fractions(seen) == (0.25, 0.0)
+    assert busy_fractions(situation(base, 0, None, 0.3, 0.6)) == (0.3, 0.6)
+
+
+# Atlas.
+
+
+def test_atlas_takes_as_many_of_the_best_joined_domains_as_help():
+    """Messages of 1 byte: 0.01 s between B, C and D, an hour to A and E."""
+    rates = {a + b: 100.0 for a, b in combinations("BCD", 2)}
+    rates |= {a + b: 1 / 3600 for a in "AE" for b in "BCDAE" if a != b and b + a not in rates}
+    asked = problem(
+        joined(rates), unit_workload([(1, 1)] * 6, num_microbatches=9, message_bytes=1.0)
+    )
+    found = atlas(asked, rng())
+
+    assert {stage.domain for stage in found.placement.stages} == {1, 2, 3}
+    assert [stage.num_layers for stage in found.placement.stages] == [2, 2, 2]
+
+
+def test_atlas_stays_alone_where_links_are_slow_and_prefers_more_gpus():
+    slow = joined({"AB": 1e-3, "BC": 1e-3, "AC": 1e-3})
+    domains = [
+        dataclasses.replace(domain, num_gpus=count)
+        for domain, count in zip(slow.domains, (1, 2, 1), strict=True)
+    ]
+    asked = problem(Topology.of(domains, slow.links))
+
+    assert atlas(asked, rng()).placement == plan(1, 1, 1, 1).placement
+
+
+def test_no_other_way_to_share_the_gpus_of_its_domains_is_quicker_than_that_of_atlas():
+    two = [dataclasses.replace(unit_domain(name), num_gpus=2) for name in "AB"]
+    asked = problem(Topology.of(two, free_world(2).links))
+    found = atlas(asked, rng())
+
+    assert found.parallelism in ((), (Parallelism(pipeline=2),) * 2)
+    others = [
+        dataclasses.replace(found, parallelism=(shared, shared))
+        for shared in (Parallelism(tensor=2), Parallelism(data=2), Parallelism(pipeline=2))
+    ]
+    assert all(asked.judge(found).makespan_s <= asked.judge(each).makespan_s for each in others)
+
+
+# The formula planner.
+
+
+def test_the_formula_by_hand():
+    """Stages of 6 s and 2 s; the message takes 2 + 1 s the worse way: 7 x 9 + 8 + 3."""
+    links = {"AB": (0.5, 1.0), "BA": (1.0, 1.0)}
+    asked = problem(world("AB", links))
+
+    assert formula_s(asked, Placement.parse("0*3,1*1")) == 7 * (6 + 3) + (6 + 2) + 3
+    assert formula_s(asked, Placement.parse("1*4")) == 8 * 8
+    assert formula_s(problem(world("AB", {})), Placement.parse("0*3,1*1")) == math.inf
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    topology=topologies(min_domains=2, max_domains=3, fully=True),
+    workload=workloads(num_layers=5),
+)
+def test_the_formula_finds_its_own_optimum_or_that_of_even_splits(topology, workload):
+    """On domains of one speed, where a less slow slowest stage is all that a split can win."""
+    alike = tuple(
+        dataclasses.replace(topology.domains[0], name=domain.name, gpu_memory_bytes=1e15)
+        for domain in topology.domains
+    )
+    asked = problem(dataclasses.replace(topology, domains=alike), workload)
+    even, every = [], []
+    for size in range(1, topology.num_domains + 1):
+        for order in permutations(range(topology.num_domains), size):
+            even.append(Placement.contiguous(order, split_evenly(5, size)))
+            for cut in combinations(range(1, 5), size - 1):
+                counts = np.diff([0, *cut, 5]).tolist()
+                every.append(Placement.contiguous(order, counts))
+    found_s = formula_s(asked, formula(asked, rng()).placement)
+
+    bests_s = [min(formula_s(asked, each) for each in placements) for placements in (even, every)]
+    assert found_s == pytest.approx(bests_s[0]) or found_s == pytest.approx(bests_s[1])
+
+
+def test_the_simulator_decides_between_the_even_and_the_level_split():
+    """By the formula a border of 4 s stands in for 2 layers: 3 and 5. Deep enough it is hidden."""
+    asked = problem(
+        joined({"AB": 0.25}),
+        unit_workload([(1, 1)] * 8, num_microbatches=20, message_bytes=1.0),
+        schedule="gpipe",
+    )
+    even, level = Placement.parse("0*4,1*4"), Placement.parse("0*3,1*5")
+
+    assert formula_s(asked, level) == 19 * 10 + 16 + 4 < formula_s(asked, even)
+    assert sorted(stage.num_layers for stage in formula(asked, rng()).placement.stages) == [4, 4]
+
+
+def test_the_formula_prefers_the_order_with_fast_borders():
+    """A-B and B-C are fast, A-C is not; an even split either way round."""
+    asked = problem(
+        joined({"AB": 1e6, "BC": 1e6, "AC": 1e-6}),
+        unit_workload([(1, 1)] * 6, num_microbatches=12, message_bytes=1.0),
+    )
+    found = formula(asked, rng())
+
+    assert [stage.domain for stage in found.placement.stages] in ([0, 1, 2], [2, 1, 0])
+    assert [stage.num_layers for stage in found.placement.stages] == [2, 2, 2]
+
+
+def test_the_formula_keeps_to_memory_or_says_that_nothing_fits():
+    """B is ten times faster, but holds one layer and two microbatches of it."""
+    fast = unit_domain("B", flops_per_s=10.0, memory_bytes=16 + 2)
+    asked = problem(Topology.of([unit_domain("A"), fast], joined({"AB": 1e9}).links))
+    found = formula(asked, rng())
+
+    assert asked.judge(found).fits_memory
+    assert found.placement.domain_of_layer.count(1) == 1
+    small = problem(joined({"AB": 1e9}, memory_bytes=20.0))
+    with pytest.raises(InfeasiblePlacementError, match=r"formula: no plan .* domain A must hold"):
+        formula(small, rng())

@@ -1,0 +1,410 @@
+"""Rollouts by actors of Ray against the same ones in this process, and actors that get lost."""
+
+import importlib.util
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from agents.flat.batched_env import BatchedPlacementEnv
+from agents.flat.recalibration import corrections_of, recalibrate
+from agents.flat.task import PlacementTask
+from agents.flat.worlds import DrawnWorld
+from agents.ppo.batch_step import BatchStep
+from agents.ppo.checkpoint import save_checkpoint
+from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.ppo_config import PPOConfig
+from agents.ppo.rollout import Rollout, RolloutSource
+from agents.ppo.rollout_source import LocalRollouts, environment_seed
+from agents.ppo.trainer import Trainer
+from des import NO_CORRECTIONS, Corrections, Dynamics, build_workload
+
+if importlib.util.find_spec("ray") is None:
+    pytest.skip("the extra ray is not installed", allow_module_level=True)
+
+import ray
+
+from agents.ppo.ray_rollouts import RayRollouts
+from scenarios.frame.ray_session import ray_session
+
+SEED, NUM_WORKERS, NUM_STEPS = 5, 3, 8
+PPO = PPOConfig(num_steps=NUM_STEPS, num_minibatches=2, num_epochs=2, hidden_sizes=(8,))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ray_of_two_cpus() -> Iterator[None]:
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors cannot import tests
+    with ray_session("local", num_cpus=2):
+        yield
+    ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+class Walk:
+    """Two walkers on a line that go where their actions tell them, and start again now and then.
+
+    ``folder`` has a file for each process that they walk in. A file there such as ``1-kill-3`` is
+    trouble to come: the third step of logical worker 1 kills its process, once; ``hang`` stops it
+    for good, once; ``fail`` raises an error and counts how often.
+    """
+
+    num_envs = 2
+    observation_size = 2
+    action_sizes = (3,)
+    ordinal_starts = (None,)
+
+    def __init__(self, folder: Path, worker: int, step_s: float) -> None:
+        self._folder, self._worker, self._step_s = folder, worker, step_s
+        self._places, self._count = np.zeros(2), 0
+        (folder / f"pid-{os.getpid()}").touch()
+
+    def reset(self) -> npt.NDArray[np.float32]:
+        self._places = np.array([0.0, float(self._worker)])
+        return self._observe()
+
+    def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
+        self._count += 1
+        self._meet_trouble()
+        time.sleep(self._step_s)
+        self._places += actions[:, 0] - 1 + 0.1 * np.sin(self._count + self._worker)
+        reached, rewards = self._observe(), -np.abs(self._places)
+        truncated = np.full(2, self._count % 5 == 0)
+        return BatchStep(
+            observations=self.reset() if truncated.all() else reached,
+            final_observations=reached,
+            rewards=rewards.astype(np.float32),
+            terminated=np.zeros(2, dtype=np.bool_),
+            truncated=truncated,
+            metrics={"reward": rewards},
+        )
+
+    def state(self) -> dict[str, object]:
+        return {"places": self._places.tolist(), "count": self._count}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self._places, self._count = np.array(state["places"]), state["count"]
+
+    def close(self) -> None:
+        pass
+
+    def _observe(self) -> npt.NDArray[np.float32]:
+        return np.stack([self._places, np.cos(self._places)], axis=1).astype(np.float32)
+
+    def _meet_trouble(self) -> None:
+        kill, hang, fail = (
+            self._folder / f"{self._worker}-{kind}-{self._count}"
+            for kind in ("kill", "hang", "fail")
+        )
+        if kill.exists():
+            kill.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if hang.exists():
+            hang.unlink()
+            threading.Event().wait()
+        if fail.exists():
+            fail.write_text(fail.read_text() + "x")
+            raise ArithmeticError("walk: lost its way")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walks:
+    """Makes the environments; every step of a worker in ``slow`` takes ``step_s``."""
+
+    folder: Path
+    slow: tuple[int, ...] = ()
+    step_s: float = 0.0
+
+    def __call__(self, worker: int) -> Walk:
+        return Walk(self.folder, worker, self.step_s if worker in self.slow else 0.0)
+
+
+class Deadly(Walks):
+    """Makes worker 1 kill its process in its first step, always."""
+
+    def __call__(self, worker: int) -> Walk:
+        walk = super().__call__(worker)
+        if worker == 1:
+            walk.step = lambda actions: os.kill(os.getpid(), signal.SIGKILL)
+        return walk
+
+
+class Mixed(Walks):
+    """Makes worker 1 another kind of environment."""
+
+    def __call__(self, worker: int) -> Walk:
+        walk = super().__call__(worker)
+        walk.action_sizes = (3,) if worker != 1 else (4,)
+        return walk
+
+
+FACTORS = Corrections(compute_time_factor=1.3, wan_bandwidth_factor=0.6, message_overhead_s=0.003)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placing:
+    """Makes environments of a task; ``folder`` has a file for each process that they are in."""
+
+    folder: Path
+    schedule: str = "1f1b"
+
+    def __call__(self, worker: int) -> BatchedPlacementEnv:
+        (self.folder / f"pid-{os.getpid()}").touch()
+        task = PlacementTask(
+            world=DrawnWorld(
+                num_domains=3, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+            ),
+            workload=build_workload("llama2_70b", num_layers=6, num_microbatches=2),
+            schedule=self.schedule,
+            actions="order_split",
+            epochs_per_episode=5,
+        )
+        return BatchedPlacementEnv(task, num_envs=2, seed=environment_seed(SEED, worker))
+
+
+def actor_processes(folder: Path) -> list[int]:
+    """Processes that environments were made in, this one apart, as far as they live."""
+    found = [int(path.name.removeprefix("pid-")) for path in folder.glob("pid-*")]
+    return [pid for pid in found if pid != os.getpid() and Path(f"/proc/{pid}").exists()]
+
+
+def on_ray(walks: Walks | Placing, num_actors: int = 1, **options: Any) -> RayRollouts:
+    options = {"num_workers": NUM_WORKERS} | options
+    return RayRollouts(walks, seed=SEED, num_actors=num_actors, **options)
+
+
+def here(walks: Walks | Placing, num_workers: int = NUM_WORKERS) -> LocalRollouts:
+    return LocalRollouts([walks(worker) for worker in range(num_workers)], seed=SEED)
+
+
+def some_network() -> ActorCritic:
+    architecture = Architecture(
+        observation_size=2, action_sizes=(3,), ordinal_starts=(None,), hidden_sizes=(8,)
+    )
+    return ActorCritic(architecture, torch.Generator().manual_seed(0))
+
+
+def bytes_after(rollouts: RolloutSource, path: Path, num_updates: int = 4) -> bytes:
+    """Checkpoint of a training of that many updates."""
+    trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+    for _ in range(num_updates):
+        trainer.update()
+    save_checkpoint(path, trainer.state())
+    return path.read_bytes()
+
+
+def assert_equal_rollouts(some: RolloutSource, other: RolloutSource) -> None:
+    network = some_network()
+    pairs = zip(some.collect(network, NUM_STEPS), other.collect(network, NUM_STEPS), strict=True)
+    for one, another in pairs:
+        for field in fields(Rollout):
+            ours, theirs = getattr(one, field.name), getattr(another, field.name)
+            if isinstance(ours, torch.Tensor):
+                assert torch.equal(ours, theirs), field.name
+                assert ours.dtype == theirs.dtype
+    assert str(some.state()) == str(other.state())
+
+
+@pytest.mark.parametrize("num_actors", [1, 2])
+def test_results_are_those_of_this_process_whatever_the_number_of_actors(num_actors, tmp_path):
+    """To the last bit of a training's checkpoint, so also of every state and rollout in it."""
+    walks = Walks(folder=tmp_path)
+    expected = bytes_after(here(walks), tmp_path / "here.pt")
+
+    with closing(on_ray(walks, num_actors)) as rollouts:
+        assert rollouts.num_envs == NUM_WORKERS * 2
+        assert bytes_after(rollouts, tmp_path / "ray.pt") == expected
+
+
+def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
+    """One dies in the middle of a rollout, then all between two rollouts."""
+    walks = Walks(folder=tmp_path)
+    expected = bytes_after(here(walks), tmp_path / "here.pt")
+    trouble = tmp_path / f"1-kill-{NUM_STEPS + 3}"
+    trouble.touch()
+
+    with closing(on_ray(walks, num_actors=2)) as rollouts:
+        trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+        trainer.update()
+        assert trouble.exists()
+        trainer.update()
+        assert not trouble.exists()
+        for process in actor_processes(tmp_path):
+            os.kill(process, signal.SIGKILL)
+        trainer.update()
+        trainer.update()
+        save_checkpoint(tmp_path / "ray.pt", trainer.state())
+
+    assert (tmp_path / "ray.pt").read_bytes() == expected
+
+
+def test_an_actor_that_hangs_is_given_up(tmp_path):
+    walks = Walks(folder=tmp_path)
+    trouble = tmp_path / f"2-hang-{NUM_STEPS + 1}"
+    with closing(on_ray(walks, timeout_s=2.5)) as rollouts:
+        local = here(walks)
+        assert_equal_rollouts(rollouts, local)
+        trouble.touch()
+        rollouts.collect(some_network(), NUM_STEPS)
+        local.collect(some_network(), NUM_STEPS)
+        assert not trouble.exists()
+        assert_equal_rollouts(rollouts, local)
+
+
+def test_actors_that_die_again_and_again_are_an_error(tmp_path):
+    """Worker 1 is deadly however often it is tried; the others do not count as progress for it."""
+    with (
+        closing(on_ray(Deadly(folder=tmp_path), max_losses=1)) as rollouts,
+        pytest.raises(RuntimeError, match="2 actors were lost in a row, and nothing was done"),
+    ):
+        rollouts.collect(some_network(), NUM_STEPS)
+
+
+def test_an_error_of_an_environment_is_raised_once_and_changes_nothing(tmp_path):
+    walks = Walks(folder=tmp_path)
+    trouble = tmp_path / "1-fail-3"
+    trouble.touch()
+    with closing(on_ray(walks)) as rollouts:
+        before = str(rollouts.state())
+        with pytest.raises(ArithmeticError, match="walk: lost its way") as caught:
+            rollouts.collect(some_network(), NUM_STEPS)
+        assert str(caught.value) == "walk: lost its way"
+        assert "_meet_trouble" in caught.value.__notes__[0]
+        assert trouble.read_text() == "x"
+        assert str(rollouts.state()) == before
+        trouble.unlink()
+        assert_equal_rollouts(rollouts, here(walks))
+
+
+def test_stragglers_stop_early_and_training_goes_on(tmp_path):
+    """Worker 1 sleeps in each step; worker 0 does not, and is all that is waited for."""
+    walks = Walks(folder=tmp_path, slow=(1,), step_s=0.3)
+    with closing(on_ray(walks, num_actors=2, num_workers=2, preempt_share=0.5)) as rollouts:
+        trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+        for _ in range(2):
+            report = trainer.update()
+            assert 2 * (NUM_STEPS + 2) <= report.rollout_steps < 2 * 2 * NUM_STEPS
+        assert trainer.step_count < 2 * trainer.steps_per_update
+
+
+def test_who_has_not_begun_when_enough_are_done_does_a_quarter(tmp_path):
+    """One actor does one worker after the other, so here nothing depends on timing."""
+    with closing(on_ray(Walks(folder=tmp_path), preempt_share=0.6)) as rollouts:
+        some = rollouts.collect(some_network(), NUM_STEPS)
+        assert [len(rollout.rewards) for rollout in some] == [NUM_STEPS, NUM_STEPS, NUM_STEPS // 4]
+
+
+def test_a_training_can_go_on_elsewhere(tmp_path):
+    walks = Walks(folder=tmp_path)
+    local = here(walks)
+    local.collect(some_network(), NUM_STEPS)
+    with closing(on_ray(walks)) as rollouts:
+        rollouts.load_state(local.state())
+        for ours, theirs in zip(rollouts.first_moments(), local.first_moments(), strict=True):
+            assert torch.equal(ours.mean, theirs.mean)
+        assert_equal_rollouts(rollouts, local)
+        with pytest.raises(ValueError, match="state must be of 3 workers, got 2"):
+            rollouts.load_state({"workers": local.state()["workers"][:2]})
+        other = here(walks)
+        other.load_state(rollouts.state())
+        assert_equal_rollouts(other, rollouts)
+
+
+def test_without_a_free_cpu_no_actor_starts(tmp_path):
+    walks = Walks(folder=tmp_path)
+    with (
+        closing(on_ray(walks, num_actors=2)),
+        pytest.raises(RuntimeError, match="no actor has started within 1 s; each needs a CPU"),
+    ):
+        on_ray(walks, start_timeout_s=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"num_workers": 0}, "num_workers must be a whole number from 1"),
+        ({"num_actors": 4}, "num_actors must be a whole number from 1 to 3"),
+        ({"preempt_share": 0.0}, "preempt_share must be above 0 and at most 1"),
+        ({"max_losses": 0}, "max_losses must be a whole number from 1"),
+        ({"timeout_s": 0.0}, "timeout_s must be positive"),
+        ({"start_timeout_s": -1.0}, "start_timeout_s must be positive"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, complaint, tmp_path):
+    with pytest.raises(ValueError, match=f"rollouts on Ray: {complaint}"):
+        on_ray(Walks(folder=tmp_path), **options)
+
+
+def test_environments_must_be_of_one_kind(tmp_path):
+    with pytest.raises(ValueError, match="environment of worker 1 must have the sizes"):
+        on_ray(Mixed(folder=tmp_path))
+
+
+def recalibrated_bytes(rollouts: RolloutSource, folder: Path, *, is_lost: bool = False) -> bytes:
+    """Checkpoint of a training under other factors from the second update on.
+
+    With ``is_lost``, all actors are killed after the factors have changed.
+    """
+    trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+    trainer.update()
+    recalibrate(rollouts, FACTORS)
+    for process in actor_processes(folder) if is_lost else []:
+        os.kill(process, signal.SIGKILL)
+    assert corrections_of(rollouts) == FACTORS
+    for _ in range(2):
+        trainer.update()
+    save_checkpoint(folder / "run.pt", trainer.state())
+    return (folder / "run.pt").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "num_actors", "is_lost"),
+    [("1f1b", 2, True)],
+)
+def test_recalibrated_actors_train_as_this_process_does(schedule, num_actors, is_lost, tmp_path):
+    """Also where actors are lost afterwards.
+
+    New actors make environments of the task as built, and have the factors from the state.
+    """
+    folders = [tmp_path / name for name in ("here", "never", "ray")]
+    for folder in folders:
+        folder.mkdir()
+    local, never, remote = (Placing(folder=folder, schedule=schedule) for folder in folders)
+    expected = recalibrated_bytes(here(local), local.folder)
+    assert expected != bytes_after(here(never), never.folder / "run.pt", num_updates=3)
+
+    with closing(on_ray(remote, num_actors)) as rollouts:
+        assert recalibrated_bytes(rollouts, remote.folder, is_lost=is_lost) == expected
+        assert 1 <= len(actor_processes(remote.folder)) <= num_actors  # one may start too late
+    num_processes = len([*remote.folder.glob("pid-*")])
+    assert num_processes > 1 if is_lost else num_processes <= num_actors
+
+
+def test_recalibration_on_ray_with_the_factors_in_force_changes_nothing(tmp_path):
+    placing = Placing(folder=tmp_path)
+    with closing(on_ray(placing, num_actors=2)) as rollouts:
+        local = here(placing)
+        for one in (rollouts, local):
+            Trainer(one, PPO, SEED, total_steps=10_000).update()
+        recalibrate(rollouts, NO_CORRECTIONS)
+        assert corrections_of(rollouts) == NO_CORRECTIONS
+        trainers = [Trainer(one, PPO, SEED, total_steps=10_000) for one in (rollouts, local)]
+        assert trainers[0].update() == trainers[1].update()
+        assert str(rollouts.state()) == str(local.state())
+
+
+def test_environments_without_factors_are_refused_on_ray(tmp_path):
+    with (
+        closing(on_ray(Walks(folder=tmp_path))) as rollouts,
+        pytest.raises(ValueError, match="of worker 0 must have corrections in its state, got plac"),
+    ):
+        recalibrate(rollouts, FACTORS)

@@ -1,0 +1,357 @@
+"""Rules of re-planning: episodes solved by hand, and what must hold for all of them."""
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from epoch_cases import drawn_tables, tables_by_hand
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import plan
+
+from agents.replanning import clairvoyant, value_iteration
+from agents.replanning.clairvoyant import Clairvoyant
+from agents.replanning.follow_the_leader import FollowTheLeader
+from agents.replanning.hindsight import best_rule_in_hindsight
+from agents.replanning.horizon import Horizon, greedy, hold
+from agents.replanning.table import RULES
+from agents.replanning.tables import foreseen, joined_tables, levels_of, total_s, with_restart_only
+from agents.replanning.value_iteration import expected_s
+
+TURN = tables_by_hand(
+    [[10.0, 12.0], [10.0, 6.0], [10.0, 6.0], [10.0, 20.0]],
+    [[0.0, 5.0], [5.0, 0.0]],
+    base_s=[9.0, 11.0],
+)
+"""The second plan saves 4 s in each of two epochs in the middle; a change takes 5 s."""
+
+JUMPS = st.builds(drawn_tables, st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 6))
+
+
+def test_holding_stays_with_the_plan_that_is_best_at_base_figures():
+    assert hold(TURN).tolist() == [0, 0, 0, 0]
+    assert total_s(TURN, hold(TURN)) == 40.0
+
+
+def test_greedy_takes_the_best_of_each_epoch_whatever_it_costs():
+    assert greedy(TURN).tolist() == [0, 1, 1, 0]
+    assert total_s(TURN, greedy(TURN)) == 10 + (5 + 6) + 6 + (5 + 10)
+
+
+@pytest.mark.parametrize(
+    ("num_epochs", "path"),
+    [
+        (0.0, [0, 0, 0, 0]),
+        (0.4, [0, 0, 0, 0]),  # 5 + 0.4 x 6 > 0.4 x 10
+        (1.0, [0, 0, 0, 0]),  # 5 + 6 > 10
+        (1.3, [0, 1, 1, 0]),  # 5 + 1.3 x 6 < 1.3 x 10; 5 + 13 < 26
+        (math.inf, [0, 1, 1, 0]),
+    ],
+)
+def test_a_horizon_moves_where_the_present_epoch_times_so_many_pays_for_it(num_epochs, path):
+    assert Horizon(num_epochs)(TURN).tolist() == path
+
+
+def test_a_horizon_sticks_to_where_it_went_and_pays_each_time():
+    """With n = 1/2: there, as 2 + 5 < 15 s; not back for 2 + 5 >= 7 s, but for 2 + 5 < 7.5 s."""
+    tables = tables_by_hand(
+        [[30.0, 10.0], [10.0, 14.0], [10.0, 15.0]], [[0.0, 2.0], [2.0, 0.0]], base_s=[1.0, 2.0]
+    )
+
+    path = Horizon(0.5)(tables)
+
+    assert path.tolist() == [1, 1, 0]
+    assert total_s(tables, path) == 10 + 14 + 2 + 10  # the first plan is free
+
+
+def test_the_leader_is_the_horizon_whose_own_run_has_cost_least_before():
+    """Runs of n = 0 and of n = 2 cost 10, 20, 30 and 40 s against 10, 21, 27 and 42 s.
+
+    So 0 leads into all epochs but the last, in which it keeps the first plan, as 2 would.
+    """
+    rule = FollowTheLeader((0.0, 2.0))
+
+    assert rule.leaders(TURN).tolist() == [0.0, 0.0, 0.0, 2.0]
+    assert rule(TURN).tolist() == [0, 0, 0, 0]
+
+
+def test_who_follows_a_leader_pays_for_getting_there():
+    """The run of n = 2 moves at once and leads from the third epoch on; the follower moves then."""
+    tables = tables_by_hand(
+        [[10.0, 10.0], [10.0, 6.0], [10.0, 6.0], [10.0, 6.0]],
+        [[0.0, 3.0], [3.0, 0.0]],
+        base_s=[1.0, 2.0],
+    )
+    rule = FollowTheLeader((0.0, 2.0))
+
+    assert rule.leaders(tables).tolist() == [0.0, 0.0, 2.0, 2.0]
+    assert rule(tables).tolist() == [0, 0, 1, 1]
+
+
+def test_value_iteration_counts_on_the_mean_of_epochs_to_come():
+    """Epochs are equally likely to take (2, 8) or (8, 4) s; a change takes 1 s.
+
+    With one to come, who has the first plan expects (2 + min(8, 1 + 4)) / 2 = 3.5 s and who has the
+    second (1 + 2 + 4) / 2 = 3.5 s. Two to come: from the first, ahead lie (5.5, 11.5) or
+    (11.5, 7.5): (5.5 + 8.5) / 2 = 7; from the second (6.5 + 7.5) / 2 = 7.
+    """
+    law = tables_by_hand([[2.0, 8.0], [8.0, 4.0]], [[0.0, 1.0], [1.0, 0.0]], base_s=[1.0, 2.0])
+
+    assert expected_s(law, 3).tolist() == [[0.0, 0.0], [3.5, 3.5], [7.0, 7.0]]
+
+
+def test_value_iteration_does_not_chase_what_it_believes_to_pass():
+    """One epoch in four is bad for the first plan, by 3 s, and all others for the second, by 10 s.
+
+    A change takes 4 s: to go and come back never pays, whoever believes that epochs are drawn
+    anew; greedy goes, and a long horizon.
+    """
+    times_s = [[1.0, 11.0], [4.0, 1.0], [1.0, 11.0], [1.0, 11.0]]
+    tables = tables_by_hand(times_s, [[0.0, 4.0], [4.0, 0.0]], base_s=[1.0, 2.0])
+
+    assert value_iteration(tables).tolist() == [0, 0, 0, 0]
+    assert Horizon(4.0)(tables).tolist() == [0, 1, 0, 0]
+
+
+def test_value_iteration_learns_from_other_draws_where_they_are_given():
+    """Where the samples say that the second plan is better and changes get dear, it goes at once.
+
+    To come: 0, 9 and 10 s for who has the first plan, 0, 1 and 2 s for who has the second.
+    """
+    tables = tables_by_hand([[1.0, 1.5]] * 3, [[0.0, 4.0], [4.0, 0.0]], base_s=[1.0, 2.0])
+    dear = tables_by_hand([[9.0, 1.0]], [[0.0, 8.0], [8.0, 0.0]], base_s=[1.0, 2.0])
+    samples = joined_tables([dear, dear])
+
+    assert expected_s(samples, 3).tolist() == [[0.0, 0.0], [9.0, 1.0], [10.0, 2.0]]
+    assert value_iteration(tables).tolist() == [0, 0, 0]
+    assert value_iteration(tables, samples).tolist() == [1, 1, 1]
+
+
+def test_value_iteration_refuses_samples_of_other_plans():
+    with pytest.raises(ValueError, match="samples must be of the 2 plans"):
+        value_iteration(TURN, drawn_tables(0, 2, 3))
+    with pytest.raises(ValueError, match="parts must be of the same plans, got 2"):
+        joined_tables([TURN, drawn_tables(0, 2, 3)])
+
+
+def test_the_clairvoyant_begins_where_it_wants_to_be_later():
+    """To begin with the second plan is free: 12 + 6 + 6 s, then 5 s to change and 10 s.
+
+    Holding on takes 40 s, there and back 42 s. Where a change takes 10 s it holds on.
+    """
+    dear = replace(TURN, move_s=2.0 * TURN.move_s)
+
+    assert clairvoyant(TURN).tolist() == [1, 1, 1, 0]
+    assert total_s(TURN, clairvoyant(TURN)) == 39.0
+    assert clairvoyant(dear).tolist() == [0, 0, 0, 0]
+
+
+def test_a_clairvoyant_of_fewer_levels_keeps_to_them():
+    """The third plan has another order, and is the best in the second epoch."""
+    plans = (plan(0, 0, 1), plan(0, 1, 1), plan(1, 0, 0))
+    tables = tables_by_hand(
+        [[1.0, 5.0, 5.0], [5.0, 3.0, 1.0]], np.zeros((3, 3)), base_s=[1.0, 2.0, 3.0]
+    )
+    tables = replace(tables, plans=plans, level=levels_of(plans))
+
+    assert Clairvoyant(("depth", "split"))(tables).tolist() == [0, 1]
+    assert Clairvoyant(())(tables).tolist() in ([0, 0], [2, 2])
+    assert clairvoyant(tables).tolist() == [0, 2]
+    with pytest.raises(ValueError, match="levels must be some of nothing, depth, split, order"):
+        Clairvoyant(("all",))
+
+
+def test_a_plan_that_does_not_work_is_left_and_never_taken():
+    tables = tables_by_hand(
+        [[1.0, 2.0, 3.0], [math.inf, 2.0, 3.0], [1.0, 2.0, 3.0]],
+        [[0.0, 9.0, 5.0], [9.0, 0.0, 9.0], [5.0, 9.0, 0.0]],
+        base_s=[1.0, 2.0, 3.0],
+    )
+
+    assert hold(tables).tolist() == [0, 2, 2]
+    assert greedy(tables).tolist() == [0, 1, 0]
+    assert math.isfinite(total_s(tables, clairvoyant(tables)))
+
+
+def test_where_a_change_costs_the_restart_alone_rules_follow_the_network():
+    cheap = with_restart_only(TURN, 1.0)
+
+    assert Horizon(1.0)(cheap).tolist() == [0, 1, 1, 0]
+    assert total_s(cheap, Horizon(1.0)(cheap)) == 10 + 7 + 6 + 11
+
+
+LATER = replace(
+    tables_by_hand(
+        [[10.0, 12.0, 1.0], [10.0, 6.0, 1.0], [10.0, 6.0, 1.0]],
+        2.0 * (1.0 - np.eye(3)),
+        base_s=[9.0, 11.0, 5.0],
+    ),
+    known_from=np.array([0, 0, 2]),
+)
+"""A change takes 2 s. The third plan is the best in all epochs, and unknown in the first two."""
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"),
+    [
+        (hold, [0, 0, 0]),
+        (Horizon(1.0), [0, 1, 2]),  # 2 + 6 < 10; 2 + 1 < 6
+        (Horizon(0.3), [0, 0, 2]),  # 2 + 0.3 x 6 > 3; 2 + 0.3 x 1 < 3
+        (greedy, [0, 1, 2]),
+        (FollowTheLeader((1.0,)), [0, 1, 2]),
+        (FollowTheLeader((0.0, 1.0)), [0, 0, 2]),
+        (value_iteration, [0, 1, 2]),
+    ],
+)
+def test_rules_take_no_plan_before_it_is_known(rule, path):
+    """Runs of 0 and 1 cost 10 and 20 against 10 and 18 s, so 1 leads into the last epoch.
+
+    Who follows them goes from the first plan to the third one then, for 2 + 1 s.
+    """
+    assert rule(LATER).tolist() == path
+
+
+def test_where_all_plans_are_known_rules_take_them_at_once():
+    every = foreseen(LATER)
+
+    assert every.static == 2
+    assert LATER.static == 0
+    for rule in (hold, Horizon(1.0), greedy, FollowTheLeader(), value_iteration):
+        assert rule(every).tolist() == [2, 2, 2]
+
+
+def test_the_clairvoyant_knows_plans_before_networks_yield_them():
+    assert clairvoyant(LATER).tolist() == [2, 2, 2]
+    name, path = best_rule_in_hindsight(LATER, {"H1": Horizon(1.0), "bound": clairvoyant})
+    assert (name, path.tolist()) == ("bound", [2, 2, 2])
+
+
+def test_value_iteration_does_not_count_on_plans_that_are_not_known_yet():
+    """The second plan is 1 s slower; from it alone the third is near, which saves 9 s an epoch.
+
+    With three epochs, who knows of the third goes to the second at once, 1 + 11 + (1 + 1) + 1 s
+    against 30 s; who does not stays with the first one, and at last goes over, as 5 + 1 < 10.
+    """
+    moves = [[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [5.0, 1.0, 0.0]]
+    times = [[10.0, 11.0, 50.0], [10.0, 11.0, 1.0], [10.0, 11.0, 1.0]]
+    law = tables_by_hand([[10.0, 11.0, 1.0]], moves, base_s=[1.0, 2.0, 3.0])
+    every = tables_by_hand(times, moves, base_s=[1.0, 2.0, 3.0])
+    later = replace(every, known_from=np.array([0, 0, 2]))
+
+    assert value_iteration(later, law).tolist() == [0, 0, 2]
+    assert value_iteration(every, law).tolist() == [1, 2, 2]
+
+
+def test_where_no_known_plan_works_the_present_one_stays():
+    tables = tables_by_hand(
+        [[1.0, 2.0, 1.0], [math.inf, math.inf, 1.0]], 1.0 - np.eye(3), base_s=[1.0, 2.0, 3.0]
+    )
+    tables = replace(tables, known_from=np.array([0, 0, 2]))
+
+    for name, rule in RULES.items():
+        if name != "clairvoyant":
+            assert rule(tables).tolist() == [0, 0], name
+
+
+@given(tables=JUMPS, seed=st.integers(0, 2**32 - 1))
+def test_whatever_is_known_no_rule_takes_what_is_not(tables, seed):
+    rng = np.random.default_rng(seed)
+    known_from = rng.integers(tables.num_epochs + 1, size=tables.num_plans)
+    known_from[rng.integers(tables.num_plans)] = 0
+    tables = replace(tables, known_from=known_from)
+
+    for name, rule in RULES.items():
+        path = rule(tables)
+        if name != "clairvoyant":
+            assert (known_from[path] <= np.arange(tables.num_epochs)).all(), name
+
+
+@given(tables=JUMPS)
+def test_to_know_all_from_the_first_epoch_on_is_to_be_told_nothing(tables):
+    told = replace(tables, known_from=np.zeros(tables.num_plans, dtype=np.int64))
+
+    for name, rule in RULES.items():
+        assert rule(told).tolist() == rule(tables).tolist(), name
+
+
+def test_hindsight_finds_the_rule_that_cost_least():
+    name, path = best_rule_in_hindsight(TURN, {"static": hold, "greedy": greedy})
+
+    assert (name, path.tolist()) == ("static", [0, 0, 0, 0])
+    with pytest.raises(ValueError, match="rules must hold at least one"):
+        best_rule_in_hindsight(TURN, {})
+
+
+@pytest.mark.parametrize("horizon", [-1.0, math.nan])
+def test_horizons_are_not_negative(horizon):
+    with pytest.raises(ValueError, match="num_epochs must be at least 0"):
+        Horizon(horizon)
+    with pytest.raises(ValueError, match="one or more of at least 0"):
+        FollowTheLeader((1.0, horizon))
+
+
+@given(tables=JUMPS)
+def test_no_rule_is_better_than_the_clairvoyant(tables):
+    bound_s = total_s(tables, clairvoyant(tables))
+
+    for name, rule in RULES.items():
+        assert bound_s <= total_s(tables, rule(tables)) * (1 + 1e-12), name
+
+
+@given(seed=st.integers(0, 2**32 - 1), num_epochs=st.integers(1, 4), num_plans=st.integers(1, 4))
+def test_the_clairvoyant_is_the_best_of_all_paths(seed, num_epochs, num_plans):
+    tables = drawn_tables(seed, num_epochs, num_plans)
+
+    paths = np.ndindex(*[num_plans] * num_epochs)
+    least_s = min(total_s(tables, path) for path in paths)
+
+    assert total_s(tables, clairvoyant(tables)) == pytest.approx(least_s)
+
+
+@given(seed=st.integers(0, 2**32 - 1), num_epochs=st.integers(1, 12), num_plans=st.integers(1, 6))
+def test_greedy_is_the_clairvoyant_where_moves_are_free(seed, num_epochs, num_plans):
+    tables = drawn_tables(seed, num_epochs, num_plans, are_moves_free=True)
+
+    assert total_s(tables, greedy(tables)) == pytest.approx(total_s(tables, clairvoyant(tables)))
+
+
+@given(tables=JUMPS)
+def test_no_horizon_holds_and_an_endless_one_is_greedy(tables):
+    assert Horizon(0.0)(tables).tolist() == [tables.static] * tables.num_epochs
+    assert Horizon(1e12)(tables).tolist() == greedy(tables).tolist()
+
+
+@given(tables=JUMPS, horizon=st.floats(0.0, 20.0))
+def test_who_has_one_horizon_to_follow_has_that_horizon(tables, horizon):
+    assert FollowTheLeader((horizon,))(tables).tolist() == Horizon(horizon)(tables).tolist()
+
+
+@given(tables=JUMPS)
+def test_fewer_levels_are_never_better(tables):
+    split_only = Clairvoyant(("depth", "split"))(tables)
+    nothing = Clairvoyant(())(tables)
+
+    assert len(set(nothing.tolist())) == 1
+    totals = [total_s(tables, path) for path in (clairvoyant(tables), split_only, nothing)]
+    assert totals[0] <= totals[1] * (1 + 1e-12) <= totals[2] * (1 + 2e-12)
+
+
+@given(tables=JUMPS, scale=st.floats(1e-3, 1e3))
+def test_the_unit_of_time_does_not_matter(tables, scale):
+    """Powers of two, so that nothing rounds."""
+    factor = 2.0 ** round(math.log2(scale))
+    scaled = replace(tables, iteration_s=tables.iteration_s * factor, move_s=tables.move_s * factor)
+
+    for name, rule in RULES.items():
+        assert rule(scaled).tolist() == rule(tables).tolist(), name
+
+
+def test_the_clairvoyant_of_many_plans_is_quick():
+    tables = drawn_tables(0, 64, 128)
+
+    began_s = time.process_time()
+    clairvoyant(tables)
+
+    assert time.process_time() - began_s < 0.5

@@ -1,0 +1,401 @@
+"""The commands of calibration: what they print and write, and how they end."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from reference_programs import fake_program, fake_programs
+
+from calibration import read_corrections, write_corrections
+from calibration.commands.ending import INTERRUPTED_EXIT, READER_GONE_EXIT
+from calibration.commands.main import COMMANDS, main
+from calibration.reference.environment import BINARIES_VARIABLE
+from calibration.runs.store import Store
+from des import NO_CORRECTIONS, Corrections
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ("--num-layers", "8", "--microbatches", "4,8", "--workers", "1")
+"""Little to simulate, and one process for it."""
+FILES = {"corrections.json", "samples.csv", "report.md", "predicted_versus_reference.png"}
+
+
+@pytest.fixture(autouse=True)
+def _our_engine(monkeypatch, tmp_path):
+    """No programs of the original, and a folder in which defaults do no harm."""
+    monkeypatch.delenv(BINARIES_VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def fit(*flags, out="fit", samples=12):
+    return main(["run", *SMALL, "--samples", str(samples), "--out", out, *flags])
+
+
+def errors_of(text, title, figure="makespan"):
+    """Mean, p95, bias and worst error over all cases of a printed table, in per cent."""
+    table = text[text.index(title) :]
+    line = next(line for line in table[table.index(" all ") :].splitlines() if figure in line)
+    return [float(number) for number in re.findall(r"[+-]?\d+(?:\.\d{3}|e-\d+)\b", line)]
+
+
+def content_of(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([command, "--help"])
+
+    text = capsys.readouterr().out
+    assert f"usage: python -m calibration {command}" in text
+    assert "example" in text
+    assert "exit codes: 0 done" in text
+
+
+def test_a_calibration_prints_the_uncorrected_error_first_and_writes_its_files(capsys):
+    """At one NPU a domain the simulator is exact: nothing is fitted, and all factors stay at 1."""
+    assert fit("--backend", "pairwise") == 0
+
+    text = capsys.readouterr().out
+    assert errors_of(text, "Without factors") == pytest.approx([0.0] * 4, abs=1e-4)
+    assert text.index("Without factors") < text.index("factors: not kept, des stays uncorrected")
+    assert set(content_of("fit")) == FILES
+    assert read_corrections("fit/corrections.json") == NO_CORRECTIONS
+    samples = pd.read_csv("fit/samples.csv")
+    assert samples["position"].tolist() == list(range(12))
+    reference_s, uncorrected_s = samples["reference_makespan_s"], samples["uncorrected_makespan_s"]
+    assert uncorrected_s.to_numpy() == pytest.approx(reference_s.to_numpy(), rel=1e-6)
+    assert (reference_s > 0).all()
+    assert Path("fit/predicted_versus_reference.png").read_bytes().startswith(b"\x89PNG")
+    assert "needs no correction" in Path("fit/report.md").read_text("utf-8")
+
+
+def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_after(capsys):
+    """Sums inside a domain cost time in the memory of the GPUs, which `des` leaves out."""
+    flags = ("--granularity", "gpu", "--backend", "unaware", "--network-aggregation", "min")
+    assert fit(*flags, samples=24) == 0
+
+    text = capsys.readouterr().out
+    assert "no queues, and des is asked without them (transport.sharing none); it knows" in text
+    assert "are made equal (network_aggregation min), and des is asked about the same" in text
+    mean, p95, bias, worst = errors_of(text, "Without factors")
+    assert 0 < -bias <= mean <= p95 <= -worst  # what is left out makes nothing later
+    order = [
+        text.index("Without factors"),
+        text.index("compute_time_factor = "),
+        text.index("intra_bandwidth_factor = "),
+        text.index("message_overhead_s: not identified, cannot be told from 0"),
+        text.index("factors: kept"),
+        text.index("Before and after (held out)"),
+    ]
+    assert order == sorted(order)
+    for regime in ("all", "gpipe", "1f1b", "interleaved_1f1b", "zb_h1"):
+        assert f" {regime}: before " in text
+        assert f" {regime}: after " in text
+    report = Path("fit/report.md").read_text("utf-8")
+    assert "| all: after | 24 | exposed communication |" in report
+
+
+def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers():
+    """At one NPU a GPU, where there is something to fit."""
+    flags = ("--granularity", "gpu", "--backend", "unaware")
+    assert fit(*flags, "--seed", "7", "--store", "none", out="one") == 0
+    assert fit(*flags, "--seed", "7", "--store", "none", "--workers", "2", out="two") == 0
+    assert fit(*flags, "--seed", "8", out="other") == 0
+
+    assert read_corrections("one/corrections.json") != NO_CORRECTIONS
+    assert content_of("one") == content_of("two")
+    assert content_of("one")["samples.csv"] != content_of("other")["samples.csv"]
+
+
+def check(*flags, samples=6):
+    return main(["check", *SMALL, "--samples", str(samples), "--store", "none", *flags])
+
+
+def test_a_check_is_within_its_bounds_without_an_error(capsys):
+    assert fit() == 0
+
+    assert check("--corrections", "fit/corrections.json") == 0
+
+    assert "all errors are within their bounds" in capsys.readouterr().out
+
+
+def test_a_check_of_wrong_factors_exceeds_its_bound(capsys):
+    """Everything takes 10 % longer when computation and messages do, so the error is 10 %."""
+    slower = Corrections(
+        compute_time_factor=1.1, wan_bandwidth_factor=1 / 1.1, wan_latency_factor=1.1
+    )
+    write_corrections(slower, "slower.json")
+    flags = ("--corrections", "slower.json", "--backend", "pairwise")
+
+    assert check(*flags) == 1
+    text = capsys.readouterr().out
+    assert errors_of(text, "With the factors") == [10.0, 10.0, 10.0, 10.0]
+    assert "EXCEEDED: mean error of iteration time is 10 %, allowed 0.3 %" in text
+    assert "EXCEEDED: p95 error of exposed communication is" in text
+    assert "communication volume" not in text[text.index("EXCEEDED") :]
+
+    assert check(*flags, "--bound", "0.2", "--p95-bound", "0.2") == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "field"),
+    [
+        (("--model", "llama2_7b"), "model"),
+        (("--microbatch-sizes", "2"), "model"),
+        (("--network", "four_uneven"), "network"),
+        (("--endpoints", "one_in_flight"), "network"),
+    ],
+)
+def test_factors_for_something_else_are_refused(flags, field, capsys):
+    assert fit() == 0
+    capsys.readouterr()
+
+    assert check("--corrections", "fit/corrections.json", *flags) == 2
+
+    out, errors = capsys.readouterr()
+    assert out == ""
+    assert f"fitted_for.{field}: factors must be used for the {field}" in errors
+    assert errors.count("\n") == 1
+
+
+def test_backends_and_des_are_compared_side_by_side(capsys):
+    flags = ("--samples", "4", "--store", "none", "--out", "rows/compare.csv", "--show", "2")
+
+    assert main(["compare", *SMALL, *flags]) == 0
+
+    text = capsys.readouterr().out
+    assert "des for pairwise" in text
+    assert "#1 " in text[text.index("Iteration time, s") : text.index("des against unaware")]
+    assert "#2 " not in text[text.index("Iteration time, s") : text.index("des against unaware")]
+    assert errors_of(text, "des against pairwise") == pytest.approx([0.0] * 4, abs=1e-4)
+    rows = pd.read_csv("rows/compare.csv")
+    for backend in ("unaware", "aware", "pairwise"):
+        reference_s = rows[f"{backend}: makespan_s"].to_numpy()
+        predicted_s = rows[f"des for {backend}: makespan_s"].to_numpy()
+        assert predicted_s == pytest.approx(reference_s, rel=1e-6)
+
+
+def test_worlds_of_several_sizes_are_compared_regime_by_regime(capsys):
+    flags = ("--worlds", "drawn", "--num-domains", "3,5", "--samples", "4", "--store", "none")
+
+    assert main(["compare", *SMALL, *flags, "--backends", "pairwise", "--show", "0"]) == 0
+
+    text = capsys.readouterr().out
+    assert "Iteration time, s" not in text
+    assert re.search(r" 3 domains +2 +makespan", text)
+    assert re.search(r" 5 domains +2 +makespan", text)
+
+
+def test_the_original_s_programs_are_run_where_they_are_given(tmp_path, monkeypatch, capsys):
+    """Programs that are our engine say what our engine says; the variable names their folder."""
+    flags = ("compare", *SMALL, "--samples", "2", "--endpoints", "one_in_flight", "--store", "none")
+    flags += ("--backends", "aware", "--show", "0", "--out")
+    assert main([*flags, "ours.csv"]) == 0
+    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin")))
+    capsys.readouterr()
+
+    assert main([*flags, "theirs.csv"]) == 0
+
+    assert "the original's ASTRA-sim program, backend aware" in capsys.readouterr().out
+    assert Path("ours.csv").read_bytes() == Path("theirs.csv").read_bytes()
+
+
+def test_a_packet_level_program_is_one_of_the_backends(tmp_path, capsys):
+    """The fake one ignores the physical topology and is the network ``unaware``."""
+    fake_program(tmp_path / "AstraSimNetwork", "ns3")
+    (tmp_path / "config.txt").write_text("TOPOLOGY_FILE old.txt\n", "utf-8")
+    (tmp_path / "topology.txt").write_text("3 0 3\n", "utf-8")
+    files = ("--ns3-bin", "AstraSimNetwork", "--ns3-config", "config.txt")
+    flags = ("--endpoints", "one_in_flight", "--store", "none", "--out", "rows.csv")
+    flags += ("--samples", "2", "--backends", "ns3,unaware", "--worlds", "equal")
+
+    assert main(["compare", *SMALL, *flags, *files, "--ns3-topology", "topology.txt"]) == 0
+
+    assert "reference: ns-3, on the physical topology" in capsys.readouterr().out
+    rows = pd.read_csv("rows.csv")
+    assert rows["ns3: makespan_s"].tolist() == rows["unaware: makespan_s"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("way", "reason", "last"),
+    [
+        ("hang", "it did not end within 2 s", "sys[0] finished"),
+        ("crash", "the first one missing is that of rank 0", "std::bad_alloc"),
+        ("partial", "got 2; the first one missing is that of rank 2", "sys[1] finished"),
+    ],
+)
+def test_a_program_that_misbehaves_ends_a_calibration_without_files(
+    way, reason, last, tmp_path, capsys
+):
+    programs = fake_programs(tmp_path / "bin", way)
+    flags = ("--astra-bin", str(programs), "--endpoints", "one_in_flight", "--time-limit", "2")
+
+    assert fit(*flags) == 2
+
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: case ")
+    assert reason in errors
+    assert last in errors
+    assert content_of("fit") == {}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "the following arguments are required: COMMAND"),
+        (("runs",), "argument COMMAND: invalid choice: 'runs'"),
+        (("run", "--samples", "0"), "argument --samples: must be a whole number from 1 to"),
+        (("run", "--samples", "many"), "argument --samples: must be a number, got 'many'"),
+        (("run", "--microbatches", "9,8"), "--microbatches: must be LEAST,MOST, such as 8,64"),
+        (("run", "--time-limit", "-1"), "--time-limit: must be positive and finite, got -1"),
+        (("run", "--sample", "4"), "unrecognized arguments: --sample 4"),
+        (("run", "--backend", "exact"), "argument --backend: invalid choice: 'exact'"),
+        (
+            ("run", "--backend", "ns3", "--endpoints", "one_in_flight"),
+            "backend ns3 needs --ns3-bin and --ns3-config and --ns3-top",
+        ),
+        (
+            ("run", "--backend", "ns3"),
+            "one communication slot an NPU, for --endpoints one_in_flight",
+        ),
+        (("run", "--model", "llama"), "model: must be one of llama2_7b"),
+        (("run", "--model", "llama2_7b,llama2_70b"), "--model must be one, as factors are fitted"),
+        (("run", "--network", "nowhere.yaml"), "nowhere.yaml"),
+        (("run", "--schedules", "1f2b"), "must be one of gpipe"),
+        (("run", *SMALL, "--samples", "4"), "fit: cases must leave more than the 6 factors"),
+        (
+            ("run", "--astra-bin", "nowhere", "--endpoints", "one_in_flight"),
+            "must be a program, got no such file",
+        ),
+        (
+            ("run", "--astra-bin", "nowhere"),
+            "the programs in nowhere: have one communication slot an NPU",
+        ),
+        (("run", "--backend", "pairwise", "--astra-bin", "x"), "--astra-bin has programs for unaw"),
+        (("run", "--out", "file"), "file: File exists"),
+        (("run", "--store", "file"), "store file: must be a store of runs"),
+        (("check", "--corrections", "none.json"), "none.json: corrections file cannot be read"),
+        (("check", "--corrections", "file"), "file: line 1: must be JSON"),
+        (("compare", "--num-domains", "3"), "num_domains must be left out where the worlds are"),
+        (("compare", "--backends", "aware,exact"), "--backends must be of unaware, aware, pairw"),
+        (("export", "--out", "o", "--placement", "0*3"), "placement"),
+        (("export", "--out", "o", "--parallelism", "8"), "must be TENSORxDATAxPIPELINE"),
+        (("list", "--store", "none.sqlite"), "store none.sqlite: cannot be opened"),
+        (("show", "ab", "--store", "none.sqlite"), "store none.sqlite: cannot be opened"),
+        (("prune",), "one of --older-than-days, --keep-newest and --backend must be given"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys):
+    Path("file").write_text("no store", "utf-8")
+
+    assert main(flags) == 2
+
+    errors = capsys.readouterr().err
+    assert errors.startswith("error: ")
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+def test_an_exported_folder_runs_by_the_command_in_its_readme(capsys):
+    flags = ["--num-layers", "6", "--microbatches", "4", "--placement", "0*2,1*3,2*1"]
+
+    assert main(["export", *flags, "--out", "trace"]) == 0
+
+    assert "written: trace" in capsys.readouterr().out
+    readme = Path("trace/README.md").read_text("utf-8")
+    assert "AstraSim_Analytical_Congestion_Aware" in readme
+    assert "communication-slots" not in Path("trace/system.json").read_text("utf-8")
+    command = re.search(r"```sh\n(python -m astra_sim.*?)```", readme, re.S)[1]
+    words = shlex.split(command.replace("\\\n", " "))
+    done = subprocess.run(
+        [sys.executable, *words[1:]], cwd="trace", capture_output=True, text=True, check=True
+    )
+    assert len(re.findall(r"sys\[\d\] finished, \d+ cycles", done.stdout)) == 3
+
+
+def test_an_exported_folder_of_an_epoch_has_other_links():
+    for name, flags in {"base": (), "epoch": ("--seed", "3")}.items():
+        assert main(["export", *flags, "--backend", "pairwise", "--out", name]) == 0
+
+    base, epoch = (Path(name, "network.yml").read_text("utf-8") for name in ("base", "epoch"))
+    assert base != epoch
+    assert Path("base/trace.0.et").read_bytes() == Path("epoch/trace.0.et").read_bytes()
+
+
+def test_runs_are_listed_shown_and_pruned_and_never_repeated(capsys):
+    flags = ("compare", *SMALL, "--samples", "3", "--store", "runs.sqlite", "--show", "0")
+    assert main([*flags, "--backends", "aware,pairwise"]) == 0
+    rows = Store.open("runs.sqlite").rows()
+    assert main([*flags, "--backends", "aware"]) == 0
+    assert Store.open("runs.sqlite").rows().equals(rows)  # with the same times of creation
+    capsys.readouterr()
+
+    assert main(["list", "--store", "runs.sqlite", "--newest", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "2 of 6 runs" in text
+    assert [key[:16] in text for key in rows["key"]] == [False] * 4 + [True] * 2
+
+    assert main(["show", rows["key"][0][:12], "--store", "runs.sqlite"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["key"] == rows["key"][0]
+    assert shown["makespan_s"] == rows["makespan_s"][0]
+    assert tuple(shown["exposed_s"]) == rows["exposed_s"][0]
+
+    assert main(["list", "--store", "runs.sqlite", "--out", "runs.csv"]) == 0
+    assert pd.read_csv("runs.csv")["key"].tolist() == rows["key"].tolist()
+    capsys.readouterr()
+
+    assert main(["prune", "--store", "runs.sqlite", "--backend", "aware"]) == 0
+    assert capsys.readouterr().out == "removed 3 runs from runs.sqlite\n"
+    left = Store.open("runs.sqlite").rows()
+    assert left["backend"].tolist() == ["pairwise"] * 3
+
+
+def test_a_key_that_is_no_single_run_is_refused(capsys):
+    Store.open("runs.sqlite")
+
+    assert main(["show", "", "--store", "runs.sqlite"]) == 2
+
+    assert "got '', which is that of 0 of 0" in capsys.readouterr().err
+
+
+def started(*flags, **options):
+    """Start a command as a process, out of whose way nothing is."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'astra-sim'}"}
+    words = [sys.executable, "-m", "calibration", *flags]
+    return subprocess.Popen(words, text=True, env=environment, **options)
+
+
+def test_ctrl_c_ends_a_calibration_with_one_line():
+    """The signal goes to all processes of the command, as that of a terminal does."""
+    process = started(
+        *("run", "--samples", "300", "--workers", "1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout.readline().startswith("300 placements of llama2_70b")
+    assert process.stdout.readline().startswith("reference: our ASTRA-sim engine")
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors) == (INTERRUPTED_EXIT, "interrupted\n")
+    assert content_of("runs/calibration") == {}
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    Store.open("runs.sqlite")
+    flags = ("list", "--store", "runs.sqlite")
+    process = started(*flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    _, errors = process.communicate(timeout=60)
+
+    assert (process.returncode, errors) == (READER_GONE_EXIT, "")

@@ -1,0 +1,302 @@
+"""Programs in ASTRA-sim's place that misbehave: an error that says how, and never a number."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from reference_programs import fake_program, fake_programs, gpu_case, small_case
+
+from calibration.reference.astra_sim import measure, measure_all
+from calibration.reference.binaries import MOST_OUTPUT_BYTES, ReferenceRunError, run_program
+from calibration.reference.export import PROGRAMS
+from calibration.reference.finish_lines import Finish, parse_finishes
+from calibration.reference.ns3 import Ns3
+
+LONG_S = 60.0
+"""More than any process here takes, unless it hangs."""
+
+
+def run(binaries, case=None, **options):
+    return measure(
+        case or small_case(),
+        "unaware",
+        binaries=binaries,
+        **{"timeout_s": LONG_S, "num_attempts": 1, **options},
+    )
+
+
+@pytest.mark.parametrize(
+    ("way", "reason", "exit_code", "last"),
+    [
+        ("crash", "got 0; the first one missing is that of rank 0", "-11 (Segm", "std::bad_alloc"),
+        ("full-disk", "got 0; the first one missing", "1", "No space left on device"),
+        ("garbage", "got 0; the first one missing", "0", "\ufffd"),
+        ("silence", "got 0; the first one missing", "0", "(nothing)"),
+        ("partial", "all 3 NPUs, got 2; the first one missing is that of rank 2", "0", "sys[1]"),
+        ("torn", "got 2; the first one missing is that of rank 2", "0", "sys[2] finished, 5002 c"),
+        ("duplicate", "must be one a rank, got several of rank 0", "0", "sys[2]"),
+        ("contradiction", "must be one a rank, got several of rank 0", "0", "6000 cycles"),
+        ("stranger", "rank must be below 3, got 3", "0", "sys[3]"),
+        ("implausible", "rank 0 must have ", "0", "sys[2]"),
+        ("no-time", "cycles must be from 1 to below 2**63", "0", "sys[2] finished, 0 cycles"),
+        ("impossible", "at least those of exposed communication, got 5 and 6", "0", "sys[2]"),
+        ("fail-late", "it failed after its finish lines", "3", "sys[2]"),
+        ("crash-while-exiting", "it failed after its finish lines", "-6 (Abort", "Exiting"),
+    ],
+)
+def test_a_program_that_misbehaves_is_an_error_with_its_last_output(
+    way, reason, exit_code, last, tmp_path
+):
+    binaries = fake_programs(tmp_path / "bin", way)
+
+    with pytest.raises(ReferenceRunError) as caught:
+        run(binaries)
+
+    message = str(caught.value)
+    assert reason in message
+    assert f"command: {binaries}/AstraSim_Analytical_Congestion_Unaware --work" in message
+    assert f"\nexit code: {exit_code}" in message
+    assert last in message[message.index("last output on stdout") :]
+
+
+@pytest.mark.parametrize(("way", "num_lines"), [("hang", 2), ("linger", 3)])
+def test_a_program_that_hangs_is_ended_with_all_that_it_started(way, num_lines, tmp_path):
+    binaries = fake_programs(tmp_path / "bin", way)
+
+    with pytest.raises(ReferenceRunError, match=r"it did not end within 4 s\n") as caught:
+        run(binaries, timeout_s=4.0)
+
+    assert str(caught.value).count("finished,") == num_lines
+    assert "exit code: -9" in str(caught.value)
+
+
+def test_no_child_of_a_program_survives_it(tmp_path):
+    """The number of the child is what the program prints; its pipe is open as long as it lives."""
+    code = (
+        "import os, subprocess, sys, threading;"
+        "print(subprocess.Popen([sys.executable, '-c', 'import threading;"
+        " threading.Event().wait()']).pid, flush=True); threading.Event().wait()"
+    )
+
+    ended = run_program([sys.executable, "-c", code], tmp_path, timeout_s=4.0)
+
+    assert ended.stopped == "it did not end within 4 s"
+    until_s = time.monotonic() + 30.0  # the signal has been sent, which is not the end of it yet
+    while is_running(int(ended.stdout)) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    assert not is_running(int(ended.stdout))
+
+
+def test_what_a_program_leaves_behind_is_ended_with_it(tmp_path, monkeypatch):
+    """It ends well, and its child holds none of its output."""
+    left = tmp_path / "left"
+    monkeypatch.setenv("LEFT_BEHIND", str(left))
+
+    found = run(fake_programs(tmp_path / "bin", "leave-behind"))
+
+    assert found == measure(small_case(), "unaware")
+    until_s = time.monotonic() + 30.0
+    while is_running(int(left.read_text())) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    assert not is_running(int(left.read_text()))
+
+
+def is_running(number: int) -> bool:
+    """Whether a process runs; one that nobody has asked for its end does not."""
+    status = Path(f"/proc/{number}/stat")
+    try:
+        return status.read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_program_that_babbles_is_ended(tmp_path):
+    binaries = fake_programs(tmp_path / "bin", "babble")
+
+    with pytest.raises(ReferenceRunError, match=f"it printed more than {MOST_OUTPUT_BYTES} bytes"):
+        run(binaries)
+
+
+def test_a_crash_is_tried_again(tmp_path):
+    binaries = fake_programs(tmp_path / "bin", "crash-once")
+
+    assert run(binaries, num_attempts=2) == measure(small_case(), "unaware")
+    with pytest.raises(ReferenceRunError, match="exit code: -11"):
+        run(binaries, num_attempts=1)
+
+
+def test_attempts_come_to_an_end(tmp_path):
+    binaries = fake_programs(tmp_path / "bin", "crash")
+
+    with pytest.raises(ReferenceRunError, match=r"^3 attempts gave no result; the last: finish li"):
+        run(binaries, num_attempts=3)
+
+
+def test_the_documented_crash_while_exiting_is_accepted_where_it_is_documented(tmp_path):
+    """GPUs in groups for tensor and for data parallelism, both small."""
+    binaries = fake_programs(tmp_path / "bin", "crash-while-exiting")
+
+    measured = run(binaries, gpu_case())
+
+    assert measured == measure(gpu_case(), "unaware")
+
+
+def test_programs_that_cannot_be_started_are_named(tmp_path):
+    binaries = fake_programs(tmp_path / "bin")
+    program = binaries / PROGRAMS["unaware"]
+    with pytest.raises(ReferenceRunError, match=r"nowhere/AstraSim.*: must be a program, got no "):
+        run(tmp_path / "nowhere")
+    program.write_bytes(b"\x00\x01\x02")
+    with pytest.raises(ReferenceRunError, match="cannot be started: Exec format error"):
+        run(binaries)
+    program.chmod(0o644)
+    with pytest.raises(ReferenceRunError, match="must be executable, got a file that is not"):
+        run(binaries)
+    with pytest.raises(ReferenceRunError, match="must be executable, got a file that is not"):
+        measure_all([small_case()], "unaware", num_workers=1, binaries=binaries)
+
+
+def test_a_full_disk_on_our_side_is_an_error():
+    """Files of at most 100 bytes, in a process of their own: traces do not fit."""
+    code = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from reference_programs import fake_programs, small_case
+from calibration.reference.astra_sim import measure
+import tempfile
+with tempfile.TemporaryDirectory() as name:
+    binaries = fake_programs(Path(name) / "bin")
+    case = small_case()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    measure(case, "unaware", binaries=binaries)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parents[1])],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert re.search(
+        r"ReferenceRunError: folder .*: inputs cannot be written: File too large", done.stderr
+    )
+
+
+def test_finish_lines_are_found_among_others_in_any_order():
+    text = (
+        "[2026] [workload] [info] sys[1] finished, 7 cycles, exposed communication 7 cycles.\n"
+        "[2026] [statistics] [info] sys[1], Wall time: 9\n"
+        "noise sys[0] finished, 43000 cycles, exposed communication 12 cycles. noise"
+    )
+
+    assert parse_finishes(text, 2) == (
+        Finish(cycles=43000, exposed_cycles=12),
+        Finish(cycles=7, exposed_cycles=7),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sys[0] finished, 9223372036854775808 cycles, exposed communication 1 cycles",
+        "sys[0] finished, 5 cycles, exposed communication 18446744073709551615 cycles",
+        f"sys[0] finished, {'9' * 5000} cycles, exposed communication 1 cycles",
+        "sys[\u0660] finished, 5 cycles, exposed communication 1 cycles",
+        "sys[0] finished, -5 cycles, exposed communication 1 cycles",
+    ],
+)
+def test_numbers_that_no_run_has_are_refused(text):
+    with pytest.raises(ValueError, match=r"finish|integer string"):
+        parse_finishes(text, 1)
+
+
+@pytest.fixture
+def ns3(tmp_path):
+    """What a user of the packet-level backend brings; its program is the analytical one."""
+    folder = tmp_path / "ns3"
+    folder.mkdir()
+    (folder / "config.txt").write_text(
+        "ENABLE_QCN 1\nTOPOLOGY_FILE ../old/topology.txt\nFLOW_FILE flow.txt\n", "utf-8"
+    )
+    (folder / "topology.txt").write_text("4 1 3\n3\n", "utf-8")
+    return Ns3(
+        binary=fake_program(folder / "AstraSimNetwork", "ns3"),
+        config=folder / "config.txt",
+        physical_topology=folder / "topology.txt",
+    )
+
+
+@pytest.mark.parametrize(("case", "dimensions"), [(small_case(), ["3"]), (gpu_case(), ["4", "3"])])
+def test_the_packet_level_backend_gets_its_files_and_is_read(case, dimensions, ns3):
+    folder = ns3.binary.parent
+
+    measured = measure(case, "ns3", ns3=ns3)
+
+    unaware = measure(case, "unaware")
+    if case.granularity == "domain":
+        assert measured == unaware
+    else:  # its messages queue, so receivers wait for each other's parts, which takes signals
+        assert unaware.makespan_s < measured.makespan_s < 1.05 * unaware.makespan_s
+    logical = json.loads((folder / "seen-logical-topology-configuration").read_text("utf-8"))
+    assert logical == {"logical-dims": dimensions}
+    assert (folder / "seen-network-configuration").read_text("utf-8").splitlines() == [
+        "ENABLE_QCN 1",
+        f"TOPOLOGY_FILE {ns3.physical_topology.resolve()}",
+        "FLOW_FILE flow.txt",
+    ]
+    words = (folder / "seen-words").read_text("utf-8")
+    assert ("--comm-group-configuration=empty" in words) == (case.granularity == "domain")
+
+
+def test_a_configuration_that_names_no_topology_gets_one(ns3):
+    ns3.config.write_text("ENABLE_QCN 1\n", "utf-8")
+
+    measure(small_case(), "ns3", ns3=ns3)
+
+    seen = (ns3.binary.parent / "seen-network-configuration").read_text("utf-8")
+    assert seen == f"TOPOLOGY_FILE {ns3.physical_topology.resolve()}\nENABLE_QCN 1\n"
+
+
+def test_the_packet_level_backend_needs_its_program_and_files(ns3):
+    with pytest.raises(ReferenceRunError, match="backend ns3: needs ASTRA-sim's program AstraSimN"):
+        measure(small_case(), "ns3")
+    with pytest.raises(ReferenceRunError, match="backend ns3: needs ASTRA-sim's program AstraSimN"):
+        measure_all([small_case()], "ns3", num_workers=1)
+    with pytest.raises(ReferenceRunError, match="nowhere: must be a program, got no such file"):
+        measure(small_case(), "ns3", ns3=replace(ns3, binary=Path("nowhere")))
+    with pytest.raises(ValueError, match="ns3: nowhere: cannot be read: No such file"):
+        measure(small_case(), "ns3", ns3=replace(ns3, config=Path("nowhere")))
+    with pytest.raises(ValueError, match=r"transport\.endpoints is overlapped"):
+        measure(small_case("overlapped"), "ns3", ns3=ns3)
+
+
+def test_runs_with_other_files_are_other_runs(ns3):
+    before = ns3.version()
+    ns3.physical_topology.write_text("5 1 4\n", "utf-8")
+
+    assert ns3.version() != before
+
+
+def test_a_packet_level_program_that_crashes_is_an_error(ns3):
+    fake_program(ns3.binary, "crash")
+
+    with pytest.raises(ReferenceRunError, match="exit code: -11"):
+        measure(small_case(), "ns3", ns3=ns3, num_attempts=1)
+
+
+def test_a_program_has_no_more_time_than_it_is_given(tmp_path):
+    begun_s = time.monotonic()
+
+    ended = run_program(["sleep", "600"], tmp_path, timeout_s=0.2)
+
+    assert ended.stopped == "it did not end within 0.2 s"
+    assert 0.2 <= time.monotonic() - begun_s < LONG_S
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,97 @@
+"""Who may import whom, read off the source of every package."""
+
+import ast
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = {
+    "des": ROOT / "des",
+    "astra_sim": ROOT / "astra-sim" / "astra_sim",
+    "calibration": ROOT / "calibration",
+    "agents": ROOT / "agents",
+    "scenarios": ROOT / "scenarios",
+}
+MAY_IMPORT = {
+    "des": {"des"},
+    "astra_sim": {"astra_sim"},
+    "calibration": {"calibration", "des", "astra_sim"},
+    "agents": {"agents", "des"},
+    "scenarios": set(SOURCES),
+}
+ONLY_IN = {"simpy": "des", "torch": "agents"}
+MAX_LINES = 300
+NEEDS = runpy.run_path(str(ROOT / "conftest.py"))["NEEDS"]
+MODULES = [
+    pytest.param(package, path, id=str(path.relative_to(ROOT)))
+    for package, folder in SOURCES.items()
+    for path in sorted(folder.rglob("*.py"))
+]
+
+
+def imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """All import statements, wherever they stand."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def imported_packages(package: str, tree: ast.AST) -> set[str]:
+    """Top-level packages that a module imports; a relative import is one of its own package."""
+    packages: set[str] = set()
+    for node in imports(tree):
+        if isinstance(node, ast.Import):
+            packages |= {alias.name.split(".")[0] for alias in node.names}
+        else:
+            packages.add(package if node.level else str(node.module).split(".")[0])
+    return packages
+
+
+@pytest.mark.parametrize("package", SOURCES)
+def test_every_package_has_modules_to_check(package):
+    assert (SOURCES[package] / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize(("package", "path"), MODULES)
+def test_imports_point_one_way(package, path):
+    """Nobody imports what stands above it; scenarios stand on top."""
+    ours = imported_packages(package, ast.parse(path.read_text(encoding="utf-8"))) & set(SOURCES)
+
+    assert ours <= MAY_IMPORT[package]
+
+
+@pytest.mark.parametrize(("package", "path"), MODULES)
+def test_simpy_stays_in_des_and_torch_in_agents(package, path):
+    packages = imported_packages(package, ast.parse(path.read_text(encoding="utf-8")))
+
+    foreign = {name for name, owner in ONLY_IN.items() if name in packages and owner != package}
+    assert not foreign
+
+
+@pytest.mark.parametrize("extra", NEEDS)
+def test_extras_are_imported_by_few(extra):
+    users = {
+        str(path.relative_to(ROOT))
+        for package, folder in SOURCES.items()
+        for path in folder.rglob("*.py")
+        if extra in imported_packages(package, ast.parse(path.read_text(encoding="utf-8")))
+    }
+
+    assert users == set(NEEDS[extra])
+
+
+@pytest.mark.parametrize(("package", "path"), MODULES)
+def test_no_function_imports(package, path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = (
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+    inner = [f"line {node.lineno}" for function in functions for node in imports(function)]
+    assert inner == []
+
+
+@pytest.mark.parametrize(("package", "path"), MODULES)
+def test_no_module_is_too_long(package, path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES

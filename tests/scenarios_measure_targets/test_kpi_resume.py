@@ -1,0 +1,322 @@
+"""Runs of the table of targets that are cut off, and go on from what they have measured."""
+
+import io
+import json
+import math
+import shutil
+from contextlib import redirect_stderr
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.hi_ppo.policies import SHIPPED
+from des import read_topology, write_topology
+from scenarios.frame.statistics import Interval
+from scenarios.measure.targets.command import main
+from scenarios.measure.targets.results_store import KeptGroup, Origin, keep, path_of, read_kept
+from scenarios.measure.targets.target import Asked, Target, Unit
+
+TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west"]
+FLAGS = [*TINY, "--method", "search_once,search_h1", "--targets", "time,communication"]
+FILES = ("config.json", "kpi.json", "kpi.csv", "report.html")
+RESULTS = FILES[1:]
+NAMES = [
+    f"{column}-{group}.json"
+    for column in ("search_once", "search_h1")
+    for group in ("time", "communication")
+]
+
+
+class Terminal(io.StringIO):
+    """Whose user presses Ctrl-C as soon as a text appears."""
+
+    def __init__(self, stop_at):
+        super().__init__()
+        self.stop_at = stop_at
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        super().write(text)
+        if self.stop_at and self.stop_at in self.getvalue():
+            self.stop_at = ""
+            raise KeyboardInterrupt
+        return len(text)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nobody interrupted."""
+    folder = tmp_path_factory.mktemp("kpi") / "whole"
+    assert main([*FLAGS, "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    """The same run, which may be damaged."""
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+@pytest.fixture
+def _no_colours(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+
+
+def edit(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def error_of(flags, capsys):
+    capsys.readouterr()
+    assert main(flags) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.mark.usefixtures("_no_colours")
+@pytest.mark.parametrize(("stop_at", "num_kept"), [("once: communication,", 1), ("h1: time,", 2)])
+def test_a_run_that_is_interrupted_and_resumed_is_the_same_as_a_whole_one(
+    stop_at, num_kept, whole, tmp_path, capsys
+):
+    out = tmp_path / "run of mine"
+    with redirect_stderr(Terminal(stop_at)):
+        assert main([*FLAGS, "--out", str(out)]) == 130
+    resume = f"Interrupted. Continue with: python -m scenarios.kpi --resume --out '{out}'\n"
+    assert capsys.readouterr().out == resume
+    assert sorted(path.name for path in (out / "measured").iterdir()) == sorted(NAMES[:num_kept])
+    assert not any((out / name).exists() for name in RESULTS)
+
+    with redirect_stderr(Terminal("")) as resumed:
+        assert main(["--resume", "--out", str(out)]) == 0
+
+    assert all((out / name).read_bytes() == (whole / name).read_bytes() for name in FILES)
+    begun = [line.split(",")[0] for line in resumed.getvalue().splitlines()]
+    assert begun == [name.removesuffix(".json").replace("-", ": ") for name in NAMES[num_kept:]]
+
+
+def test_what_is_kept_is_not_measured_again(copy):
+    """A figure that nobody could measure stays, and the rest of the run is as it was."""
+    before = json.loads((copy / "kpi.json").read_text())
+
+    def change(content):
+        content["targets"][0]["value"] = 0.123456789012345678
+
+    edit(copy / "measured" / NAMES[1], change)
+    assert main(["--resume", "--out", str(copy)]) == 1  # it is missed
+
+    after = json.loads((copy / "kpi.json").read_text())
+    row = after["columns"]["search_once"][-1]
+    assert (row["name"], row["value"]) == ("communication cost", 0.123456789012345678)
+    assert after["columns"]["search_h1"] == before["columns"]["search_h1"]
+
+
+def test_timings_are_those_that_were_measured(tmp_path):
+    """They would be others if they were measured again, to the last bit at least."""
+    out = tmp_path / "out"
+    flags = [*TINY, "--method", "search_once", "--targets", "response", "--out", str(out)]
+    assert main(flags) == 0
+    before = [(out / name).read_bytes() for name in FILES]
+
+    assert main(["--resume", "--out", str(out)]) == 0
+
+    assert [(out / name).read_bytes() for name in FILES] == before
+
+
+def test_a_write_that_was_cut_off_is_no_obstacle(copy, whole):
+    (copy / "measured" / NAMES[0]).rename(copy / "measured" / f".{NAMES[0]}.tmp")
+
+    assert main([*FLAGS, "--resume", "--out", str(copy)]) == 0
+
+    assert all((copy / name).read_bytes() == (whole / name).read_bytes() for name in FILES)
+    assert not (copy / "measured" / f".{NAMES[0]}.tmp").exists()
+
+
+def test_figures_of_several_source_revisions_are_told(copy):
+    def change(content):
+        content["source_revision"] = "0123abc"
+
+    edit(copy / "measured" / NAMES[2], change)
+    assert main(["--resume", "--out", str(copy)]) == 0
+
+    scope = json.loads((copy / "kpi.json").read_text())["scope"]
+    assert "; measured at the source revisions " in scope
+    assert scope.endswith(", 0123abc")
+    assert "0123abc" in (copy / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--seed", "7"], "with --resume, seed must be 0 as in"),
+        (["--no-short"], "with --resume, short must be True as in"),
+        (["--targets", "time"], "targets must be ['time', 'communication'] as in"),
+        (["--checkpoint", "mine.pt"], "with --resume, checkpoint must be [] as in"),
+    ],
+)
+def test_flags_of_another_run_are_refused(flags, message, copy, capsys):
+    error = error_of([*flags, "--resume", "--out", str(copy)], capsys)
+
+    assert message in error
+    assert str(copy / "config.json") in error
+
+
+def test_there_must_be_a_run_to_resume(tmp_path, capsys):
+    missing, empty = tmp_path / "missing", tmp_path / "empty"
+    empty.mkdir()
+
+    assert "there is no run to resume" in error_of(["--resume", "--out", str(missing)], capsys)
+    assert "config.json: cannot be read" in error_of(["--resume", "--out", str(empty)], capsys)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (["column"], "seed0", "column must be 'search_h1' as in this run, got 'seed0'"),
+        (["group"], "gap", "group must be 'time' as in this run, got 'gap'"),
+        (["group"], 1, "group: Input should be a valid string, got 1"),
+        (["flags", "seed"], 3, "flags.seed must be 0 as in this run, got 3"),
+        (["flags", "new"], 3, "flags.new must be None as in this run, got 3"),
+        (["sha256", "world"], "ab", "sha256.world must be that of"),
+        (["sha256", "checkpoint"], "ab", "sha256.checkpoint must be that of no file"),
+        (["targets"], None, "targets: Input should be a valid list, got None"),
+        (["targets", 1, "value"], "1", "targets[1].value: must be a number or one of nan, inf"),
+        (["targets", 0, "asked", "reach"], True, "targets[0].asked.reach: must be a number"),
+        (["targets", 0, "asked", "beyond"], 0.1, "asked at least: beyond must be stricter"),
+        (["targets", 0, "asked", "sense"], "over", "targets[0].asked.sense: Input should be"),
+        (["targets", 0, "interval"], 3, "targets[0].interval: must be a mapping, got 3"),
+        (["targets", 0, "notes", 0], 3, "targets[0].notes[0]: Input should be a valid string"),
+        (["targets", 0, "more"], 3, "targets[0].more: unknown key"),
+    ],
+)
+def test_a_corrupt_or_foreign_file_is_named_with_its_field(place, value, message, copy, capsys):
+    path = copy / "measured" / NAMES[2]
+
+    def change(content):
+        for part in place[:-1]:
+            content = content[part]
+        content[place[-1]] = value
+
+    edit(path, change)
+    error = error_of(["--resume", "--out", str(copy)], capsys)
+
+    assert f"error: {path}: {message}" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not readable as JSON in line 1"),
+        ("[]", "file: must be a mapping, got []"),
+        ('{"column": "a", "column": "b"}', "key 'column' must be given once"),
+        ("{}", "column: must be given"),
+    ],
+)
+def test_a_file_that_is_something_else_is_refused(text, message, copy, capsys):
+    path = copy / "measured" / NAMES[0]
+    path.write_text(text)
+
+    assert f"{path}: {message}" in error_of(["--resume", "--out", str(copy)], capsys)
+
+
+def test_a_file_of_no_column_of_the_run_is_refused(copy, capsys):
+    (copy / "measured" / NAMES[0]).rename(copy / "measured" / "seed0-time.json")
+
+    error = error_of(["--resume", "--out", str(copy)], capsys)
+
+    assert "seed0-time.json: must be of a column and a group of this run" in error
+    assert NAMES[0] in error
+
+
+def test_files_that_have_changed_since_are_refused(tmp_path, capsys):
+    """Checkpoints, the local agent and the world: each by what is in it, not by its name."""
+    paths = {name: tmp_path / name for name in ("seed.pt", "local.pt", "world.yaml")}
+    shutil.copyfile(SHIPPED / "hi_ppo-0.pt", paths["seed.pt"])
+    shutil.copyfile(SHIPPED / "local-0.pt", paths["local.pt"])
+    write_topology(paths["world.yaml"], read_topology("east_central_west"))
+    out = tmp_path / "out"
+    named = ["--checkpoint", paths["seed.pt"], "--local", paths["local.pt"]]
+    named += ["--world", paths["world.yaml"]]
+    sizes = ["--short", "--num-epochs", "1", "--num-draws", "1", "--targets", "communication"]
+    assert main([*sizes, *map(str, named), "--out", str(out)]) in (0, 1)
+    results = [(out / name).read_bytes() for name in FILES]
+    others = {
+        "seed.pt": ("checkpoint", (SHIPPED / "hi_ppo-1.pt").read_bytes()),
+        "local.pt": ("local", (SHIPPED / "local-1.pt").read_bytes()),
+        "world.yaml": ("world", paths["world.yaml"].read_bytes() + b"\n"),
+    }
+
+    for name, (flag, content) in others.items():
+        before = paths[name].read_bytes()
+        paths[name].write_bytes(content)
+        error = error_of(["--resume", "--out", str(out)], capsys)
+        assert f"seed-communication.json: sha256.{flag} must be that of {paths[name]}, " in error
+        paths[name].write_bytes(before)
+
+    assert main(["--resume", "--out", str(out)]) in (0, 1)
+    assert [(out / name).read_bytes() for name in FILES] == results
+
+
+def numbers(*, finite=False):
+    return st.floats(allow_nan=not finite, allow_infinity=not finite)
+
+
+@st.composite
+def targets(draw):
+    """Any target: figures that are no numbers, texts of any letters."""
+    sense = draw(st.sampled_from(["at least", "at most", "above", "below"]))
+    low, high = sorted([draw(numbers(finite=True)), draw(numbers(finite=True))])
+    reach, beyond = (low, high) if sense in ("at least", "above") else (high, low)
+    return Target(
+        name=draw(st.text()),
+        definition=draw(st.text()),
+        reference=draw(st.text()),
+        asked=Asked(sense=sense, reach=reach, beyond=draw(st.sampled_from([beyond, None]))),
+        value=draw(numbers() | st.integers(-3, 3)),
+        interval=draw(
+            st.none() | st.builds(Interval, mean=numbers(), half_width=numbers() | st.just(0))
+        ),
+        unit=draw(st.builds(Unit, name=st.text(), factor=numbers(finite=True))),
+        has_fewer_gpus=draw(st.booleans()),
+        notes=tuple(draw(st.lists(st.text(), max_size=3))),
+    )
+
+
+@given(group=st.lists(targets(), max_size=3))
+def test_targets_come_back_exactly_as_they_were(group):
+    """Field by field as Python writes them, so that 1 is not 1.0 and NaN is itself."""
+    key, origin = ("seed-0", "time"), Origin(flags={"seed": 0}, files={}, sha256={})
+    kept = KeptGroup(targets=tuple(group), source_revision=None)
+    with TemporaryDirectory() as folder:
+        found = keep(Path(folder), key, origin, kept)
+        later = read_kept(Path(folder), {key: origin, ("seed-0", "gap"): origin})
+
+    assert repr(found) == repr(kept)
+    assert repr(later) == repr({key: kept})
+
+
+def test_numbers_that_json_does_not_have_are_written_as_text(tmp_path):
+    target = Target(
+        name="nan",
+        definition="",
+        reference="",
+        asked=Asked(sense="below", reach=1.0),
+        value=-math.inf,
+        interval=Interval(mean=0.1, half_width=math.nan),
+    )
+    key, origin = ("seed0", "gap"), Origin(flags={}, files={}, sha256={})
+
+    found = keep(tmp_path, key, origin, KeptGroup(targets=(target,), source_revision="0123abc"))
+
+    written = json.loads(path_of(tmp_path, key).read_text())["targets"][0]
+    assert (written["value"], written["interval"]["half_width"]) == ("-inf", "nan")
+    assert found.targets[0].name == "nan"
+    assert found.targets[0].value == -math.inf
+    assert math.isnan(found.targets[0].interval.half_width)

@@ -1,0 +1,227 @@
+"""The published bandwidths of Streaming DiLoCo are hit within a step of their grid."""
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from scenarios.reproduce.cases import PUBLISHED, read_cases
+from scenarios.reproduce.diloco import (
+    GRID_GBIT_PER_S,
+    Row,
+    compare,
+    main,
+    nearest_grid_point,
+    reproduce,
+)
+
+SHIPPED = PUBLISHED / "diloco.json"
+
+GRID_STEP = GRID_GBIT_PER_S[1] / GRID_GBIT_PER_S[0]
+
+
+def cell(grid_point):
+    """Return a grid point as the paper prints it."""
+    return round(float(GRID_GBIT_PER_S[grid_point]), 1)
+
+
+def row(**changes):
+    """Two gigabytes on the wire, steps of 3 s of which 2 s are the backward pass.
+
+    Every step: 50 % at 3 s exposed, so 5 s on the wire, so 3.2 Gbit/s; the next grid points are
+    2.95 (index 18) and 3.56 (19). DiLoCo: (300 + 2) s at 50 %, so 0.053 Gbit/s, below the grid,
+    and 300/99 + 2 s at 99 %, so 3.18 Gbit/s.
+    """
+    values = {
+        "model": "toy",
+        "num_parameters": 1e9,
+        "num_layers": 12,
+        "step_time_s": 3.0,
+        "steps_between_synchronisations": 100,
+        "compute_utilisation_percent": [50, 99],
+        "bandwidth_gbit_per_s": {"diloco_h100": [cell(0), cell(19)]},
+    }
+    return values | changes
+
+
+def write_rows(folder, *rows):
+    path = folder / "rows.json"
+    path.write_text(json.dumps({"source": "by hand", "rows": rows}), encoding="utf-8")
+    return path
+
+
+def run(folder, *rows):
+    code = main(["--cases", str(write_rows(folder, *rows)), "--out", str(folder / "out")])
+    return code, pd.read_csv(folder / "out" / "table.csv")
+
+
+def test_the_lowest_sufficient_grid_point_by_hand(tmp_path):
+    code, table = run(tmp_path, row())
+
+    assert code == 0
+    assert list(table["grid_steps_above"]) == [0, 0]
+    assert list(table["ours_gbit_per_s"]) == [GRID_GBIT_PER_S[0], GRID_GBIT_PER_S[19]]
+
+
+def test_the_steps_between_synchronisations_are_those_of_the_row(tmp_path):
+    """DiLoCo over one step is data parallelism: 3.2 Gbit/s for 50 %."""
+    bandwidths = {"diloco_h100": [cell(19)], "data_parallel": [cell(19)]}
+    one = row(
+        steps_between_synchronisations=1,
+        compute_utilisation_percent=[50],
+        bandwidth_gbit_per_s=bandwidths,
+    )
+
+    code, table = run(tmp_path, one)
+
+    assert code == 0
+    assert list(table["grid_steps_above"]) == [0, 0]
+
+
+@pytest.mark.parametrize(("shift", "code"), [(-2, 1), (-1, 0), (1, 0), (2, 1)])
+def test_a_neighbouring_grid_point_is_right_and_the_next_is_wrong(shift, code, tmp_path):
+    shifted = row(
+        compute_utilisation_percent=[99],
+        bandwidth_gbit_per_s={"diloco_h100": [cell(19 + shift)]},
+    )
+
+    found_code, table = run(tmp_path, shifted)
+
+    assert found_code == code
+    assert list(table["grid_steps_above"]) == [-shift]
+
+
+@pytest.mark.parametrize(("wrong", "code"), [(1, 0), (2, 1)])
+def test_nine_of_ten_cells_are_enough_and_eight_are_not(wrong, code, tmp_path, capsys):
+    bandwidths = [cell(19)] * (10 - wrong) + [cell(22)] * wrong
+    ten = row(
+        compute_utilisation_percent=[99] * 10, bandwidth_gbit_per_s={"diloco_h100": bandwidths}
+    )
+
+    assert run(tmp_path, ten)[0] == code
+
+    verdict = "met" if code == 0 else "FAILED"
+    assert f"{verdict}: cells on the published" in capsys.readouterr().out
+
+
+def test_a_utilisation_that_no_grid_point_reaches_is_a_wrong_cell(tmp_path):
+    """The tail of one layer alone, 4e14 bytes / 12 at 125 GB/s, is longer than a step."""
+    huge = row(num_parameters=2e14, bandwidth_gbit_per_s={"data_parallel": [500.0, 1000.0]})
+
+    code, table = run(tmp_path, huge)
+
+    assert code == 1
+    assert table["ours_gbit_per_s"].isna().all()
+    assert not table["within_a_grid_step"].any()
+
+
+def test_null_is_as_absent(tmp_path, capsys):
+    modes = {"diloco_h100": [None, cell(19)], "data_parallel": None, "streaming": [None, None]}
+
+    code, table = run(
+        tmp_path, row(bandwidth_gbit_per_s={"streaming": None}), row(bandwidth_gbit_per_s=modes)
+    )
+
+    assert code == 0
+    assert list(table["mode"]) == ["diloco_h100"]
+    assert list(table["compute_utilisation_percent"]) == [99]
+    assert "of 1: 100.0%" in capsys.readouterr().out
+
+
+def test_nothing_of_cells_that_no_grid_point_reaches_is_averaged(tmp_path, capsys):
+    huge = row(num_parameters=2e14, bandwidth_gbit_per_s={"data_parallel": [None, 1000.0]})
+
+    assert run(tmp_path, huge)[0] == 1
+    printed = capsys.readouterr().out
+    assert "On average" not in printed
+    assert "nan" not in printed.lower()
+
+
+@pytest.mark.parametrize("figures", [None, [None, None]])
+def test_a_file_without_any_figure_ends_with_code_two(figures, tmp_path, capsys):
+    path = write_rows(tmp_path, row(bandwidth_gbit_per_s={"streaming": figures}))
+
+    assert main(["--cases", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert f"{path}: rows must have a figure in bandwidth_gbit_per_s" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("grid_point", [10, 20, 30, 49])
+def test_published_figures_are_located_by_ratio(grid_point):
+    gbit_per_s = GRID_GBIT_PER_S[grid_point]
+    just_below_the_middle = gbit_per_s * math.sqrt(GRID_STEP) * 0.999
+
+    assert nearest_grid_point(cell(grid_point)) == grid_point
+    assert nearest_grid_point(just_below_the_middle) == grid_point
+
+
+def test_compute_heavy_models_need_less(tmp_path):
+    """Longer steps, fewer parameters or fewer bits never need more bandwidth."""
+    modes = {"streaming_overlap": [10.0] * 2, "streaming_overlap_fp4": [10.0] * 2}
+    rows = [
+        row(num_parameters=1e11, bandwidth_gbit_per_s=modes),
+        row(num_parameters=1e11, bandwidth_gbit_per_s=modes, step_time_s=6.0),
+        row(num_parameters=2e10, bandwidth_gbit_per_s=modes),
+    ]
+
+    table = compare(read_cases(write_rows(tmp_path, *rows), Row).rows)
+
+    ours = table["ours_gbit_per_s"].to_numpy().reshape(3, 2, 2)
+    assert (ours[1:] < ours[0]).all()
+    assert (ours[:, 1] < ours[:, 0]).all()
+
+
+def test_nine_tenths_of_the_published_cells_are_within_a_grid_step():
+    cases = read_cases(SHIPPED, Row)
+
+    reproduction = reproduce(cases)
+
+    assert len(reproduction.frame) == sum(
+        len(row.compute_utilisation_percent) * len(row.bandwidth_gbit_per_s) for row in cases.rows
+    )
+    assert reproduction.frame["within_a_grid_step"].mean() >= 0.9
+    assert [bound.met for bound in reproduction.bounds] == [True]
+
+
+def test_altered_published_figures_fail_the_bound(tmp_path):
+    content = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    for altered in content["rows"]:
+        for name, bandwidths in altered["bandwidth_gbit_per_s"].items():
+            altered["bandwidth_gbit_per_s"][name] = [figure / 2 for figure in bandwidths]
+
+    assert run(tmp_path, *content["rows"])[0] == 1
+
+
+def test_the_same_cases_give_the_same_bytes(tmp_path):
+    written = []
+    for name in ("one", "two"):
+        assert main(["--cases", str(SHIPPED), "--out", str(tmp_path / name)]) == 0
+        written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+
+    assert written[0] == written[1]
+    assert sorted(written[0]) == ["picture.png", "table.csv", "table.md"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_layers": 0}, r"rows[0].num_layers"),
+        ({"compute_utilisation_percent": [50, 100]}, "rows[0].compute_utilisation_percent[1]"),
+        ({"compute_utilisation_percent": []}, "rows[0].compute_utilisation_percent"),
+        ({"bandwidth_gbit_per_s": {}}, "rows[0].bandwidth_gbit_per_s"),
+        ({"bandwidth_gbit_per_s": {"gossip": [1.0, 2.0]}}, "keys of data_parallel, "),
+        ({"bandwidth_gbit_per_s": {"data_parallel": [1.0]}}, "must have 2 numbers"),
+        ({"bandwidth_gbit_per_s": {"data_parallel": [1.0, 2e3]}}, "grid of 0.1 to 1000"),
+        ({"num_replica": 2}, "num_replica must be text or one of the known fields"),
+    ],
+)
+def test_bad_rows_end_with_code_two_and_leave_no_files(changes, message, tmp_path, capsys):
+    path = write_rows(tmp_path, row(**changes))
+
+    assert main(["--cases", str(path), "--out", str(tmp_path / "out")]) == 2
+
+    error = capsys.readouterr().err
+    assert str(path) in error
+    assert message in error
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,38 @@
+"""The command that trains the local agent."""
+
+import json
+
+import pandas as pd
+
+from agents.hi_ppo.local.policy import load_policy
+from scenarios.train.train_local import main
+
+
+def test_a_quick_run_writes_all_files_and_repeats_itself(tmp_path, capsys):
+    for name in ("one", "other"):
+        assert main(["--quick", "--seed", "3", "--out", str(tmp_path / name)]) in {0, 1}
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    for name in ("metrics.csv", "evaluation.csv", "policy.pt"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    load_policy(one / "policy.pt")
+    summary = json.loads((one / "summary.json").read_text())
+    assert summary["gaps"]["exhaustive"]["worst_gap"] == 0.0
+    assert 0.0 < summary["response_p50_s"] <= summary["response_p99_s"]
+    assert len(pd.read_csv(one / "metrics.csv")) == 8
+    evaluation = pd.read_csv(one / "evaluation.csv")
+    assert (evaluation["gap"] >= -1e-12).all()
+    assert "decision over 32 cases" in capsys.readouterr().out
+
+
+def test_a_gap_above_what_is_allowed_shows_in_the_exit_code(tmp_path):
+    flags = ["--quick", "--out", str(tmp_path / "run"), "--num-proposals", "1"]
+
+    assert main([*flags, "--largest-gap", "-1"]) == 1
+
+
+def test_bad_flags_are_one_line(tmp_path, capsys):
+    assert main(["--out", str(tmp_path), "--num-evaluated", "0"]) == 2
+    assert "num_evaluated must be at least 1, got 0" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path), "--seed", "-1"]) == 2
+    assert "seed must be a whole number within" in capsys.readouterr().err
