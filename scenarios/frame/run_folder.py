@@ -18,7 +18,7 @@ from scenarios.frame.run_lock import LOCK, held
 INPUTS = ("network", "corrections")
 """Stems of the copies of input files that a run folder may hold."""
 
-_CHECKOUT = Path(__file__).resolve().parents[1]
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
