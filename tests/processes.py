@@ -5,16 +5,20 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 FAILSAFE_S = 1800.0
 """After which a process is taken to hang, and killed: far more than any takes on a busy machine."""
 
+LIMITS_S = (4.0, 16.0, 64.0, 256.0, 1024.0)
+"""Time limits to try one after the other, where something must be late and all else in time."""
+
 _TICK = threading.Event()
+_Found = TypeVar("_Found")
 
 _AS_FROM_A_TERMINAL = """
 import os, signal, sys
@@ -27,18 +31,42 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 @contextmanager
 def python(*words: str, **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """Run Python in a process that hears Ctrl-C; it is killed if it outlives the test."""
+    """Run Python in a process that hears Ctrl-C, in a group of its own.
+
+    All of the group is killed when the test is done with it, or when it hangs.
+    """
     launcher = [sys.executable, "-S", "-c", _AS_FROM_A_TERMINAL, sys.executable, *words]
     environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "astra-sim")])}
     environment = dict(os.environ) | environment | options.pop("env", {})
-    with subprocess.Popen(launcher, env=environment, **options) as process:
-        hung = threading.Timer(FAILSAFE_S, process.kill)
+    with subprocess.Popen(launcher, env=environment, start_new_session=True, **options) as process:
+        hung = threading.Timer(FAILSAFE_S, _kill_group, [process.pid])
         hung.start()
         try:
             yield process
         finally:
             hung.cancel()
-            process.kill()
+            _kill_group(process.pid)
+
+
+def _kill_group(number: int) -> None:
+    with suppress(ProcessLookupError):  # all of it has ended
+        os.killpg(number, signal.SIGKILL)
+
+
+def with_time_enough(
+    run: Callable[[float], _Found],
+    is_so: Callable[[_Found], bool],
+    limits_s: Sequence[float] = LIMITS_S,
+) -> _Found:
+    """Run with longer and longer time limits until one was not too short for a busy machine.
+
+    What a correct program does in time it does with one of them; a wrong one fails with all.
+    """
+    for limit_s in limits_s:
+        found = run(limit_s)
+        if is_so(found):
+            break
+    return found
 
 
 def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[Any] | None = None) -> bool:
