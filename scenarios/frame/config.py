@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from des.base.checks import nearest
 from des.base.command import UsageError
 from scenarios.frame.fields import (
     SWITCH,
@@ -20,7 +21,6 @@ from scenarios.frame.fields import (
     checked_fields,
     from_text,
     kinds_of,
-    nearest,
     short,
     to_plain,
 )

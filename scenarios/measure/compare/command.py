@@ -7,10 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from des.base.checks import LARGEST_COUNT
+from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.frame.config import option, parse, to_dict
-from scenarios.frame.fields import nearest
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import STATIC_SUITE, Case, cases_of
 from scenarios.measure.compare.dynamic_part import (

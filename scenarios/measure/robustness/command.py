@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from des.base.checks import LARGEST_COUNT
+from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.frame.config import option, parse, to_dict
-from scenarios.frame.fields import nearest
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
