@@ -123,8 +123,8 @@ def _scalar_from_plain(value: object, scalar: type) -> object:
     return value if type(value) is scalar else _refuse(value)
 
 
-def to_plain(value: object) -> object:
+def plain_fields(value: object) -> object:
     """Turn a value into one that JSON and YAML know."""
     if isinstance(value, tuple):
-        return [to_plain(element) for element in value]
+        return [plain_fields(element) for element in value]
     return str(value) if isinstance(value, Path) else value

@@ -69,9 +69,9 @@ def test_a_program_of_others_ends_with_a_caller_that_is_killed(tmp_path):
     code = f"""
 import sys
 from pathlib import Path
-from calibration.reference.binaries import run_program
+from calibration.reference.binaries import run_reference_program
 program = "import pathlib, threading; pathlib.Path('0').touch(); pathlib.Path('1').touch();"
-run_program([sys.executable, "-c", program + "threading.Event().wait()"], Path({str(tmp_path)!r}),
+run_reference_program([sys.executable, "-c", program + "threading.Event().wait()"], Path({str(tmp_path)!r}),
             timeout_s=1e6)
 """
     with python("-c", code) as process:
