@@ -71,8 +71,8 @@ import sys
 from pathlib import Path
 from calibration.reference.binaries import run_reference_program
 program = "import pathlib, threading; pathlib.Path('0').touch(); pathlib.Path('1').touch();"
-run_reference_program([sys.executable, "-c", program + "threading.Event().wait()"], Path({str(tmp_path)!r}),
-            timeout_s=1e6)
+words = [sys.executable, "-c", program + "threading.Event().wait()"]
+run_reference_program(words, Path({str(tmp_path)!r}), timeout_s=1e6)
 """
     with python("-c", code) as process:
         assert wait_for_both(tmp_path, process)
