@@ -10,7 +10,8 @@ from importlib import metadata
 from pathlib import Path
 
 from des.base.command import UsageError
-from scenarios.frame.files import read_json, write_bytes, write_json
+from des.base.text_files import read_json
+from scenarios.frame.files import write_bytes, write_json
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -121,7 +122,7 @@ class RunFolder:
         Parameters
         ----------
         config
-            Plain values, as `scenarios.frame.config.to_dict` returns them.
+            Plain values, as `des.base.flags.to_dict` returns them.
         """
         record = {
             "config": dict(config),

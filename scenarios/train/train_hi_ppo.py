@@ -23,7 +23,7 @@ from agents.ppo.devices import use_torch_threads
 from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from scenarios.frame.config import option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 from scenarios.train.hi_ppo_moves import MOVES_CSV, MOVES_PT, MoveStage, train_move_stage
