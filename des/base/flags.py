@@ -80,12 +80,10 @@ def parse(
     >>> parse(Config, ["--steps", "1_000"], prog="demo", description="A demo.")
     Config(steps=1000)
     """
-    return parsegiven_flags(config_class, argv, prog=prog, description=description, epilog=epilog)[
-        0
-    ]
+    return parse_given(config_class, argv, prog=prog, description=description, epilog=epilog)[0]
 
 
-def parsegiven_flags(
+def parse_given(
     config_class: type[ConfigT],
     argv: Sequence[str] | None,
     *,
