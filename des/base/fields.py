@@ -182,8 +182,8 @@ def _wrong(kind: Kind, got: object) -> ValueError:
     return ValueError(f"must be {kind.allowed}, got {short.repr(got)}{hint}")
 
 
-def to_plain(value: object) -> object:
+def plain_fields(value: object) -> object:
     """Turn a value into one that JSON and YAML know."""
     if isinstance(value, tuple):
-        return [to_plain(element) for element in value]
+        return [plain_fields(element) for element in value]
     return str(value) if isinstance(value, Path) else value

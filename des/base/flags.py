@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from des.base.command import UsageError
 from des.base.command_line import Flag, given_flags, spelt
-from des.base.fields import Check, Kind, checked_fields, kinds_of, short, to_plain
+from des.base.fields import Check, Kind, checked_fields, kinds_of, plain_fields, short
 from des.base.text_files import read_json, read_yaml
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, sour
 def to_dict(config: "DataclassInstance") -> dict[str, object]:
     """Return the fields as plain values for JSON or YAML: paths as text, tuples as lists."""
     return {
-        field.name: to_plain(getattr(config, field.name)) for field in dataclasses.fields(config)
+        field.name: plain_fields(getattr(config, field.name))
+        for field in dataclasses.fields(config)
     }
 
 

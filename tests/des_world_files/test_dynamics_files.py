@@ -13,7 +13,7 @@ from strategies import dynamics, laws, link_state
 from des import Dynamics, read_topology
 from des.dynamics import DYNAMICS, MarkovModulated, OrnsteinUhlenbeck, Product
 from des.world.files.dynamics_forms import law_entry, read_law
-from des.world.files.trace_files import read_trace
+from des.world.files.trace_files import read_link_trace
 from des.worlds import EAST_CENTRAL_WEST
 
 WORLD = json.loads(EAST_CENTRAL_WEST.with_suffix(".json").read_text(encoding="utf-8"))
@@ -123,7 +123,7 @@ def test_a_trace_lies_beside_the_file_that_names_it(tmp_path, suffix):
     }
 
     topology = read_topology(world_file(tmp_path, suffix, content))
-    assert topology.dynamics == read_trace(trace, holds_last=True)
+    assert topology.dynamics == read_link_trace(trace, holds_last=True)
     trace.write_text("\n".join([header, *rows[2:]]), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"world{suffix}: .*week.csv: trace must hold every link"):
         read_topology(tmp_path / f"world{suffix}")
@@ -141,7 +141,7 @@ def test_a_replay_has_no_entry(tmp_path):
     path.write_text(f"{header}\n0,A,B,1,1\n", encoding="utf-8")
 
     with pytest.raises(ValueError, match="topology: dynamics must have a form in files, got Repl"):
-        law_entry(read_trace(path))
+        law_entry(read_link_trace(path))
 
 
 def without(content, *keys):

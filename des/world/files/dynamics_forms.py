@@ -20,7 +20,7 @@ from des.dynamics import (
     Product,
 )
 from des.world.files.topology_forms import StrictForm, first_error
-from des.world.files.trace_files import read_trace
+from des.world.files.trace_files import read_link_trace
 
 _PER_EPOCH, _FOR_EVER = "per_epoch", "for_ever"
 
@@ -126,7 +126,7 @@ class _ReplayForm(_KindForm):
     holds_last: bool = False
 
     def to_law(self, folder: Path) -> Law:
-        return read_trace(
+        return read_link_trace(
             folder / self.file, longest_gap_s=self.longest_gap, holds_last=self.holds_last
         )
 

@@ -15,14 +15,14 @@ from des.base.flags import option, parse, to_dict
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, measure
+from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, robustness_rows
 from scenarios.measure.robustness.figure import robustness_figure
 from scenarios.measure.robustness.methods import (
     POLICY,
     held_planners,
     planner_names,
-    policy_of,
     replanning,
+    scheduler_of,
 )
 from scenarios.measure.targets.measurement_size import SMALL
 from scenarios.suites import suite
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    policy = policy_of(config.checkpoint)
+    policy = scheduler_of(config.checkpoint)
     wanted = config.planners or planner_names()
     schedulers = {name: make for name, make in replanning().items() if name in wanted}
     study = Study(
@@ -113,7 +113,7 @@ def _command(argv: Sequence[str] | None) -> int:
     worlds = suite(config.suite).with_domains(*SMALL).worlds(config.num_worlds, config.seed)
     folder = RunFolder.create(config.out)
     folder.write_config(to_dict(config))
-    frame, left_out = measure(study, worlds)
+    frame, left_out = robustness_rows(study, worlds)
     if frame.empty:
         raise UsageError(f"{PROG}: planners must hold one that has a plan, got {config.planners}")
     means = means_of(frame)

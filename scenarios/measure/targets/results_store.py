@@ -13,7 +13,7 @@ from agents.hi_ppo.policies import digest_of
 from des.base.text_files import read_json
 from des.world.files.topology_forms import StrictForm, first_error
 from scenarios.frame.files import write_json
-from scenarios.frame.statistics import Interval
+from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.target import Asked, Sense, Target, Unit
 
 FOLDER = "measured"
@@ -69,7 +69,7 @@ def path_of(run_folder: Path, key: Key) -> Path:
     return run_folder / FOLDER / f"{column}-{group}.json"
 
 
-def keep(run_folder: Path, key: Key, origin: Origin, group: KeptGroup) -> KeptGroup:
+def store_result(run_folder: Path, key: Key, origin: Origin, group: KeptGroup) -> KeptGroup:
     """Write the targets of a group, whole or not at all; return what a later run reads.
 
     Raises
@@ -92,7 +92,7 @@ def keep(run_folder: Path, key: Key, origin: Origin, group: KeptGroup) -> KeptGr
 
 
 def read_kept(run_folder: Path, origins: Mapping[Key, Origin]) -> dict[Key, KeptGroup]:
-    """Read all that `keep` wrote, each target exactly as it was.
+    """Read all that `store_result` wrote, each target exactly as it was.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class _TargetForm(StrictForm):
             value=self.value,
             interval=None
             if interval is None
-            else Interval(mean=interval.mean, half_width=interval.half_width),
+            else MeanInterval(mean=interval.mean, half_width=interval.half_width),
             unit=Unit(name=unit.name, factor=unit.factor),
             has_fewer_gpus=self.has_fewer_gpus,
             notes=tuple(self.notes),
@@ -223,7 +223,7 @@ class _TargetForm(StrictForm):
 
 
 class _FileForm(StrictForm):
-    """What `keep` writes."""
+    """What `store_result` writes."""
 
     column: str
     group: str
