@@ -9,7 +9,7 @@ import tyro
 
 from des.base.checks import nearest
 from des.base.command import UsageError
-from des.base.fields import Kind, from_text
+from des.base.fields import FieldKind, from_text
 
 _ABSENT = object()
 """Value of a flag that the user did not give."""
@@ -20,7 +20,7 @@ class Flag:
     """One flag as tyro is told of it; all of them are absent unless the user gives them."""
 
     name: str
-    kind: Kind
+    kind: FieldKind
     help_text: str
     default: str
     is_positional: bool = False
@@ -88,9 +88,11 @@ def given_flags(
         If a flag is unknown, has no value or more than one, or a wrong one.
     """
     spec = [(each.name, each.annotation, dataclasses.field(default=each.absent)) for each in flags]
+    found: object
+    flags_class = dataclasses.make_dataclass("Flags", spec, kw_only=True)
     try:
         found, unknown = tyro.cli(
-            dataclasses.make_dataclass("Flags", spec, kw_only=True),
+            flags_class,
             args=argv,
             prog=prog,
             description=description.strip(),

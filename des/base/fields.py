@@ -36,7 +36,7 @@ short = reprlib.Repr()  # one line, however much a file holds
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class FieldKind:
     """What a field may hold: one scalar, or a tuple of them, or (optionally) None."""
 
     scalar: type
@@ -64,8 +64,8 @@ class Kind:
         return one + (",..." if self.is_tuple else "")
 
 
-def kinds_of(config_class: type["DataclassInstance"]) -> dict[str, Kind]:
-    """Kind of every field; ``TypeError`` for one that a configuration cannot have."""
+def kinds_of(config_class: type["DataclassInstance"]) -> dict[str, FieldKind]:
+    """FieldKind of every field; ``TypeError`` for one that a configuration cannot have."""
     hints = typing.get_type_hints(config_class)
     return {
         field.name: _kind(hints[field.name], field.metadata.get("check"))
@@ -73,7 +73,7 @@ def kinds_of(config_class: type["DataclassInstance"]) -> dict[str, Kind]:
     }
 
 
-def _kind(hint: object, check: Check | None) -> Kind:
+def _kind(hint: object, check: Check | None) -> FieldKind:
     members = _members(hint)
     others = [member for member in members if member is not types.NoneType]
     is_optional = len(others) < len(members)
@@ -85,7 +85,7 @@ def _kind(hint: object, check: Check | None) -> Kind:
     scalar = str if choices else others[0] if len(others) == 1 else None
     if not isinstance(scalar, type) or scalar not in _ALLOWED:
         raise TypeError(f"a configuration field cannot be of type {hint}")
-    return Kind(
+    return FieldKind(
         scalar=scalar, choices=choices, is_tuple=is_tuple, is_optional=is_optional, check=check
     )
 
@@ -103,7 +103,7 @@ def _choices(hints: Sequence[object]) -> tuple[str, ...]:
     return tuple(words) if all(isinstance(word, str) for word in words) else ()
 
 
-def from_text(text: str, kind: Kind) -> object:
+def from_text(text: str, kind: FieldKind) -> object:
     """Read the value of a flag.
 
     Raises
@@ -116,7 +116,7 @@ def from_text(text: str, kind: Kind) -> object:
     read = _FROM_TEXT[kind.scalar]
     try:
         if kind.is_tuple:
-            plain: object = [read(element) for element in text.split(",") if text]
+            plain: object = [read(element.strip()) for element in text.split(",") if text]
         else:
             plain = read(text)
     except (ValueError, KeyError) as error:
@@ -125,7 +125,7 @@ def from_text(text: str, kind: Kind) -> object:
 
 
 def checked_fields(
-    kinds: Mapping[str, Kind], values: Mapping[str, object], *, source: str
+    kinds: Mapping[str, FieldKind], values: Mapping[str, object], *, source: str
 ) -> dict[str, object]:
     """Check plain values by name; ``UsageError`` names the source, the field and what came."""
     checked = {}
@@ -140,7 +140,7 @@ def checked_fields(
     return checked
 
 
-def _from_plain(plain: object, kind: Kind, *, got: object) -> object:
+def _from_plain(plain: object, kind: FieldKind, *, got: object) -> object:
     """Turn a plain value into that of the field; an error shows what came for it."""
     if plain is None and kind.is_optional:
         return None
@@ -160,7 +160,7 @@ def _from_plain(plain: object, kind: Kind, *, got: object) -> object:
     return value
 
 
-def _scalar_from_plain(value: object, kind: Kind) -> object:
+def _scalar_from_plain(value: object, kind: FieldKind) -> object:
     if kind.choices:
         return value if value in kind.choices else _refuse()
     if kind.scalar is Path and isinstance(value, str) and value:
@@ -174,7 +174,7 @@ def _refuse() -> NoReturn:
     raise ValueError("not allowed")
 
 
-def _wrong(kind: Kind, got: object) -> ValueError:
+def _wrong(kind: FieldKind, got: object) -> ValueError:
     """Make the error that says what is allowed, what came, and which choice was probably meant."""
     last = str(got).rpartition(",")[2] if kind.is_tuple and isinstance(got, str) else got
     close = difflib.get_close_matches(last, kind.choices, n=1) if isinstance(last, str) else []

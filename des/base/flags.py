@@ -15,32 +15,47 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from des.base.command import UsageError
 from des.base.command_line import Flag, given_flags, spelt
-from des.base.fields import Check, Kind, checked_fields, kinds_of, plain_fields, short
-from des.base.text_files import read_json, read_yaml
+from des.base.fields import Check, FieldKind, checked_fields, kinds_of, plain_fields, short
+from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from des.base import text_files
+else:
+    text_files = lazy("des.base.text_files")  # YAML, which only --config needs
 
 DefaultT = TypeVar("DefaultT")
 ConfigT = TypeVar("ConfigT", bound="DataclassInstance")
 
 _FILE_FLAG = Flag(
     name="config",
-    kind=Kind(scalar=Path),
+    kind=FieldKind(scalar=Path),
     help_text="YAML or JSON file of field names and values; flags win over it",
     default="default: none",
 )
 
 
 def option(
-    default: DefaultT, help_text: str, *, is_file: bool = False, check: Check | None = None
+    default: DefaultT,
+    help_text: str,
+    *,
+    is_file: bool = False,
+    check: Check | None = None,
+    default_text: str | None = None,
 ) -> DefaultT:
     """Make a dataclass field with a default and a help text for its flag.
 
     A value that names a file is looked for beside the configuration file that gives it, then as
     it is. ``check`` is one of `des.base.checks` or alike; it sees what the user gives, if not none.
+    ``default_text`` is what help texts say of the default.
     """
-    metadata = {"help": help_text, "is_file": is_file, "check": check}
+    metadata = {
+        "help": help_text,
+        "is_file": is_file,
+        "check": check,
+        "default_text": default_text,
+    }
     field: DefaultT = dataclasses.field(default=default, metadata=metadata)
     return field
 
@@ -144,7 +159,7 @@ def parse_command(
         If no command is named, or there is none of that name.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    kind = Kind(scalar=str, choices=tuple(commands))
+    kind = FieldKind(scalar=str, choices=tuple(commands))
     width = max(map(len, commands))
     lines = "".join(f"  {name:{width}}  {about}\n" for name, about in commands.items())
     flag = Flag(
@@ -162,7 +177,7 @@ def parse_command(
     return str(found["COMMAND"]), arguments[1:]
 
 
-def _flag_of(field: "dataclasses.Field[object]", kind: Kind) -> Flag:
+def _flag_of(field: "dataclasses.Field[object]", kind: FieldKind) -> Flag:
     return Flag(
         name=field.name,
         kind=kind,
@@ -178,6 +193,8 @@ def _default_text(field: "dataclasses.Field[object]") -> str:
         default = field.default_factory()
     if default is dataclasses.MISSING:
         return "required"
+    if field.metadata.get("default_text") is not None:
+        return f"default: {field.metadata['default_text']}"
     elements = default if isinstance(default, tuple) else (default,)
     return "default: " + ",".join(
         str(element).lower() if element is None or isinstance(element, bool) else str(element)
@@ -213,7 +230,8 @@ def _beside(
 def _read_mapping(path: Path) -> dict[str, object]:
     """Read field names and values; of a run's config.json, take its ``config`` section."""
     try:
-        loaded = read_json(path) if path.suffix == ".json" else read_yaml(path)
+        is_json = path.suffix == ".json"
+        loaded = text_files.read_json(path) if is_json else text_files.read_yaml(path)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if isinstance(loaded, dict) and {"config", "versions"} <= loaded.keys():
