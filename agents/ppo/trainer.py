@@ -85,7 +85,7 @@ class Trainer:
         self._optimiser = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
-        self._update = PolicyUpdate(
+        self._policy_update = PolicyUpdate(
             config=config,
             optimiser=self._optimiser,
             loss=self._loss,
@@ -130,7 +130,7 @@ class Trainer:
             trace_decay=self.config.trace_decay,
             device=self._device,
         )
-        outcome = self._update.descend(
+        outcome = self._policy_update.descend(
             _with_normalised_advantages(experience)
             if self.config.normalise_advantages
             else experience,

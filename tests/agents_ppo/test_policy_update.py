@@ -80,7 +80,7 @@ def test_figures_are_means_over_minibatches_and_coefficients_are_annealed():
     )
     parts = ShuffledParts(num_minibatches=5, generator=torch.Generator().manual_seed(1))
     line, points = line_of(), some_points()
-    expected = float((line(points.inputs).squeeze(1) - points.wanted).square().mean())
+    expected = float((line(points.inputs).squeeze(1) - points.wanted).square().mean().detach())
 
     outcome = update_of(line, config, minibatches=parts).descend(points, index=3, progress=0.5)
 

@@ -144,7 +144,7 @@ class LocalTrainer:
         self.policy = LocalPolicy(architecture, _generator(first))
         self.policy.standardise(self._pool.contexts, self._pool.options[self._pool.is_option])
         self._generator = _generator(tries)
-        self._update = PolicyUpdate(
+        self._policy_update = PolicyUpdate(
             config=training,
             optimiser=torch.optim.Adam(self.policy.parameters(), lr=training.learning_rate),
             loss=self._loss,
@@ -160,7 +160,7 @@ class LocalTrainer:
         """Train; yields the figures of every update: its rewards and what `Objective` reports."""
         for update in range(self.training.num_updates):
             samples = self._tried()
-            outcome = self._update.descend(
+            outcome = self._policy_update.descend(
                 samples, index=update, progress=update / self.training.num_updates
             )
             yield {

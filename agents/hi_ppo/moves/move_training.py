@@ -1,17 +1,26 @@
 """Trains the move policy by PPO, with advantages that are exact because episodes are tables."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from agents.hi_ppo.moves.move_env import MoveGame, joined_games
-from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, choice_log_probs
+from agents.hi_ppo.moves.move_network import (
+    MoveArchitecture,
+    MoveNetwork,
+    choice_log_probs,
+    move_network_from_payload,
+    move_network_payload,
+)
+from agents.ppo.checkpoint import CheckpointError
+from agents.ppo.training_state import random_state, require_same, set_random_state, update_of
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
@@ -73,14 +82,8 @@ class MoveUpdate:
     learning_rate: float
 
 
-def train_on_games(
-    games: Sequence[MoveGame],
-    *,
-    config: MoveTrainingConfig,
-    seed: int,
-    on_update: Callable[[MoveUpdate, MoveNetwork], None] | None = None,
-) -> tuple[MoveNetwork, list[MoveUpdate]]:
-    """Train on games; the same arguments give the same network, to the last bit.
+class MoveTrainer:
+    """Trains a network on games, update by update; equal arguments give equal weights.
 
     Parameters
     ----------
@@ -88,13 +91,6 @@ def train_on_games(
         One episode each.
     seed
         For the first weights, the episodes of each update and the order of minibatches.
-    on_update
-        Told of each update, with the network as it then is.
-
-    Returns
-    -------
-    MoveNetwork, list[MoveUpdate]
-        The trained network, and a row for each update.
 
     Notes
     -----
@@ -108,44 +104,89 @@ def train_on_games(
     .. [1] J. Schulman, F. Wolski, P. Dhariwal, A. Radford and O. Klimov, "Proximal policy
        optimization algorithms", arXiv:1707.06347, 2017.
     """
-    if not games:
-        raise ValueError("move training: games must be one or more, got none")
-    first, drawing = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-    rng = np.random.default_rng(int(drawing))
-    architecture = MoveArchitecture(
-        hidden_sizes=config.hidden_sizes, start_horizon_epochs=config.start_horizon_epochs
-    )
-    network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
-    for game in games:
-        network.normaliser.merge(ObservationMoments.of(torch.from_numpy(game.observation)))
-    update = PolicyUpdate(
-        config=config,
-        optimiser=torch.optim.AdamW(
-            network.layers.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
-        ),
-        loss=partial(_loss, network, config.clip_range),
-        figure_names=_FIGURES,
-        minibatches=partial(_minibatches, config.minibatch_states, rng),
-    )
-    updates: list[MoveUpdate] = []
-    queue: list[int] = []
-    for index in range(config.num_updates):
-        while len(queue) < config.episodes_per_update:
-            queue += rng.permutation(len(games)).tolist()
-        drawn, queue = queue[: config.episodes_per_update], queue[config.episodes_per_update :]
-        cost, experience = _play(network, joined_games([games[at] for at in drawn]))
-        outcome = update.descend(experience, index=index, progress=index / config.num_updates)
-        updates.append(
-            MoveUpdate(
+
+    def __init__(self, games: Sequence[MoveGame], *, config: MoveTrainingConfig, seed: int) -> None:
+        if not games:
+            raise ValueError("move training: games must be one or more, got none")
+        self.config, self.seed, self.update = config, seed, 0
+        self._games = games
+        first, drawing = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        self._rng = np.random.default_rng(int(drawing))
+        architecture = MoveArchitecture(
+            hidden_sizes=config.hidden_sizes, start_horizon_epochs=config.start_horizon_epochs
+        )
+        self.network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
+        for game in games:
+            self.network.normaliser.merge(ObservationMoments.of(torch.from_numpy(game.observation)))
+        self._optimiser = torch.optim.AdamW(
+            self.network.layers.parameters(),
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+        )
+        self._policy_update = PolicyUpdate(
+            config=config,
+            optimiser=self._optimiser,
+            loss=partial(_loss, self.network, config.clip_range),
+            figure_names=_FIGURES,
+            minibatches=partial(_minibatches, config.minibatch_states, self._rng),
+        )
+        self._queue: list[int] = []
+
+    def run(self) -> Iterator[MoveUpdate]:
+        """Train to the end, update by update."""
+        count = self.config.episodes_per_update
+        while self.update < self.config.num_updates:
+            while len(self._queue) < count:
+                self._queue += self._rng.permutation(len(self._games)).tolist()
+            drawn, self._queue = self._queue[:count], self._queue[count:]
+            cost, experience = _play(self.network, joined_games([self._games[at] for at in drawn]))
+            index = self.update
+            outcome = self._policy_update.descend(
+                experience, index=index, progress=index / self.config.num_updates
+            )
+            self.update += 1
+            yield MoveUpdate(
                 update_index=index,
                 cost=cost,
                 learning_rate=outcome.learning_rate,
                 **outcome.figures,
             )
-        )
-        if on_update is not None:
-            on_update(updates[-1], network)
-    return network.eval(), updates
+
+    def state(self) -> dict[str, object]:
+        """Snapshot for `save_checkpoint`; also what `MovePolicy.load` reads."""
+        return {
+            "move_policy": move_network_payload(self.network),
+            **self._identity(),
+            "update": self.update,
+            "rng": random_state(self._rng),
+            "queue": list(self._queue),
+            "optimiser": self._optimiser.state_dict(),
+        }
+
+    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
+        """Go on from a snapshot of an equal training on the same games; ``source`` is its file.
+
+        Raises
+        ------
+        CheckpointError
+            If it is none, or of another training.
+        """
+        try:
+            update = update_of(state, most=self.config.num_updates)
+            require_same(state, self._identity())
+            network = move_network_from_payload(state["move_policy"])
+            self.network.load_state_dict(network.state_dict())
+            self._optimiser.load_state_dict(state["optimiser"])
+            set_random_state(self._rng, state["rng"])
+            self._queue = [int(at) for at in state["queue"]]
+        except (LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"checkpoint {source}: {error}") from error
+        self.update = update
+
+    def _identity(self) -> dict[str, object]:
+        """What must agree before a snapshot can be continued."""
+        settings = asdict(self.config)
+        return {"training_seed": self.seed, "training": settings, "num_games": len(self._games)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,16 @@
 """Training of the placement policy by proximal policy optimisation with groups as baselines."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
+from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload, placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_rollouts import (
     PlacementRollout,
@@ -19,7 +21,9 @@ from agents.hi_ppo.placement.placement_rollouts import (
 from agents.hi_ppo.placement.pointer import log_probs_of
 from agents.ppo.annealing import cosine_annealing
 from agents.ppo.policy_update import PolicyUpdate, whole_batch
+from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.ppo_loss import clipped_policy_loss
+from agents.ppo.training_state import require_same, update_of
 from des.base.checks import require_seed
 
 _LEAST_SPREAD = 0.01
@@ -78,15 +82,17 @@ class PlacementTrainer:
         config: PlacementConfig | None = None,
     ) -> None:
         require_seed("placement trainer", "seed", seed)
+        self.seed = seed
         self.config = config or PlacementConfig()
         self._generator = torch.Generator().manual_seed(seed)
         self._worlds = Worlds(source, np.random.default_rng(seed))
         self.policy = PlacementPolicy(architecture or PlacementArchitecture(), self._generator)
-        self._update = PolicyUpdate(
+        self._optimiser = torch.optim.Adam(
+            self.policy.parameters(), lr=self.config.learning_rate, eps=1e-5
+        )
+        self._policy_update = PolicyUpdate(
             config=self.config,
-            optimiser=torch.optim.Adam(
-                self.policy.parameters(), lr=self.config.learning_rate, eps=1e-5
-            ),
+            optimiser=self._optimiser,
             loss=self._loss,
             figure_names=_FIGURES,
             minibatches=whole_batch,
@@ -99,12 +105,51 @@ class PlacementTrainer:
         while self.update < self.config.num_updates:
             yield self.step()
 
+    def state(self) -> dict[str, object]:
+        """Snapshot for `save_checkpoint`; also what `load_placement` reads."""
+        return {
+            **placement_payload(self.policy),
+            **self._identity(),
+            "update": self.update,
+            "worlds": self._worlds.state(),
+            "generator": self._generator.get_state(),
+            "optimiser": self._optimiser.state_dict(),
+        }
+
+    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
+        """Go on, before any update, from a snapshot of an equal training; ``source`` is its file.
+
+        Raises
+        ------
+        CheckpointError
+            If it is none, or of another training.
+        """
+        policy = placement_from_payload(state, source=source)
+        try:
+            update = update_of(state, most=self.config.num_updates)
+            require_same(state, self._identity())
+            self.policy.load_state_dict(policy.state_dict())
+            self._optimiser.load_state_dict(state["optimiser"])
+            self._generator.set_state(state["generator"])
+            self._worlds.load_state(state["worlds"])
+        except (LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"checkpoint {source}: {error}") from error
+        self.update = update
+
+    def _identity(self) -> dict[str, object]:
+        """What must agree before a snapshot can be continued."""
+        return {
+            "training_seed": self.seed,
+            "training": asdict(self.config),
+            "architecture": placement_payload(self.policy)["architecture"],
+        }
+
     def step(self) -> PlacementReport:
         """Make one update."""
         most_domains = self.config.most_domains(self.update)
         worlds = self._worlds.drawn(self.config.worlds_per_update, most_domains)
         rollout = collect(self.policy, worlds, self.config, self._generator)
-        outcome = self._update.descend(
+        outcome = self._policy_update.descend(
             _Experience(rollout, self._old_log_probs(rollout)),
             index=self.update,
             progress=self.update / self.config.num_updates,
