@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 from search_cases import drawn_case
+from small_policies import save_placement
 
 from agents.decision.situation import DomainLoad
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
 from agents.hi_ppo.placement.encoder import networks_of
 from agents.hi_ppo.placement.features import Features, features_of
-from agents.hi_ppo.placement.placement_checkpoint import load_placement, save_placement
+from agents.hi_ppo.placement.placement_checkpoint import load_placement
 from agents.hi_ppo.placement.placement_policy import (
     PlacementPolicy,
     decode_orders,

@@ -20,10 +20,10 @@ from agents.hi_ppo.moves.move_network import (
     move_network_payload,
 )
 from agents.ppo.checkpoint import CheckpointError
-from agents.ppo.training_state import random_state, require_same, set_random_state, update_of
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
+from agents.ppo.training_state import random_state, require_same, set_random_state, update_of
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.compiled.many.layout import Real
 

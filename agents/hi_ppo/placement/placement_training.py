@@ -20,8 +20,8 @@ from agents.hi_ppo.placement.placement_rollouts import (
 )
 from agents.hi_ppo.placement.pointer import log_probs_of
 from agents.ppo.annealing import cosine_annealing
-from agents.ppo.policy_update import PolicyUpdate, whole_batch
 from agents.ppo.checkpoint import CheckpointError
+from agents.ppo.policy_update import PolicyUpdate, whole_batch
 from agents.ppo.ppo_loss import clipped_policy_loss
 from agents.ppo.training_state import require_same, update_of
 from des.base.checks import require_seed
