@@ -34,7 +34,7 @@ examples:
 """
 
 Said = Mapping[str, Sequence[Measurement]]
-"""What the backends say, and `des` about the same worlds, by the headings of columns."""
+"""Results of the backends, and of `des` on the same worlds, by the headings of columns."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

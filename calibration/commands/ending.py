@@ -1,4 +1,4 @@
-"""How a command ends: with an exit code, and a clear line where something is wrong."""
+"""Exit codes of the commands, and the one line on stderr for an error."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ INTERRUPTED_EXIT = 130
 """Ended by Ctrl-C: 128 and the number of SIGINT, as shells have it."""
 
 READER_GONE_EXIT = 141
-"""Nobody reads the output to its end: 128 and the number of SIGPIPE."""
+"""Exit code where the reader closes the pipe early: 128 and the number of SIGPIPE."""
 
 EXIT_CODES = (
     "exit codes: 0 done; 1 a bound is exceeded (check); 2 bad input, or a reference simulator "
@@ -63,7 +63,7 @@ def _code_of(body: Callable[[], int]) -> int:
 
 
 def _is_flushed() -> bool:
-    """Write out what is left of stdout; tell whether somebody reads it."""
+    """Flush stdout; return whether it still has a reader."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -104,7 +104,7 @@ def add_world_flags(parser: argparse.ArgumentParser) -> None:
         "--endpoints",
         choices=ENDPOINTS,
         help="overrule transport.endpoints of the network; the original's programs, which have "
-        "one communication slot an NPU, need one_in_flight, which export writes unless told "
+        "one communication slot an NPU, need one_in_flight, which export writes by default "
         "otherwise",
     )
     parser.add_argument(

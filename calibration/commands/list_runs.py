@@ -22,7 +22,7 @@ KEY_DIGITS = 16
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the command."""
     add_flag(parser, "--store", Path, DEFAULT_STORE, "file of runs")
-    add_flag(parser, "--newest", count, None, "only so many of the newest runs")
+    add_flag(parser, "--newest", count, None, "show the N newest runs")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all runs to .csv, .parquet")
 
 

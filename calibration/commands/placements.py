@@ -1,4 +1,4 @@
-"""What the commands sample: the flags, and the world and workloads that they stand for."""
+"""Flags of the commands that sample cases, and their world and workloads."""
 
 import argparse
 from collections.abc import Callable
@@ -64,7 +64,7 @@ class Placements:
         """
         if len(self.family.models) != 1:
             raise UsageError(
-                "--model must be one, as factors are fitted for one model; got "
+                "--model takes a single model: factors are per model; got "
                 f"{', '.join(self.family.models)}"
             )
         workload = build_workload(
@@ -78,7 +78,7 @@ class Placements:
 
     @property
     def title(self) -> str:
-        """What is drawn, in one line."""
+        """Summary of the distribution of cases, in one line."""
         family, regime = self.family, self.regime
         least, most = family.num_microbatches
         domains = ", ".join(map(str, regime.num_domains or (self.topology.num_domains,)))

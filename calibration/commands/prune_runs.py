@@ -22,7 +22,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the command."""
     add_flag(parser, "--store", Path, DEFAULT_STORE, "file of runs")
     add_flag(parser, "--older-than-days", positive, None, "only runs from before that")
-    add_flag(parser, "--keep-newest", count, None, "only runs beyond so many newest ones")
+    add_flag(parser, "--keep-newest", count, None, "keep the N newest runs")
     parser.add_argument("--backend", choices=BACKENDS, help="only runs of this backend")
 
 

@@ -1,4 +1,4 @@
-"""Which piece of a moving link's course rules when."""
+"""Lookup of the piece of a moving link's course that holds at a time."""
 
 import numpy as np
 
