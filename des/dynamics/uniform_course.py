@@ -1,4 +1,4 @@
-"""Lookup of the piece of a moving link's course that holds at a time."""
+"""Compiled course of links under the uniform law: the segment that rules, and its factors."""
 
 import numpy as np
 
