@@ -45,6 +45,7 @@ class Config(ReferenceFlags):
     corrections: Path = option(
         Path("runs/calibration/corrections.json"),
         "factors; those for another model or network are refused",
+        is_file=True,
     )
     backend: ReferenceBackend = option("aware", "network of the reference")
     bound: float | None = option(
