@@ -29,13 +29,8 @@ class Flag:
 
     @property
     def spelling(self) -> str:
-<<<<<<< HEAD
         """Spelling on the command line."""
-        return self.name if self.is_positional else spelt(self.name)
-=======
-        """What the user writes."""
         return self.name.upper() if self.is_positional else spelt(self.name)
->>>>>>> main
 
     @property
     def absent(self) -> object:
