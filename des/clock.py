@@ -22,6 +22,9 @@ of a gradient exchange what it did alone; a medium divides itself anew. All are 
 so processes begin, end and wake each other up before anything else of the same time.
 """
 
+NUMBERS_PER_JOB = 1 << 32
+"""Where several jobs run on a clock, numbers of each class go job by job, this many for each."""
+
 
 class Clock(simpy.Environment):
     """Environment in which events happen at a time and rank, from time 0 on."""
