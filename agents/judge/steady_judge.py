@@ -10,7 +10,7 @@ from agents.decision.depths import DEPTHS
 from agents.judge.rows import rows_of
 from agents.judge.search_judge import MISFIT, Judge, has_steady_plans, programs_of
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, Topology, Workload, simulate
-from des.compiled.kernels.lanes import Rules
+from des.compiled.kernels.lanes import LaneRules
 from des.compiled.kernels.program import STEADY
 from des.compiled.lanes import new_lanes, no_record
 from des.compiled.many.layer_sums import sums_table
@@ -20,7 +20,7 @@ from des.costs.memory import model_state_bytes
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.schedules import is_static
 
-_RULES = Rules(
+_RULES = LaneRules(
     weather=STEADY,
     window_bytes=math.inf,  # a window is in the wires' times already
     interval_s=math.inf,

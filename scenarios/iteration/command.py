@@ -17,9 +17,10 @@ from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import TrainingCost, cost_of, has_prices
 from scenarios.frame.config import parse
 from scenarios.frame.writing import write_files
-from scenarios.iteration.iteration_scenario import PROG, Config, Scenario, load_scenario
+from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
 from scenarios.iteration.memory_figure import memory_png
+from scenarios.iteration.other_jobs import JobTimes, job_table, job_times, other_jobs
 
 _EXAMPLES = """\
 examples:
@@ -32,6 +33,9 @@ examples:
       every domain is two devices in a row, each of four GPUs that divide its layers
   python -m scenarios.simulate --model llama2_7b --placement "0*32" --replicas "1*32;2*32"
       three replicas of the model, one in each domain
+  python -m scenarios.simulate --other-jobs "llama2_13b:0*20,1*20:1;llama2_7b:1*16,2*16"
+      and how long it takes when its messages share the links with those of two other jobs, one of
+      them of higher priority; GPUs and memory are not shared, other figures are of the job alone
 
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
@@ -61,15 +65,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    scenario = load_scenario(config)
+    scenario = load_iteration(config)
     result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
     network_cost = network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
-    paths = write_files(config.out, output_files(scenario, result, network_cost, memory))
-    show(scenario, result, network_cost, memory, paths)
+    times = job_times(scenario, result, other_jobs(config, scenario))
+    files = iteration_files(scenario, result, network_cost, memory, times)
+    paths = write_files(config.out, files)
+    show_iteration(scenario, result, network_cost, memory, paths, times=times)
 
 
-def network_cost_of(scenario: Scenario, result: IterationResult) -> NetworkCost:
+def network_cost_of(scenario: IterationScenario, result: IterationResult) -> NetworkCost:
     """Reckon exposed communication, and dollars if the world has prices.
 
     Raises
@@ -86,8 +92,11 @@ def network_cost_of(scenario: Scenario, result: IterationResult) -> NetworkCost:
     )
 
 
-def summary(
-    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+def iteration_summary(
+    scenario: IterationScenario,
+    result: IterationResult,
+    network_cost: NetworkCost,
+    memory: MemoryTimeline,
 ) -> dict[str, object]:
     """Return the content of result.json: what was simulated and its figures."""
     cost, fullest = network_cost.cost, memory.fullest
@@ -125,7 +134,7 @@ def summary(
     }
 
 
-def _cross_domain_bytes(scenario: Scenario) -> float:
+def _cross_domain_bytes(scenario: IterationScenario) -> float:
     """Activations and their gradients of all replicas, as they are sent."""
     workload, plan = scenario.workload, scenario.plan
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
@@ -136,13 +145,19 @@ def _cross_domain_bytes(scenario: Scenario) -> float:
     return num_bytes / plan.activation_compression
 
 
-def output_files(
-    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+def iteration_files(
+    scenario: IterationScenario,
+    result: IterationResult,
+    network_cost: NetworkCost,
+    memory: MemoryTimeline,
+    times: Sequence[JobTimes],
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
     stages = result.to_frame("stages")
     stages.insert(0, "stage", range(len(stages)))
-    said = summary(scenario, result, network_cost, memory)
+    said = iteration_summary(scenario, result, network_cost, memory)
+    if times:
+        said["jobs"] = [asdict(one) for one in times]
     text = {
         "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
         "stages.csv": stages.to_csv(index=False, lineterminator="\n"),
@@ -158,12 +173,14 @@ def output_files(
     }
 
 
-def show(
-    scenario: Scenario,
+def show_iteration(
+    scenario: IterationScenario,
     result: IterationResult,
     network_cost: NetworkCost,
     memory: MemoryTimeline,
     paths: Sequence[Path],
+    *,
+    times: Sequence[JobTimes],
 ) -> None:
     """Print the figures and where the files are."""
     console = plain_console(sys.stdout)
@@ -174,12 +191,17 @@ def show(
     console.print(stage_table(result))
     if result.transfers:
         console.print(link_table(result))
+    if times:
+        console.print(job_table(times, scenario.topology))
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)
 
 
 def _headline(
-    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+    scenario: IterationScenario,
+    result: IterationResult,
+    network_cost: NetworkCost,
+    memory: MemoryTimeline,
 ) -> Table:
     tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
     ratio, fullest, cost = result.transfer_compute_ratio, memory.fullest, network_cost.cost
@@ -206,7 +228,7 @@ def _headline(
     return table
 
 
-def _title(scenario: Scenario) -> str:
+def _title(scenario: IterationScenario) -> str:
     workload, num_replicas = scenario.workload, len(scenario.plan.placements)
     replicas = f", {num_replicas} replicas" if num_replicas > 1 else ""
     return (

@@ -29,6 +29,7 @@ from des.base.command import UsageError
 from scenarios.frame.config import option
 
 PROG = "python -m scenarios.simulate"
+OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +73,16 @@ class Config:
         "draw one epoch of the moving links; none: they stand at their base figures, unless a "
         "trace is replayed",
     )
+    other_jobs: str | None = option(
+        None,
+        f"jobs whose messages share the links: {OTHER_JOBS_FORM}; of messages that wait, those of "
+        "the highest priority go first, and this job's is 0",
+    )
     out: Path = option(Path("runs/simulate"), "folder for the files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class IterationScenario:
     """What the files and names of a `Config` stand for."""
 
     topology: Topology
@@ -86,7 +92,7 @@ class Scenario:
     seed: int | None
 
 
-def load_scenario(config: Config) -> Scenario:
+def load_iteration(config: Config) -> IterationScenario:
     """Read the files, draw the links and check the plan.
 
     Raises
@@ -111,7 +117,7 @@ def load_scenario(config: Config) -> Scenario:
     check_memory(topology, workload, plan)
     fitted_for = FittedFor.of(workload, base, network=str(config.network))
     path = config.corrections
-    return Scenario(
+    return IterationScenario(
         topology=topology,
         workload=workload,
         plan=plan,

@@ -81,9 +81,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     training = config.training
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
     use_torch_threads(1)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        summary = _train(config, training, folder)
+    return _show(config, summary)
+
+
+def _train(config: Config, training: LocalTraining, folder: RunFolder) -> dict[str, object]:
+    """Train, judge and write all files; returns what `summarise` does."""
     trainer = LocalTrainer(training)
     write_csv(folder.metrics_csv, pd.DataFrame(list(trainer.updates())))
     save_policy(folder.path / "policy.pt", trainer.policy, asdict(training))
@@ -91,11 +97,11 @@ def _command(argv: Sequence[str] | None) -> int:
     num_evaluated = 32 if config.quick else config.num_evaluated
     timings = time_decisions(agent, num_evaluated)
     write_csv(folder.path / "timings.csv", timings)
-    evaluation = evaluate(agent, num_evaluated)
+    evaluation = evaluate_local(agent, num_evaluated)
     write_csv(folder.evaluation_csv, evaluation)
-    summary = summarise(evaluation, timings)
+    summary = summarise_local(evaluation, timings)
     write_json(folder.path / "summary.json", summary)
-    return _show(config, summary)
+    return summary
 
 
 def held_out_cases(count: int) -> list[LocalCase]:
@@ -120,7 +126,7 @@ def time_decisions(agent: LocalAgent, count: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def evaluate(agent: LocalAgent, count: int) -> pd.DataFrame:
+def evaluate_local(agent: LocalAgent, count: int) -> pd.DataFrame:
     """One row a held-out case and method.
 
     ``gap`` is what the plan takes more than the best one, as a part of that.
@@ -153,7 +159,7 @@ def evaluate(agent: LocalAgent, count: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def summarise(evaluation: pd.DataFrame, timings: pd.DataFrame) -> dict[str, object]:
+def summarise_local(evaluation: pd.DataFrame, timings: pd.DataFrame) -> dict[str, object]:
     """Mean, 95th percentile and worst of the gaps by method, and of the response times. [s]"""
     gaps = {
         str(method): {

@@ -21,8 +21,16 @@ from strategies import (
     world,
 )
 
-from des import IterationResult, Placement, Plan, Topology, Transport, simulate
-from des.engine.together import ConcurrentJob, simulate_together
+from des import (
+    ConcurrentJob,
+    IterationResult,
+    Placement,
+    Plan,
+    Topology,
+    Transport,
+    simulate,
+    simulate_together,
+)
 
 SLOW, FREE = (1.0, 0.0), (FREE_BANDWIDTH_BYTES_PER_S, 0.0)
 

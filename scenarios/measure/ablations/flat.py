@@ -91,21 +91,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     use_torch_threads(1)
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
     found: list[dict[str, object]] = []
     trainings: list[dict[str, object]] = []
-    for world in _worlds(config):
-        rows, ends = on_world(world, config)
-        found += rows
-        trainings += ends
-        frame = pd.DataFrame(found)
-        write_csv(folder.path / "flat.csv", frame)
-        write_csv(folder.path / "training.csv", pd.DataFrame(trainings))
-        sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
-        sys.stdout.flush()
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        for world in _worlds(config):
+            rows, ends = on_world(world, config)
+            found += rows
+            trainings += ends
+            frame = pd.DataFrame(found)
+            write_csv(folder.path / "flat.csv", frame)
+            write_csv(folder.path / "training.csv", pd.DataFrame(trainings))
+            sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
+            sys.stdout.flush()
     sys.stdout.write("total time over that of search_once [%]: mean ± 95 % over worlds and seeds\n")
-    sys.stdout.write(f"{summary_of(frame).to_string()}\n")
+    sys.stdout.write(f"{flat_summary(frame).to_string()}\n")
     sys.stdout.write(f"rows: {folder.path / 'flat.csv'}\n")
 
 
@@ -176,7 +176,7 @@ def _row(name: str, episode: CourseResult, held: CourseResult) -> dict[str, obje
     }
 
 
-def summary_of(frame: pd.DataFrame) -> pd.DataFrame:
+def flat_summary(frame: pd.DataFrame) -> pd.DataFrame:
     """Means by suite and course with intervals over worlds and seeds; a row a method. [%]"""
     columns: dict[str, dict[str, str]] = {}
     for (name, course), part in frame.groupby(["suite", "course"], sort=False):

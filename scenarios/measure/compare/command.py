@@ -1,24 +1,24 @@
 """Compare all planners on worlds that stand still, and all rules of re-planning on moving ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from des.base.checks import LARGEST_COUNT
+from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.frame.config import option, parse, to_dict
-from scenarios.frame.fields import nearest
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.compare.cases import STATIC_SUITE, Case, cases_of
+from scenarios.measure.compare.cases import STATIC_SUITE, ComparedDraw, compared_draws
 from scenarios.measure.compare.dynamic_part import (
     CLAIRVOYANT,
     FORESEEN,
     foreseen_rules,
     online_rules,
 )
-from scenarios.measure.compare.outputs import show, write
+from scenarios.measure.compare.outputs import show_comparison, write_comparison
 from scenarios.measure.compare.running import run_cases
 from scenarios.measure.compare.static_part import static_planners
 from scenarios.suites import NAMES
@@ -90,27 +90,34 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     cases = _cases(config)
-    folder = _folder(config)
     console = Console(highlight=False)
     if not console.is_terminal:  # a file or a pipe has no width of its own
         console = Console(highlight=False, width=_WIDTH)
+    with _folder(config) as folder:
+        _compare(config, cases, folder, console)
+
+
+def _compare(
+    config: Config, cases: Sequence[ComparedDraw], folder: RunFolder, console: Console
+) -> None:
+    """Measure what is not there yet, and write and show all."""
     progress = _Progress(Console(stderr=True))
     frames = run_cases(cases, folder.path / "cases", num_workers=config.workers, progress=progress)
     parts = {
         part: [frame for case, frame in zip(cases, frames, strict=True) if case.part == part]
         for part in ("static", "dynamic")
     }
-    result = write(folder, parts)
-    show(console, result)
+    result = write_comparison(folder, parts)
+    show_comparison(console, result)
     console.print(f"written: {config.out}", soft_wrap=True)
 
 
-def _cases(config: Config) -> list[Case]:
+def _cases(config: Config) -> list[ComparedDraw]:
     planners, rules = tuple(static_planners()), _RULES
     if config.planners:
         planners = tuple(name for name in planners if name in config.planners)
         rules = tuple(name for name in rules if name in config.planners)
-    cases = cases_of(
+    cases = compared_draws(
         config.suite,
         num_worlds=config.num_worlds,
         num_draws=config.num_draws,
@@ -133,22 +140,24 @@ def _cases(config: Config) -> list[Case]:
     return cases
 
 
-def _folder(config: Config) -> RunFolder:
-    """Open a folder that holds the same comparison, or make one."""
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Open a folder that holds the same comparison, or make one; nobody else has it meanwhile."""
     wanted = to_dict(replace(config, workers=1, out=Path("out")))
     if not (config.out / "config.json").exists():
-        folder = RunFolder.create(config.out)
-        folder.write_config(wanted)
-        return folder
-    folder = RunFolder.open_existing(config.out)
-    kept = folder.read_config()
-    if kept != wanted:
-        differing = sorted(name for name in wanted if kept.get(name) != wanted[name])
-        raise UsageError(
-            f"--out {config.out}: holds another comparison, which differs in "
-            f"{', '.join(differing) or 'its fields'}; choose another folder"
-        )
-    return folder
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(wanted)
+            yield folder
+        return
+    with RunFolder.opened(config.out) as folder:
+        kept = folder.read_config()
+        if kept != wanted:
+            differing = sorted(name for name in wanted if kept.get(name) != wanted[name])
+            raise UsageError(
+                f"--out {config.out}: holds another comparison, which differs in "
+                f"{', '.join(differing) or 'its fields'}; choose another folder"
+            )
+        yield folder
 
 
 class _Progress:

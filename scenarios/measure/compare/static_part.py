@@ -18,7 +18,7 @@ from agents.planners.table import BASELINES, SEARCHERS
 from des import EVERY_STEP, Plan
 from des.compiled.simulate import simulate_compiled
 from des.plan.synchronisation import all_reduce_bytes
-from scenarios.measure.compare.cases import Case
+from scenarios.measure.compare.cases import ComparedDraw
 
 SEARCH = "search"
 """The strongest static planner, which is also the reference where nothing is proven."""
@@ -41,7 +41,7 @@ def static_planners() -> Mapping[str, Planner]:
     return MappingProxyType({**planners, **SEARCHERS, SEARCH: _search})
 
 
-def static_rows(case: Case) -> pd.DataFrame:
+def static_rows(case: ComparedDraw) -> pd.DataFrame:
     """Let planners plan on a world, and judge their plans.
 
     Returns
@@ -129,7 +129,7 @@ def _figures(problem: PlanningProblem, plan: Plan) -> dict[str, float | bool]:
     }
 
 
-def _best_s(case: Case) -> float:
+def _best_s(case: ComparedDraw) -> float:
     """Proven best iteration time; NaN of too many domains or where the budget is too small. [s]"""
     world = case.world()
     if world.num_domains > MOST_DOMAINS_FOR_ALL_ORDERS:

@@ -22,11 +22,11 @@ from scenarios.measure.pareto.fronts import NUM_PREFERENCES, preference_grid
 from scenarios.measure.pareto.methods import methods_of
 from scenarios.measure.pareto.study import (
     TABLES,
-    Comparison,
-    compare,
+    WorldFronts,
+    front_summary,
+    fronts_of_methods,
     metrics_frame,
     points_frame,
-    summary_of,
 )
 from scenarios.measure.pareto.worlds import NUM_DOMAINS, PricedWorld, priced_worlds
 
@@ -76,7 +76,8 @@ class Config:
     preferences: int = option(NUM_PREFERENCES, "weights of one sweep: 36, 28, 21, 15, 10, 6, 3, 1")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
     checkpoint: tuple[Path, ...] = option(
-        (), "trained policies to compare, by the names of their files; none: those shipped"
+        (),
+        "trained policies to compare, by the names of their files; none: those shipped",
     )
     out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
 
@@ -91,18 +92,31 @@ def _command(argv: Sequence[str] | None) -> None:
     _check(config)
     policies = policies_of(config.checkpoint or shipped_files())
     worlds = priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
-    folder = None if config.out is None else RunFolder.create(config.out)
+    if config.out is None:
+        _study(config, policies, worlds, None)
+        return
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        _study(config, policies, worlds, folder)
+
+
+def _study(
+    config: Config,
+    policies: Mapping[str, Propose],
+    worlds: Sequence[PricedWorld],
+    folder: RunFolder | None,
+) -> None:
+    """Compare on all worlds, and show and write what came out."""
     comparisons = [
         _compared(config, policies, world, table) for world in worlds for table in config.tables
     ]
     metrics = metrics_frame(comparisons)
-    summary = summary_of(metrics, comparisons)
+    summary = front_summary(metrics, comparisons)
     shown = metrics.groupby(["table", "method"], sort=False)
     columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
     sys.stdout.write(f"{shown[columns].mean().round(3).to_string()}\n")
     if folder is not None:
-        folder.write_config(to_dict(config))
         points = points_frame(comparisons)
         drawn = [one for one in comparisons if one.table == config.tables[0]]
         write_together(
@@ -133,8 +147,8 @@ def _check(config: Config) -> None:
 
 def _compared(
     config: Config, policies: Mapping[str, Propose], world: PricedWorld, table: str
-) -> Comparison:
-    comparison = compare(
+) -> WorldFronts:
+    comparison = fronts_of_methods(
         world,
         table,
         methods_of(TABLES[table], seed=config.seed, policies=policies),

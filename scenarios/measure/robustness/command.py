@@ -9,21 +9,20 @@ from pathlib import Path
 
 import pandas as pd
 
-from des.base.checks import LARGEST_COUNT
+from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.frame.config import option, parse, to_dict
-from scenarios.frame.fields import nearest
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, measure
+from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, robustness_rows
 from scenarios.measure.robustness.figure import robustness_figure
 from scenarios.measure.robustness.methods import (
     POLICY,
     held_planners,
     planner_names,
-    policy_of,
     replanning,
+    scheduler_of,
 )
 from scenarios.measure.targets.measurement_size import SMALL
 from scenarios.suites import suite
@@ -97,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    policy = policy_of(config.checkpoint)
+    policy = scheduler_of(config.checkpoint)
     wanted = config.planners or planner_names()
     schedulers = {name: make for name, make in replanning().items() if name in wanted}
     study = Study(
@@ -112,15 +111,17 @@ def _command(argv: Sequence[str] | None) -> int:
         seed=config.seed,
     )
     worlds = suite(config.suite).with_domains(*SMALL).worlds(config.num_worlds, config.seed)
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
-    frame, left_out = measure(study, worlds)
-    if frame.empty:
-        raise UsageError(f"{PROG}: planners must hold one that has a plan, got {config.planners}")
-    means = means_of(frame)
-    write_csv(folder.path / "robustness.csv", frame)
-    write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
-    write_bytes(folder.path / "robustness.png", png_bytes(robustness_figure(means)))
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame, left_out = robustness_rows(study, worlds)
+        if frame.empty:
+            raise UsageError(
+                f"{PROG}: planners must hold one that has a plan, got {config.planners}"
+            )
+        means = means_of(frame)
+        write_csv(folder.path / "robustness.csv", frame)
+        write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
+        write_bytes(folder.path / "robustness.png", png_bytes(robustness_figure(means)))
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
 

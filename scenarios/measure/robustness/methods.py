@@ -44,7 +44,7 @@ def planner_names() -> tuple[str, ...]:
     return (*replanning(), *held_planners())
 
 
-def policy_of(checkpoint: Path | None) -> MakeScheduler | None:
+def scheduler_of(checkpoint: Path | None) -> MakeScheduler | None:
     """Return what makes the scheduler of a checkpoint, or of the first one that is shipped.
 
     None where no checkpoint is given and none is shipped. One scheduler serves all draws, as each
