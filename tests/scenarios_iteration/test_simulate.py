@@ -226,8 +226,11 @@ def test_other_jobs_share_the_links_and_change_nothing_else(tmp_path, capsys):
         ),
         ("llama2_7b:0*32:high", "other-jobs must be .* got 'llama2_7b:0*32:high'"),
         ("llama2_7b:0*32;", "other-jobs must be .* got ''"),
-        ("llama2_7b:0*31", "other-jobs: llama2_7b:0*31: .* one domain for each of the 32 layers of llama2_7b, got 31"),
-        ("gpt3_175b:0*96", "other-jobs: gpt3_175b:0*96: .* domain East must hold at most 640.0 GB"),
+        (
+            "llama2_7b:0*31",
+            "other-jobs: llama2_7b:0*31: .* one domain for each of the 32 layers of llama2_7b, got 31",
+        ),
+        ("gpt3_175b:0*96", "other-jobs: gpt3_175b:0*96: .* East must hold at most 640.0 GB"),
     ],
 )
 def test_other_jobs_that_cannot_be_are_refused_in_one_line(others, message, tmp_path, capsys):
