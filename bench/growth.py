@@ -1,4 +1,4 @@
-"""How time and memory grow: with stages, microbatches, environments and domains."""
+"""Growth of time and memory with stages, microbatches, environments and domains."""
 
 import io
 import tracemalloc

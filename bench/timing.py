@@ -1,4 +1,4 @@
-"""How long calls take: rounds in which every contestant has its turn, medians over the rounds.
+"""Times of calls: rounds in which every contestant has its turn, medians over the rounds.
 
 What is compiled, loaded or cached with a first call is timed apart from the rounds.
 """

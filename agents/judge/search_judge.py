@@ -24,7 +24,7 @@ from des.engine.conditions import Conditions, Offer
 from des.schedules import most_held, peaks_held, stage_orders
 
 MOST_JUDGED, MOST_SIMULATED = 20_000_000, 5_000
-"""Plans that are judged at most unless told, in compiled code and one by one."""
+"""Default maxima of judged plans, in compiled code and one by one."""
 
 MISFIT = 1e200
 """Score of a plan that lacks no memory worth mentioning, longer than any iteration. [s]"""

@@ -203,7 +203,7 @@ class SteadyJudge:
                 raise ValueError(
                     f"steady judge: plans must have one stage a domain of {self.num_domains}, "
                     f"{self.workload.num_layers} layers, a schedule of "
-                    f"{', '.join(self.schedules)} and all else as it is unless told; got {plan!r}"
+                    f"{', '.join(self.schedules)} and the defaults for all else; got {plan!r}"
                 )
         domain, end_layer = np.zeros((2, len(plans), self.most_stages), dtype=np.int32)
         for row, plan in enumerate(plans):

@@ -30,7 +30,7 @@ from des.compiled.many.layout import Whole
 from des.compiled.many.steady import Job, Plans
 
 MOST_JUDGED = 300_000
-"""Plans that a search of one network judges at most unless told, over more than 6 domains."""
+"""Default maximum of plans that a search of one network judges, over more than 6 domains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
