@@ -43,7 +43,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """What one part of the measurements gives."""
+    """Results of one part of the measurements."""
 
     name: str
     tables: Sequence[Table]

@@ -38,7 +38,7 @@ class RateRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What the cases of one table have in common."""
+    """Common settings of the cases of one table."""
 
     title: str
     law: str

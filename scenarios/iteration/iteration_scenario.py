@@ -38,7 +38,7 @@ class Config:
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -56,7 +56,7 @@ class Config:
     )
     overlap_gradients: bool = option(True, "sum gradients up during the backward pass")
     gradient_bucket_mb: float | None = option(
-        None, "most gradients that are summed up together, in 1e6 bytes; none: all of a stage"
+        None, "largest bucket of gradients, in 1e6 bytes; none: all of a stage"
     )
     activation_compression: float = option(1.0, "factor by which messages between domains shrink")
     microbatches: int = option(32, "microbatches of an iteration")

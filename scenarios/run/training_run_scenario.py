@@ -46,10 +46,10 @@ class Config:
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     dynamics: str | None = option(
-        None, f"how links move: one of {', '.join(DYNAMICS)}; none: as the world says"
+        None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
     )
     model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -81,7 +81,7 @@ class Config:
     mean_duration_s: float = option(1800.0, "mean time for which one of them runs")
     gpu_fraction: float = option(0.125, "share of a domain's GPUs that it takes")
     memory_fraction: float = option(0.05, "share of a domain's memory that it takes")
-    most_jobs: int = option(4, "of them that may run in a domain at a time; the others wait")
+    most_jobs: int = option(4, "background jobs at a time in a domain, at most; the others wait")
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
     out: Path = option(Path("runs/training_run"), "folder for the files")

@@ -82,7 +82,7 @@ class Config:
     rounds: int = option(3, "rounds of messages between domains; 0: none")
     imitation: float = option(0.5, "weight of the best orders that a look-ahead finds; 0: none")
     sees_preference: bool = option(
-        True, "whether the placement policy is told the preference; plans are judged by it anyhow"
+        True, "give the policy the preference as an input (it is always part of the cost)"
     )
     move_worlds: int = option(200, "worlds that the move policy is trained on; 0: no move policy")
     move_draws: int = option(3, "episodes of each of them")

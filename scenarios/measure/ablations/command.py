@@ -55,7 +55,7 @@ variants, each with the look-ahead and alone (the likeliest order, with its own 
   hi_ppo         as it is trained
   pure_ppo       trained without the best orders of a look-ahead: train_hi_ppo --imitation 0
   no_encoder     trained without messages between domains: train_hi_ppo --rounds 0
-  no_preference  trained without being told the preference: train_hi_ppo --no-sees-preference
+  no_preference  trained without the preference as an input: train_hi_ppo --no-sees-preference
 and
   no_policy      the look-ahead from orders drawn at random
   uncalibrated   hi_ppo; links are 0.7 times as fast and 1.2 times as long as it was told
@@ -77,10 +77,10 @@ class Config:
     out: Path = option(Path("runs/ablations"), "new or empty folder of the run")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
     pure_ppo: tuple[Path, ...] = option((), "files of train_hi_ppo --imitation 0, placement.pt")
-    no_encoder: tuple[Path, ...] = option((), "of train_hi_ppo --rounds 0")
-    no_preference: tuple[Path, ...] = option((), "of train_hi_ppo --no-sees-preference")
+    no_encoder: tuple[Path, ...] = option((), "policies of train_hi_ppo --rounds 0")
+    no_preference: tuple[Path, ...] = option((), "policies of train_hi_ppo --no-sees-preference")
     num_domains: tuple[int, ...] = option((4, 5, 6, 10), "numbers of domains")
-    num_worlds: int = option(32, "networks of each")
+    num_worlds: int = option(32, "networks for each number of domains")
     seed: int = option(0, "seed of the worlds; the same for all variants")
     look_ahead: str = option("quick", f"{' or '.join(LOOK_AHEADS)}: of every epoch, of first plans")
 

@@ -36,7 +36,7 @@ priced links. Each policy decides once for each of 36 preferences. The reference
 enumeration (up to 6 domains) and all that the variants find.
 
 variants:
-  hi_ppo         as trained, told the preference; with the look-ahead, which goes by it too
+  hi_ppo         as trained, with the preference as an input; its look-ahead has it too
   no_preference  the same, but the policy is not told
   ... alone      {SWEEP.num_samples} plans drawn from the policy for each preference, unjudged
   time_only      hi_ppo with the look-ahead, neither of which is told
@@ -58,7 +58,7 @@ class Config:
     )
     num_domains: tuple[int, ...] = option((5,), "numbers of domains of the worlds")
     worlds: int = option(4, "number of worlds")
-    seed: int = option(0, "seed of the worlds, their prices and of what draws")
+    seed: int = option(0, "seed of the worlds, their prices and random methods")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ class Config:
 
     worlds: int = option(6, "number of worlds")
     num_domains: tuple[int, ...] = option(NUM_DOMAINS, "numbers of domains of the worlds")
-    seed: int = option(0, "seed of the worlds, their prices and of what draws")
+    seed: int = option(0, "seed of the worlds, their prices and random methods")
     tables: tuple[str, ...] = option(tuple(TABLES), "objectives, see below")
     preferences: int = option(NUM_PREFERENCES, "weights of one sweep: 36, 28, 21, 15, 10, 6, 3, 1")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")

@@ -36,7 +36,7 @@ examples:
   {PROG} --checkpoint runs/hi_ppo/policies.pt --planners search_once,search_h8,atlas_h8
 
 files written to --out, besides config.json:
-  robustness.csv   a row a method, fluctuation, jitter, world and draw: by how much it is slower
+  robustness.csv   a row a method, fluctuation, jitter, world and draw: the slowdown
   robustness.json  means with 95 % intervals over worlds, and which methods have no plan where
   robustness.png   the curves, a panel for each jitter
 
@@ -56,7 +56,8 @@ class Config:
     num_draws: int = option(1, "draws of each world")
     num_epochs: int = option(32, "first epochs of a draw")
     fluctuations: tuple[float, ...] = option(
-        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6), "of bandwidths, as shares of base"
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+        "bandwidth fluctuations, as fractions of the nominal bandwidth",
     )
     jitters: tuple[float, ...] = option(
         (0.0, 0.2, 0.6), "latency jitters, as fractions of the nominal latency"
