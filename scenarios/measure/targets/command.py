@@ -23,8 +23,8 @@ from agents.planners.pareto.proposals import Propose
 from agents.ppo.devices import use_torch_threads
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.flags import from_dict, option, parse_given, to_dict
 from des.worlds.reading import topology_path
-from scenarios.frame.config import from_dict, option, parse_given, to_dict
 from scenarios.frame.pictures import Picture
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
