@@ -1,4 +1,4 @@
-"""What a scheduler sees when it decides, and what it answers."""
+"""Situation that a scheduler sees when it decides, and its decision."""
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -8,13 +8,13 @@ from des.base.checks import require_non_negative
 from des.plan.replacement import Replacement
 
 MoveLevel = Literal["nothing", "depth", "split", "order"]
-"""How far a plan departs from the last: equal, another warm-up depth, other shares of the layers
+"""Level of a change of plan: equal to the last, another warm-up depth, other shares of the layers
 over the same domains in the same order, or another order (or subset) of domains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainLoad:
-    """What else a domain is busy with, as its own cluster manager reports it.
+    """Background load of a domain, as its own cluster manager reports it.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Scheduler(Protocol):
 
 
 def level_of(last: Plan | None, plan: Plan) -> MoveLevel:
-    """How far a plan departs from the last one.
+    """Classify the change of plan from the last one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What one simulated iteration is about: flags, and the world, workload and plan they stand for."""
+"""Scenario of one simulated iteration: its flags, and their world, workload and plan."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +34,7 @@ OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is simulated; the fields are the flags."""
+    """Settings of a simulated iteration; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
@@ -54,7 +54,7 @@ class Config:
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )
-    overlap_gradients: bool = option(True, "sum gradients up while the backward pass goes on")
+    overlap_gradients: bool = option(True, "sum gradients up during the backward pass")
     gradient_bucket_mb: float | None = option(
         None, "most gradients that are summed up together, in 1e6 bytes; none: all of a stage"
     )
@@ -83,7 +83,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationScenario:
-    """What the files and names of a `Config` stand for."""
+    """Objects named by the files and names of a `Config`."""
 
     topology: Topology
     workload: Workload

@@ -1,4 +1,4 @@
-"""What a training run is about: flags, and the world, model and planner that they stand for."""
+"""Scenario of a training run: its flags, and their world, model and planner."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -35,14 +35,14 @@ PROG = "python -m scenarios.training_run"
 OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes")
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
-"""Flags that say nothing where no jobs of others come."""
+"""Flags without effect where no background jobs arrive."""
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas")
 """Flags that say what a planner decides, or does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is simulated; the fields are the flags."""
+    """Settings of a training run; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     dynamics: str | None = option(
@@ -64,7 +64,7 @@ class Config:
         None, "placements of further replicas in other domains, separated by semicolons"
     )
     planner: str | None = option(
-        None, f"asked every epoch, one of {', '.join(PLANNERS)}; none: the placement stays"
+        None, f"re-plans every epoch, one of {', '.join(PLANNERS)}; none: the placement stays"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
@@ -77,7 +77,7 @@ class Config:
     epochs: int = option(24, "epochs of the run")
     epoch_s: float = option(1200.0, "seconds of an epoch")
     seed: int = option(0, "seed of the links and the jobs")
-    arrivals_per_s: float = option(0.0, "jobs of others that come to each domain; 0: none come")
+    arrivals_per_s: float = option(0.0, "background jobs that arrive in each domain; 0: none")
     mean_duration_s: float = option(1800.0, "mean time for which one of them runs")
     gpu_fraction: float = option(0.125, "share of a domain's GPUs that it takes")
     memory_fraction: float = option(0.05, "share of a domain's memory that it takes")
@@ -89,7 +89,7 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRunScenario:
-    """What the files and names of a `Config` stand for; ``planner`` may be a plan that stays."""
+    """Objects named by the files and names of a `Config`; ``planner`` may be a plan that stays."""
 
     topology: Topology
     workload: Workload
@@ -164,7 +164,7 @@ def load_training_run(config: Config) -> TrainingRunScenario:
 
 
 def background_load(config: Config) -> BackgroundLoad | None:
-    """Jobs of others in each domain; None where none come."""
+    """Background jobs in each domain; None where none arrive."""
     if config.arrivals_per_s == 0:
         return None
     return BackgroundLoad(

@@ -26,7 +26,7 @@ PROG = "python -m scenarios.compare_seeds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Which trainings are compared; the fields are the flags."""
+    """Settings of a comparison of trainings; the fields are the flags."""
 
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)

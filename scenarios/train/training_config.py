@@ -1,4 +1,4 @@
-"""What `scenarios.east_west_train` trains and how: its flags, and what follows from them."""
+"""Settings of `scenarios.east_west_train`: its flags, and values derived from them."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ DISCOUNT_OF_COSTLY_CHANGES = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is trained and how; the fields are the flags."""
+    """Settings of a training; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", "model preset")
@@ -162,7 +162,7 @@ class Config:
 
 
 RUNTIME_FIELDS = frozenset({"out", "resume", "workers", "ray"})
-"""Where and how a run is done: not recorded, as results do not depend on them."""
+"""Fields on where a run is done: not recorded, as results do not depend on them."""
 
 
 def quick(config: Config, given: frozenset[str]) -> Config:

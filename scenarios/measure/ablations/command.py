@@ -1,4 +1,4 @@
-"""What each part of Hi-PPO's placement is worth: gaps on held-out networks with parts left out."""
+"""Ablations of Hi-PPO's placement: gaps on held-out networks with parts left out."""
 
 import math
 import sys
@@ -39,7 +39,7 @@ from scenarios.suites import suite
 PROG = "python -m scenarios.ablations"
 
 MISJUDGED = Corrections(wan_bandwidth_factor=0.7, wan_latency_factor=1.2)
-"""How the links of ``uncalibrated`` really are, where the figures that are planned by say 1."""
+"""True links of ``uncalibrated``, relative to the figures used for planning."""
 
 _SUITES = ("eval_static", "hard")
 _MOST_EXACT = 5
@@ -72,7 +72,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the ablations; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations"), "new or empty folder of the run")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
@@ -126,11 +126,11 @@ def compared_variants(
         size = situation.topology.num_domains
         real = replace(situation, corrections=MISJUDGED)
         best_s, real_best_s = _best_s(situation), _best_s(real)
-        asked = [
+        judged = [
             (one.title, one, _judged(one.decide, situation, situation), best_s) for one in variants
         ]
         for title, seen in (("uncalibrated", situation), ("calibrated", real)):
-            asked += [(title, one, _judged(one.decide, seen, real), real_best_s) for one in own]
+            judged += [(title, one, _judged(one.decide, seen, real), real_best_s) for one in own]
         rows += [
             {
                 "network": name,
@@ -140,7 +140,7 @@ def compared_variants(
                 "gap": found_s / least_s - 1.0,
                 "response_s": response_s,
             }
-            for title, one, (found_s, response_s), least_s in asked
+            for title, one, (found_s, response_s), least_s in judged
         ]
     return pd.DataFrame(rows)
 

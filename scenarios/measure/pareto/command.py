@@ -1,4 +1,4 @@
-"""Put fronts of time, communication cost and utilisation beside the best that is known."""
+"""Compare fronts of time, communication cost and utilisation with the best known ones."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ exit codes: 0 done; 2 a flag is wrong, or the files cannot be written;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the comparison of fronts; the fields are the flags."""
 
     worlds: int = option(6, "number of worlds")
     num_domains: tuple[int, ...] = option(NUM_DOMAINS, "numbers of domains of the worlds")

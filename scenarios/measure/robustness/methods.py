@@ -1,4 +1,4 @@
-"""Who is measured: planners whose plan is held, planners that plan anew, and trained policies."""
+"""Methods measured: planners with a held plan, planners that re-plan, trained policies."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,10 +14,10 @@ from agents.planners.table import BASELINES
 from agents.replanning.replanning import SearchScheduler, searching
 
 POLICY = "hi_ppo"
-"""Trained policies, asked in every epoch."""
+"""Trained policies, which decide in every epoch."""
 
 HORIZON_EPOCHS = 8.0
-"""For how many epochs those that plan anew think that the world stays as it is."""
+"""Horizon of the planners that re-plan: epochs for which the world is taken to stay."""
 
 
 def held_planners() -> Mapping[str, Planner]:
@@ -27,7 +27,7 @@ def held_planners() -> Mapping[str, Planner]:
 
 
 def replanning() -> Mapping[str, MakeScheduler]:
-    """Planners that plan anew in every epoch and move where that pays within the horizon."""
+    """Planners that re-plan in every epoch and move where that pays within the horizon."""
     makers: dict[str, MakeScheduler] = {"search_h8": METHODS["search_h8"]}
     for name in ("atlas", "formula"):
         makers[f"{name}_h8"] = partial(
@@ -40,7 +40,7 @@ def replanning() -> Mapping[str, MakeScheduler]:
 
 
 def planner_names() -> tuple[str, ...]:
-    """Names of all planners, those that plan anew first."""
+    """Names of all planners, those that re-plan first."""
     return (*replanning(), *held_planners())
 
 
@@ -48,7 +48,7 @@ def scheduler_of(checkpoint: Path | None) -> MakeScheduler | None:
     """Return what makes the scheduler of a checkpoint, or of the first one that is shipped.
 
     None where no checkpoint is given and none is shipped. One scheduler serves all draws, as each
-    begins anew.
+    starts again.
 
     Raises
     ------
