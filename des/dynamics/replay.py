@@ -56,7 +56,7 @@ class Replay:
     Attributes
     ----------
     name
-        Where the trace comes from, for errors.
+        Source of the trace, for errors.
     series
         One for each link, all with the same times: a time that a link lacks is a gap.
     holds_last
