@@ -33,7 +33,7 @@ ALLOWED_SCHEDULES = re.escape(
     "schedule: must be one of gpipe, 1f1b[_2x], deep_1f1b[_2x], interleaved_1f1b, zb_h1, zb_h2, "
     "zb_auto[_2x], greedy[_2x], exact[_2x]; got"
 )
-"""How every unknown schedule is refused, as a pattern."""
+"""Refusal of every unknown schedule, as a pattern."""
 
 STATIC_SCHEDULES = tuple(name for name in sorted(SCHEDULES) if is_static(name))
 """Schedules that can be made for any placement; others look at devices, times and memory."""

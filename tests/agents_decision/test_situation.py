@@ -1,4 +1,4 @@
-"""What schedulers are asked and answer: values that refuse what makes no sense."""
+"""Situations and decisions of schedulers: values that refuse what makes no sense."""
 
 from dataclasses import replace
 

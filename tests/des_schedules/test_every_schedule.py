@@ -1,4 +1,4 @@
-"""What holds for every schedule, whatever it looks at, on any network and in any memory."""
+"""Properties of every schedule, on any network and in any memory."""
 
 import dataclasses
 from collections import defaultdict

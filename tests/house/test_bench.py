@@ -1,4 +1,4 @@
-"""What the measurements measure, and how they are shown; the figures themselves are not tested."""
+"""Benchmarks: their measurements and pages; the figures themselves are not tested."""
 
 import dataclasses
 import json

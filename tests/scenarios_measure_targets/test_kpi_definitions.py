@@ -283,6 +283,7 @@ def test_inconclusive_targets_of_seeds_are_named_and_not_missed():
 
     assert seeds.missed == []
     assert seeds.inconclusive == ["training time"]
+    assert seeds.open_targets == ["inconclusive: training time"]
     assert spread_of_seeds(seeds).notes[1:] == (
         "none misses a target",
         "inconclusive for at least one: training time",

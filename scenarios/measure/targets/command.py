@@ -151,12 +151,9 @@ def _run(
     write_targets(folder, measured, _command_text(config), note, _pictures(config))
     show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
-    if measured.inconclusive:
-        console.print(f"inconclusive: {', '.join(measured.inconclusive)}", soft_wrap=True)
-    if measured.missed:
-        console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
-        return 1
-    return 0
+    for line in measured.open_targets:
+        console.print(line, soft_wrap=True)
+    return 1 if measured.missed else 0
 
 
 def _begun(config: Config, given: frozenset[str]) -> Config:
