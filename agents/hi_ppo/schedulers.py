@@ -16,7 +16,8 @@ from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.proposing import proposing
 from agents.planners.pareto.proposals import Propose
 from agents.planners.search.search import search
-from des import NO_CORRECTIONS, Plan, Topology, Workload, migration_s
+from agents.replanning.payoff import over_horizon_s
+from des import Plan, Topology, Workload, migration_s
 from des.compiled.simulate import simulate_compiled
 
 FindPlan = Callable[[Topology, Workload], Plan]
@@ -91,9 +92,9 @@ class PlanEveryEpoch:
             plan,
             restart_s=situation.replacement.restart_s,
             pays_bytes=situation.replacement.pays_bytes,
-            corrections=NO_CORRECTIONS,
+            corrections=situation.corrections,
         )
-        return change_s + self._horizon * epoch_s
+        return over_horizon_s(change_s, epoch_s, self._horizon)
 
 
 METHODS: Mapping[str, MakeScheduler] = MappingProxyType(
@@ -159,7 +160,7 @@ class FixedRule:
 def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
     """Return what makes schedulers that propose as trained policies do and move by one rule.
 
-    The rules are those of `agents.planners.replan.Horizon` on the plans proposed so far, by the
+    The rules are those of `agents.replanning.horizon.Horizon` on the plans proposed so far, by the
     names that they have there; errors are those of `policy_scheduler`.
     """
     policies = Policies.load(checkpoint)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plan
 
-from agents.replanning import clairvoyant, value_iteration
+from agents.replanning.clairvoyant import clairvoyant
 from agents.replanning.clairvoyant import Clairvoyant
 from agents.replanning.follow_the_leader import FollowTheLeader
 from agents.replanning.hindsight import best_rule_in_hindsight
 from agents.replanning.horizon import Horizon, greedy, hold
 from agents.replanning.table import RULES
 from agents.replanning.tables import foreseen, joined_tables, levels_of, total_s, with_restart_only
-from agents.replanning.value_iteration import expected_s
+from agents.replanning.value_iteration import expected_s, value_iteration
 
 TURN = tables_by_hand(
     [[10.0, 12.0], [10.0, 6.0], [10.0, 6.0], [10.0, 20.0]],
