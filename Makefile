@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND := Agg
 
-.PHONY: train test check bench clean soak
+.PHONY: train test check bench clean lock soak
 
 train: $(VENV)/.installed
 	$(BIN)/python -m scenarios.east_west_train $(ARGS)
@@ -28,17 +28,31 @@ clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/bin/python:
+# pip installs uv, uv installs a lock: every package at its version, so nothing is resolved.
+INSTALL := requirements/install.py requirements/installer.lock requirements/torch.txt requirements/cuda.lock setup.cfg pyproject.toml
+
+$(VENV)/.installed: $(INSTALL) requirements/train.lock
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; set PYTHON=/path/to/python3.11" >&2; exit 2; }
-	$(PYTHON) -m venv $(VENV)
-
-$(VENV)/.installed: setup.cfg pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	$(PYTHON) requirements/install.py $(VENV) train.lock
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,ray]'
-	@touch $@
+$(VENV)/.installed-test: $(INSTALL) requirements/train.lock requirements/test.lock
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; set PYTHON=/path/to/python3.11" >&2; exit 2; }
+	$(PYTHON) requirements/install.py $(VENV) test.lock
+	@touch $(VENV)/.installed $@
+
+# The locks, from setup.cfg and from versions that they hold already; `make lock UPGRADE=--upgrade` moves all.
+UV_VERSION := 0.13.9
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" $(UPGRADE)
+OURS = $(COMPILE) setup.cfg --constraints requirements/torch.txt --excludes requirements/excluded.txt --no-emit-package torch
+
+lock:
+	echo uv==$(UV_VERSION) | $(COMPILE) - --output-file requirements/installer.lock
+	$(OURS) --output-file requirements/train.lock
+	$(OURS) --constraints requirements/train.lock --extra test --extra ray --extra parquet --output-file requirements/test.lock
+	$(COMPILE) requirements/torch.txt --constraints requirements/train.lock --no-emit-package torch \
+		--output-file requirements/cuda.lock
 
 # Property tests on new random examples, hours of them: SEED repeats a run, EXAMPLES sets its size
 # (40000: 400 times that of `make test`), ARGS picks files.
