@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.situation import DomainLoad, Preference
+from agents.decision.situation import Preference
 from agents.judge.candidates import Aim, Near, Pool
 from agents.judge.proposals import ORDERS, PROPOSED, Limits, explore
 from agents.judge.quick_fill import Tools, fill_evenly
@@ -18,6 +18,7 @@ from des import Plan, Topology
 from des.compiled.many.layout import Flags, Real, Small
 from des.compiled.many.least_times import figures_of
 from des.compiled.many.steady import Job, Plans
+from des.world.domain_load import DomainLoad
 
 _MOST_REMEMBERED, _MOST_NETWORKS = 4096, 3
 

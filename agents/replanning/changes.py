@@ -17,7 +17,9 @@ from des import (
     moved_bytes,
 )
 from des.compiled.many.layout import Real, Small
+from des.compiled.simulate import moves_end_s
 from des.costs.message_times import corrected
+from des.engine.migration import layer_moves
 from des.job.transformer import BYTES_PER_PARAMETER
 from des.plan.replacement import Replacement
 from des.world.transport import goodput_bytes_per_s
@@ -103,17 +105,18 @@ class Changes:
     def _simulated_s(
         self, topology: Topology, old: int, new: int, corrections: Corrections
     ) -> float:
+        plans = self.sources[old], self.plans[new]
+        moves = tuple(layer_moves(self.workload, *plans))
         try:
-            return migration_s(
-                topology,
-                self.workload,
-                self.sources[old],
-                self.plans[new],
-                restart_s=self.replacement.restart_s,
-                corrections=corrections,
-            )
+            last_s = moves_end_s(topology, moves, corrections)
         except UnreachableError:
             return math.inf
+        restart_s = float(self.replacement.restart_s)
+        if last_s is None:  # the readable engine says which layer never arrives
+            return migration_s(
+                topology, self.workload, *plans, restart_s=restart_s, corrections=corrections
+            )
+        return last_s + restart_s
 
 
 def state_bytes_of_layers(workload: Workload) -> Real:

@@ -9,7 +9,7 @@ from search_cases import drawn_case
 from small_policies import situation_on
 
 from agents.decision.depths import DEPTHS
-from agents.decision.situation import DomainLoad, Preference, Situation, level_of
+from agents.decision.situation import Preference, Situation, level_of
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.proposals import Candidates, Proposer
@@ -21,6 +21,7 @@ from agents.planners.search.search_moves import plans_of_orders
 from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate
 from des.compiled.many.least_times import least_time_s
 from des.compiled.many.plain_lanes import plain_makespans
+from des.world.domain_load import DomainLoad
 from scenarios.suites import suite
 
 POLICY = PlacementPolicy(

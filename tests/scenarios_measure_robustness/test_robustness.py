@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 from notebook_runs import NOTEBOOKS, run
 
-from agents.planners.table import BASELINES
+from agents.hi_ppo.schedulers import shared_scheduler
+from agents.planners.table import PLANNERS
 from des import InfeasiblePlacementError, Placement, Plan, simulate
 from scenarios.frame.files import read_csv
 from scenarios.measure.robustness.command import main
 from scenarios.measure.robustness.curves import STILL, Study, Swing, means_of, measure, swinging
-from scenarios.measure.robustness.methods import planner_names, policy_of
+from scenarios.measure.robustness.methods import planner_names
 from scenarios.measure.targets.fluctuation import LATENCY_JITTER, fluctuating
 from scenarios.suites import suite
 
@@ -60,7 +61,7 @@ def test_the_same_flags_write_the_same_files(tmp_path, capsys):
     assert (still["slowdown"] == 0.0).all()
     summary = json.loads((tmp_path / "one" / "robustness.json").read_text())
     assert len(summary["curves"]) == len(rows)  # of a single world and draw
-    assert summary["has_policy"] == (policy_of(None) is not None)
+    assert summary["has_policy"] == (shared_scheduler() is not None)
     assert ("hi_ppo is left out" in capsys.readouterr().out) != summary["has_policy"]
 
 
@@ -183,7 +184,7 @@ def test_means_are_over_worlds_by_hand():
 
 
 def test_all_baselines_have_a_name_and_some_plan_anew():
-    assert {*BASELINES, "search_once", "search_h8", "atlas_h8"} <= set(planner_names())
+    assert {*PLANNERS, "search_once", "search_h8", "atlas_h8"} <= set(planner_names())
 
 
 def test_the_notebook_makes_a_small_run_where_there_is_none(tmp_path, monkeypatch):

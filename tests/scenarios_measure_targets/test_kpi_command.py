@@ -13,8 +13,9 @@ from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.placement.placement_policy import PlacementArchitecture, PlacementPolicy
 from agents.hi_ppo.policies import Policies
-from agents.hi_ppo.schedulers import METHODS, fixed_rule_schedulers, policy_scheduler
+from agents.hi_ppo.schedulers import fixed_rule_schedulers, policy_scheduler
 from agents.hi_ppo.trained_range import TrainedRange
+from agents.replanning.table import SCHEDULERS
 from des import read_topology, write_topology
 from scenarios.measure.targets.command import main
 from scenarios.measure.targets.fluctuation import fluctuating
@@ -29,7 +30,7 @@ TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2"]
 
 def tiny_column(method="search_h1", **sizes):
     given = {"num_worlds": 1, "num_epochs": 3} | sizes
-    return Column(name=method, make=METHODS[method], scope=Scope(sizes=replace(SHORT, **given)))
+    return Column(name=method, make=SCHEDULERS[method], scope=Scope(sizes=replace(SHORT, **given)))
 
 
 def test_a_table_says_what_is_reached_and_is_the_same_every_time(tmp_path, capsys):

@@ -13,8 +13,8 @@ from strategies import plan, unit_workload, world
 
 from agents.decision.run_epochs import CourseResult, CourseRow, run_course
 from agents.decision.situation import Decision, level_of
-from agents.hi_ppo.schedulers import HoldPlan, PlanEveryEpoch
 from agents.planners.search.search_moves import all_orders
+from agents.replanning.search_schedulers import HoldPlan, PlanEveryEpoch
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, simulate
 from scenarios.measure.targets.allocation import share_error
 from scenarios.measure.targets.near_optimal import near_optimal

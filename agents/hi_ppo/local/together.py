@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from agents.decision.situation import DomainLoad
-from agents.hi_ppo.local.case import NO_LOAD, LocalCase, TrainingJob
+from agents.hi_ppo.local.case import LocalCase, TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.times import joined_by
 from des import (
@@ -19,6 +18,7 @@ from des import (
     Workload,
 )
 from des.devices.gpus import GpuTopology
+from des.world.domain_load import IDLE, DomainLoad
 
 
 def cases_of(
@@ -63,7 +63,7 @@ def cases_of(
             stages_before=stage.index,
             stages_behind=len(stages) - 1 - stage.index,
             schedule=plan.schedule,
-            load=loads[stage.domain] if loads else NO_LOAD,
+            load=loads[stage.domain] if loads else IDLE,
             corrections=corrections,
         )
         for stage in stages

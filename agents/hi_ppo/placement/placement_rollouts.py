@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from agents.decision.depths import DEPTHS
-from agents.decision.situation import TIME_ONLY, DomainLoad, Preference
+from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.placement.config import PlacementConfig
 from agents.hi_ppo.placement.encoder import Networks, networks_of
 from agents.hi_ppo.placement.features import Features, features_of
@@ -30,6 +30,7 @@ from agents.judge.search_judge import MISFIT
 from des import Placement, Plan, Topology, Workload
 from des.compiled.many.layout import Observations, Real, Small, Whole
 from des.compiled.many.steady import Job, Plans
+from des.world.domain_load import DomainLoad
 
 _MISFIT_COST = 3.0
 """By how much a plan that does not fit is taken to be worse than the worst one that does."""

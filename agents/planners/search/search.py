@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.decision.depths import DEPTHS
+from agents.decision.problem import PlanningProblem
 from agents.decision.simulator import Simulator
 from agents.judge.search_judge import MISFIT, Judge
 from agents.planners.search.search_exact import Enumeration
@@ -158,6 +159,23 @@ def search(
         nearest = tightest_domain(domain_memory(steady, workload, plan))
         raise InfeasiblePlacementError(f"search: no plan was found that fits; at best, {nearest}")
     return Found(plan=plan, makespan_s=score, num_judged=judge.num_judged, is_proven=is_proven)
+
+
+def search_planner(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Choose the plan that `search` finds among the schedules of a problem; it draws nothing.
+
+    Raises
+    ------
+    ValueError
+        See `search`.
+    """
+    return search(
+        problem.topology,
+        problem.workload,
+        problem.corrections,
+        schedules=problem.choices,
+        simulator=problem.simulator,
+    ).plan
 
 
 def _checked(

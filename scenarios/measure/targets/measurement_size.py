@@ -8,8 +8,8 @@ import numpy as np
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course, situation_of
+from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.schedulers import MakeScheduler
 from agents.planners.pareto.proposals import Propose
 from des import STEADY, Plan, Topology
 from des.plan.replacement import Replacement
