@@ -14,11 +14,12 @@ from des.compiled.kernels.lanes import NUM_BYTES, OVERHEAD, Lanes, Rules
 from des.compiled.kernels.program import HOP, Program, State
 from des.compiled.lanes import new_lanes
 from des.compiled.many.layout import Moments, Small, Tables
+from des.compiled.many.programs import moments_of
 from des.compiled.operation_table import operation_table
 from des.compiled.program import lower, lower_moves
 from des.compiled.state import make_state
 from des.engine.migration import LayerMove
-from des.schedules import peaks_held, stage_orders
+from des.schedules import stage_orders
 
 
 def foreseeable_tables(task: PlacementTask, world: Topology) -> Tables:
@@ -126,14 +127,12 @@ class StageTables:
         first = before.first.copy()
         first[num_stages] = len(before.start) - 1
         orders = stage_orders(self._task.schedule, num_stages, self._task.workload.num_microbatches)
-        moments = peaks_held(orders)
-        held = [one for stage in moments for (one,) in stage]
-        counts = [len(stage) for stage in moments]
+        found = moments_of([orders])
         return Moments(
             first=first,
-            start=np.append(before.start, before.start[-1] + np.cumsum(counts)),
-            num_whole=np.append(before.num_whole, [one.num_whole for one in held]),
-            num_halved=np.append(before.num_halved, [one.num_halved for one in held]),
+            start=np.append(before.start, before.start[-1] + found.start[1:]),
+            num_whole=np.append(before.num_whole, found.num_whole),
+            num_halved=np.append(before.num_halved, found.num_halved),
         )
 
     def _new_program(self, num_stages: int) -> Program:

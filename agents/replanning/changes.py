@@ -18,11 +18,10 @@ from des import (
 )
 from des.compiled.many.layout import Real, Small
 from des.compiled.simulate import moves_end_s
-from des.costs.message_times import corrected
+from des.costs.message_times import direct_links
 from des.engine.migration import layer_moves
 from des.job.transformer import BYTES_PER_PARAMETER
 from des.plan.replacement import Replacement
-from des.world.transport import goodput_bytes_per_s
 
 
 class Changes:
@@ -146,18 +145,6 @@ def ways_of(old: Small, new: Small, num_domains: int, layer_bytes: Real, moved_b
     )
     fill_ways(old, new, num_domains, layer_bytes, ways, moved_bytes)
     return ways
-
-
-def direct_links(topology: Topology, corrections: Corrections) -> tuple[Real, Real]:
-    """Goodputs [bytes/s] and latencies [s] of links, from row to column; 0 where there is none."""
-    goodput, latency_s = np.zeros((2, topology.num_domains, topology.num_domains))
-    window_bytes = topology.transport.message_window_bytes
-    for ends, index in topology.link_index.items():
-        link = corrected(topology.links[index], corrections)
-        round_trip_s = topology.round_trip_s(index) * corrections.wan_latency_factor
-        goodput[ends] = goodput_bytes_per_s(link.bandwidth_bytes_per_s, round_trip_s, window_bytes)
-        latency_s[ends] = link.latency_s
-    return goodput, latency_s
 
 
 def _is_plain(topology: Topology) -> bool:

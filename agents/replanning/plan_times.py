@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.decision.world import DecisionWorld
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import SteadyJudge
+from agents.judge.steady_judge import MISFIT, SteadyJudge
 from des import (
     NO_CORRECTIONS,
     Corrections,

@@ -8,9 +8,7 @@ import numpy as np
 
 from agents.decision.held import held_topologies
 from agents.decision.world import DecisionWorld
-from agents.judge.rows import rows_of
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import SteadyJudge
+from agents.judge.steady_judge import MISFIT, SteadyJudge
 from agents.planners.choice.choosing import shared_out
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.search.search_moves import Order, joined, order_of
@@ -27,6 +25,7 @@ from des import (
 )
 from des.base.checks import require_count
 from des.compiled.many.layout import Whole
+from des.compiled.many.simulation import rows_of
 from des.compiled.many.steady import Job, Plans
 
 MOST_JUDGED = 300_000

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.judge.rows import rows_of
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search_moves import Order, joined, plans_of_orders, resplits
 from des.compiled.many.layout import Whole
+from des.compiled.many.simulation import rows_of
 from des.compiled.many.steady import Job, Plans
 
 _NUM_DESCENDED = 4

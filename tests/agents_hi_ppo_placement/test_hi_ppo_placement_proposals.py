@@ -15,7 +15,7 @@ from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.proposals import Candidates, Proposer
 from agents.hi_ppo.policies import Policies, shipped
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of
-from agents.judge.search_judge import MISFIT
+from agents.judge.steady_judge import MISFIT
 from agents.planners.search.search import search
 from agents.planners.search.search_moves import plans_of_orders
 from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate

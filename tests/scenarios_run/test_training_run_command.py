@@ -329,7 +329,7 @@ def drawn_panels(load):
         total_s=10.0,
         iterations=(row,),
         epochs=(epoch,),
-        loads=(LoadSample(0.0, 0, *load),),
+        loads=(LoadSample.of(0.0, 0, load),),
     )
     figure = training_run_figure(history, title="a run")
     lines = {axes.get_ylabel().replace("\n", " "): axes.lines for axes in figure.axes}

@@ -26,7 +26,7 @@ from agents.hi_ppo.placement.pointer import Orders
 from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of, loaded_job
-from agents.judge.search_judge import MISFIT
+from agents.judge.steady_judge import MISFIT
 from des import Placement, Plan, Topology, Workload
 from des.compiled.many.layout import Observations, Real, Small, Whole
 from des.compiled.many.steady import Job, Plans

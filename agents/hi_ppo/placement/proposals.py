@@ -22,8 +22,7 @@ from agents.hi_ppo.placement.placement_policy import (
 from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import RelayedJob
+from agents.judge.steady_judge import MISFIT, RelayedJob
 from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.compiled.many.layout import Real, Small

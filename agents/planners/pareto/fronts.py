@@ -6,8 +6,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from agents.judge.rows import rows_of
-from agents.judge.search_judge import MISFIT, Judge
+from agents.judge.search_judge import Judge
+from agents.judge.steady_judge import MISFIT
 from agents.planners.pareto.indicators import Points, non_dominated
 from agents.planners.pareto.plan_objectives import ObjectiveJudge, PlanFigures, figures_of
 from agents.planners.search.search_moves import (
@@ -21,6 +21,7 @@ from agents.planners.search.search_moves import (
 )
 from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
 from des.compiled.many.layout import Real
+from des.compiled.many.simulation import rows_of
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
 

@@ -8,7 +8,8 @@ import numpy as np
 from agents.decision.depths import DEPTHS
 from agents.decision.problem import PlanningProblem
 from agents.decision.simulator import Simulator
-from agents.judge.search_judge import MISFIT, Judge
+from agents.judge.search_judge import Judge
+from agents.judge.steady_judge import MISFIT
 from agents.planners.search.search_exact import Enumeration
 from agents.planners.search.search_orders import search_all_orders, search_some_orders
 from des import (
@@ -71,7 +72,7 @@ def search(
         the first is kept.
     simulator
         Judges plans. That of `des` (or its compiled twin) does so in compiled code, about a million
-        plans a second, where `search_judge.has_steady_plans` and `Judge.are_steady` say that it
+        plans a second, where `steady_judge.has_steady_plans` and `Judge.are_steady` say that it
         can; others are simulated one by one.
     seed
         For the orders from which a search of more than 6 domains starts; of fewer, all are judged.

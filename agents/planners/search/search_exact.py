@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from agents.judge.rows import rows_of
 from agents.judge.search_judge import Judge
 from agents.judge.splits import new_walk, walk_splits
 from agents.planners.search.search_moves import Order, all_orders, joined
+from des.compiled.many.simulation import rows_of
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
 from des.engine.iteration import simulate

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.judge.rows import rows_of
 from agents.judge.search_judge import Judge
 from agents.planners.search.search_moves import double_resplits, joined, resplits
 from des.compiled.many.layout import Real, Whole
+from des.compiled.many.simulation import rows_of
 from des.compiled.many.steady import Plans
 
 _FEWEST_ACTIVE = 64

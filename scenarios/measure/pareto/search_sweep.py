@@ -7,8 +7,7 @@ import numpy as np
 
 from agents.decision.depths import DEPTHS
 from agents.decision.situation import Preference
-from agents.judge.rows import rows_of
-from agents.judge.search_judge import MISFIT
+from agents.judge.steady_judge import MISFIT
 from agents.planners.pareto.fronts import Archive, joined_orders, steady_judge, water_filled
 from agents.planners.pareto.plan_objectives import TIME_COST_UTILISATION, ObjectiveJudge
 from agents.planners.pareto.proposals import Proposals
@@ -17,6 +16,7 @@ from agents.planners.search.search_moves import Order, joined, neighbours, plans
 from agents.planners.search.search_refine import refined
 from des import NO_CORRECTIONS
 from des.compiled.many.layout import Real
+from des.compiled.many.simulation import rows_of
 from des.compiled.many.steady import Plans
 from scenarios.measure.pareto.worlds import PricedWorld
 
