@@ -10,7 +10,7 @@ from bench.kernels.repeated import run_repeatedly
 from bench.kernels.seeded import run_seeds
 from bench.worlds import SEED
 from des import NO_CORRECTIONS, Dynamics, Plan, Topology, Workload
-from des.compiled.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES, Lanes, Rules
+from des.compiled.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES, LaneRules, Lanes
 from des.compiled.kernels.program import STEADY, UNIFORM
 from des.compiled.kernels.vectors import LANES
 from des.compiled.lanes import new_lanes, no_record
@@ -63,14 +63,14 @@ def event_by_event(
     return run
 
 
-def rules_of(topology: Topology) -> Rules:
+def rules_of(topology: Topology) -> LaneRules:
     """What the links of a world do while an iteration runs."""
     law = topology.dynamics
     assert isinstance(law, Dynamics)
     if law.update_interval_s is None:
-        return Rules(STEADY, math.inf, math.inf, 0.0, 0.0)
+        return LaneRules(STEADY, math.inf, math.inf, 0.0, 0.0)
     swings = law.bandwidth_fluctuation, law.latency_jitter
-    return Rules(UNIFORM, math.inf, law.update_interval_s, *swings)
+    return LaneRules(UNIFORM, math.inf, law.update_interval_s, *swings)
 
 
 def lanes_of(topology: Topology, workload: Workload, plan: Plan) -> Lanes:

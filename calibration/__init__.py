@@ -1,6 +1,6 @@
 """Calibration: how far the simulator is off from a reference, and the factors that correct it."""
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.sampler import Sampler, sample_cases
 from calibration.cases.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
 from calibration.fit.corrections_file import read_corrections, write_corrections
@@ -8,17 +8,17 @@ from calibration.fit.errors import Fidelity, fidelity, fidelity_by_regime, fidel
 from calibration.fit.fit import Fit, fit
 from calibration.fit.fitted_for import FittedFor
 from calibration.fit.prediction import predict
-from calibration.reference.astra_sim import measure, measure_all, run_key
+from calibration.reference.astra_sim import measure_all, measure_case, run_key
 from calibration.reference.binaries import ReferenceRunError
 from calibration.runs.store import Store
 
 __all__ = [
     "REGIMES",
-    "Case",
     "Fidelity",
     "Fit",
     "FittedFor",
     "Measurement",
+    "PlacementCase",
     "PolicyPlans",
     "ReferenceRunError",
     "Regime",
@@ -29,8 +29,8 @@ __all__ = [
     "fidelity_by_regime",
     "fidelity_table",
     "fit",
-    "measure",
     "measure_all",
+    "measure_case",
     "predict",
     "read_corrections",
     "run_key",

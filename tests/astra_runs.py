@@ -9,11 +9,11 @@ from astra_traces import Case, Node
 
 from astra_sim.core.result import RunResult
 from astra_sim.files.execution_trace import Trace, TraceNode
-from astra_sim.run.simulate import Options, simulate
+from astra_sim.run.simulate import RunOptions, simulate
 
 
 def run(
-    case: Case, backend: str = "unaware", *, strict: bool = True, options: Options | None = None
+    case: Case, backend: str = "unaware", *, strict: bool = True, options: RunOptions | None = None
 ) -> RunResult:
     """Simulate a case; its traces are not written, its configurations are."""
     with tempfile.TemporaryDirectory() as name:
@@ -26,7 +26,7 @@ def run(
             memory=folder / "remote_memory.json",
             groups={number: tuple(members) for number, members in case.groups.items()},
             backend=backend,
-            options=options or Options(),
+            options=options or RunOptions(),
             strict=strict,
         )
 

@@ -8,6 +8,9 @@ import torch
 from examples import ORDINARY, SOAK
 from golden_astra import CASES, CORNERS, unpack
 from hypothesis import settings
+from numba.core import event
+
+from des.base.jit import COMPILING_LINES
 
 # How long an example takes says nothing about whether it holds, and the machine may be busy.
 _EVERYWHERE = settings(deadline=None, database=None)
@@ -17,6 +20,9 @@ settings.register_profile("test", _EVERYWHERE, max_examples=ORDINARY, derandomiz
 settings.register_profile("soak", _EVERYWHERE, max_examples=SOAK, derandomize=False)
 settings.load_profile("test")
 
+
+# What a test reads on stderr must not depend on whether the cache of compiled code is filled.
+event.unregister("numba:compile", COMPILING_LINES)
 
 _NUM_THREADS = torch.get_num_threads()  # before any test or fixture of a module changes it
 

@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from calibration.reference.binaries import run_program
+from calibration.reference.binaries import run_reference_program
 
 
 class StrangeError(Exception):
@@ -41,4 +41,4 @@ def tell_and_hang(folder: Path) -> None:
     words = [sys.executable, "-c", "import threading; threading.Event().wait()"]
     sys.stdout.write("at work\n")
     sys.stdout.flush()
-    run_program(words, folder, timeout_s=600.0)
+    run_reference_program(words, folder, timeout_s=600.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from strategies import plan, unit_workload, world
 
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.reference.export import PROGRAMS
 from des import Parallelism, Transport
 
@@ -39,7 +39,7 @@ def small_case(
     schedule: str = "1f1b",
     num_microbatches: int = 1,
     passes_s: tuple[float, float] = (1.0, 2.0),
-) -> Case:
+) -> PlacementCase:
     """Three stages on three domains, all joined by equal links."""
     pairs = ("AB", "BA", "AC", "CA", "BC", "CB")
     topology = replace(
@@ -48,10 +48,12 @@ def small_case(
     workload = unit_workload(
         [passes_s] * 3, num_microbatches=num_microbatches, message_bytes=MESSAGE_BYTES
     )
-    return Case(topology=topology, workload=workload, plan=plan(0, 1, 2, schedule=schedule))
+    return PlacementCase(
+        topology=topology, workload=workload, plan=plan(0, 1, 2, schedule=schedule)
+    )
 
 
-def gpu_case(endpoints: str = "one_in_flight") -> Case:
+def gpu_case(endpoints: str = "one_in_flight") -> PlacementCase:
     """The same with four GPUs a domain, which share layers in pairs and microbatches in two."""
     whole = small_case(endpoints, num_microbatches=4)
     domains = tuple(
@@ -75,7 +77,7 @@ def gpu_case(endpoints: str = "one_in_flight") -> Case:
         )
         for layer in whole.workload.layers
     )
-    return Case(
+    return PlacementCase(
         topology=replace(whole.topology, domains=domains),
         workload=replace(whole.workload, layers=layers),
         plan=replace(whole.plan, parallelism=(Parallelism(tensor=2, data=2),) * 3),

@@ -144,6 +144,16 @@ def plan(*domain_of_layer: int, schedule: str = "1f1b") -> Plan:
     return Plan(placement=Placement(domain_of_layer=domain_of_layer), schedule=schedule)
 
 
+def whole(least: int, most: int) -> st.SearchStrategy[float]:
+    """Whole numbers, as bytes and parameters are, in floats."""
+    return st.integers(least, most).map(float)
+
+
+def none_or(least: float, most: float) -> st.SearchStrategy[float]:
+    """Nothing, or at least what is found in the world: no time is 1e-300 s."""
+    return st.just(0.0) | st.floats(least, most)
+
+
 def domains(name: str) -> st.SearchStrategy[Domain]:
     """A domain of 1 to 16 GPUs."""
     return st.builds(
@@ -155,7 +165,7 @@ def domains(name: str) -> st.SearchStrategy[Domain]:
         gpu_memory_bandwidth_bytes_per_s=st.floats(1e11, 1e13),
         attainable_fraction=st.floats(0.1, 1.0),
         intra_bandwidth_bytes_per_s=st.floats(1e9, 1e12),
-        intra_latency_s=st.floats(0.0, 1e-5),
+        intra_latency_s=none_or(1e-8, 1e-5),
     )
 
 
@@ -166,19 +176,22 @@ def links(source: str, target: str) -> st.SearchStrategy[Link]:
         source=st.just(source),
         target=st.just(target),
         bandwidth_bytes_per_s=st.floats(1.25e7, 1.25e10),
-        latency_s=st.floats(0.0, 0.2),
+        latency_s=none_or(1e-6, 0.2),
     )
 
 
 @st.composite
 def dynamics(draw: st.DrawFn, *, moving: bool | None = None) -> Dynamics:
-    """A law of moving links; ``moving`` says whether within an iteration, or either."""
+    """A law of moving links; ``moving`` says whether within an iteration, or either.
+
+    Gradients over slow links take an hour, so shorter intervals would be millions of draws.
+    """
     if moving is None:
         moving = draw(st.booleans())
     return Dynamics(
-        bandwidth_fluctuation=draw(st.floats(0.0, 0.95)),
-        latency_jitter=draw(st.floats(0.0, 0.95)),
-        update_interval_s=draw(st.floats(0.05, 20.0)) if moving else None,
+        bandwidth_fluctuation=draw(none_or(1e-3, 0.95)),
+        latency_jitter=draw(none_or(1e-3, 0.95)),
+        update_interval_s=draw(st.floats(0.5, 20.0)) if moving else None,
     )
 
 
@@ -278,11 +291,11 @@ def priced_topologies(
     return replace(
         world,
         domains=tuple(
-            replace(domain, gpu_price_usd_per_hour=draw(st.floats(0.0, 10.0)))
+            replace(domain, gpu_price_usd_per_hour=draw(none_or(0.01, 10.0)))
             for domain in world.domains
         ),
         links=tuple(
-            replace(link, price_usd_per_gb=draw(st.floats(0.0, 0.2))) for link in world.links
+            replace(link, price_usd_per_gb=draw(none_or(1e-4, 0.2))) for link in world.links
         ),
     )
 
@@ -293,10 +306,10 @@ def layers(draw: st.DrawFn) -> Layer:
     return Layer(
         forward_flops=draw(st.floats(1e11, 1e14)),
         input_gradient_flops=draw(st.floats(1e11, 1e14)),
-        weight_gradient_flops=draw(st.floats(0.0, 1e14)),
-        num_parameters=draw(st.floats(0.0, 1e9)),
-        activation_bytes=draw(st.floats(0.0, 1e9)),
-        weight_input_bytes=draw(st.floats(0.0, 1e9)),
+        weight_gradient_flops=draw(none_or(1e9, 1e14)),
+        num_parameters=draw(whole(0, 3 * 10**8)),
+        activation_bytes=draw(whole(0, 10**9)),
+        weight_input_bytes=draw(whole(0, 10**9)),
         recomputation_flops=draw(st.sampled_from([0.0, 1e12])),
     )
 
@@ -312,7 +325,7 @@ def workloads(
         layers=tuple(draw(layers()) for _ in range(count)),
         num_microbatches=draw(st.integers(1, max_microbatches)),
         tokens_per_microbatch=draw(st.integers(1, 4096)),
-        message_bytes=draw(st.floats(0.0, 1e8)),
+        message_bytes=draw(whole(0, 10**8)),
     )
 
 
@@ -372,5 +385,5 @@ def corrections() -> st.SearchStrategy[Corrections]:
         intra_latency_factor=factor,
         wan_bandwidth_factor=factor,
         wan_latency_factor=factor,
-        message_overhead_s=st.floats(0.0, 0.01),
+        message_overhead_s=none_or(1e-7, 0.01),
     )

@@ -16,7 +16,7 @@ from strategies import (
 
 from astra_sim import RunResult
 from astra_sim.run.simulate import simulate as run
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.reference.astra_config import (
     Backend,
     network_config,
@@ -39,7 +39,7 @@ def pipelines(
     endpoints: Sequence[str] = ENDPOINTS,
     fully: bool | None = None,
     schedules: Sequence[str] = SCHEDULES,
-) -> Case:
+) -> PlacementCase:
     """One pipeline over 2 to 5 domains, which come back as often as the schedule allows."""
     topology = draw(topologies(min_domains=2, max_domains=5, fully=fully))
     topology = replace(topology, transport=Transport(endpoints=draw(st.sampled_from(endpoints))))
@@ -61,13 +61,13 @@ def pipelines(
         num_microbatches=num_microbatches,
         message_bytes=draw(st.floats(1e3, 1e8)),
     )
-    return Case(
+    return PlacementCase(
         topology=topology, workload=workload, plan=Plan(placement=placement, schedule=schedule)
     )
 
 
 @st.composite
-def even_pipelines(draw: st.DrawFn, *, endpoints: Sequence[str] = ENDPOINTS) -> Case:
+def even_pipelines(draw: st.DrawFn, *, endpoints: Sequence[str] = ENDPOINTS) -> PlacementCase:
     """Whole numbers of seconds on equal domains and links, so that much happens at one time."""
     num_domains = draw(st.integers(2, 4))
     pairs = ["".join(pair) for pair in permutations("ABCD"[:num_domains], 2)]
@@ -80,7 +80,7 @@ def even_pipelines(draw: st.DrawFn, *, endpoints: Sequence[str] = ENDPOINTS) -> 
         num_microbatches=draw(st.integers(2, 8)),
         message_bytes=draw(st.sampled_from([1e8, 5e8])),
     )
-    return Case(
+    return PlacementCase(
         topology=topology,
         workload=workload,
         plan=Plan(
@@ -104,7 +104,7 @@ def parallelisms(num_gpus: int, *, longest_row: int) -> st.SearchStrategy[Parall
 
 
 @st.composite
-def shared(draw: st.DrawFn, cases: st.SearchStrategy[Case]) -> Case:
+def shared(draw: st.DrawFn, cases: st.SearchStrategy[PlacementCase]) -> PlacementCase:
     """The same at granularity ``gpu``, in domains of four GPUs that share the layers."""
     case = draw(cases)
     domains = tuple(
@@ -142,7 +142,7 @@ def _runs(draw: st.DrawFn, domains: Sequence[int], num_layers: int) -> Placement
 @st.composite
 def replicated(
     draw: st.DrawFn, *, endpoints: Sequence[str] = ("overlapped",), fully: bool | None = True
-) -> Case:
+) -> PlacementCase:
     """Two or three replicas, each on domains of its own, and their buckets of gradients."""
     topology: Topology = draw(topologies(min_domains=3, max_domains=5, fully=fully))
     topology = replace(topology, transport=Transport(endpoints=draw(st.sampled_from(endpoints))))
@@ -179,10 +179,10 @@ def replicated(
         exchange=exchange,
         schedule=draw(st.sampled_from(["gpipe", "1f1b"])),
     )
-    return Case(topology=topology, workload=workload, plan=plan)
+    return PlacementCase(topology=topology, workload=workload, plan=plan)
 
 
-def engine(case: Case, traces: TraceSet, backend: Backend = "pairwise") -> RunResult:
+def engine(case: PlacementCase, traces: TraceSet, backend: Backend = "pairwise") -> RunResult:
     """Run the traces of a case."""
     return run(
         traces.traces,

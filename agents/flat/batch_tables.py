@@ -10,7 +10,7 @@ from agents.flat.task import PlacementTask
 from des import Placement, Topology
 from des.compiled.eligibility import is_foreseeable
 from des.compiled.foreseeable import rules_of
-from des.compiled.kernels.lanes import NUM_BYTES, OVERHEAD, Lanes, Rules
+from des.compiled.kernels.lanes import NUM_BYTES, OVERHEAD, LaneRules, Lanes
 from des.compiled.kernels.program import HOP, Program, State
 from des.compiled.lanes import new_lanes
 from des.compiled.many.layout import Moments, Small, Tables
@@ -118,7 +118,7 @@ class StageTables:
         lanes.wires[:, OVERHEAD] = task.corrections.message_overhead_s
         return lanes
 
-    def rules(self, *, is_moving: bool) -> Rules:
+    def rules(self, *, is_moving: bool) -> LaneRules:
         """Return how links behave in lanes, which may stand still though their law moves them."""
         return rules_of(self._world if is_moving else replace(self._world, movement=None))
 

@@ -219,6 +219,14 @@ class BatchedPlacementEnv:
             )
 
 
+def compile_steps(task: PlacementTask) -> None:
+    """Compile all that steps environments of a task, so that their first step does not wait."""
+    if is_compilable(task):
+        with BatchedPlacementEnv(task, num_envs=2, seed=0) as batch:
+            batch.reset()
+            batch.step(np.zeros((2, len(task.codec.sizes)), dtype=np.int64))
+
+
 def _is_within(number: object, end: int) -> bool:
     """Whether it is a whole number within [0, ``end``)."""
     return type(number) is int and 0 <= number < end

@@ -29,7 +29,7 @@ from astra_sim.files.system_config import (
     SystemConfig,
     read_system_config,
 )
-from astra_sim.run.simulate import Options, simulate
+from astra_sim.run.simulate import RunOptions, simulate
 
 __all__ = [
     "Algorithm",
@@ -42,10 +42,10 @@ __all__ = [
     "NetworkConfig",
     "NodeSpan",
     "NodeType",
-    "Options",
     "PairwiseDimension",
     "RankResult",
     "RankStatistics",
+    "RunOptions",
     "RunResult",
     "SharedBusConfig",
     "SystemConfig",

@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Sequence
 
-from astra_sim.commands.command_line import run
+from astra_sim.commands.command_line import run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    return run("unaware", argv)
+    return run_command("unaware", argv)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ def _environment() -> Mapping[str, str]:
 
 def _paths(folder: Path, golden: Path | None) -> dict[str, str]:
     """Return the folders of this machine, and what stands for them in texts."""
-    paths = {str(folder): "<here>", str(CHECKOUT): "<checkout>", sys.executable: "<python>"}
+    paths = {str(folder): "<here>", str(CHECKOUT): "<checkout>", sys.prefix: "<installation>"}
     return paths if golden is None else paths | {str(golden): GOLDEN}
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 
 from des.base.jit import kernel
-from des.compiled.kernels.lanes import Lanes, Record, Rules
+from des.compiled.kernels.lanes import LaneRules, Lanes, Record
 from des.compiled.kernels.recurrence import run_lanes
 
 
 @kernel
 def run_repeatedly(
     lanes: Lanes,
-    rules: Rules,
+    rules: LaneRules,
     rows: np.ndarray,
     num_stages: int,
     record: Record,

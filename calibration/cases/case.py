@@ -24,7 +24,7 @@ LEAST_PEAK_FLOPS_PER_S, MOST_PEAK_FLOPS_PER_S = 1e12, 1e15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class PlacementCase:
     """One iteration that an execution trace can hold.
 
     Raises
@@ -178,7 +178,7 @@ class Case:
 
 
 def computing_times_s(
-    case: Case, corrections: Corrections = NO_CORRECTIONS
+    case: PlacementCase, corrections: Corrections = NO_CORRECTIONS
 ) -> list[dict[Pass, float]]:
     """Time that an NPU computes in each pass of each stage for one microbatch. [s]
 

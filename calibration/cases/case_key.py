@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from numbers import Integral, Real
 from pathlib import Path
 
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 
 _FORMAT = 1
 """Part of every digest; raised where the same case is to get another one."""
@@ -41,14 +41,14 @@ class RunKey:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def case_key(case: Case, backend: str, aggregation: str | None, version: str) -> RunKey:
+def case_key(case: PlacementCase, backend: str, aggregation: str | None, version: str) -> RunKey:
     """Make the key of a run of a case."""
     return RunKey(
         case_digest=case_digest(case), backend=backend, aggregation=aggregation, version=version
     )
 
 
-def case_digest(case: Case) -> str:
+def case_digest(case: PlacementCase) -> str:
     """64 hexadecimal digits, the same in every process, for equal cases alone.
 
     Equal are cases whose values are, numbers by value (1 is 1.0) and to the last bit. Prices and
@@ -86,7 +86,7 @@ def _canonical(value: object) -> object:
     return {"": type(value).__name__, **items}
 
 
-def describe_case(case: Case) -> dict[str, str | int | float]:
+def describe_case(case: PlacementCase) -> dict[str, str | int | float]:
     """Figures by which people tell cases apart, and by which they are stratified."""
     stages = case.plan.stages
     most_layers = max(stage.num_layers for stage in stages)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Literal, get_args
 
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.cases.case_key import case_digest
 from calibration.cases.draws import NUM_LEVELS, Draws, Factor, draw_placement, draw_walk, generator
 from calibration.cases.settings import INTERLEAVED, PolicyPlans, Regime, WorkloadFamily
@@ -34,7 +34,7 @@ _STRATIFIED_DRAWS, _MOST_DRAWS = 64, 512
 class Sample:
     """A case, and whether it was drawn from the strata or is what the policy does."""
 
-    case: Case
+    case: PlacementCase
     source: Literal["strata", "policy"]
 
 
@@ -100,7 +100,7 @@ class Sampler:
                 is_free=is_free,
             )
             case = self._policy_case(draws) if from_policy else self._stratified_case(draws)
-            if case is not None and purpose_of(case) == self.purpose:
+            if case is not None and sampling_purpose(case) == self.purpose:
                 return Sample(case=case, source="policy" if from_policy else "strata")
         raise ValueError(
             f"sampler: topology and family must have a case for {self.purpose} at position "
@@ -108,21 +108,21 @@ class Sampler:
             "too few times at which no link is down"
         )
 
-    def _policy_case(self, draws: Draws) -> Case | None:
+    def _policy_case(self, draws: Draws) -> PlacementCase | None:
         """One of the policy's plans, on links of the regime between its own domains."""
         assert self.policy is not None
         plan = self.policy.plan_at(draws.between(Factor.POLICY, 0.0, 1.0))
         topology = self._world(draws, self.topology.num_domains)
         if topology is None:
             return None
-        return Case(
+        return PlacementCase(
             topology=topology,
             workload=self.policy.workload,
             plan=plan,
             granularity=self.regime.granularity,
         )
 
-    def _stratified_case(self, draws: Draws) -> Case | None:
+    def _stratified_case(self, draws: Draws) -> PlacementCase | None:
         counts = self.regime.num_domains or (self.topology.num_domains,)
         num_domains = counts[draws.level(Factor.NUM_DOMAINS, len(counts))]
         topology = self._world(draws, num_domains)
@@ -142,7 +142,7 @@ class Sampler:
         placement = draw_placement(draws.rng, walk, workload.num_layers, imbalance)
         is_split = self.regime.granularity == "gpu"
         parallelism = _draw_parallelism(draws, topology.domains) if is_split else ()
-        return Case(
+        return PlacementCase(
             topology=topology,
             workload=workload,
             plan=Plan(placement=placement, schedule=schedule, parallelism=parallelism),
@@ -181,7 +181,7 @@ def sample_cases(
     purpose: Purpose = "fit",
     policy: PolicyPlans | None = None,
     policy_fraction: float = 0.5,
-) -> list[Case]:
+) -> list[PlacementCase]:
     """Return the first ``num`` cases of a `Sampler`."""
     require_count("sampler", "num", num)
     sampler = Sampler(
@@ -196,7 +196,7 @@ def sample_cases(
     return [sampler.draw(position).case for position in range(num)]
 
 
-def purpose_of(case: Case) -> Purpose:
+def sampling_purpose(case: PlacementCase) -> Purpose:
     """Return what a case may be drawn for: half of all there could be are for either."""
     return "check" if int(case_digest(case)[-1], 16) % 2 else "fit"
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.case_key import describe_case
 
 
 def sample_table(
-    cases: Sequence[Case], said: Mapping[str, Sequence[Measurement]], *, joint: str
+    cases: Sequence[PlacementCase], said: Mapping[str, Sequence[Measurement]], *, joint: str
 ) -> pd.DataFrame:
     """Put cases and measurements side by side.
 

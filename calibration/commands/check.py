@@ -8,7 +8,7 @@ from types import MappingProxyType
 from calibration.cases.case import Granularity
 from calibration.commands.console import console, say
 from calibration.commands.flags import add_flag, positive
-from calibration.commands.placements import add_sampling_flags, placements_of
+from calibration.commands.placements import add_sampling_flags, placements_to_measure
 from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
 from calibration.fit.corrections_file import read_corrections
@@ -62,7 +62,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure fresh placements and compare."""
-    placements, backend = placements_of(arguments), arguments.backend
+    placements, backend = placements_to_measure(arguments), arguments.backend
     corrections = read_corrections(arguments.corrections, used_for=placements.fitted_for())
     reference = reference_of(arguments, [backend])
     say(placements.title)

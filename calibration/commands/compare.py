@@ -7,15 +7,15 @@ from pathlib import Path
 
 from rich.table import Table
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.table import sample_table
-from calibration.commands.console import console, say, table_of
+from calibration.commands.console import console, console_table, say
 from calibration.commands.ending import UsageError
-from calibration.commands.flags import add_flag, names, whole
+from calibration.commands.flags import add_flag, names, whole_number
 from calibration.commands.placements import (
     add_sampling_flags,
     add_worlds_flags,
-    placements_of,
+    placements_to_measure,
 )
 from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
@@ -43,13 +43,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_worlds_flags(parser)
     add_flag(parser, "--backends", names, "unaware,aware,pairwise", f"of {', '.join(BACKENDS)}")
     add_reference_flags(parser)
-    add_flag(parser, "--show", whole, "20", "placements to print side by side, at most")
+    add_flag(parser, "--show", whole_number, "20", "placements to print side by side, at most")
     parser.add_argument("--out", type=Path, metavar="FILE", help="CSV file for all placements")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure the placements by every backend, and compare `des` with each."""
-    placements, backends = placements_of(arguments), backends_of(arguments.backends)
+    placements, backends = placements_to_measure(arguments), backends_of(arguments.backends)
     reference = reference_of(arguments, backends)
     if arguments.out is not None:
         _make_room(arguments.out)
@@ -97,8 +97,8 @@ def backends_of(given: Sequence[str]) -> list[ReferenceBackend]:
     return list(dict.fromkeys(backends))
 
 
-def _side_by_side(cases: Sequence[Case], said: Said) -> Table:
-    table = table_of("Iteration time, s", ("placement", "domains: layers"), *said)
+def _side_by_side(cases: Sequence[PlacementCase], said: Said) -> Table:
+    table = console_table("Iteration time, s", ("placement", "domains: layers"), *said)
     for index, name in enumerate(case_names(cases)):
         placement = " | ".join(map(str, cases[index].plan.placements))
         times = (f"{measurements[index].makespan_s:.3f}" for measurements in said.values())
@@ -107,7 +107,7 @@ def _side_by_side(cases: Sequence[Case], said: Said) -> Table:
 
 
 def _show_differences(
-    cases: Sequence[Case], backends: Sequence[ReferenceBackend], said: Said
+    cases: Sequence[PlacementCase], backends: Sequence[ReferenceBackend], said: Said
 ) -> None:
     """Say how far the backends are from the one that knows every link."""
     others = [each for each in backends if each != "pairwise"]
@@ -120,7 +120,7 @@ def _show_differences(
     console().print(fidelity_table(rows, title="Backends against pairwise, each in its own world"))
 
 
-def _write(cases: Sequence[Case], said: Said, path: Path) -> None:
+def _write(cases: Sequence[PlacementCase], said: Said, path: Path) -> None:
     table = sample_table(cases, said, joint=": ")
     content = table.to_csv(index=False, lineterminator="\n")
     write_atomically(path, content.encode())

@@ -22,7 +22,7 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def table_of(title: str, names: tuple[str, ...], *numbers: str) -> Table:
+def console_table(title: str, names: tuple[str, ...], *numbers: str) -> Table:
     """Make a table with columns of names on the left and of numbers on the right."""
     table = Table(title=title, title_justify="left")
     for name in names:

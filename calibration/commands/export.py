@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from calibration.cases.aggregation import Aggregation
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.cases.worlds import snapshot
 from calibration.commands.console import say
 from calibration.commands.flags import (
@@ -16,7 +16,7 @@ from calibration.commands.flags import (
     count,
     positive,
     seed,
-    world_of,
+    world_from_flags,
 )
 from calibration.reference.astra_config import Backend
 from calibration.reference.export import why_only_ours, write_folder
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def case_of(arguments: argparse.Namespace) -> Case:
+def case_of(arguments: argparse.Namespace) -> PlacementCase:
     """Make the iteration that the flags describe.
 
     Raises
@@ -97,7 +97,7 @@ def case_of(arguments: argparse.Namespace) -> Case:
     ValueError
         If a flag is wrong, or a trace cannot hold the iteration.
     """
-    topology = _steady(world_of(arguments), arguments.seed)
+    topology = _steady(world_from_flags(arguments), arguments.seed)
     workload = build_workload(
         arguments.model,
         num_layers=arguments.num_layers,
@@ -118,7 +118,9 @@ def case_of(arguments: argparse.Namespace) -> Case:
         replicas=tuple(Placement.parse(one, names) for one in replicas),
         activation_compression=arguments.activation_compression,
     )
-    return Case(topology=topology, workload=workload, plan=plan, granularity=arguments.granularity)
+    return PlacementCase(
+        topology=topology, workload=workload, plan=plan, granularity=arguments.granularity
+    )
 
 
 def _steady(topology: Topology, epoch_seed: int | None) -> Topology:

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from calibration.commands.console import console, progress_bar, say
-from calibration.commands.placements import add_sampling_flags, placements_of
+from calibration.commands.placements import add_sampling_flags, placements_to_measure
 from calibration.commands.predictions import processes
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
 from calibration.fit.corrections_file import corrections_bytes
@@ -53,7 +53,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Calibrate and write the files."""
-    placements, backend = placements_of(arguments), arguments.backend
+    placements, backend = placements_to_measure(arguments), arguments.backend
     fitted_for = placements.fitted_for()
     require_enough(placements.num)
     reference = reference_of(arguments, [backend])
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     calibration = Calibration(
         placements=placements.title, reference=world, cases=seen, measured=measured, fit=found
     )
-    show(calibration)
+    show_fit(calibration)
     files = report_files(calibration)
     files = {"corrections.json": corrections_bytes(found.corrections, fitted_for), **files}
     write_together({arguments.out / name: content for name, content in files.items()})
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def show(calibration: Calibration) -> None:
+def show_fit(calibration: Calibration) -> None:
     """Print the uncorrected error, the factors, and the errors before and after."""
     found = console()
     found.print(fidelity_table(calibration.uncorrected(), title="Without factors"))

@@ -50,7 +50,7 @@ def seed(text: str) -> int:
     return _read(text, int, lambda value: require_seed("value", "it", value))
 
 
-def whole(text: str) -> int:
+def whole_number(text: str) -> int:
     """Read a whole number, also 0."""
     return 0 if text.strip() == "0" else count(text)
 
@@ -115,7 +115,7 @@ def add_world_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def world_of(arguments: argparse.Namespace) -> Topology:
+def world_from_flags(arguments: argparse.Namespace) -> Topology:
     """Read the network of `add_world_flags`."""
     topology = read_topology(arguments.network)
     if arguments.endpoints is None:

@@ -4,7 +4,7 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from calibration.commands.console import console, say, table_of
+from calibration.commands.console import console, console_table, say
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import DEFAULT_STORE, add_flag, count
 from calibration.runs.store import Store
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     rows = store.rows()
     shown = rows if arguments.newest is None else rows.tail(arguments.newest)
-    table = table_of(
+    table = console_table(
         f"{len(shown)} of {len(rows)} runs in {arguments.store}",
         ("key", "when (UTC)", "backend", "reduced by", "model", "schedule", "placement"),
         "iteration time s",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from calibration.cases.case import Case, Granularity
+from calibration.cases.case import Granularity, PlacementCase
 from calibration.cases.sampler import Purpose, sample_cases
 from calibration.cases.settings import Regime, WorkloadFamily
 from calibration.commands.ending import UsageError
@@ -20,7 +20,7 @@ from calibration.commands.flags import (
     least_and_most,
     names,
     seed,
-    world_of,
+    world_from_flags,
 )
 from calibration.fit.fitted_for import FittedFor
 from des import SCHEDULES, Topology, build_workload
@@ -40,7 +40,7 @@ class Placements:
     num: int
     seed: int
 
-    def draw(self, purpose: Purpose) -> list[Case]:
+    def draw(self, purpose: Purpose) -> list[PlacementCase]:
         """Draw them; those to check by are never among those to fit to."""
         return sample_cases(
             self.topology,
@@ -124,12 +124,12 @@ def add_worlds_flags(parser: argparse.ArgumentParser) -> None:
     add_flag(parser, "--num-domains", counts, None, "of worlds that are not given, such as 3,5,10")
 
 
-def placements_of(arguments: argparse.Namespace) -> Placements:
+def placements_to_measure(arguments: argparse.Namespace) -> Placements:
     """Read the flags of `add_sampling_flags`, and those of `add_worlds_flags` if there are such."""
     given = vars(arguments)
     return Placements(
         network=Path(arguments.network).stem,
-        topology=world_of(arguments),
+        topology=world_from_flags(arguments),
         family=WorkloadFamily(
             models=arguments.model,
             num_layers=arguments.num_layers,

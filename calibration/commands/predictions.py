@@ -6,14 +6,14 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
 from calibration.fit.prediction import predict
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 
 
 def predict_all(
-    cases: Sequence[Case], corrections: Corrections = NO_CORRECTIONS
+    cases: Sequence[PlacementCase], corrections: Corrections = NO_CORRECTIONS
 ) -> list[Measurement]:
     """Predict cases one after the other, which takes milliseconds each."""
     with progress_bar("des") as progress:

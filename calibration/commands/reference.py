@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import get_args
 
 from calibration.cases.aggregation import Aggregation
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
 from calibration.commands.ending import UsageError
-from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive, world_of
+from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive, world_from_flags
 from calibration.reference.astra_config import Backend, as_seen
 from calibration.reference.astra_sim import TIMEOUT_S, ReferenceBackend, measure_all
 from calibration.reference.environment import BINARIES_VARIABLE
@@ -33,13 +33,17 @@ class Reference:
     timeout_s: float
     store: Store | None
 
-    def seen(self, cases: Sequence[Case], backend: ReferenceBackend) -> list[Case]:
+    def seen(
+        self, cases: Sequence[PlacementCase], backend: ReferenceBackend
+    ) -> list[PlacementCase]:
         """Return the cases in the world that a backend can express, about which `des` is asked."""
         if backend == "ns3":
             return list(cases)
         return [as_seen(case, backend, self.aggregation) for case in cases]
 
-    def measure(self, cases: Sequence[Case], backend: ReferenceBackend) -> list[Measurement]:
+    def measure(
+        self, cases: Sequence[PlacementCase], backend: ReferenceBackend
+    ) -> list[Measurement]:
         """Measure all cases; runs that the store holds are not repeated."""
         with progress_bar(f"reference {backend}") as progress:
             bar = progress.add_task("", total=len(cases))
@@ -58,7 +62,7 @@ class Reference:
     def _binaries(self, backend: ReferenceBackend) -> Path | None:
         return self.binaries if backend in PROGRAMS else None
 
-    def describe(self, cases: Sequence[Case], backend: ReferenceBackend) -> str:
+    def describe(self, cases: Sequence[PlacementCase], backend: ReferenceBackend) -> str:
         """Say what measures, and which world both simulators are asked about."""
         ours = self._binaries(backend) is None
         by = "our ASTRA-sim engine" if ours else "the original's ASTRA-sim program"
@@ -150,7 +154,7 @@ def _require_one_slot(
     by_programs = [
         each for each in backends if each == "ns3" or (binaries is not None and each in PROGRAMS)
     ]
-    endpoints = world_of(arguments).transport.endpoints
+    endpoints = world_from_flags(arguments).transport.endpoints
     if by_programs and endpoints != "one_in_flight":
         whose = "ns-3" if by_programs[0] == "ns3" else f"the programs in {binaries}"
         raise UsageError(

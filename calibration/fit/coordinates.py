@@ -47,7 +47,7 @@ class Coordinates:
         return Corrections(**dict(zip(FACTORS, values, strict=True)))
 
 
-def bounds() -> tuple[np.ndarray, np.ndarray]:
+def factor_bounds() -> tuple[np.ndarray, np.ndarray]:
     """Least and largest coordinates."""
     most = np.full(len(FACTORS), math.log(LARGEST_FACTOR))
     most[OVERHEAD] = _MOST_UNITS
@@ -59,5 +59,5 @@ def bounds() -> tuple[np.ndarray, np.ndarray]:
 def shifted(point: np.ndarray, factor: int, step: float) -> np.ndarray:
     """Return a point for a numerical derivative, which is within the bounds as well."""
     other = point.copy()
-    other[factor] += step if point[factor] + step <= bounds()[1][factor] else -step
+    other[factor] += step if point[factor] + step <= factor_bounds()[1][factor] else -step
     return other

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.coordinates import FACTORS, OVERHEAD_FRACTION, Coordinates
 from calibration.fit.identification import NotIdentified
 from calibration.fit.residuals import Predictor, Residuals, errors_of
@@ -22,7 +22,7 @@ NEGLIGIBLE_ERROR = 1e-6
 """Mean error that nobody corrects: references round times to nanoseconds."""
 
 
-class Interval(NamedTuple):
+class FactorInterval(NamedTuple):
     """A factor that was fitted, with the ends of its 95 % confidence interval."""
 
     factor: str
@@ -58,7 +58,7 @@ class Fit:
 
     corrections: Corrections
     fitted: Corrections
-    intervals: tuple[Interval, ...]
+    intervals: tuple[FactorInterval, ...]
     not_identified: tuple[NotIdentified, ...]
     error_before: float
     error_after: float
@@ -70,7 +70,7 @@ class Fit:
 
 
 def fit(
-    cases: Sequence[Case],
+    cases: Sequence[PlacementCase],
     reference: Sequence[Measurement],
     *,
     predict: Predictor,
@@ -225,11 +225,11 @@ def _judged(
 
 def _intervals(
     solution: Solution, half_widths: np.ndarray, coordinates: Coordinates
-) -> tuple[Interval, ...]:
+) -> tuple[FactorInterval, ...]:
     intervals = []
     for factor, half_width in zip(solution.factors, half_widths, strict=True):
         best = float(solution.point[factor])
         ends = (best, best - half_width, best + half_width)
         values = (coordinates.value(factor, float(each)) for each in ends)
-        intervals.append(Interval(FACTORS[factor], *values))
+        intervals.append(FactorInterval(FACTORS[factor], *values))
     return tuple(intervals)

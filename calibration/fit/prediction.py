@@ -4,7 +4,7 @@ from collections import defaultdict
 from heapq import heapify, heappop, heappush
 from typing import cast
 
-from calibration.cases.case import Case, Measurement, computing_times_s
+from calibration.cases.case import Measurement, PlacementCase, computing_times_s
 from calibration.reference.npu_layout import Layout
 from des.compiled.simulate import simulate_compiled
 from des.costs.inner_sums import half_sum_s, left_fraction
@@ -14,7 +14,7 @@ from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.schedules import Pass
 
 
-def predict(case: Case, corrections: Corrections = NO_CORRECTIONS) -> Measurement:
+def predict(case: PlacementCase, corrections: Corrections = NO_CORRECTIONS) -> Measurement:
     """Simulate a case with `des`.
 
     Raises
@@ -42,7 +42,9 @@ def predict(case: Case, corrections: Corrections = NO_CORRECTIONS) -> Measuremen
 class _Ends:
     """When the NPUs of an iteration have finished, and how long they have computed by then."""
 
-    def __init__(self, case: Case, corrections: Corrections, result: IterationResult) -> None:
+    def __init__(
+        self, case: PlacementCase, corrections: Corrections, result: IterationResult
+    ) -> None:
         self._case, self._corrections, self._result = case, corrections, result
         self._layout = Layout(case)
         self._buckets = buckets_of(case.workload, case.plan, 0)

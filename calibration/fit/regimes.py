@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.errors import Fidelity, fidelity, fidelity_by_regime
 
 ALL = "all"
 
 
 def fidelities(
-    cases: Sequence[Case],
+    cases: Sequence[PlacementCase],
     predictions: Mapping[str, Sequence[Measurement]],
     reference: Sequence[Measurement],
 ) -> dict[str, Fidelity]:
@@ -32,7 +32,7 @@ def fidelities(
     }
 
 
-def _partitions(cases: Sequence[Case]) -> list[list[str]]:
+def _partitions(cases: Sequence[PlacementCase]) -> list[list[str]]:
     """Regime of each case, for each way to break the cases down that makes a difference."""
     partitions = [
         [f"{case.topology.num_domains:2d} domains" for case in cases],
@@ -42,12 +42,12 @@ def _partitions(cases: Sequence[Case]) -> list[list[str]]:
     return [regimes for regimes in partitions if len(set(regimes)) > 1]
 
 
-def case_names(cases: Sequence[Case]) -> list[str]:
+def case_names(cases: Sequence[PlacementCase]) -> list[str]:
     """Short names by position, counted from 0 as in files of samples."""
     return [f"#{index} {case.plan.schedule}" for index, case in enumerate(cases)]
 
 
-def worst_cases(cases: Sequence[Case], rows: Mapping[str, Fidelity]) -> list[str]:
+def worst_cases(cases: Sequence[PlacementCase], rows: Mapping[str, Fidelity]) -> list[str]:
     """Describe the worst of all cases in iteration time, a line for each prediction."""
     described = dict(zip(case_names(cases), map(_description, cases), strict=True))
     worst = dict.fromkeys(
@@ -56,7 +56,7 @@ def worst_cases(cases: Sequence[Case], rows: Mapping[str, Fidelity]) -> list[str
     return [f"{name}: {described[name]}" for name in worst]
 
 
-def _description(case: Case) -> str:
+def _description(case: PlacementCase) -> str:
     sharing = "" if not case.plan.parallelism else f", {case.plan.parallelism[0]}"
     return (
         f"{case.workload.name}, {case.workload.num_microbatches} microbatches of "

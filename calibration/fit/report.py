@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.table import sample_table
 from calibration.fit.errors import Errors, Fidelity
 from calibration.fit.fit import Fit
@@ -40,7 +40,7 @@ class Calibration:
 
     placements: str
     reference: str
-    cases: Sequence[Case]
+    cases: Sequence[PlacementCase]
     measured: Sequence[Measurement]
     fit: Fit
 

@@ -6,12 +6,12 @@ from itertools import repeat
 
 import numpy as np
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.coordinates import STEPS, Coordinates, shifted
 from calibration.fit.relative_errors import relative_errors
 from des.plan.corrections import Corrections
 
-Predictor = Callable[[Case, Corrections], Measurement]
+Predictor = Callable[[PlacementCase, Corrections], Measurement]
 """Such as `calibration.fit.prediction.predict`."""
 
 _CASES_PER_TASK = 8
@@ -26,7 +26,7 @@ class Residuals:
 
     def __init__(
         self,
-        cases: Sequence[Case],
+        cases: Sequence[PlacementCase],
         reference: Sequence[Measurement],
         coordinates: Coordinates,
         predict: Predictor,
@@ -86,6 +86,6 @@ def errors_of(predicted: Sequence[Measurement], reference: Sequence[Measurement]
 
 
 def _predict_all(
-    predict: Predictor, case: Case, corrections: Sequence[Corrections]
+    predict: Predictor, case: PlacementCase, corrections: Sequence[Corrections]
 ) -> list[Measurement]:
     return [predict(case, each) for each in corrections]

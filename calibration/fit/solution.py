@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import least_squares
 
-from calibration.fit.coordinates import FACTORS, LARGEST_FACTOR, OVERHEAD, STEPS, bounds
+from calibration.fit.coordinates import FACTORS, LARGEST_FACTOR, OVERHEAD, STEPS, factor_bounds
 from calibration.fit.identification import OUTLIER_ERROR, NotIdentified, half_widths, not_identified
 from calibration.fit.residuals import Residuals
 
@@ -50,7 +50,7 @@ class Solution:
         rows = np.concatenate([chosen, chosen + num_cases])
         residuals: np.ndarray = self.residuals[rows]
         jacobian: np.ndarray = self.jacobian[rows]
-        centre, (least, most) = self.point[factors], bounds()
+        centre, (least, most) = self.point[factors], factor_bounds()
 
         def errors(coordinates: np.ndarray) -> np.ndarray:
             step = coordinates - centre
@@ -168,7 +168,7 @@ def _least_certain(solution: Solution) -> list[NotIdentified]:
     overhead_width = max(widths.pop(OVERHEAD, 0.0), _NO_STEP)
     if OVERHEAD in solution.factors and solution.point[OVERHEAD] <= overhead_width:
         return [NotIdentified(FACTORS[OVERHEAD], "cannot be told from 0")]
-    least, most = bounds()
+    least, most = factor_bounds()
     for factor in sorted(widths, key=widths.__getitem__, reverse=True):
         if not least[factor] < solution.point[factor] < most[factor]:
             reason = f"has no best value between {1.0 / LARGEST_FACTOR:g} and {LARGEST_FACTOR:g}"

@@ -5,19 +5,19 @@ from calibration.loop.calibration_schedule import Timetable, default_interval_st
 from calibration.loop.entry import WALL_CLOCK_COLUMNS, Entry, factors_text, percent_text
 from calibration.loop.loop import CalibrationLoop
 from calibration.loop.region import Choices, Region
-from calibration.loop.rounds import Order, Round, calibrate
+from calibration.loop.rounds import CalibrationRound, Order, calibrate
 from calibration.loop.training_state import Subject
 
 __all__ = [
     "WALL_CLOCK_COLUMNS",
     "BackgroundCalibrator",
     "CalibrationLoop",
+    "CalibrationRound",
     "Calibrator",
     "Choices",
     "Entry",
     "Order",
     "Region",
-    "Round",
     "Subject",
     "Timetable",
     "calibrate",

@@ -7,7 +7,7 @@ import time
 from multiprocessing import Pipe
 from typing import Protocol
 
-from calibration.loop.rounds import Order, Round
+from calibration.loop.rounds import CalibrationRound, Order
 from calibration.loop.training_state import Subject
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.serving import interrupts_held_back
@@ -33,7 +33,7 @@ class Calibrator(Protocol):
     def submit(self, order: Order) -> None:
         """Begin what is ordered; there is nothing else under way."""
 
-    def collect(self) -> Round:
+    def collect(self) -> CalibrationRound:
         """Wait for what was ordered."""
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class BackgroundCalibrator:
         except OSError as error:
             raise self._lost() from error
 
-    def collect(self) -> Round:
+    def collect(self) -> CalibrationRound:
         """Wait for what was ordered.
 
         Raises
@@ -106,7 +106,7 @@ class BackgroundCalibrator:
                 raise found
             if found is not None:  # None says that the process is up
                 calibration, self._cpu_s = found
-                assert isinstance(calibration, Round)
+                assert isinstance(calibration, CalibrationRound)
                 return calibration
 
     def close(self) -> None:

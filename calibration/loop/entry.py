@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from calibration.loop.rounds import Kind, Order, Round
+from calibration.loop.rounds import CalibrationRound, Kind, Order
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 
 WALL_CLOCK_COLUMNS = ("waited_s",)
@@ -60,7 +60,7 @@ class Entry:
     @classmethod
     def of(
         cls,
-        found: Round,
+        found: CalibrationRound,
         order: Order,
         *,
         cause: str,

@@ -9,7 +9,7 @@ from calibration.loop.background import Calibrator
 from calibration.loop.calibration_schedule import Timetable
 from calibration.loop.entry import Entry
 from calibration.loop.region import Choices, Region
-from calibration.loop.rounds import Kind, Order, Round
+from calibration.loop.rounds import CalibrationRound, Kind, Order
 from des.base.checks import require_positive
 from des.plan.corrections import Corrections
 from des.plan.placement import Placement
@@ -155,7 +155,7 @@ class CalibrationLoop:
 
     def _collect(self, pending: _Pending, step: int) -> Entry:
         began_s = time.perf_counter()
-        found: Round = self._calibrator.collect()
+        found: CalibrationRound = self._calibrator.collect()
         waited_s = time.perf_counter() - began_s
         self.waited_s += waited_s
         self._pending = None

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from multiprocessing.connection import Connection
 
-from calibration.loop.rounds import Order, Round, calibrate
+from calibration.loop.rounds import CalibrationRound, Order, calibrate
 from calibration.loop.training_state import Subject
 from calibration.reference.serving import serve
 
@@ -25,7 +25,7 @@ def _wait_for_end_of_input() -> None:
     os.read(sys.stdin.fileno(), 1)
 
 
-def _calibrate(subject: Subject, order: Order) -> tuple[Round, float]:
+def _calibrate(subject: Subject, order: Order) -> tuple[CalibrationRound, float]:
     """Also return the CPU time that this process and its programs have used so far. [s]"""
     found = calibrate(subject, order)
     used = os.times()

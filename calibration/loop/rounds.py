@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.sampler import Purpose
 from calibration.fit.errors import Fidelity, fidelity
 from calibration.fit.fit import NEGLIGIBLE_ERROR, Fit, case_errors, fit
@@ -36,7 +36,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class CalibrationRound:
     """What a calibration found; equal orders find equal things.
 
     Parameters
@@ -61,7 +61,7 @@ class Round:
     region: Region
 
 
-def calibrate(subject: Subject, order: Order) -> Round:
+def calibrate(subject: Subject, order: Order) -> CalibrationRound:
     """Do what is ordered, in this process.
 
     Raises
@@ -87,7 +87,7 @@ def calibrate(subject: Subject, order: Order) -> Round:
     best = _Candidate(order.in_force, in_force, "the factors were tested")
     if order.kind == "fit":
         best = _best(order.in_force, in_force, seen, measured, order.number)
-    return Round(
+    return CalibrationRound(
         before=before,
         after=fidelity(names, best.predicted, measured),
         corrections=best.corrections,
@@ -108,7 +108,7 @@ class _Candidate:
 def _best(
     in_force: Corrections,
     predicted: Sequence[Measurement],
-    seen: Sequence[Case],
+    seen: Sequence[PlacementCase],
     measured: Sequence[Measurement],
     seed: int,
 ) -> _Candidate:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.cases.aggregation import Aggregation
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.cases.sampler import Purpose, Sampler
 from calibration.cases.settings import PolicyPlans, Regime, WorkloadFamily
 from calibration.fit.fit import require_enough
@@ -82,7 +82,7 @@ class Subject:
         by = "our engine" if self.binaries is None else program_in(self.binaries, self.backend).name
         return f"{self.backend} by {by}"
 
-    def cases(self, purpose: Purpose, number: int, choices: Choices) -> list[Case]:
+    def cases(self, purpose: Purpose, number: int, choices: Choices) -> list[PlacementCase]:
         """Draw the placements of a calibration.
 
         Parameters

@@ -8,11 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from astra_sim import Algorithm, Dimension, NetworkConfig, Options, PairwiseDimension, SystemConfig
+from astra_sim import (
+    Algorithm,
+    Dimension,
+    NetworkConfig,
+    PairwiseDimension,
+    RunOptions,
+    SystemConfig,
+)
 from astra_sim.files.dimensions import BYTES_PER_GB, AnyDimension
 from astra_sim.files.system_config import IMPLEMENTATION_KEYS
 from calibration.cases.aggregation import Aggregation, aggregated, aggregated_inside
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from des.world.topology import Topology, UnreachableError
 
 Backend = Literal["unaware", "aware", "pairwise"]
@@ -37,7 +44,9 @@ LEAST_MEMORY_BANDWIDTH_BYTES_PER_S = 1e9
 """
 
 
-def as_seen(case: Case, backend: Backend, aggregation: Aggregation = "harmonic") -> Case:
+def as_seen(
+    case: PlacementCase, backend: Backend, aggregation: Aggregation = "harmonic"
+) -> PlacementCase:
     """Return the case in the world that a backend can express; ask `des` about the same one.
 
     ``unaware`` and ``aware`` have one bandwidth and one latency between domains, see `aggregated`.
@@ -77,7 +86,7 @@ def require_queues(topology: Topology, backend: str) -> None:
 
 
 def network_config(
-    case: Case, backend: Backend, aggregation: Aggregation = "harmonic"
+    case: PlacementCase, backend: Backend, aggregation: Aggregation = "harmonic"
 ) -> NetworkConfig:
     """Describe the network of a case to a backend.
 
@@ -105,7 +114,7 @@ def network_config(
     return NetworkConfig(dimensions=(inside, between))
 
 
-def _equal(seen: Case, backend: Backend) -> Dimension:
+def _equal(seen: PlacementCase, backend: Backend) -> Dimension:
     link = seen.topology.links[0]
     num_sharing = seen.num_endpoint_pairs if backend == "unaware" else 1
     return _fully_connected(
@@ -157,12 +166,12 @@ def _pair_figures(topology: Topology, source: int, target: int) -> tuple[float, 
     return 1.0 / seconds_per_byte, sum(link.latency_s for link in hops)
 
 
-def network_options(case: Case) -> Options:
+def network_options(case: PlacementCase) -> RunOptions:
     """Flags that a case needs: several dimensions of the aware network are an extension."""
-    return Options(multi_dimensional=case.granularity == "gpu")
+    return RunOptions(multi_dimensional=case.granularity == "gpu")
 
 
-def system_config(case: Case) -> SystemConfig:
+def system_config(case: PlacementCase) -> SystemConfig:
     """Describe the NPUs of a case, which are all alike: slower ones have more operations to do.
 
     Endpoints that never wait have communication slots without limit, an extension; those with one
@@ -193,7 +202,7 @@ def system_config(case: Case) -> SystemConfig:
     )
 
 
-def _memory_gb_per_s(case: Case) -> float:
+def _memory_gb_per_s(case: PlacementCase) -> float:
     if case.granularity == "domain":
         return AMPLE_MEMORY_GB_PER_S
     domain = case.topology.domains[case.used_domains[0]]
@@ -268,7 +277,7 @@ def groups_json(groups: Mapping[int, tuple[int, ...]]) -> str:
     return json.dumps({str(number): members for number, members in sorted(groups.items())}) + "\n"
 
 
-def logical_topology_json(case: Case) -> str:
+def logical_topology_json(case: PlacementCase) -> str:
     """Write the dimensions of a case as the ns-3 backend's logical topology: counts as texts."""
     inside = () if case.granularity == "domain" else (case.gpus_per_domain,)
     dimensions = [str(count) for count in (*inside, case.topology.num_domains)]

@@ -8,7 +8,7 @@ from typing import Literal, TypedDict, Unpack
 
 from astra_sim import IncompleteRunError, simulate
 from calibration.cases.aggregation import Aggregation
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.case_key import (
     RunKey,
     binary_version,
@@ -54,7 +54,7 @@ _PREPARATION_LIMIT_S = 300.0
 
 
 class RunOptions(TypedDict, total=False):
-    """How to run a case, as `measure` describes it."""
+    """How to run a case, as `measure_case` describes it."""
 
     aggregation: Aggregation
     binaries: Path | None
@@ -63,8 +63,8 @@ class RunOptions(TypedDict, total=False):
     num_attempts: int
 
 
-def measure(
-    case: Case,
+def measure_case(
+    case: PlacementCase,
     backend: ReferenceBackend,
     *,
     aggregation: Aggregation = "harmonic",
@@ -119,7 +119,7 @@ def measure(
 
 
 def measure_all(
-    cases: Sequence[Case],
+    cases: Sequence[PlacementCase],
     backend: ReferenceBackend,
     *,
     num_workers: int | None,
@@ -127,7 +127,7 @@ def measure_all(
     progress: Progress | None = None,
     **options: Unpack[RunOptions],
 ) -> list[Measurement]:
-    """Run cases, each as `measure` does: in processes of their own, several at a time, or here.
+    """Run cases, each as `measure_case` does: in processes, several at a time, or here.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def measure_all(
     progress
         Called at the beginning and after every run.
     **options
-        Those of `measure`; ``timeout_s`` limits each case, also where our own engine runs it.
+        Those of `measure_case`; ``timeout_s`` limits each case, also where our own engine runs it.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def measure_all(
     Raises
     ------
     ValueError, ReferenceRunError
-        As `measure`; the first run that fails ends all others.
+        As `measure_case`; the first run that fails ends all others.
     """
     version = _version(backend, options)
     keys = [_key(case, backend, options, version) for case in cases]
@@ -162,7 +162,10 @@ def measure_all(
     tell = progress or _say_nothing
     tell(len(found), len(cases_of))
     missing = [key for key in cases_of if key not in found]
-    task, left = partial(measure, backend=backend, **options), [cases_of[key] for key in missing]
+    task, left = (
+        partial(measure_case, backend=backend, **options),
+        [cases_of[key] for key in missing],
+    )
     outcomes = (
         _here(task, left)
         if num_workers is None
@@ -183,7 +186,7 @@ def measure_all(
 
 
 def _here(
-    task: Callable[[Case], Measurement], cases: Sequence[Case]
+    task: Callable[[PlacementCase], Measurement], cases: Sequence[PlacementCase]
 ) -> Generator[tuple[int, Measurement | Exception], None, None]:
     """Do what `map_in_processes` does, in this process."""
     for position, case in enumerate(cases):
@@ -194,8 +197,10 @@ def _here(
         yield position, outcome
 
 
-def run_key(case: Case, backend: ReferenceBackend, **options: Unpack[RunOptions]) -> RunKey:
-    """Make the key under which a `Store` keeps what `measure` gives for the same arguments.
+def run_key(
+    case: PlacementCase, backend: ReferenceBackend, **options: Unpack[RunOptions]
+) -> RunKey:
+    """Make the key under which a `Store` keeps what `measure_case` gives for the same arguments.
 
     Raises
     ------
@@ -205,7 +210,9 @@ def run_key(case: Case, backend: ReferenceBackend, **options: Unpack[RunOptions]
     return _key(case, backend, options, _version(backend, options))
 
 
-def _key(case: Case, backend: ReferenceBackend, options: RunOptions, version: str) -> RunKey:
+def _key(
+    case: PlacementCase, backend: ReferenceBackend, options: RunOptions, version: str
+) -> RunKey:
     aggregation = options.get("aggregation", "harmonic")
     keeps_figures = backend == "ns3" or (backend == "pairwise" and case.granularity == "domain")
     return case_key(case, backend, None if keeps_figures else aggregation, version)
@@ -239,7 +246,7 @@ def _limit_s(backend: ReferenceBackend, options: RunOptions) -> float:
     return options.get("num_attempts", NUM_ATTEMPTS) * limit_s + _PREPARATION_LIMIT_S
 
 
-def _run_engine(seen: Case, backend: Backend, traces: TraceSet) -> tuple[Finish, ...]:
+def _run_engine(seen: PlacementCase, backend: Backend, traces: TraceSet) -> tuple[Finish, ...]:
     system, network = system_config(seen), network_config(seen, backend)
     try:
         result = simulate(
@@ -259,7 +266,7 @@ def _run_engine(seen: Case, backend: Backend, traces: TraceSet) -> tuple[Finish,
         raise ReferenceRunError(f"our engine, backend {backend}: {error}") from error
 
 
-def _measurement(seen: Case, traces: TraceSet, finishes: Sequence[Finish]) -> Measurement:
+def _measurement(seen: PlacementCase, traces: TraceSet, finishes: Sequence[Finish]) -> Measurement:
     """Turn cycles into what both simulators measure."""
     exposed_s = {rank: each.exposed_cycles / NS_PER_S for rank, each in enumerate(finishes)}
     return Measurement(
@@ -269,7 +276,7 @@ def _measurement(seen: Case, traces: TraceSet, finishes: Sequence[Finish]) -> Me
     )
 
 
-def _explained(error: Exception, case: Case) -> Exception:
+def _explained(error: Exception, case: PlacementCase) -> Exception:
     """Name the case of an error; what ended its process is a run without a result."""
     named = f"case {' | '.join(map(str, case.plan.placements))}, {case.plan.schedule}: {error}"
     if isinstance(error, ReferenceRunError | TimeoutError | ChildProcessError):

@@ -51,7 +51,7 @@ class Ended:
         return ReferenceRunError(f"{reason}\ncommand: {self.command}\nexit code: {exit_code}{last}")
 
 
-def run_program(words: Sequence[str], folder: Path, *, timeout_s: float) -> Ended:
+def run_reference_program(words: Sequence[str], folder: Path, *, timeout_s: float) -> Ended:
     """Run a program in a folder until it has ended and closed its output.
 
     What it has started is killed when it ends, unless that has made a session of its own. All of it

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
 from astra_sim.files.execution_trace import CollectiveType
-from calibration.cases.case import Case, computing_times_s
+from calibration.cases.case import PlacementCase, computing_times_s
 from calibration.reference.et_files import write_traces
 from calibration.reference.gradient_nodes import GradientNodes
 from calibration.reference.npu_layout import Layout
@@ -23,7 +23,7 @@ SIGNAL_BYTES = 1
 """Size of what GPUs of a device tell each other when their parts of a message have come."""
 
 
-def build_traces(case: Case, *, tensor_sums: TensorSums = "pass") -> TraceSet:
+def build_traces(case: PlacementCase, *, tensor_sums: TensorSums = "pass") -> TraceSet:
     """Write an iteration as execution traces, for a network of the case's ``transport.sharing``.
 
     Parameters
@@ -63,7 +63,7 @@ def build_traces(case: Case, *, tensor_sums: TensorSums = "pass") -> TraceSet:
 class _Writer:
     """Walks through the operations of an iteration by the time of their start."""
 
-    def __init__(self, case: Case, tensor_sums: TensorSums) -> None:
+    def __init__(self, case: PlacementCase, tensor_sums: TensorSums) -> None:
         self._case, self._tensor_sums = case, tensor_sums
         self._messages_queue = case.topology.transport.sharing != "none"
         self._layout = Layout(case)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.cases.aggregation import Aggregation
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.reference.astra_config import Backend, network_config, require_queues
-from calibration.reference.astra_sim import measure
+from calibration.reference.astra_sim import measure_case
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.export import why_only_ours
 from calibration.reference.ns3 import Ns3
@@ -50,7 +50,7 @@ class AnalyticalBackend:
         Raises
         ------
         ValueError
-            As `Case` and `network_config`, or naming what only our engine can run.
+            As `PlacementCase` and `network_config`, or naming what only our engine can run.
         """
         case = _case(topology, workload, plan)
         network_config(case, self.network, self.network_aggregation)
@@ -59,7 +59,7 @@ class AnalyticalBackend:
 
     def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
         """Run one iteration of a plan; see `calibration.reference.astra_sim.measure`."""
-        return measure(
+        return measure_case(
             _case(topology, workload, plan),
             self.network,
             aggregation=self.network_aggregation,
@@ -86,7 +86,7 @@ class Ns3Backend:
         Raises
         ------
         ValueError
-            As `Case`, or naming what is refused: messages that do not queue, too.
+            As `PlacementCase`, or naming what is refused: messages that do not queue, too.
         """
         case = _case(topology, workload, plan)
         require_queues(topology, "ns3")
@@ -99,7 +99,7 @@ class Ns3Backend:
 
     def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
         """Run one iteration of a plan; see `calibration.reference.astra_sim.measure`."""
-        return measure(_case(topology, workload, plan), "ns3", ns3=self.ns3)
+        return measure_case(_case(topology, workload, plan), "ns3", ns3=self.ns3)
 
 
 def unaware(*, network_aggregation: Aggregation = "harmonic") -> AnalyticalBackend:
@@ -160,11 +160,11 @@ def _binaries() -> Path | None:
     return Path(folder) if folder else None
 
 
-def _case(topology: Topology, workload: Workload, plan: Plan) -> Case:
-    return Case(topology=topology, workload=workload, plan=plan)
+def _case(topology: Topology, workload: Workload, plan: Plan) -> PlacementCase:
+    return PlacementCase(topology=topology, workload=workload, plan=plan)
 
 
-def _check_original(case: Case, network: Backend, program: Path) -> None:
+def _check_original(case: PlacementCase, network: Backend, program: Path) -> None:
     why = why_only_ours(case, network)
     if why is not None:
         raise ValueError(f"{program}: the original cannot run what is asked for: {why}")

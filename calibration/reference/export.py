@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from calibration.cases.aggregation import Aggregation
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.reference.astra_config import (
     Backend,
     as_seen,
@@ -40,7 +40,11 @@ _GROUPS = "comm_group.json"
 
 
 def write_folder(
-    case: Case, backend: Backend, folder: str | Path, *, aggregation: Aggregation = "harmonic"
+    case: PlacementCase,
+    backend: Backend,
+    folder: str | Path,
+    *,
+    aggregation: Aggregation = "harmonic",
 ) -> None:
     """Write a complete folder of a case; it is there whole or not at all.
 
@@ -69,7 +73,7 @@ def write_folder(
         raise ValueError(f"folder {folder}: cannot be written: {error.strerror}") from error
 
 
-def write_inputs(seen: Case, backend: Backend, traces: TraceSet, folder: Path) -> None:
+def write_inputs(seen: PlacementCase, backend: Backend, traces: TraceSet, folder: Path) -> None:
     """Write what a program reads into a folder; the case is one `as_seen` by the backend.
 
     Raises
@@ -100,7 +104,7 @@ def input_flags(traces: TraceSet, folder: str = "") -> dict[str, str]:
     return flags
 
 
-def why_only_ours(case: Case, backend: Backend) -> str | None:
+def why_only_ours(case: PlacementCase, backend: Backend) -> str | None:
     """Say why the original's programs cannot run a case as our engine does; None if they can."""
     if backend == "pairwise":
         return "only our engine reads matrices of links"
@@ -114,7 +118,9 @@ def why_only_ours(case: Case, backend: Backend) -> str | None:
     return None
 
 
-def _readme(case: Case, backend: Backend, traces: TraceSet, aggregation: Aggregation) -> str:
+def _readme(
+    case: PlacementCase, backend: Backend, traces: TraceSet, aggregation: Aggregation
+) -> str:
     ours = "unaware" if backend == "unaware" else "aware"
     flags = [f"--{name}={value}" for name, value in input_flags(traces).items()]
     flags.append("--logging-folder=log")

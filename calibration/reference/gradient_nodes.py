@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Literal
 
 from astra_sim.files.execution_trace import CollectiveType
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.reference.npu_layout import Layout
 from calibration.reference.trace_nodes import Draft, whole_bytes
 from des.costs.inner_sums import half_sum_s, left_fraction, payload_bytes
@@ -31,7 +31,7 @@ class GradientNodes:
     ring; a route of several hops is up to the network.
     """
 
-    def __init__(self, case: Case, layout: Layout, draft: Draft) -> None:
+    def __init__(self, case: PlacementCase, layout: Layout, draft: Draft) -> None:
         plan, workload = case.plan, case.workload
         self._case, self._layout, self._draft = case, layout, draft
         self._buckets = buckets_of(workload, plan, 0)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from des.plan.placement import Stage
 
 
 class Layout:
     """Ranks of all stages; dimension 0, inside the domain, varies fastest."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: PlacementCase) -> None:
         self._case = case
         self._size = case.gpus_per_domain
         backwards = _backward_domains(case)
@@ -67,7 +67,7 @@ class Layout:
         return tuple(range(first, first + num_gpus))
 
 
-def _backward_domains(case: Case) -> set[int]:
+def _backward_domains(case: PlacementCase) -> set[int]:
     """Domains whose devices stand in reverse: every second one of a pipeline.
 
     So the last device of one domain and the first of the next stand at equal places where all

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.cases.case_key import binary_version
 from calibration.reference.astra_config import logical_topology_json
 
@@ -53,7 +53,7 @@ class Ns3:
         return f"{binary_version(self.binary)}-{digest.hexdigest()[:16]}"
 
 
-def write_ns3_files(case: Case, ns3: Ns3, folder: Path) -> Mapping[str, str]:
+def write_ns3_files(case: PlacementCase, ns3: Ns3, folder: Path) -> Mapping[str, str]:
     """Write the logical topology and the configuration, and return the flags that name them.
 
     Raises

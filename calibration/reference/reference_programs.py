@@ -8,9 +8,9 @@ from pathlib import Path
 
 from astra_sim import NodeType, SystemConfig, Trace, TraceNode
 from astra_sim.workload.roofline import roofline_ns
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.reference.astra_config import Backend, system_config
-from calibration.reference.binaries import Ended, ReferenceRunError, run_program
+from calibration.reference.binaries import Ended, ReferenceRunError, run_reference_program
 from calibration.reference.export import PROGRAMS, input_flags, why_only_ours, write_inputs
 from calibration.reference.finish_lines import Finish, parse_finishes
 from calibration.reference.ns3 import Ns3, write_ns3_files
@@ -59,7 +59,7 @@ def check_program(program: Path) -> None:
 
 
 def run_original(
-    seen: Case,
+    seen: PlacementCase,
     backend: Backend,
     traces: TraceSet,
     binaries: Path,
@@ -96,7 +96,7 @@ def run_original(
 
 
 def run_ns3(
-    case: Case, traces: TraceSet, ns3: Ns3, *, timeout_s: float, num_attempts: int
+    case: PlacementCase, traces: TraceSet, ns3: Ns3, *, timeout_s: float, num_attempts: int
 ) -> tuple[Finish, ...]:
     """Run the packet-level program of a user, in its own folder.
 
@@ -138,7 +138,7 @@ def _words(flags: dict[str, str]) -> list[str]:
     return [f"--{name}={value}" for name, value in flags.items()]
 
 
-def _write(seen: Case, backend: Backend, traces: TraceSet, folder: Path) -> None:
+def _write(seen: PlacementCase, backend: Backend, traces: TraceSet, folder: Path) -> None:
     try:
         write_inputs(seen, backend, traces, folder)
     except OSError as error:
@@ -161,7 +161,7 @@ def _finishes(
     may_crash = _uses_several_groups(traces)
     failures: list[ReferenceRunError] = []
     while len(failures) < num_attempts:
-        ended = run_program(words, folder, timeout_s=timeout_s)
+        ended = run_reference_program(words, folder, timeout_s=timeout_s)
         try:
             return _judged(ended, computing_cycles, may_crash=may_crash)
         except ReferenceRunError as error:

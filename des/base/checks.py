@@ -1,7 +1,9 @@
 """Checks of single fields; errors name the object, the field, what is allowed and what came."""
 
+import difflib
 import math
 import reprlib
+from collections.abc import Sequence
 from numbers import Integral
 
 LARGEST_COUNT = 10**9
@@ -49,3 +51,17 @@ def require_count(owner: str, field: str, value: int, most: int = LARGEST_COUNT)
         raise ValueError(
             f"{owner}: {field} must be a whole number from 1 to {most}, got {reprlib.repr(value)}"
         )
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """Hint at the name that was probably meant, or list all names.
+
+    Examples
+    --------
+    >>> nearest("bandwith", ["bandwidth", "latency"])
+    "did you mean 'bandwidth'?"
+    >>> nearest("colour", ["bandwidth", "latency"])
+    'allowed are bandwidth, latency'
+    """
+    matches = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {matches[0]!r}?" if matches else f"allowed are {', '.join(names)}"

@@ -2,7 +2,8 @@
 
 Numba keeps compiled code until the file of the function itself changes; what the function took from
 other modules would stay as it was, silently. So the cache has a folder for every state of a
-kernel's module and of all modules of ours that it imports, directly or through others.
+kernel's module and of the modules of ours that it imports, directly or through other modules of
+kernels; a module without kernels gives constants and records, so its own imports do not count.
 """
 
 import hashlib
@@ -17,6 +18,8 @@ from typing import Any, Literal, TypeVar, cast
 import numba
 from numba.core import config
 from numba.extending import register_jitable
+
+from des.base.compiling import say_when_compiling
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -42,7 +45,7 @@ def inlined(function: FunctionT) -> FunctionT:
 def _compiled(function: FunctionT, *, inline: Literal["never", "always"]) -> FunctionT:
     source = Path(function.__code__.co_filename).resolve()
     before = config.CACHE_DIR  # type: ignore[attr-defined]
-    config.CACHE_DIR = str(_cache_base() / digest_of(source))  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(_cache_base() / source_digest(source))  # type: ignore[attr-defined]
     try:
         compiled = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
     finally:
@@ -56,7 +59,7 @@ def scalar(function: FunctionT) -> FunctionT:
     return shared
 
 
-def digest_of(source: Path) -> str:
+def source_digest(source: Path) -> str:
     """Return a digest of a module's source, of all it imports of ours, and of Numba's version."""
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sources_of(source):
@@ -65,7 +68,7 @@ def digest_of(source: Path) -> str:
 
 
 def sources_of(source: Path) -> list[Path]:
-    """Return the sorted files of a module and of all modules of ours that it imports.
+    """Return the sorted files of a module and of the modules of ours that its kernels depend on.
 
     Modules of ours are those in the folder tree of the module itself and in that of this package.
     """
@@ -81,9 +84,11 @@ def sources_of(source: Path) -> list[Path]:
 
 @cache
 def _imports_of(path: Path, _changed_ns: int) -> tuple[Path, ...]:
-    """Files of the modules of ours that a module imports; read again when the file has changed."""
+    """Files of the modules of ours that a module of kernels imports, read again if it changes."""
     roots = (_root_of(path), _ROOT)
     names = _IMPORT.findall(path.read_text(encoding="utf-8"))
+    if __name__ not in names:
+        return ()
     return tuple(file for name in names for root in roots for file in _files_of(root, name))
 
 
@@ -115,3 +120,7 @@ def _cache_base() -> Path:
     except OSError:
         return shared
     return home if os.access(home, os.W_OK) else shared
+
+
+COMPILING_LINES = say_when_compiling(str(_cache_base()))
+"""Who says on stderr what this process compiles."""

@@ -19,9 +19,9 @@ from des.compiled.kernels.lanes import (
     UNTIL,
     WIRE_BUSY,
     WIRE_TIME,
+    LaneRules,
     Lanes,
     Record,
-    Rules,
 )
 from des.compiled.kernels.program import BEYOND, TABLE
 from des.compiled.kernels.recurrence import run_lanes
@@ -68,7 +68,7 @@ class Foreseen(NamedTuple):
     transfers: np.ndarray
 
 
-def run_foreseeable(
+def simulate_foreseeable(
     topology: Topology, workload: Workload, plan: Plan, corrections: Corrections = NO_CORRECTIONS
 ) -> Foreseen | None:
     """Work out an iteration that `is_foreseeable`.
@@ -145,11 +145,11 @@ def _wires(
     return wires
 
 
-def rules_of(topology: Topology) -> Rules:
+def rules_of(topology: Topology) -> LaneRules:
     """Return how all links behave while lanes run."""
     fields = weather_fields(topology)
     window_bytes = topology.transport.message_window_bytes
-    return Rules(
+    return LaneRules(
         weather=fields["weather"],
         window_bytes=math.inf if window_bytes is None else float(window_bytes),
         interval_s=float(fields.get("interval_s", math.inf)),

@@ -45,7 +45,7 @@ def operations_of(orders: Orders, sizes: tuple[int, ...], num_microbatches: int)
 
 
 @lru_cache(maxsize=256)
-def columns_of(orders: Orders) -> tuple[tuple[Any, ...], ...]:
+def operation_columns(orders: Orders) -> tuple[tuple[Any, ...], ...]:
     """Kinds, microbatches and stages of all operations, worker by worker."""
     return tuple(zip(*(operation for order in orders for operation in order), strict=True))
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from des.compiled.flows import Marks
 from des.compiled.kernels.program import State
-from des.compiled.operations import columns_of
+from des.compiled.operations import operation_columns
 from des.compiled.program import Lowered
 from des.costs.feasibility import peaks_of_plan
 from des.costs.memory import memory_of_peaks
@@ -63,7 +63,7 @@ def _link_uses(topology: Topology, state: State) -> tuple[LinkUse, ...]:
 
 
 def _spans(lowered: Lowered, state: State) -> tuple[Span, ...]:
-    kinds, microbatches, stages = columns_of(lowered.orders)
+    kinds, microbatches, stages = operation_columns(lowered.orders)
     starts_s, ends_s = state.spans["start_s"].tolist(), state.spans["end_s"].tolist()
     rows = zip(stages, kinds, microbatches, starts_s, ends_s, strict=True)
     return tuple(map(_new_span, rows))

@@ -20,8 +20,8 @@ from des.schedules import (
     Order,
     Orders,
     is_static,
-    orders_of,
     peaks_held,
+    schedule_orders,
     stage_orders,
 )
 from des.world.topology import Topology
@@ -44,7 +44,7 @@ def orders_of_plan(
     if is_static(plan.schedule):
         return _static_orders(plan.schedule, plan.replica_sizes, shares)
     replicas = [
-        orders_of(plan.schedule, pipeline_of(topology, workload, plan, replica, corrections))
+        schedule_orders(plan.schedule, pipeline_of(topology, workload, plan, replica, corrections))
         for replica in range(len(shares))
     ]
     return _numbered(replicas, plan.replica_sizes)

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from des.costs.collectives import reduce_scatter_s
 from des.costs.message_times import corrected_inside
 from des.job.transformer import GRADIENT_BYTES
-from des.job.workload import Workload, total
-from des.plan.buckets import Bucket
+from des.job.workload import Workload
+from des.plan.buckets import Bucket, parameters_of
 from des.plan.corrections import Corrections
 from des.plan.placement import Stage
 from des.plan.plan import Plan
@@ -31,8 +31,7 @@ def left_fraction(workload: Workload, stage: Stage, bucket: Bucket) -> float:
 
 def payload_bytes(workload: Workload, bucket: Bucket, tensor: int) -> float:
     """Gradients of a bucket that one of ``tensor`` GPUs holds. [bytes]"""
-    sums = workload.sums_before
-    parameters = total(sums.num_parameters, bucket.first_layer, bucket.num_layers)
+    parameters = parameters_of(workload, bucket.first_layer, bucket.num_layers)
     return GRADIENT_BYTES * parameters / tensor
 
 

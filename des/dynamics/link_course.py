@@ -42,7 +42,7 @@ class Weather:
         return found.bandwidth_factor, found.latency_factor, until_s
 
 
-def serialisation_end_s(
+def moving_serialisation_end_s(
     start_s: float,
     num_bytes: float,
     rate_at: Callable[[float], tuple[float, float]],
@@ -74,7 +74,7 @@ def serialisation_end_s(
 
     >>> def rate_at(time_s: float) -> tuple[float, float]:
     ...     return (2.0, 3.0) if time_s < 3.0 else (0.0, 10.0) if time_s < 10.0 else (4.0, math.inf)
-    >>> serialisation_end_s(1.0, 8.0, rate_at)
+    >>> moving_serialisation_end_s(1.0, 8.0, rate_at)
     11.0
     """
     end_s, since_s, left_bytes = arithmetic.serialisation_end_s(start_s, num_bytes, call, rate_at)

@@ -1,6 +1,6 @@
 """One direction of a link whose messages leave one after the other, or each as if alone."""
 
-from des.dynamics.link_course import serialisation_end_s
+from des.dynamics.link_course import moving_serialisation_end_s
 from des.engine.conditions import Conditions
 
 
@@ -74,4 +74,6 @@ class Wire:
 
     def _end_s(self, start_s: float, num_bytes: float) -> float:
         conditions = self._conditions
-        return serialisation_end_s(start_s, num_bytes, conditions.goodput_at, owner=conditions.name)
+        return moving_serialisation_end_s(
+            start_s, num_bytes, conditions.goodput_at, owner=conditions.name
+        )

@@ -1,11 +1,12 @@
 """Which gradients are summed up after a step, and in which pieces."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from des.job.transformer import GRADIENT_BYTES
-from des.job.workload import Workload, total
+from des.job.workload import Workload
 from des.plan.plan import Plan
 from des.plan.synchronisation import fragments_due
 
@@ -26,6 +27,27 @@ class Bucket:
     stages: tuple[int, ...]
     between_domains: bool
     inside: Literal["part", "first", "done"] = "part"
+
+
+def parameters_of(workload: Workload, first_layer: int, num_layers: int) -> float:
+    """Parameters of layers in a row, rounded once, however large the others are.
+
+    Examples
+    --------
+    >>> from des.job.workload import Layer
+    >>> passes = dict(forward_flops=1.0, input_gradient_flops=1.0, weight_gradient_flops=1.0)
+    >>> large, small = (
+    ...     Layer(num_parameters=count, activation_bytes=0.0, weight_input_bytes=0.0, **passes)
+    ...     for count in (1e9, 0.0177)
+    ... )
+    >>> job = Workload(
+    ...     name="", layers=(large, small), num_microbatches=1, tokens_per_microbatch=1,
+    ...     message_bytes=0.0,
+    ... )
+    >>> parameters_of(job, 1, 1)
+    0.0177
+    """
+    return math.fsum(workload.num_parameters[first_layer : first_layer + num_layers])
 
 
 def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
@@ -67,7 +89,7 @@ def _between(
         for layer in range(workload.num_layers)[stage.layers]:
             holders[layer].append(stage.index)
     for layers in _runs(sorted(due), holders, workload, plan):
-        parameters = total(workload.sums_before.num_parameters, layers[0], len(layers))
+        parameters = parameters_of(workload, layers[0], len(layers))
         yield Bucket(
             first_layer=layers[0],
             num_layers=len(layers),
@@ -90,8 +112,7 @@ def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Buc
             yield Bucket(
                 first_layer=run[0],
                 num_layers=len(run),
-                num_bytes=GRADIENT_BYTES
-                * total(workload.sums_before.num_parameters, run[0], len(run)),
+                num_bytes=GRADIENT_BYTES * parameters_of(workload, run[0], len(run)),
                 stages=(stage.index,),
                 between_domains=False,
             )

@@ -16,9 +16,9 @@ from des.schedules.registry import (
     SCHEDULES,
     Schedule,
     is_static,
-    orders_of,
     require_quick,
     schedule_named,
+    schedule_orders,
     stage_orders,
 )
 
@@ -40,10 +40,10 @@ __all__ = [
     "completion_order",
     "is_static",
     "most_held",
-    "orders_of",
     "peaks_held",
     "require_quick",
     "schedule_named",
+    "schedule_orders",
     "stage_orders",
     "timing_of",
 ]

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Literal, get_args
 
 from des.schedules.check import peak_bytes
-from des.schedules.list_scheduling import ROUNDING, Rule, Turn, list_schedule
+from des.schedules.list_scheduling import ROUNDING, DispatchRule, Turn, list_schedule
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
 from des.schedules.recurrence import timing_of
@@ -68,7 +68,7 @@ def automatic_zero_bubble(pipeline: Pipeline, objective: Objective = "longest_wo
         raise ValueError(f"automatic zero bubble: objective must be {allowed}, got {objective!r}")
     search = _Search(pipeline, objective)
     for turn, hold, gap in product(get_args(Turn), _HOLD_FRACTIONS, _GAP_FRACTIONS):
-        search.try_rule(Rule(turn=turn, hold_fraction=hold, gap_fraction=gap))
+        search.try_rule(DispatchRule(turn=turn, hold_fraction=hold, gap_fraction=gap))
     for step in _STEPS:
         search.descend(step)
     search.try_hand_made()
@@ -81,11 +81,11 @@ class _Search:
     def __init__(self, pipeline: Pipeline, objective: Objective) -> None:
         self._pipeline = pipeline
         self._objective = objective
-        self._costs_s: dict[Rule, tuple[float, float]] = {}
+        self._costs_s: dict[DispatchRule, tuple[float, float]] = {}
         self._best_s: tuple[float, float] | None = None
         self.orders: Orders = ()
 
-    def try_rule(self, rule: Rule) -> None:
+    def try_rule(self, rule: DispatchRule) -> None:
         """Note what a rule leads to."""
         if rule not in self._costs_s:
             self._costs_s[rule] = self._try(list_schedule(self._pipeline, rule))
@@ -119,7 +119,7 @@ class _Search:
         return cost_s
 
 
-def _neighbours(rule: Rule, step: float) -> Iterator[Rule]:
+def _neighbours(rule: DispatchRule, step: float) -> Iterator[DispatchRule]:
     """Rules one step away."""
     for moved in (rule.hold_fraction - step, rule.hold_fraction + step):
         if moved >= 0:

@@ -1,10 +1,10 @@
 """Greedy list scheduling that knows links and memory: for any pipeline."""
 
-from des.schedules.list_scheduling import Rule, list_schedule
+from des.schedules.list_scheduling import DispatchRule, list_schedule
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
 
-GREEDY_RULE = Rule(turn="alternate", hold_fraction=0.0, gap_fraction=1.0)
+GREEDY_RULE = DispatchRule(turn="alternate", hold_fraction=0.0, gap_fraction=1.0)
 
 
 def greedy(pipeline: Pipeline) -> Orders:

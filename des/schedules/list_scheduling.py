@@ -18,7 +18,7 @@ Turn = Literal["F", "D", "alternate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class DispatchRule:
     """What a free device does where it has a choice.
 
     Parameters
@@ -45,7 +45,7 @@ class Rule:
         require_non_negative("rule", "gap_fraction", self.gap_fraction)
 
 
-def list_schedule(pipeline: Pipeline, rule: Rule) -> Orders:
+def list_schedule(pipeline: Pipeline, rule: DispatchRule) -> Orders:
     """Run a clock forward, from the end of a pass or the arrival of an input to the next.
 
     A device that is free does a forward pass or an input gradient whose input is there, as the
@@ -63,7 +63,7 @@ def list_schedule(pipeline: Pipeline, rule: Rule) -> Orders:
 
     Examples
     --------
-    >>> rule = Rule(turn="alternate", hold_fraction=0.0, gap_fraction=1.0)
+    >>> rule = DispatchRule(turn="alternate", hold_fraction=0.0, gap_fraction=1.0)
     >>> for order in list_schedule(Pipeline.uniform(2, 3), rule):
     ...     print(*(f"{kind}{microbatch}" for kind, microbatch, _ in order))
     F0 F1 F2 D0 W0 D1 W1 D2 W2
@@ -88,7 +88,7 @@ class _Device:
 class _Board:
     """A schedule in the making: which inputs have come or are on their way, and what is next."""
 
-    def __init__(self, pipeline: Pipeline, rule: Rule) -> None:
+    def __init__(self, pipeline: Pipeline, rule: DispatchRule) -> None:
         self._pipeline = pipeline
         self._rule = rule
         self._wire_free_s: dict[tuple[int, int], float] = {}

@@ -163,7 +163,7 @@ def stage_orders(name: str, num_stages: int, num_microbatches: int) -> Orders:
 
 
 @lru_cache(maxsize=256)
-def orders_of(name: str, pipeline: Pipeline) -> Orders:
+def schedule_orders(name: str, pipeline: Pipeline) -> Orders:
     """Orders of all workers of a pipeline, remembered for the next call.
 
     Raises

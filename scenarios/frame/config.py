@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from des.base.checks import nearest
 from des.base.command import UsageError
 from scenarios.frame.fields import (
     SWITCH,
@@ -20,9 +21,8 @@ from scenarios.frame.fields import (
     checked_fields,
     from_text,
     kinds_of,
-    nearest,
+    plain_fields,
     short,
-    to_plain,
 )
 from scenarios.frame.files import read_json, read_yaml
 
@@ -126,7 +126,8 @@ def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, sour
 def to_dict(config: "DataclassInstance") -> dict[str, object]:
     """Return the fields as plain values for JSON or YAML: paths as text, tuples as lists."""
     return {
-        field.name: to_plain(getattr(config, field.name)) for field in dataclasses.fields(config)
+        field.name: plain_fields(getattr(config, field.name))
+        for field in dataclasses.fields(config)
     }
 
 

@@ -2,14 +2,14 @@
 
 import argparse
 import dataclasses
-import difflib
 import reprlib
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from des.base.checks import nearest
 from des.base.command import UsageError
 
 if TYPE_CHECKING:
@@ -123,14 +123,8 @@ def _scalar_from_plain(value: object, scalar: type) -> object:
     return value if type(value) is scalar else _refuse(value)
 
 
-def to_plain(value: object) -> object:
+def plain_fields(value: object) -> object:
     """Turn a value into one that JSON and YAML know."""
     if isinstance(value, tuple):
-        return [to_plain(element) for element in value]
+        return [plain_fields(element) for element in value]
     return str(value) if isinstance(value, Path) else value
-
-
-def nearest(name: str, names: Sequence[str]) -> str:
-    """Hint at the name that was probably meant, or list all."""
-    matches = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {matches[0]!r}?" if matches else f"allowed are {', '.join(names)}"

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from scenarios.frame.statistics import Interval, mean_and_interval
+from scenarios.frame.statistics import MeanInterval, mean_and_interval
 
 # Okabe and Ito, "Color Universal Design", 2008: told apart with any colour vision.
 BLUE = "#0072B2"
@@ -91,7 +91,7 @@ def comparison_bars(evaluation: pd.DataFrame) -> Figure:
     return laid_out(figure)
 
 
-def _draw_bar(axes: Axes, place: int, interval: Interval, times_s: np.ndarray) -> None:
+def _draw_bar(axes: Axes, place: int, interval: MeanInterval, times_s: np.ndarray) -> None:
     axes.barh(place, interval.mean, height=0.62, color=BLUE, alpha=0.35, linewidth=0)
     offsets = place + 0.2 * _spread(len(times_s))
     axes.scatter(times_s, offsets, s=9, color=BLUE, alpha=0.55, linewidths=0, zorder=2)

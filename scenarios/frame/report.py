@@ -96,10 +96,10 @@ figcaption, .note { color: var(--soft); font-size: 0.9rem; margin-top: 0.4rem; }
 
 def write_report(path: Path, report: Report) -> None:
     """Write a report as one HTML file, atomically."""
-    write_text(path, render(report))
+    write_text(path, render_report(report))
 
 
-def render(report: Report) -> str:
+def render_report(report: Report) -> str:
     """Return a report as HTML with its pictures and style inside it."""
     title = html.escape(report.title)
     sections = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from des.base.command import UsageError
 from scenarios.frame.files import read_json, write_bytes, write_json
 
-_CHECKOUT = Path(__file__).resolve().parents[1]
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

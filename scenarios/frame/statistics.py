@@ -12,7 +12,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class MeanInterval:
     """A mean and the half width of its 95 % interval, both in the unit of the values.
 
     ``half_width`` is NaN for a single value: one value says nothing about its spread.
@@ -32,7 +32,7 @@ class Interval:
         return self.mean + self.half_width
 
 
-def mean_and_interval(values: Sequence[float] | np.ndarray) -> Interval:
+def mean_and_interval(values: Sequence[float] | np.ndarray) -> MeanInterval:
     """Return the mean of independent values with its 95 % Student-t interval.
 
     Parameters
@@ -61,17 +61,17 @@ def mean_and_interval(values: Sequence[float] | np.ndarray) -> Interval:
         raise ValueError(f"values must be a non-empty row of finite numbers, got {values!r}")
     mean = float(array.mean())
     if array.size == 1:
-        return Interval(mean=mean, half_width=math.nan)
+        return MeanInterval(mean=mean, half_width=math.nan)
     if array.min() == array.max():  # of equal values the deviation is a rounding error
-        return Interval(mean=float(array[0]), half_width=0.0)
+        return MeanInterval(mean=float(array[0]), half_width=0.0)
     standard_error = float(array.std(ddof=1)) / math.sqrt(array.size)
     quantile = float(stdtrit(array.size - 1, (1 + CONFIDENCE) / 2))
-    return Interval(mean=mean, half_width=quantile * standard_error)
+    return MeanInterval(mean=mean, half_width=quantile * standard_error)
 
 
 def paired_difference(
     values: Sequence[float] | np.ndarray, references: Sequence[float] | np.ndarray
-) -> Interval:
+) -> MeanInterval:
     """Return the interval of ``(value - reference) / reference`` over paired draws.
 
     Pairing removes the spread between draws, which two separate intervals would count twice. The

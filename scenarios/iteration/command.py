@@ -17,7 +17,7 @@ from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import TrainingCost, cost_of, has_prices
 from scenarios.frame.config import parse
 from scenarios.frame.writing import write_files
-from scenarios.iteration.iteration_scenario import PROG, Config, Scenario, load_scenario
+from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
 from scenarios.iteration.memory_figure import memory_png
 
@@ -61,15 +61,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    scenario = load_scenario(config)
+    scenario = load_iteration(config)
     result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
     network_cost = network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
-    paths = write_files(config.out, output_files(scenario, result, network_cost, memory))
-    show(scenario, result, network_cost, memory, paths)
+    paths = write_files(config.out, iteration_files(scenario, result, network_cost, memory))
+    show_iteration(scenario, result, network_cost, memory, paths)
 
 
-def network_cost_of(scenario: Scenario, result: IterationResult) -> NetworkCost:
+def network_cost_of(scenario: IterationScenario, result: IterationResult) -> NetworkCost:
     """Reckon exposed communication, and dollars if the world has prices.
 
     Raises
@@ -86,8 +86,11 @@ def network_cost_of(scenario: Scenario, result: IterationResult) -> NetworkCost:
     )
 
 
-def summary(
-    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+def iteration_summary(
+    scenario: IterationScenario,
+    result: IterationResult,
+    network_cost: NetworkCost,
+    memory: MemoryTimeline,
 ) -> dict[str, object]:
     """Return the content of result.json: what was simulated and its figures."""
     cost, fullest = network_cost.cost, memory.fullest
@@ -125,7 +128,7 @@ def summary(
     }
 
 
-def _cross_domain_bytes(scenario: Scenario) -> float:
+def _cross_domain_bytes(scenario: IterationScenario) -> float:
     """Activations and their gradients of all replicas, as they are sent."""
     workload, plan = scenario.workload, scenario.plan
     shares = plan.microbatches_of_replicas(workload.num_microbatches)
@@ -136,13 +139,16 @@ def _cross_domain_bytes(scenario: Scenario) -> float:
     return num_bytes / plan.activation_compression
 
 
-def output_files(
-    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+def iteration_files(
+    scenario: IterationScenario,
+    result: IterationResult,
+    network_cost: NetworkCost,
+    memory: MemoryTimeline,
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
     stages = result.to_frame("stages")
     stages.insert(0, "stage", range(len(stages)))
-    said = summary(scenario, result, network_cost, memory)
+    said = iteration_summary(scenario, result, network_cost, memory)
     text = {
         "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
         "stages.csv": stages.to_csv(index=False, lineterminator="\n"),
@@ -158,8 +164,8 @@ def output_files(
     }
 
 
-def show(
-    scenario: Scenario,
+def show_iteration(
+    scenario: IterationScenario,
     result: IterationResult,
     network_cost: NetworkCost,
     memory: MemoryTimeline,
@@ -179,7 +185,10 @@ def show(
 
 
 def _headline(
-    scenario: Scenario, result: IterationResult, network_cost: NetworkCost, memory: MemoryTimeline
+    scenario: IterationScenario,
+    result: IterationResult,
+    network_cost: NetworkCost,
+    memory: MemoryTimeline,
 ) -> Table:
     tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
     ratio, fullest, cost = result.transfer_compute_ratio, memory.fullest, network_cost.cost
@@ -206,7 +215,7 @@ def _headline(
     return table
 
 
-def _title(scenario: Scenario) -> str:
+def _title(scenario: IterationScenario) -> str:
     workload, num_replicas = scenario.workload, len(scenario.plan.placements)
     replicas = f", {num_replicas} replicas" if num_replicas > 1 else ""
     return (

@@ -76,7 +76,7 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class IterationScenario:
     """What the files and names of a `Config` stand for."""
 
     topology: Topology
@@ -86,7 +86,7 @@ class Scenario:
     seed: int | None
 
 
-def load_scenario(config: Config) -> Scenario:
+def load_iteration(config: Config) -> IterationScenario:
     """Read the files, draw the links and check the plan.
 
     Raises
@@ -111,7 +111,7 @@ def load_scenario(config: Config) -> Scenario:
     check_memory(topology, workload, plan)
     fitted_for = FittedFor.of(workload, base, network=str(config.network))
     path = config.corrections
-    return Scenario(
+    return IterationScenario(
         topology=topology,
         workload=workload,
         plan=plan,

@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Callable, Sequence
 
+from des.base.checks import nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.frame.fields import nearest
 from scenarios.reproduce import crosspipe, diloco, sailor, zero_bubble
 
 PROG = "python -m scenarios.reproduce"

@@ -30,16 +30,16 @@ from scenarios.reproduce.crosspipe_runs import (
     BLOCKING,
     COLUMNS,
     OUR_COLUMNS,
-    Column,
+    CrossPipeRun,
+    DelayRow,
     Effort,
-    Row,
-    Run,
+    ScheduleColumn,
     make_orders,
 )
 from scenarios.reproduce.crosspipe_verdicts import (
     Compared,
-    bounds,
     delayed_notes,
+    error_bounds,
     ranking_notes,
     unjudged,
 )
@@ -99,14 +99,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    cases = read_cases(config.cases, Row)
+    cases = read_cases(config.cases, DelayRow)
     judged = any(judged_columns(row.published) for row in cases.rows)
     require_judged(config.cases, judged, f"a figure of {', '.join(ERROR_COLUMNS)}")
     effort = Effort(work=config.exact_work, seconds=config.exact_seconds)
     return publish(reproduce(cases, effort), config.out)
 
 
-def reproduce(cases: CaseFile[Row], effort: Effort) -> Reproduction:
+def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
     """Schedule and simulate every cell and judge error and ranking."""
     rows = {at: row for at, row in enumerate(cases.rows) if row.published}
     frame = compare(rows, effort)
@@ -114,7 +114,7 @@ def reproduce(cases: CaseFile[Row], effort: Effort) -> Reproduction:
     return Reproduction(
         title="Seconds per microbatch of pipeline schedules between data centres",
         frame=frame,
-        bounds=tuple(bounds(compared)),
+        bounds=tuple(error_bounds(compared)),
         figure=draw(rows, frame),
         notes=(
             f"Published: {cases.source}",
@@ -129,7 +129,7 @@ def reproduce(cases: CaseFile[Row], effort: Effort) -> Reproduction:
     )
 
 
-def compare(rows: Mapping[int, Row], effort: Effort) -> pd.DataFrame:
+def compare(rows: Mapping[int, DelayRow], effort: Effort) -> pd.DataFrame:
     """One row a cell: published and ours, both models, and the bound of an exact search. [s]"""
     cells = []
     for at, row in rows.items():
@@ -148,10 +148,12 @@ def compare(rows: Mapping[int, Row], effort: Effort) -> pd.DataFrame:
     return pd.DataFrame(cells).astype(dict.fromkeys(figures, float))
 
 
-def _figures(row: Row, name: str, column: Column, effort: Effort) -> dict[str, float | None]:
+def _figures(
+    row: DelayRow, name: str, column: ScheduleColumn, effort: Effort
+) -> dict[str, float | None]:
     """Published figure of a cell, if there is one, and ours."""
     published_s = row.published.get(name)
-    run = Run.of(row.delay, column)
+    run = CrossPipeRun.of(row.delay, column)
     made = make_orders(run, column, effort)
     plain_s = run.seconds_per_microbatch(made.orders)
     stalled_s = bound_s = None
@@ -174,7 +176,7 @@ def _ratio(ours_s: float | None, published_s: float | None) -> float | None:
     return None if ours_s is None or published_s is None else ours_s / published_s
 
 
-def beside_ours(rows: Mapping[int, Row], frame: pd.DataFrame) -> list[Compared]:
+def beside_ours(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> list[Compared]:
     """Rows and the predictions of both models; where the stall is off they are the same."""
     frame = frame.assign(with_stall_s=frame["stalled_s"].fillna(frame["plain_s"]))
     compared = []
@@ -205,7 +207,7 @@ def search_notes(frame: pd.DataFrame, effort: Effort) -> list[str]:
     ]
 
 
-def draw(rows: Mapping[int, Row], frame: pd.DataFrame) -> Figure:
+def draw(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> Figure:
     """A panel a row: published and ours for every schedule, and the bounds of the searches."""
     figure = Figure(figsize=(8.0, 0.6 + 2.6 * len(rows)), dpi=120, layout="constrained")
     panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
@@ -220,7 +222,7 @@ def draw(rows: Mapping[int, Row], frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def _draw_row(axes: Axes, row: Row, cells: pd.DataFrame) -> None:
+def _draw_row(axes: Axes, row: DelayRow, cells: pd.DataFrame) -> None:
     places = range(len(cells))
     columns = [column for column, _, _ in _DRAWN]
     for (column, name, marker), colour in zip(_DRAWN, REFERENCE_COLOURS, strict=False):

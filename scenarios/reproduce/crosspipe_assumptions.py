@@ -10,10 +10,10 @@ from scenarios.reproduce.crosspipe_runs import (
     COLUMNS,
     OVERLAPPED,
     WEIGHT_INPUT_BYTES,
-    Column,
+    CrossPipeRun,
     Delay,
-    Row,
-    Run,
+    DelayRow,
+    ScheduleColumn,
 )
 
 ERROR_COLUMNS = ("1f1b", "zb_h1", "greedy_1x")
@@ -28,7 +28,7 @@ class Rival:
     only_elsewhere: bool = False
     overhead_s: float = 0.0
 
-    def transport_of(self, column: Column) -> Transport:
+    def transport_of(self, column: ScheduleColumn) -> Transport:
         """How messages go in a column."""
         applies = column.from_elsewhere or not self.only_elsewhere
         return self.transport if applies else OVERLAPPED
@@ -65,20 +65,20 @@ _SHARES = (0.25, 0.5, WEIGHT_INPUT_BYTES / ACTIVATION_BYTES, 1.0)
 _SHARE_COLUMNS = ("greedy_1x", "greedy_2x")
 
 
-def stall_notes(rows: Sequence[Row]) -> list[str]:
+def stall_notes(rows: Sequence[DelayRow]) -> list[str]:
     """Say what the sender stall is, and the mean absolute error of other explanations."""
     notes = [*_STALL_NOTES, f"Mean absolute error over {', '.join(ERROR_COLUMNS)} otherwise:"]
     return notes + [f"- {name}: {_mean_error(rows, rival):.2%}" for name, rival in _RIVALS.items()]
 
 
-def _mean_error(rows: Sequence[Row], rival: Rival) -> float:
+def _mean_error(rows: Sequence[DelayRow], rival: Rival) -> float:
     """Mean absolute error of the judged cells, of which there is one."""
     errors = []
     for row in rows:
         for name in judged_columns(row.published):
             column = COLUMNS[name]
-            orders = column.orders(Run.of(row.delay, column).pipeline)
-            run = Run.of(_longer(row.delay, rival.overhead_s), column)
+            orders = column.orders(CrossPipeRun.of(row.delay, column).pipeline)
+            run = CrossPipeRun.of(_longer(row.delay, rival.overhead_s), column)
             ours_s = run.seconds_per_microbatch(orders, rival.transport_of(column))
             errors.append(abs(ours_s / row.published[name] - 1.0))
     return _mean(errors)
@@ -94,7 +94,7 @@ def _longer(delay: Delay, overhead_s: float) -> Delay:
     return delay if delay.is_free else replace(delay, transfer_s=delay.transfer_s + overhead_s)
 
 
-def share_notes(rows: Sequence[Row]) -> list[str]:
+def share_notes(rows: Sequence[DelayRow]) -> list[str]:
     """Say what part of the activations is kept for W, and how much other parts matter."""
     names = [name for name in _SHARE_COLUMNS if any(name in row.published for row in rows)]
     notes = [
@@ -109,12 +109,12 @@ def share_notes(rows: Sequence[Row]) -> list[str]:
     return notes
 
 
-def _mean_ratio(rows: Sequence[Row], name: str, share: float) -> float:
+def _mean_ratio(rows: Sequence[DelayRow], name: str, share: float) -> float:
     """Mean of ours to published over the rows that have the column, of which there is one."""
     ratios = []
     for row in rows:
         if name in row.published:
-            run = Run.of(row.delay, COLUMNS[name], share * ACTIVATION_BYTES)
+            run = CrossPipeRun.of(row.delay, COLUMNS[name], share * ACTIVATION_BYTES)
             ours_s = run.seconds_per_microbatch(COLUMNS[name].orders(run.pipeline))
             ratios.append(ours_s / row.published[name])
     return _mean(ratios)

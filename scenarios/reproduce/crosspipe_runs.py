@@ -73,7 +73,7 @@ class Delay:
         return self.num_domains == 1 or self.latency_s + self.transfer_s == 0.0
 
 
-class Row(CaseForm):
+class DelayRow(CaseForm):
     """A row of the tables: a delay in units of the forward time, and the measured columns."""
 
     latency_over_forward: NonNegativeNumber
@@ -117,7 +117,7 @@ class Row(CaseForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ScheduleColumn:
     """A column of the tables: a schedule, its microbatches and memory.
 
     ``scale`` multiplies the 16 microbatches and the activation memory of 1F1B. In a ``wave``, a
@@ -164,25 +164,25 @@ def _zb_v(pipeline: Pipeline) -> Orders:
 
 
 COLUMNS = {
-    "1f1b": Column(orders=_of_counts(one_f_one_b), from_elsewhere=True),
-    "zb_h1": Column(orders=_of_counts(zb_h1), from_elsewhere=True),
-    "zb_v": Column(orders=_zb_v, wave=True, from_elsewhere=True),
-    "greedy_1x": Column(),
-    "optimal_ud_1x": Column(searched=True),
-    "optimal_wave_1x": Column(searched=True, wave=True),
-    "greedy_2x": Column(scale=2),
-    "optimal_ud_2x": Column(searched=True, scale=2),
-    "optimal_wave_2x": Column(searched=True, scale=2, wave=True),
+    "1f1b": ScheduleColumn(orders=_of_counts(one_f_one_b), from_elsewhere=True),
+    "zb_h1": ScheduleColumn(orders=_of_counts(zb_h1), from_elsewhere=True),
+    "zb_v": ScheduleColumn(orders=_zb_v, wave=True, from_elsewhere=True),
+    "greedy_1x": ScheduleColumn(),
+    "optimal_ud_1x": ScheduleColumn(searched=True),
+    "optimal_wave_1x": ScheduleColumn(searched=True, wave=True),
+    "greedy_2x": ScheduleColumn(scale=2),
+    "optimal_ud_2x": ScheduleColumn(searched=True, scale=2),
+    "optimal_wave_2x": ScheduleColumn(searched=True, scale=2, wave=True),
 }
 """Columns of the published tables."""
 
-OUR_COLUMNS = {"deep_1f1b_2x": Column(orders=deep_1f1b, scale=2)}
+OUR_COLUMNS = {"deep_1f1b_2x": ScheduleColumn(orders=deep_1f1b, scale=2)}
 """Runs that were not published: 1F1B with more forwards at the start. (With the memory of 1F1B
 there is no room for more, so it is 1F1B.) They are made for rows with figures of that memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class CrossPipeRun:
     """A cell of the tables, ready to be simulated."""
 
     topology: Topology
@@ -191,8 +191,8 @@ class Run:
 
     @classmethod
     def of(
-        cls, delay: Delay, column: Column, weight_input_bytes: float = WEIGHT_INPUT_BYTES
-    ) -> "Run":
+        cls, delay: Delay, column: ScheduleColumn, weight_input_bytes: float = WEIGHT_INPUT_BYTES
+    ) -> "CrossPipeRun":
         """Set up the world, the model and the placement of a cell.
 
         The two stages of a wave that meet on the last device are one: it runs both in a row.
@@ -224,7 +224,7 @@ class Run:
         return result.makespan_s / self.workload.num_microbatches
 
 
-def make_orders(run: Run, column: Column, effort: Effort) -> Made:
+def make_orders(run: CrossPipeRun, column: ScheduleColumn, effort: Effort) -> Made:
     """Schedule a run, in its memory."""
     pipeline = run.pipeline
     orders = column.orders(pipeline)

@@ -7,7 +7,7 @@ from itertools import permutations
 import pandas as pd
 
 from scenarios.reproduce.crosspipe_assumptions import ERROR_COLUMNS, judged_columns
-from scenarios.reproduce.crosspipe_runs import COLUMNS, Row
+from scenarios.reproduce.crosspipe_runs import COLUMNS, DelayRow
 from scenarios.reproduce.report import Bound
 
 RANKED_COLUMNS = (*ERROR_COLUMNS, "greedy_2x")
@@ -23,7 +23,7 @@ class Compared:
     """A row and ours: seconds per microbatch by model and schedule."""
 
     number: int
-    row: Row
+    row: DelayRow
     ours: Mapping[str, Mapping[str, float]]
 
     @property
@@ -52,7 +52,7 @@ def clear_pairs(published: Mapping[str, float], columns: Sequence[str]) -> list[
     ]
 
 
-def bounds(compared: Sequence[Compared]) -> list[Bound]:
+def error_bounds(compared: Sequence[Compared]) -> list[Bound]:
     """The error and the ranking of each model, where there are cells or clear pairs."""
     num_pairs = _num_clear_pairs(compared, RANKED_COLUMNS)
     judged = []

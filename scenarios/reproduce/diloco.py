@@ -72,7 +72,7 @@ def _on_the_grid(gbit_per_s: float) -> float:
     return gbit_per_s
 
 
-class Row(CaseForm):
+class DiLoCoRow(CaseForm):
     """One model of the table: per mode, a bandwidth for each utilisation."""
 
     model: str
@@ -141,13 +141,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    cases = read_cases(config.cases, Row)
+    cases = read_cases(config.cases, DiLoCoRow)
     judged = any(cells for row in cases.rows for cells in row.published.values())
     require_judged(config.cases, judged, "a figure in bandwidth_gbit_per_s")
     return publish(reproduce(cases), config.out)
 
 
-def reproduce(cases: CaseFile[Row]) -> Reproduction:
+def reproduce(cases: CaseFile[DiLoCoRow]) -> Reproduction:
     """Compute every published cell and judge how many are right."""
     frame = compare(cases.rows)
     share = float(frame["within_a_grid_step"].mean())
@@ -176,7 +176,7 @@ def reproduce(cases: CaseFile[Row]) -> Reproduction:
     )
 
 
-def compare(rows: Sequence[Row]) -> pd.DataFrame:
+def compare(rows: Sequence[DiLoCoRow]) -> pd.DataFrame:
     """One row a cell: what is published, ours, and how many grid points ours lies above it."""
     cells = []
     for row in rows:
@@ -198,7 +198,7 @@ def compare(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame(cells).astype({"ours_gbit_per_s": float, "grid_steps_above": "Int64"})
 
 
-def lowest_grid_point(row: Row, name: str, utilisation_percent: float) -> int | None:
+def lowest_grid_point(row: DiLoCoRow, name: str, utilisation_percent: float) -> int | None:
     """Index of the lowest grid point that reaches the utilisation; None if none does."""
     candidates = (GRID_GBIT_PER_S * BYTES_PER_GBIT).tolist()
     lowest = lowest_bandwidth_bytes_per_s(
@@ -212,7 +212,7 @@ def nearest_grid_point(gbit_per_s: float) -> int:
     return int(np.abs(np.log(GRID_GBIT_PER_S) - math.log(gbit_per_s)).argmin())
 
 
-def draw(rows: Sequence[Row]) -> Figure:
+def draw(rows: Sequence[DiLoCoRow]) -> Figure:
     """Utilisation against bandwidth: ours as lines, the published cells as points."""
     figure = Figure(figsize=(7.0, 0.6 + 3.4 * len(rows)), dpi=120, layout="constrained")
     panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]

@@ -21,7 +21,7 @@ from scenarios.frame.config import option, parse
 from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
 from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.report import Bound, Reproduction, publish
-from scenarios.reproduce.sailor_cases import Cases, Measurement, read_folder
+from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration, read_folder
 from scenarios.reproduce.sailor_model import MODEL, NAIVE, STEPS, predict_s
 
 PROG = "python -m scenarios.reproduce sailor"
@@ -116,7 +116,7 @@ def _command(argv: Sequence[str] | None) -> int:
 def reproduce(cases: Cases) -> Reproduction:
     """Predict every usable run and judge the mean absolute error of each set of runs."""
     frame = compare(cases)
-    bounds, unjudged = judge(frame)
+    bounds, unjudged = error_bounds_of(frame)
     return Reproduction(
         title="Iteration times of measured runs, from profiles alone",
         frame=frame,
@@ -134,7 +134,7 @@ def reproduce(cases: Cases) -> Reproduction:
     )
 
 
-def judge(frame: pd.DataFrame) -> tuple[tuple[Bound, ...], tuple[str, ...]]:
+def error_bounds_of(frame: pd.DataFrame) -> tuple[tuple[Bound, ...], tuple[str, ...]]:
     """Hold each set of runs against its bound; also say which sets there is no bound for."""
     bounds, unjudged = [], []
     for cluster, rows in frame.groupby("cluster", sort=False):
@@ -188,7 +188,7 @@ def short_names(names: "pd.Series[str]") -> "pd.Series[str]":
     raise AssertionError("whole names tell them apart")
 
 
-def error_percent(predicted_s: float, measured: Measurement) -> float:
+def error_percent(predicted_s: float, measured: MeasuredIteration) -> float:
     """Signed error: positive is too slow."""
     return 100.0 * (predicted_s / measured.iteration_s - 1.0)
 

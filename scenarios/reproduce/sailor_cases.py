@@ -59,7 +59,7 @@ class StageProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SailorRun:
     """Inputs of one run: ``replicas[r][s]`` is stage ``s`` of data-parallel replica ``r``."""
 
     name: str
@@ -69,7 +69,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class MeasuredIteration:
     """What was measured of a run, and what published simulators estimate. [s]"""
 
     run: str
@@ -82,8 +82,8 @@ class Measurement:
 class Cases:
     """Runs in the order of the file, the same number of measurements, and the network."""
 
-    runs: tuple[Run, ...]
-    measurements: tuple[Measurement, ...]
+    runs: tuple[SailorRun, ...]
+    measurements: tuple[MeasuredIteration, ...]
     network: NetworkProfile
     num_unusable: int
 
@@ -132,7 +132,7 @@ def read_folder(folder: Path) -> Cases:
     return Cases(
         runs=tuple(_run(form, stages[form.run_id], layers[form.model, form.tp]) for form in usable),
         measurements=tuple(
-            Measurement(
+            MeasuredIteration(
                 run=form.run_id,
                 cluster=form.cluster,
                 iteration_s=form.measured_iter_s,
@@ -187,7 +187,7 @@ def _check_names(path: Path, runs: Mapping[int, RunForm]) -> None:
         first_line[form.run_id] = line
 
 
-def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float]) -> Run:
+def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float]) -> SailorRun:
     """Put the rows of a run together.
 
     The optimiser step was profiled on a model of two blocks between the first and last layers.
@@ -210,7 +210,7 @@ def _run(form: RunForm, stages: Sequence[StageForm], parameters: dict[int, float
         _check_stage(f"run {form.run_id}, {name}", form, stage, profile, num_parameters)
         grid |= {(replica, stage.stage): profile for replica in stage.replica_ids}
     _check_cover(form, stages, grid)
-    return Run(
+    return SailorRun(
         name=form.run_id,
         tensor_parallel=form.tp,
         num_microbatches=form.n_microbatches,

@@ -12,13 +12,13 @@ from itertools import pairwise
 
 from des import Layer, Link, Placement, Plan, Topology, Workload, simulate
 from des.costs.collectives import all_gather_s, ring_all_reduce_s
-from scenarios.reproduce.sailor_cases import Run, StageProfile
+from scenarios.reproduce.sailor_cases import SailorRun, StageProfile
 from scenarios.reproduce.sailor_network import NetworkProfile
 from scenarios.reproduce.unit_world import FREE_BANDWIDTH_BYTES_PER_S, unit_domain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class ModelledEffects:
     """What is taken into account, from the profiler, the network test and the runtime.
 
     Parameters
@@ -44,15 +44,15 @@ class Rules:
     in_node_gather: bool = False
 
 
-NAIVE = Rules()
-STEPS: tuple[tuple[str, Rules], ...] = (
+NAIVE = ModelledEffects()
+STEPS: tuple[tuple[str, ModelledEffects], ...] = (
     ("plain 1F1B", NAIVE),
-    ("the optimiser step by parameters", Rules(whole_update=True)),
-    ("the bandwidth of the node", Rules(whole_update=True, node_bandwidth=True)),
-    ("blocking messages", Rules(whole_update=True, node_bandwidth=True, blocking=True)),
+    ("the optimiser step by parameters", ModelledEffects(whole_update=True)),
+    ("the bandwidth of the node", ModelledEffects(whole_update=True, node_bandwidth=True)),
+    ("blocking messages", ModelledEffects(whole_update=True, node_bandwidth=True, blocking=True)),
     (
         "the gather in the node",
-        Rules(whole_update=True, node_bandwidth=True, blocking=True, in_node_gather=True),
+        ModelledEffects(whole_update=True, node_bandwidth=True, blocking=True, in_node_gather=True),
     ),
 )
 """The rules one after another; the last one is the model."""
@@ -60,7 +60,7 @@ STEPS: tuple[tuple[str, Rules], ...] = (
 MODEL = STEPS[-1][1]
 
 
-def predict_s(run: Run, network: NetworkProfile, rules: Rules = MODEL) -> float:
+def predict_s(run: SailorRun, network: NetworkProfile, rules: ModelledEffects = MODEL) -> float:
     """Iteration time: all replicas' pipelines, a barrier, gradient all-reduces, optimiser. [s]
 
     All stages reduce and update at the same time; the slowest counts.
@@ -82,9 +82,9 @@ def predict_s(run: Run, network: NetworkProfile, rules: Rules = MODEL) -> float:
 class _Runtime:
     """Times of the parts of one run under some rules."""
 
-    run: Run
+    run: SailorRun
     network: NetworkProfile
-    rules: Rules
+    rules: ModelledEffects
 
     def pipeline_s(self, stages: Sequence[StageProfile]) -> float:
         """Time of one replica from the first forward to the last backward. [s]

@@ -27,7 +27,7 @@ from scenarios.frame.plots import INK, REFERENCE_COLOURS
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.report import Bound, Reproduction, publish
 from scenarios.reproduce.unit_world import unit_domain
-from scenarios.reproduce.zero_bubble_cases import ALLOWED, Row
+from scenarios.reproduce.zero_bubble_cases import ALLOWED, BubbleRow
 
 PROG = "python -m scenarios.reproduce zero_bubble"
 _NOTE = (
@@ -76,13 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    cases = read_cases(config.cases, Row)
+    cases = read_cases(config.cases, BubbleRow)
     judged = any(row.published for row in cases.rows)
     require_judged(config.cases, judged, "a bubble_rate of some schedule")
     return publish(reproduce(cases), config.out)
 
 
-def reproduce(cases: CaseFile[Row]) -> Reproduction:
+def reproduce(cases: CaseFile[BubbleRow]) -> Reproduction:
     """Compute every published cell and judge each schedule."""
     frame = compare(cases.rows)
     by_schedule = {name: frame[frame["schedule"] == name] for name in ALLOWED}
@@ -108,7 +108,7 @@ def reproduce(cases: CaseFile[Row]) -> Reproduction:
     )
 
 
-def compare(rows: Sequence[Row]) -> pd.DataFrame:
+def compare(rows: Sequence[BubbleRow]) -> pd.DataFrame:
     """One row a cell: what is published, ours, and by how much ours is above it.
 
     Rows of the file count from 0, as in the messages about them.
@@ -133,7 +133,7 @@ def compare(rows: Sequence[Row]) -> pd.DataFrame:
     return pd.DataFrame(cells)
 
 
-def bubble_rate(row: Row, schedule: str) -> float:
+def bubble_rate(row: BubbleRow, schedule: str) -> float:
     """Share of a simulated iteration in which the longest device does not compute."""
     orders, pipeline = _ORDERS[schedule](row)
     return 1.0 - row.ideal_s / longest_device_s(orders, pipeline)
@@ -185,25 +185,25 @@ def _topology(pipeline: Pipeline) -> Topology:
     )
 
 
-def _one_f_one_b(row: Row) -> tuple[Orders, Pipeline]:
+def _one_f_one_b(row: BubbleRow) -> tuple[Orders, Pipeline]:
     return one_f_one_b(row.num_stages, row.num_microbatches), row.pipeline()
 
 
-def _zb_h1(row: Row) -> tuple[Orders, Pipeline]:
+def _zb_h1(row: BubbleRow) -> tuple[Orders, Pipeline]:
     return zb_h1(row.num_stages, row.num_microbatches), row.pipeline()
 
 
-def _zb_h2(row: Row) -> tuple[Orders, Pipeline]:
+def _zb_h2(row: BubbleRow) -> tuple[Orders, Pipeline]:
     return zb_h2(row.num_stages, row.num_microbatches), row.pipeline()
 
 
-def _interleaved(row: Row) -> tuple[Orders, Pipeline]:
+def _interleaved(row: BubbleRow) -> tuple[Orders, Pipeline]:
     assert row.num_chunks is not None  # the row has been checked
     orders = interleaved_1f1b(row.num_stages, row.num_chunks, row.num_microbatches)
     return orders, row.pipeline(row.num_chunks)
 
 
-def _zb_2p(row: Row) -> tuple[Orders, Pipeline]:
+def _zb_2p(row: BubbleRow) -> tuple[Orders, Pipeline]:
     assert row.bytes_of_layer is not None  # the row has been checked
     whole, rest = row.bytes_of_layer
     count = row.num_stages
@@ -218,7 +218,7 @@ def _zb_2p(row: Row) -> tuple[Orders, Pipeline]:
     return orders, pipeline
 
 
-_ORDERS: dict[str, Callable[[Row], tuple[Orders, Pipeline]]] = {
+_ORDERS: dict[str, Callable[[BubbleRow], tuple[Orders, Pipeline]]] = {
     "1f1b": _one_f_one_b,
     "interleaved_1f1b": _interleaved,
     "zb_h1": _zb_h1,

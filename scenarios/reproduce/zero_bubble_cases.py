@@ -54,7 +54,7 @@ MODELS = {
 """Models of the paper: of GPT-3's kind, trained on sequences of 1024 tokens."""
 
 
-class Row(CaseForm):
+class BubbleRow(CaseForm):
     """One setting of the table: measured times of a stage, and a bubble rate for each schedule.
 
     ``weight_input_fraction`` is the part of a microbatch's activations that is kept from the input

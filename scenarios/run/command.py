@@ -22,7 +22,7 @@ from scenarios.run.training_run_scenario import (
     Config,
     check_given,
     idle_fields,
-    load_scenario,
+    load_training_run,
 )
 
 _EXAMPLES = f"""\
@@ -56,8 +56,8 @@ def _command(argv: Sequence[str] | None) -> None:
     )
     check_given(config, given)
     history = run(config)
-    paths = write_files(config.out, output_files(config, history))
-    show(config, history, paths)
+    paths = write_files(config.out, training_run_files(config, history))
+    show_training_run(config, history, paths)
 
 
 def run(config: Config) -> TrainingHistory:
@@ -68,7 +68,7 @@ def run(config: Config) -> TrainingHistory:
     ValueError
         If a file, a name or a number is wrong, or a plan does not fit into the memory.
     """
-    scenario = load_scenario(config)
+    scenario = load_training_run(config)
     with _progress(config.epochs * config.epoch_s) as bar:
         return run_training(
             scenario.topology,
@@ -106,7 +106,7 @@ class _Bar:
         self._progress.update(self._task, completed=row.start_s + row.duration_s)
 
 
-def summary(config: Config, history: TrainingHistory) -> dict[str, object]:
+def training_run_summary(config: Config, history: TrainingHistory) -> dict[str, object]:
     """Return the content of result.json."""
     left_out = {"out", *idle_fields(config)}
     changes = [row for row in history.epochs if row.migration_s > 0]
@@ -124,22 +124,22 @@ def summary(config: Config, history: TrainingHistory) -> dict[str, object]:
     }
 
 
-def output_files(config: Config, history: TrainingHistory) -> dict[str, bytes]:
+def training_run_files(config: Config, history: TrainingHistory) -> dict[str, bytes]:
     """Make the content of all files; it depends on the flags alone, not on where it is written."""
     figure = training_run_figure(history, title=_title(config))
     files = {
         f"{series}.csv": history.to_frame(series).to_csv(index=False, lineterminator="\n").encode()
         for series in ("iterations", "epochs", "loads")
     }
-    said = json.dumps(summary(config, history), indent=2, allow_nan=False) + "\n"
+    said = json.dumps(training_run_summary(config, history), indent=2, allow_nan=False) + "\n"
     return files | {"training_run.png": png_bytes(figure), "result.json": said.encode()}
 
 
-def show(config: Config, history: TrainingHistory, paths: Sequence[Path]) -> None:
+def show_training_run(config: Config, history: TrainingHistory, paths: Sequence[Path]) -> None:
     """Print the sums and where the files are."""
     console = plain_console(sys.stdout)
     console.print(_title(config), style="bold", soft_wrap=True)
-    said = summary(config, history)
+    said = training_run_summary(config, history)
     console.print(
         f"{said['num_iterations']} iterations of {said['mean_iteration_s']:.3f} s on average "
         f"in {history.total_s:.1f} s",

@@ -51,7 +51,7 @@ def training_run_figure(history: TrainingHistory, *, title: str) -> Figure:
         axes.grid(axis="y", color=FAINT, linewidth=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-        for start_s, end_s in standing_still(history):
+        for start_s, end_s in stalls(history):
             axes.axvspan(start_s / 3600, end_s / 3600, color=_STILL_COLOUR, linewidth=0, zorder=0)
     waiting.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     moves.set_xlim(0.0, history.total_s / 3600)
@@ -62,7 +62,7 @@ def training_run_figure(history: TrainingHistory, *, title: str) -> Figure:
     return figure
 
 
-def standing_still(history: TrainingHistory) -> Iterator[tuple[float, float]]:
+def stalls(history: TrainingHistory) -> Iterator[tuple[float, float]]:
     """Yield start and end of every time between two iterations, and of the last stall. [s]"""
     end_s = 0.0
     for row in history.iterations:
@@ -77,7 +77,7 @@ def _draw_iterations(axes: Axes, history: TrainingHistory) -> None:
     """Draw a line that is as long as each iteration, broken where the training stands still."""
     times_h: list[float] = []
     durations_s: list[float] = []
-    gaps = {end_s for _, end_s in standing_still(history)}
+    gaps = {end_s for _, end_s in stalls(history)}
     for row in history.iterations:
         if row.start_s in gaps:
             times_h.append(row.start_s / 3600)

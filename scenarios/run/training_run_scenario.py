@@ -101,7 +101,7 @@ class Config:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scenario:
+class TrainingRunScenario:
     """What the files and names of a `Config` stand for; ``planner`` may be a plan that stays."""
 
     topology: Topology
@@ -137,7 +137,7 @@ def check_given(config: Config, given: Collection[str]) -> None:
             )
 
 
-def load_scenario(config: Config) -> Scenario:
+def load_training_run(config: Config) -> TrainingRunScenario:
     """Read the files and put together what the flags describe.
 
     Raises
@@ -169,7 +169,7 @@ def load_scenario(config: Config) -> Scenario:
         restart_s=config.restart_s,
         pays_bytes=config.pays_bytes,
     )
-    return Scenario(
+    return TrainingRunScenario(
         topology=topology,
         workload=workload,
         planner=_fixed_plan(config)
@@ -207,7 +207,7 @@ def _fixed_plan(config: Config) -> Plan:
         microbatch_size=config.microbatch_size,
         sequence_length=config.sequence_length,
     )
-    return iteration_scenario.load_scenario(one_iteration).plan
+    return iteration_scenario.load_iteration(one_iteration).plan
 
 
 def _replanner(

@@ -3,7 +3,7 @@
 from des.world.transfer_ratio import nominal_iteration_s, transfer_compute_ratio_of
 from scenarios.suites.catalogue import NAMES, Suite, suite
 from scenarios.suites.load import LoadLaw
-from scenarios.suites.world import Purpose, SuiteWorld, purpose_of
+from scenarios.suites.world import Purpose, SuiteWorld, draw_purpose
 
 __all__ = [
     "NAMES",
@@ -11,8 +11,8 @@ __all__ = [
     "Purpose",
     "Suite",
     "SuiteWorld",
+    "draw_purpose",
     "nominal_iteration_s",
-    "purpose_of",
     "suite",
     "transfer_compute_ratio_of",
 ]

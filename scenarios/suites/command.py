@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from des.base.checks import nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.frame.config import option, parse
-from scenarios.frame.fields import nearest
 from scenarios.frame.writing import write_files
 from scenarios.suites.catalogue import NAMES, SUITES
-from scenarios.suites.listing import INDEX_CSV, files_of, summary_of, table_of
+from scenarios.suites.listing import INDEX_CSV, files_of, suite_summary, suite_table
 
 PROG = "python -m scenarios.suites"
 _WIDTH = max(map(len, NAMES))
@@ -72,7 +72,7 @@ def _command(arguments: Sequence[str]) -> None:
     if config.out is not None:
         command = f"{PROG} {name} --num {config.num} --seed {config.seed} --out DIR"
         written = write_files(config.out, files_of(worlds, command=command))
-    sys.stdout.write(f"{table_of(worlds)}\n{summary_of(worlds)}\n")
+    sys.stdout.write(f"{suite_table(worlds)}\n{suite_summary(worlds)}\n")
     if config.out is not None:
         sys.stdout.write(f"written: {config.out} ({len(written)} files)\n")
 

@@ -9,7 +9,7 @@ from des.dynamics.presets import MARKOV_FAST, MARKOV_SLOW, OU, STRESS
 _SAMPLES_PER_RELAXATION = 60
 
 
-def uniform(held_s: float) -> Dynamics:
+def uniform_law(held_s: float) -> Dynamics:
     """Bandwidths within +-30 % and latencies within +-20 %, drawn anew every ``held_s``."""
     return Dynamics(
         bandwidth_fluctuation=STRESS.bandwidth_fluctuation,
@@ -30,7 +30,7 @@ def wandering(relaxation_s: float) -> OrnsteinUhlenbeck:
 LAWS: Mapping[str, Callable[[float], Law]] = MappingProxyType(
     {
         "steady": lambda _: STEADY,
-        "uniform": uniform,
+        "uniform": uniform_law,
         "ou": wandering,
         "ou_60s": lambda _: wandering(60.0),
         "ou_600s": lambda _: wandering(600.0),

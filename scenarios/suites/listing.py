@@ -12,14 +12,14 @@ INDEX_CSV = "index.csv"
 """One row a world: all of it that its topology file does not hold."""
 
 
-def index_of(worlds: Sequence[SuiteWorld]) -> pd.DataFrame:
+def suite_index(worlds: Sequence[SuiteWorld]) -> pd.DataFrame:
     """Return one row a world, in SI units."""
     return pd.DataFrame([_row(world) for world in worlds])
 
 
-def table_of(worlds: Sequence[SuiteWorld]) -> str:
+def suite_table(worlds: Sequence[SuiteWorld]) -> str:
     """Return a table for the terminal, one line a world."""
-    frame = index_of(worlds)
+    frame = suite_index(worlds)
     shown = pd.DataFrame(
         {
             "world": frame["world"],
@@ -40,9 +40,9 @@ def table_of(worlds: Sequence[SuiteWorld]) -> str:
     return shown.to_string(index=False)
 
 
-def summary_of(worlds: Sequence[SuiteWorld]) -> str:
+def suite_summary(worlds: Sequence[SuiteWorld]) -> str:
     """Return one line: how many worlds, and the ranges of their figures."""
-    frame = index_of(worlds)
+    frame = suite_index(worlds)
     return (
         f"{len(frame)} {'world' if len(frame) == 1 else 'worlds'} of {frame['suite'][0]}: "
         f"K {_range(frame['num_domains'])}, R {_range(frame['ratio'])}, "
@@ -67,7 +67,7 @@ def files_of(worlds: Sequence[SuiteWorld], *, command: str) -> dict[str, bytes]:
         ).encode()
         for world in worlds
     }
-    index = index_of(worlds).to_csv(index=False, lineterminator="\n")
+    index = suite_index(worlds).to_csv(index=False, lineterminator="\n")
     return files | {INDEX_CSV: index.encode()}
 
 

@@ -15,7 +15,7 @@ from des.world.files.topology_writer import write_topology
 from des.worlds.generator import PlaneWorlds
 from des.worlds.presets import PRESETS, Preset
 from scenarios.frame.config import option, parse_given
-from scenarios.frame.fields import to_plain
+from scenarios.frame.fields import plain_fields
 
 PROG = "python -m scenarios.make_topology"
 _EXAMPLES = f"""\
@@ -56,7 +56,7 @@ def _command(argv: Sequence[str] | None) -> None:
     config, given = parse_given(
         Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
     )
-    preset = shipped(config, given) if config.num_domains is None else drawn(config)
+    preset = shipped_world(config, given) if config.num_domains is None else drawn(config)
     topology = preset.topology
     try:
         write_topology(config.out, topology, comment=preset.comment, makes_folder=True)
@@ -68,7 +68,7 @@ def _command(argv: Sequence[str] | None) -> None:
     )
 
 
-def shipped(config: Config, given: frozenset[str]) -> Preset:
+def shipped_world(config: Config, given: frozenset[str]) -> Preset:
     """Make the preset that was asked for; ``given`` are the flags that came with it.
 
     Raises
@@ -126,7 +126,7 @@ def _quantity(config: Config, name: str, units: Units) -> float:
 
 def _flags(config: Config) -> str:
     """Write the command that makes the same world again, every flag spelled out but ``--out``."""
-    values = {name.name: to_plain(getattr(config, name.name)) for name in fields(config)}
+    values = {name.name: plain_fields(getattr(config, name.name)) for name in fields(config)}
     flags = [
         f"--{name.replace('_', '-')} {value}"
         for name, value in values.items()

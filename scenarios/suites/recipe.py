@@ -18,7 +18,7 @@ from des.world.transfer_ratio import (
 )
 from scenarios.suites.laws import LAWS
 from scenarios.suites.load import LoadLaw
-from scenarios.suites.world import LEAST_ITERATIONS, Purpose, purpose_of
+from scenarios.suites.world import LEAST_ITERATIONS, Purpose, draw_purpose
 
 LEAST_BANDWIDTH_BYTES_PER_S, MOST_BANDWIDTH_BYTES_PER_S = 1e9 / 8, 10e9 / 8
 """Of the mean over the links of a world."""
@@ -118,7 +118,7 @@ class Recipe:
         for attempt in range(MOST_TRIES):
             rng = self._generator(seed, _WORLD, place, attempt)
             drawn = self._try(cell, ratio, rng)
-            if drawn is not None and purpose_of(drawn.topology, drawn.workload) == purpose:
+            if drawn is not None and draw_purpose(drawn.topology, drawn.workload) == purpose:
                 return drawn
         raise ValueError(
             f"recipe: models, num_microbatches and epochs_s must allow a world of ratio {ratio:g} "

@@ -189,6 +189,6 @@ def world_digest(topology: Topology, workload: Workload) -> str:
     return hashlib.sha256(json.dumps([domains, links, job]).encode()).hexdigest()
 
 
-def purpose_of(topology: Topology, workload: Workload) -> Purpose:
+def draw_purpose(topology: Topology, workload: Workload) -> Purpose:
     """Return what a world may be drawn for: half of all there could be are for either."""
     return "eval" if int(world_digest(topology, workload)[-1], 16) % 2 else "train"

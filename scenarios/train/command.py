@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agents.flat.batched_env import compile_steps
 from agents.flat.env import make_task
 from agents.flat.task import PlacementTask
 from agents.ppo.devices import keep_freed_memory, use_torch_threads
@@ -114,9 +115,15 @@ def _run(
 
 @contextmanager
 def _rollouts(config: Config, task: PlacementTask, console: Console) -> Iterator[RolloutSource]:
-    """Give the rollouts of the training; code that is not compiled yet is compiled here."""
+    """Give the rollouts of the training.
+
+    Code that is not compiled yet is compiled here, while the calibration before training begins in
+    its own process and compiles what it alone needs.
+    """
     with ExitStack() as stack:
         with console.status("preparing; after a change of the sources this compiles the simulator"):
+            if config.ray is None:
+                compile_steps(task)
             rollouts = stack.enter_context(
                 make_rollouts(
                     task,

@@ -78,7 +78,7 @@ def held_out_draws(task: PlacementTask, *, num_draws: int, seed: int) -> list[He
     return draws
 
 
-def judge(
+def judge_planners(
     task: PlacementTask, name: str, planner: Planner, draws: Sequence[HeldOutDraw]
 ) -> Iterator[Judgement]:
     """Let a planner decide on every draw, as on the epochs of a training run, one after another.

@@ -29,7 +29,7 @@ from scenarios.train.evaluation import (
     Judgement,
     evaluation_frame,
     held_out_draws,
-    judge,
+    judge_planners,
     planning_problem,
 )
 
@@ -58,7 +58,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TrainingOutcome:
     """What came out: one row per draw and planner, and the policy's iteration on base links."""
 
     evaluation: pd.DataFrame
@@ -85,7 +85,7 @@ def evaluate_and_report(
     console: Console,
 ) -> None:
     """Judge the trained policy beside all planners; print the table, write the run's files."""
-    outcome = evaluate(evaluation, folder, console)
+    outcome = evaluate_policy(evaluation, folder, console)
     free = evaluation.task.replacement is None
     summary = summarise(outcome.evaluation.drop(columns=list(COSTS_OF_CHANGE) if free else []))
     console.print(summary_table(summary))
@@ -125,7 +125,7 @@ def _measured_targets(evaluation: Evaluation, folder: RunFolder, console: Consol
     return targets
 
 
-def evaluate(evaluation: Evaluation, folder: RunFolder, console: Console) -> Outcome:
+def evaluate_policy(evaluation: Evaluation, folder: RunFolder, console: Console) -> TrainingOutcome:
     """Judge the trained policy and all planners on the same held-out draws."""
     task = evaluation.task
     draws = held_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
@@ -137,13 +137,13 @@ def evaluate(evaluation: Evaluation, folder: RunFolder, console: Console) -> Out
     judgements: list[Judgement] = []
     for name, planner in planners.items():
         with console.status(f"evaluating {name} on {len(draws)} draws"):
-            judgements += judge(task, name, planner, draws)
+            judgements += judge_planners(task, name, planner, draws)
     frame = evaluation_frame(judgements)
     last = next(one for one in reversed(judgements) if one.planner == POLICY).placement
     problem = planning_problem(task, draws[0].base_world, last_plan=task.plan(last))
     plan = policy(problem, np.random.default_rng(0))
     left_out = () if why_not is None else (f"exact was left out: {why_not}.",)
-    return Outcome(
+    return TrainingOutcome(
         evaluation=frame,
         at_base_figures=problem.judge(plan),
         placement=str(plan.placement),
@@ -213,7 +213,7 @@ def _caveats(task: PlacementTask, frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(caveats)
 
 
-def _pictures(outcome: Outcome, curve: bytes) -> tuple[Picture, ...]:
+def _pictures(outcome: TrainingOutcome, curve: bytes) -> tuple[Picture, ...]:
     bars = png_bytes(comparison_bars(outcome.evaluation))
     iteration = gantt_png(outcome.at_base_figures)
     return (

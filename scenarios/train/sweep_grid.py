@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from des.base.checks import nearest
 from des.base.command import UsageError
-from scenarios.frame.fields import from_text, kinds_of, nearest
+from scenarios.frame.fields import from_text, kinds_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import command as east_west_train
 from scenarios.train.training_config import RUNTIME_FIELDS, Config

@@ -91,9 +91,9 @@ def _command(argv: Sequence[str] | None) -> int:
     num_evaluated = 32 if config.quick else config.num_evaluated
     timings = time_decisions(agent, num_evaluated)
     write_csv(folder.path / "timings.csv", timings)
-    evaluation = evaluate(agent, num_evaluated)
+    evaluation = evaluate_local(agent, num_evaluated)
     write_csv(folder.evaluation_csv, evaluation)
-    summary = summarise(evaluation, timings)
+    summary = summarise_local(evaluation, timings)
     write_json(folder.path / "summary.json", summary)
     return _show(config, summary)
 
@@ -120,7 +120,7 @@ def time_decisions(agent: LocalAgent, count: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def evaluate(agent: LocalAgent, count: int) -> pd.DataFrame:
+def evaluate_local(agent: LocalAgent, count: int) -> pd.DataFrame:
     """One row a held-out case and method.
 
     ``gap`` is what the plan takes more than the best one, as a part of that.
@@ -153,7 +153,7 @@ def evaluate(agent: LocalAgent, count: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def summarise(evaluation: pd.DataFrame, timings: pd.DataFrame) -> dict[str, object]:
+def summarise_local(evaluation: pd.DataFrame, timings: pd.DataFrame) -> dict[str, object]:
     """Mean, 95th percentile and worst of the gaps by method, and of the response times. [s]"""
     gaps = {
         str(method): {

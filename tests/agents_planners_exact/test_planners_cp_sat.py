@@ -1,5 +1,7 @@
 """The constraint planner against the proven best, and its paths by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from examples import examples
@@ -147,3 +149,35 @@ def test_a_simulator_to_which_the_bounds_do_not_belong_is_refused():
     )
     with pytest.raises(ValueError, match="simulator must be that of des"):
         cp_sat_search(problem)
+
+
+@pytest.mark.parametrize("num_bytes", [5e-324, 1e-310, 1e-9])
+def test_layers_that_weigh_next_to_nothing_fit_anywhere(num_bytes):
+    """2 (F + B) of two layers a domain, five times: 30 s."""
+    layer = dataclasses.replace(
+        equal_layers(1, num_microbatches=1).layers[0],
+        num_parameters=0.0,
+        activation_bytes=num_bytes,
+        weight_input_bytes=num_bytes,
+    )
+    workload = dataclasses.replace(equal_layers(4, num_microbatches=4), layers=(layer,) * 4)
+    found = cp_sat_search(problem_of(joined([1.0, 1.0]), workload))
+
+    assert found.makespan_s == 30.0
+    assert found.is_proven
+
+
+@pytest.mark.parametrize("slow", [1e-3, 1e-12, 1e-300])
+def test_domains_too_slow_to_be_of_use_are_left_out(slow):
+    """One layer there takes longer than everything here: 12 s a microbatch, eight times."""
+    found = cp_sat_search(problem_of(joined([1.0, slow]), equal_layers(4, num_microbatches=8)))
+
+    assert found.makespan_s == 96.0
+    assert found.bound_s == pytest.approx(96.0, rel=1e-5)
+    assert found.is_proven
+
+
+def test_an_iteration_of_next_to_no_time_is_refused():
+    workload = unit_workload([(1e-310, 1e-310)] * 2, num_microbatches=2)
+    with pytest.raises(ValueError, match=r"cp_sat: an iteration must take at least 2.23e-300 s"):
+        cp_sat_search(problem_of(joined([1.0, 1.0]), workload))

@@ -20,7 +20,7 @@ from astra_traces import (
 
 from astra_sim import aware, unaware
 from astra_sim.commands.flags import parse_flags
-from astra_sim.files.errors import UsageError
+from astra_sim.files.errors import AstraSimUsageError
 from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
 from astra_sim.files.network_config import Dimension, NetworkConfig
 from astra_sim.files.system_config import Algorithm, SystemConfig
@@ -119,7 +119,7 @@ def test_flags_are_read(words, field, value):
     ],
 )
 def test_wrong_flags_are_refused(words, message):
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(AstraSimUsageError, match=message):
         parse_flags(words)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.files.errors import AbortError, AstraSimError, UsageError
+from astra_sim.files.errors import AbortError, AstraSimError, AstraSimUsageError
 from astra_sim.files.network_config import (
     BandwidthChange,
     Dimension,
@@ -123,7 +123,7 @@ def test_neighbours_differ_in_one_coordinate_alone(counts, chosen):
     ],
 )
 def test_a_wrong_file_is_refused_by_name_field_and_value(tmp_path, changes, message):
-    with pytest.raises(UsageError, match=rf"network\.yml: .*{message}") as caught:
+    with pytest.raises(AstraSimUsageError, match=rf"network\.yml: .*{message}") as caught:
         read_network_config(written(tmp_path, **changes))
     assert caught.value.exit_code == 255
 
@@ -132,7 +132,9 @@ def test_a_wrong_file_is_refused_by_name_field_and_value(tmp_path, changes, mess
 def test_a_missing_list_is_refused(tmp_path, missing):
     content = {key: value for key, value in RING4.items() if key != missing}
 
-    with pytest.raises(UsageError, match=rf"network\.yml: {missing}: must be a list, got None"):
+    with pytest.raises(
+        AstraSimUsageError, match=rf"network\.yml: {missing}: must be a list, got None"
+    ):
         read_network_config(written_as(tmp_path, content))
 
 
@@ -198,7 +200,9 @@ def test_an_unreadable_file_is_named(tmp_path):
 
 
 def test_a_network_needs_a_dimension():
-    with pytest.raises(UsageError, match="network: must have at least one dimension, got none"):
+    with pytest.raises(
+        AstraSimUsageError, match="network: must have at least one dimension, got none"
+    ):
         NetworkConfig(dimensions=())
 
 
@@ -277,7 +281,7 @@ def test_pairs_may_be_one_dimension_of_several(tmp_path):
     ],
 )
 def test_wrong_pairs_are_refused(tmp_path, changes, message):
-    with pytest.raises(UsageError, match=rf"network\.yml: {message}"):
+    with pytest.raises(AstraSimUsageError, match=rf"network\.yml: {message}"):
         read_network_config(written_as(tmp_path, PAIRWISE3 | changes))
 
 
@@ -291,7 +295,7 @@ def test_wrong_pairs_are_refused(tmp_path, changes, message):
     ],
 )
 def test_pairs_built_by_hand_are_checked(bandwidths, latencies, message):
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(AstraSimUsageError, match=message):
         PairwiseDimension(bandwidth_matrix_gb_per_s=bandwidths, latency_matrix_ns=latencies)
 
 
@@ -357,24 +361,26 @@ def test_bandwidth_changes_are_in_order_of_time(tmp_path):
 def test_wrong_bandwidth_changes_are_refused(tmp_path, change, message):
     entry = {"time_ns": 3, "bandwidth": 1} | change if isinstance(change, dict) else change
 
-    with pytest.raises(UsageError, match=rf"network\.yml: .*{message}"):
+    with pytest.raises(AstraSimUsageError, match=rf"network\.yml: .*{message}"):
         read_network_config(written(tmp_path, bandwidth_changes=[entry]))
 
 
 def test_bandwidth_changes_must_be_a_list_and_ordered(tmp_path):
-    with pytest.raises(UsageError, match="bandwidth_changes: must be a list, got '5'"):
+    with pytest.raises(AstraSimUsageError, match="bandwidth_changes: must be a list, got '5'"):
         read_network_config(written(tmp_path, bandwidth_changes=5))
     changes = tuple(BandwidthChange(time_ns=time, bandwidth_gb_per_s=1.0) for time in (4, 3))
-    with pytest.raises(UsageError, match="must be in order of time, got 3 after 4"):
+    with pytest.raises(AstraSimUsageError, match="must be in order of time, got 3 after 4"):
         NetworkConfig(dimensions=(dimension(),), bandwidth_changes=changes)
-    with pytest.raises(UsageError, match="time_ns must not be negative, got -1"):
+    with pytest.raises(AstraSimUsageError, match="time_ns must not be negative, got -1"):
         BandwidthChange(time_ns=-1, bandwidth_gb_per_s=1.0)
 
 
 def test_only_the_links_of_a_switch_change():
     change = BandwidthChange(time_ns=1, source=0, target=1, bandwidth_gb_per_s=1.0)
 
-    with pytest.raises(UsageError, match="dimension 0, whose switch is place 4; got 0 and 1"):
+    with pytest.raises(
+        AstraSimUsageError, match="dimension 0, whose switch is place 4; got 0 and 1"
+    ):
         NetworkConfig(dimensions=(dimension("Switch"),), bandwidth_changes=(change,))
 
 
@@ -415,5 +421,5 @@ def test_every_golden_network_is_read_and_has_an_npu_for_every_trace(golden_astr
     ],
 )
 def test_networks_that_the_real_programs_refuse_are_refused(golden_astra, case, message):
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(AstraSimUsageError, match=message):
         read_network_config(golden_astra / "astra" / case / "network.yml")

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astra_sim.core.events import EventQueue
-from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.errors import AbortError, AstraSimUsageError
 from astra_sim.files.network_config import Dimension
 from astra_sim.network import make_network
 
@@ -142,12 +142,16 @@ def test_a_ring_of_two_aborts_before_any_message():
 
 
 def test_several_dimensions_are_a_usage_error_that_names_the_flag():
-    with pytest.raises(UsageError, match=r"one dimension unless --multi-dimensional .* got 2"):
+    with pytest.raises(
+        AstraSimUsageError, match=r"one dimension unless --multi-dimensional .* got 2"
+    ):
         make_network(network(dimension(), dimension()), EventQueue(), backend="aware")
 
 
 def test_there_are_two_backends():
-    with pytest.raises(UsageError, match="backend: must be one of unaware, aware; got 'detailed'"):
+    with pytest.raises(
+        AstraSimUsageError, match="backend: must be one of unaware, aware; got 'detailed'"
+    ):
         make_network(network(dimension()), EventQueue(), backend="detailed")
 
 

@@ -14,7 +14,7 @@ from astra_messages import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.errors import AbortError, AstraSimUsageError
 
 MIB = 2**20
 
@@ -109,7 +109,7 @@ def test_a_message_to_itself_aborts_with_one_dimension(topology):
 def test_a_message_to_itself_is_a_usage_error_with_several_dimensions():
     config = network(dimension(), dimension())
 
-    with pytest.raises(UsageError, match="source and target must differ, got NPU 2 twice"):
+    with pytest.raises(AstraSimUsageError, match="source and target must differ, got NPU 2 twice"):
         deliver(config, [Sent(0, 2, 2, MIB)], backend="unaware")
 
 

@@ -14,7 +14,7 @@ from astra_sim.files.execution_trace import CollectiveType, NodeType, Trace, Tra
 from astra_sim.files.network_config import Dimension, NetworkConfig
 from astra_sim.files.system_config import Algorithm, SystemConfig
 from astra_sim.run.diagnosis import MAX_RANKS, diagnose
-from astra_sim.run.simulate import Options
+from astra_sim.run.simulate import RunOptions
 from astra_sim.run.waiting import RankState, RunState
 
 CHUNKS = 500_000_000
@@ -364,7 +364,7 @@ def test_two_ranks_that_receive_before_they_send_name_each_other():
 def test_rendezvous_send_without_a_receive_is_named():
     case = Case(network=PAIR, ranks=[[send(0, 1, 1000, 5)], [compute(0, 1)]])
 
-    said = run(case, strict=False, options=Options(rendezvous=True)).diagnosis
+    said = run(case, strict=False, options=RunOptions(rendezvous=True)).diagnosis
 
     assert said[1].endswith("rank 1 to post a receive with tag 5: rank 1 never does")
 

@@ -27,7 +27,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astra_sim import Options, RunResult, aware, unaware
+from astra_sim import RunOptions, RunResult, aware, unaware
 from astra_sim.files.execution_trace import NodeType
 
 BACKENDS = ["unaware", "aware"]
@@ -65,7 +65,7 @@ def test_every_workload_finishes_and_what_is_exposed_is_the_rest(backend, data):
     rendezvous = data.draw(st.booleans())
     case = data.draw(cases(backend, rendezvous=rendezvous))
     most_queues = 3 if len(case.network["npus_count"]) == 1 else 1
-    options = Options(
+    options = RunOptions(
         rendezvous=rendezvous,
         num_queues_per_dimension=data.draw(st.integers(1, most_queues)),
     )

@@ -21,7 +21,7 @@ from astra_traces import (
     system_file,
 )
 
-from astra_sim import AstraSimError, IncompleteRunError, Options
+from astra_sim import AstraSimError, IncompleteRunError, RunOptions
 from astra_sim.files.errors import AbortError, NodeError
 
 MIB = 2**20
@@ -269,7 +269,7 @@ def test_rendezvous_starts_when_both_ends_are_there(backend, before_us, expected
     network = network_file("FullyConnected", 2, ONE_BYTE_PER_NS, 5.0)
     case = message(0, 1, 1000, before_us=before_us, num_npus=2, network=network)
 
-    assert finishes(run(case, backend, options=Options(rendezvous=True))) == [expected] * 2
+    assert finishes(run(case, backend, options=RunOptions(rendezvous=True))) == [expected] * 2
 
 
 # Section 9: chunks and queues.
@@ -292,7 +292,7 @@ def test_chunks_that_do_not_meet_take_the_time_of_one(active, turns):
 )
 def test_queues_of_a_dimension_run_side_by_side(kind, optimization, turns, turn_ns):
     system = system_file(preferred_dataset_splits=4, collective_optimization=optimization)
-    options = Options(num_queues_per_dimension=2)
+    options = RunOptions(num_queues_per_dimension=2)
 
     result = run(world_collective(kind, system=system), options=options)
     assert finishes(result) == [turns * turn_ns] * 4
@@ -380,7 +380,7 @@ def test_phases_follow_the_dimensions_that_take_part(kind, algorithms, involved,
 def test_only_a_given_endpoint_delay_is_scaled(given, moves_ns):
     case = world_collective(ALL_REDUCE, system=system_file(endpoint_delay=given))
 
-    result = run(case, options=Options(injection_scale=2.5))
+    result = run(case, options=RunOptions(injection_scale=2.5))
     assert finishes(result) == [33829 + 7 * (moves_ns - 10)] * 4
 
 
@@ -577,5 +577,5 @@ def test_a_link_between_domains_is_shared_by_all_pairs_across_it():
     case = Case(ranks=ranks, network=network)
 
     assert finishes(run(case)) == [1007] * 4
-    shared = run(case, "aware", options=Options(multi_dimensional=True))
+    shared = run(case, "aware", options=RunOptions(multi_dimensional=True))
     assert finishes(shared) == [1007, 2007, 1007, 2007]

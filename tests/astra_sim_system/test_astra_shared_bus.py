@@ -1,10 +1,11 @@
 """The shared bus: hand-computed sequences, the closed form of a lone move, laws of many."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 from examples import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from astra_sim.core.events import EventQueue, Timers
@@ -221,11 +222,46 @@ def test_a_lone_move_follows_the_closed_form(config, move):
     assert ended_ns(config, [move]) == [start_ns + lone_ns(config, *rest)]
 
 
+FREE_ENDS = SharedBusConfig(gap_ns_per_byte=0.5, local_reduction_delay=0)
+"""Without latency and overhead a transfer of one byte takes no time."""
+
+OVERTAKING = [(1, True, 1, False, True), (1, False, 1, False, False), (1, False, 3, False, False)]
+
+
 @settings(max_examples=examples(200))
-@given(config=configs, moves=programs())
+@given(config=configs.filter(lambda one: one.latency_ns + one.overhead_ns > 0), moves=programs())
+@example(config=replace(FREE_ENDS, latency_ns=1), moves=OVERTAKING)
+@example(config=replace(FREE_ENDS, overhead_ns=1), moves=OVERTAKING)
 def test_every_move_ends_once_and_never_earlier_than_alone(config, moves):
+    """An end receives for longer than the other one sends, so only one of them sends at a time.
+
+    What an end sends later then arrives later, and a transfer is ended by its own timer.
+    """
     for (start_ns, *rest), end_ns in zip(moves, ended_ns(config, moves), strict=True):
         assert end_ns >= start_ns + lone_ns(config, *rest)
+
+
+@settings(max_examples=examples(100))
+@given(config=configs | st.just(FREE_ENDS), moves=programs())
+@example(config=FREE_ENDS, moves=OVERTAKING)
+def test_no_move_ends_earlier_than_the_least_of_them_would_alone(config, moves):
+    """Whatever overtakes: the end of a transfer is its own, or that of one that began later."""
+    fewest = min(num_bytes for _, _, num_bytes, _, _ in moves)
+    for move, end_ns in zip(moves, ended_ns(config, moves), strict=True):
+        start_ns, from_a, _, *flags = move
+        assert end_ns >= start_ns + lone_ns(config, from_a, fewest, *flags)
+
+
+def test_a_transfer_is_ended_by_one_that_overtakes_it_by_hand():
+    """Three bytes take 1 ns from B to A, and alone they would be there at 2.
+
+    At 1 the byte of the second move arrives at A before B is done sending it, so A sends the first
+    move, and B, which sends and receives at once, begins to send the three bytes and then the
+    first move's way back. That takes no time, and an arrival is always that of the oldest: the
+    three bytes end at 1, the first move with their timer at 2.
+    """
+    assert ended_ns(FREE_ENDS, OVERTAKING[-1:]) == [2]
+    assert ended_ns(FREE_ENDS, OVERTAKING) == [2, 1, 1]
 
 
 @given(config=configs, moves=programs(), shift_ns=st.integers(1, 10**6))

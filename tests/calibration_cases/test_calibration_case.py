@@ -7,7 +7,7 @@ import pytest
 from sharing import gpus
 from strategies import plan, unit_workload, world
 
-from calibration.cases.case import Case, Measurement, computing_times_s
+from calibration.cases.case import Measurement, PlacementCase, computing_times_s
 from des import (
     DiLoCo,
     Domain,
@@ -76,7 +76,7 @@ def moving() -> Topology:
 )
 def test_a_case_refuses_what_a_trace_cannot_hold(topology: Topology, chosen: Plan, reason: str):
     with pytest.raises(ValueError, match="^case: " + re.escape(reason)):
-        Case(topology=topology, workload=WORKLOAD, plan=chosen)
+        PlacementCase(topology=topology, workload=WORKLOAD, plan=chosen)
 
 
 @pytest.mark.parametrize(
@@ -90,26 +90,26 @@ def test_a_replica_on_each_domain_goes_in_their_order(order: tuple[int, ...], is
 
     if is_refused:
         with pytest.raises(ValueError, match=r"plan.replicas must follow .* domains \[2, 1, 0\]"):
-            Case(topology=three_domains(), workload=workload, plan=chosen)
+            PlacementCase(topology=three_domains(), workload=workload, plan=chosen)
     else:
-        Case(topology=three_domains(), workload=workload, plan=chosen)
-    assert Case(
+        PlacementCase(topology=three_domains(), workload=workload, plan=chosen)
+    assert PlacementCase(
         topology=three_domains(), workload=workload, plan=chosen, granularity="gpu"
     ).used_domains == (0, 1, 2)
 
 
 def test_a_case_refuses_an_unknown_granularity_and_a_plan_of_another_workload():
     with pytest.raises(ValueError, match="granularity must be one of domain, gpu; got 'rack'"):
-        Case(topology=three_domains(), workload=WORKLOAD, plan=EVEN, granularity="rack")
+        PlacementCase(topology=three_domains(), workload=WORKLOAD, plan=EVEN, granularity="rack")
     with pytest.raises(ValueError, match="domain_of_layer must hold one domain for each of the 4"):
-        Case(topology=three_domains(), workload=WORKLOAD, plan=plan(0, 1))
+        PlacementCase(topology=three_domains(), workload=WORKLOAD, plan=plan(0, 1))
 
 
 def test_replicas_go_with_pipelines_inside_domains_at_no_granularity():
     chosen = replace(REPLICAS, parallelism=(Parallelism(pipeline=2),) * 3)
 
     with pytest.raises(ValueError, match=r"pipeline of domain A must be 1 .* or with replicas"):
-        Case(topology=three_domains(), workload=WORKLOAD, plan=chosen, granularity="gpu")
+        PlacementCase(topology=three_domains(), workload=WORKLOAD, plan=chosen, granularity="gpu")
 
 
 def test_exchanges_after_the_passes_are_for_replicas_of_one_device():
@@ -117,7 +117,10 @@ def test_exchanges_after_the_passes_are_for_replicas_of_one_device():
     first, second = single
     chosen = Plan(placement=first, replicas=(second,), exchange=GradientExchange(overlapped=False))
 
-    assert Case(topology=three_domains(), workload=WORKLOAD, plan=chosen).used_domains == (0, 1)
+    assert PlacementCase(topology=three_domains(), workload=WORKLOAD, plan=chosen).used_domains == (
+        0,
+        1,
+    )
 
 
 def test_npus_of_a_case_are_its_domains_or_their_gpus_in_use():
@@ -125,9 +128,9 @@ def test_npus_of_a_case_are_its_domains_or_their_gpus_in_use():
     topology = three_domains((4, 6, 3))
     sharing = (Parallelism(tensor=2), Parallelism(tensor=2, data=2), Parallelism(tensor=3))
     shared = replace(EVEN, parallelism=sharing)
-    whole = Case(topology=topology, workload=WORKLOAD, plan=EVEN, granularity="gpu")
-    part = Case(topology=topology, workload=WORKLOAD, plan=shared, granularity="gpu")
-    one = Case(topology=topology, workload=WORKLOAD, plan=EVEN)
+    whole = PlacementCase(topology=topology, workload=WORKLOAD, plan=EVEN, granularity="gpu")
+    part = PlacementCase(topology=topology, workload=WORKLOAD, plan=shared, granularity="gpu")
+    one = PlacementCase(topology=topology, workload=WORKLOAD, plan=EVEN)
 
     assert (one.gpus_per_domain, one.num_npus, one.num_endpoint_pairs) == (1, 3, 1)
     assert (whole.gpus_per_domain, whole.num_npus, whole.num_endpoint_pairs) == (6, 18, 4)
@@ -137,7 +140,9 @@ def test_npus_of_a_case_are_its_domains_or_their_gpus_in_use():
 
 def test_a_domain_has_two_npus_at_least():
     """A dimension of one NPU is none in ASTRA-sim."""
-    case = Case(topology=three_domains((1, 1, 1)), workload=WORKLOAD, plan=EVEN, granularity="gpu")
+    case = PlacementCase(
+        topology=three_domains((1, 1, 1)), workload=WORKLOAD, plan=EVEN, granularity="gpu"
+    )
 
     assert case.gpus_per_domain == 2
 
@@ -158,7 +163,7 @@ def test_peak_is_that_of_the_first_npu_in_use_within_bounds(
     used = replace(topology.domains[1], gpu_peak_flops_per_s=flops_per_s)
     topology = replace(topology, domains=(topology.domains[0], used, topology.domains[2]))
 
-    case = Case(
+    case = PlacementCase(
         topology=topology, workload=WORKLOAD, plan=plan(1, 1, 2, 2), granularity=granularity
     )
 
@@ -184,7 +189,7 @@ def test_gpus_compute_without_what_they_tell_each_other():
     )
     chosen = replace(plan(0, 1), parallelism=(Parallelism(tensor=2),) * 3)
     for granularity, forward_s in (("domain", 4.0), ("gpu", 2.0)):
-        case = Case(
+        case = PlacementCase(
             topology=three_domains(), workload=workload, plan=chosen, granularity=granularity
         )
 

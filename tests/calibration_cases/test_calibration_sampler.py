@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import link_state, plan, topologies, world
 
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.cases.case_key import case_digest, describe_case
 from calibration.cases.draws import draw_placement, draw_walk
-from calibration.cases.sampler import Sampler, purpose_of, sample_cases
+from calibration.cases.sampler import Sampler, sample_cases, sampling_purpose
 from calibration.cases.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
 from calibration.cases.worlds import snapshot
 from des import (
@@ -130,8 +130,8 @@ def test_every_case_has_its_purpose(sixty):
         SHIPPED, WorkloadFamily(), 60, seed=3, regime=REGIMES["aware"], purpose="check"
     )
 
-    assert {purpose_of(case) for case in sixty} == {"fit"}
-    assert {purpose_of(case) for case in check} == {"check"}
+    assert {sampling_purpose(case) for case in sixty} == {"fit"}
+    assert {sampling_purpose(case) for case in check} == {"check"}
 
 
 @pytest.mark.parametrize(
@@ -411,14 +411,14 @@ def test_a_policy_that_does_one_thing_in_a_steady_world_has_it_for_one_purpose()
     """For the other purpose its places are filled from the strata, and say so."""
     policy = policy_of((0, 0, 1, 1, 2, 2))
     topology = snapshot(STEADY_SHIPPED, 0)
-    only = Case(topology=topology, workload=WORKLOAD, plan=policy.plans[0])
+    only = PlacementCase(topology=topology, workload=WORKLOAD, plan=policy.plans[0])
     for purpose in ("fit", "check"):
         sampler = Sampler(
             topology=topology, family=SMALL, purpose=purpose, policy=policy, policy_fraction=1.0
         )
         sample = sampler.draw(0)
-        assert purpose_of(sample.case) == purpose
-        if purpose == purpose_of(only):
+        assert sampling_purpose(sample.case) == purpose
+        if purpose == sampling_purpose(only):
             assert sample.source == "policy"
             assert case_digest(sample.case) == case_digest(only)
         else:
@@ -436,13 +436,15 @@ def test_too_few_different_cases_for_a_purpose_are_an_error():
             workload = build_workload(
                 "llama2_7b", num_layers=2, num_microbatches=8, sequence_length=sequence_length
             )
-            case = Case(topology=snapshot(topology, 0), workload=workload, plan=plan(*walk))
-            there_are.add(purpose_of(case))
+            case = PlacementCase(
+                topology=snapshot(topology, 0), workload=workload, plan=plan(*walk)
+            )
+            there_are.add(sampling_purpose(case))
         for purpose in ("fit", "check"):
             sampler = Sampler(topology=topology, family=family, purpose=purpose)
             outcomes[purpose in there_are] += 1
             if purpose in there_are:
-                assert purpose_of(sampler.draw(0).case) == purpose
+                assert sampling_purpose(sampler.draw(0).case) == purpose
             else:
                 with pytest.raises(ValueError, match=f"must have a case for {purpose} at position"):
                     sampler.draw(0)

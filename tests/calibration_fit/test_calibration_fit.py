@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import t as student_t
 from strategies import unit_workload
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.coordinates import FACTORS
 from calibration.fit.fit import fit
 from calibration.fit.identification import half_widths
@@ -68,7 +68,7 @@ def drawn_case(rng, *, is_parallel=False, work_factor=1.0, latency_s=None):
     placement = Placement.contiguous([int(each) for each in rng.permutation(3)], counts.tolist())
     parallelism = (Parallelism(tensor=2, data=2),) * 3 if is_parallel else ()
     schedule = ("1f1b", "gpipe")[int(rng.integers(2))]
-    return Case(
+    return PlacementCase(
         topology=Topology.of(domains, links),
         workload=workload,
         plan=Plan(placement=placement, schedule=schedule, parallelism=parallelism),

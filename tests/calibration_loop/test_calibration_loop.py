@@ -18,9 +18,9 @@ from calibration.fit.errors import Errors, Fidelity
 from calibration.loop import (
     BackgroundCalibrator,
     CalibrationLoop,
+    CalibrationRound,
     Order,
     Region,
-    Round,
     Subject,
     Timetable,
     calibrate,
@@ -61,7 +61,7 @@ def found(order, *, error=0.0, corrections=None, placements=(EVEN,)):
     """A calibration's result of one figure."""
     errors = Errors(mean=error, p95=error, bias=error, worst=error, worst_case="", kendall_tau=None)
     fidelity = Fidelity(num_cases=1, makespan=errors, communication=errors, exposed=errors)
-    return Round(
+    return CalibrationRound(
         before=fidelity,
         after=fidelity,
         corrections=order.in_force if corrections is None else corrections,

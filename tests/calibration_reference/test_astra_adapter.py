@@ -14,7 +14,7 @@ from reference_programs import fake_programs, gpu_case, small_case
 
 from calibration.fit.prediction import predict
 from calibration.reference.astra_config import as_seen
-from calibration.reference.astra_sim import measure, measure_all, run_key
+from calibration.reference.astra_sim import measure_all, measure_case, run_key
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.pool import map_in_processes
 from calibration.runs.store import Store
@@ -29,7 +29,7 @@ def test_one_microbatch_by_hand(backend, endpoints):
     has sent its gradient 2 s before that, the third one another 2.3 s earlier; it is delivered
     then.
     """
-    measured = measure(small_case(endpoints), backend)
+    measured = measure_case(small_case(endpoints), backend)
 
     assert measured.makespan_s == pytest.approx(10.2, abs=1e-7)
     assert measured.communication_bytes == 4 * 2**28
@@ -44,13 +44,13 @@ def test_unequal_links_are_those_of_the_backend(backend):
     slower = replace(first, bandwidth_bytes_per_s=first.bandwidth_bytes_per_s / 2)
     case = replace(case, topology=replace(case.topology, links=(slower, *others)))
 
-    measured = measure(case, backend, aggregation="min")
+    measured = measure_case(case, backend, aggregation="min")
 
     expected = predict(as_seen(case, backend, "min"))
     assert measured.makespan_s == pytest.approx(expected.makespan_s, rel=1e-8)
     assert measured.communication_bytes == expected.communication_bytes
-    by_min = measure(case, backend, aggregation="min").makespan_s
-    by_max = measure(case, backend, aggregation="max").makespan_s
+    by_min = measure_case(case, backend, aggregation="min").makespan_s
+    by_max = measure_case(case, backend, aggregation="max").makespan_s
     assert (by_min > by_max) == (backend != "pairwise")
 
 
@@ -59,7 +59,7 @@ def test_programs_that_behave_give_what_our_engine_does(backend, tmp_path):
     binaries = fake_programs(tmp_path / "bin")
     case = small_case(num_microbatches=4)
 
-    assert measure(case, backend, binaries=binaries) == measure(case, backend)
+    assert measure_case(case, backend, binaries=binaries) == measure_case(case, backend)
 
 
 def test_programs_take_gpus_and_their_groups(tmp_path, monkeypatch):
@@ -70,7 +70,9 @@ def test_programs_take_gpus_and_their_groups(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", None)
     binaries = fake_programs(tmp_path / "bin")
 
-    assert measure(gpu_case(), "unaware", binaries=binaries) == measure(gpu_case(), "unaware")
+    assert measure_case(gpu_case(), "unaware", binaries=binaries) == measure_case(
+        gpu_case(), "unaware"
+    )
     assert list(folder.iterdir()) == []
 
 
@@ -86,7 +88,7 @@ def test_what_programs_would_take_for_something_else_is_refused(case, backend, r
     binaries = fake_programs(tmp_path / "bin")
 
     with pytest.raises(ValueError, match=reason):
-        measure(case, backend, binaries=binaries)
+        measure_case(case, backend, binaries=binaries)
 
 
 def far_case():
@@ -98,7 +100,7 @@ def far_case():
 
 def test_a_run_of_our_engine_that_no_program_could_do_is_an_error():
     with pytest.raises(ReferenceRunError, match="our engine, backend aware: finish: cycles"):
-        measure(far_case(), "aware")
+        measure_case(far_case(), "aware")
 
 
 def several_cases():
@@ -109,13 +111,13 @@ def test_many_cases_come_in_order_and_are_never_run_twice(tmp_path):
     """Two processes give what none gives; those that a store holds need none."""
     store = Store.open(tmp_path / "runs.sqlite")
     cases, told = several_cases(), []
-    store.put(run_key(cases[2], "aware"), measure(cases[2], "aware"))
+    store.put(run_key(cases[2], "aware"), measure_case(cases[2], "aware"))
 
     found = measure_all(
         cases, "aware", num_workers=2, store=store, progress=lambda *done: told.append(done)
     )
 
-    assert found == [measure(case, "aware") for case in cases]
+    assert found == [measure_case(case, "aware") for case in cases]
     assert told == [(1, 3), (2, 3), (3, 3)]
     assert found == [store.get(run_key(case, "aware")) for case in cases]
     assert len(store.rows()) == 3
@@ -159,7 +161,7 @@ def test_our_engine_has_a_time_limit_too():
 )
 def test_limits_out_of_range_are_refused(field, value):
     with pytest.raises(ValueError, match=f"measure: {field} must be"):
-        measure(small_case(), "aware", **{field: value})
+        measure_case(small_case(), "aware", **{field: value})
 
 
 def test_a_process_that_hangs_or_dies_costs_its_own_item_alone():

@@ -12,8 +12,12 @@ from pathlib import Path
 import pytest
 from reference_programs import fake_program, fake_programs, gpu_case, small_case
 
-from calibration.reference.astra_sim import measure, measure_all
-from calibration.reference.binaries import MOST_OUTPUT_BYTES, ReferenceRunError, run_program
+from calibration.reference.astra_sim import measure_all, measure_case
+from calibration.reference.binaries import (
+    MOST_OUTPUT_BYTES,
+    ReferenceRunError,
+    run_reference_program,
+)
 from calibration.reference.export import PROGRAMS
 from calibration.reference.finish_lines import Finish, parse_finishes
 from calibration.reference.ns3 import Ns3
@@ -23,7 +27,7 @@ LONG_S = 60.0
 
 
 def run(binaries, case=None, **options):
-    return measure(
+    return measure_case(
         case or small_case(),
         "unaware",
         binaries=binaries,
@@ -84,7 +88,7 @@ def test_no_child_of_a_program_survives_it(tmp_path):
         " threading.Event().wait()']).pid, flush=True); threading.Event().wait()"
     )
 
-    ended = run_program([sys.executable, "-c", code], tmp_path, timeout_s=4.0)
+    ended = run_reference_program([sys.executable, "-c", code], tmp_path, timeout_s=4.0)
 
     assert ended.stopped == "it did not end within 4 s"
     until_s = time.monotonic() + 30.0  # the signal has been sent, which is not the end of it yet
@@ -100,7 +104,7 @@ def test_what_a_program_leaves_behind_is_ended_with_it(tmp_path, monkeypatch):
 
     found = run(fake_programs(tmp_path / "bin", "leave-behind"))
 
-    assert found == measure(small_case(), "unaware")
+    assert found == measure_case(small_case(), "unaware")
     until_s = time.monotonic() + 30.0
     while is_running(int(left.read_text())) and time.monotonic() < until_s:
         time.sleep(0.01)
@@ -126,7 +130,7 @@ def test_a_program_that_babbles_is_ended(tmp_path):
 def test_a_crash_is_tried_again(tmp_path):
     binaries = fake_programs(tmp_path / "bin", "crash-once")
 
-    assert run(binaries, num_attempts=2) == measure(small_case(), "unaware")
+    assert run(binaries, num_attempts=2) == measure_case(small_case(), "unaware")
     with pytest.raises(ReferenceRunError, match="exit code: -11"):
         run(binaries, num_attempts=1)
 
@@ -144,7 +148,7 @@ def test_the_documented_crash_while_exiting_is_accepted_where_it_is_documented(t
 
     measured = run(binaries, gpu_case())
 
-    assert measured == measure(gpu_case(), "unaware")
+    assert measured == measure_case(gpu_case(), "unaware")
 
 
 def test_programs_that_cannot_be_started_are_named(tmp_path):
@@ -175,7 +179,7 @@ with tempfile.TemporaryDirectory() as name:
     binaries = fake_programs(Path(name) / "bin")
     case = small_case()
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-    measure(case, "unaware", binaries=binaries)
+    measure_case(case, "unaware", binaries=binaries)
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(Path(__file__).parents[1])],
@@ -238,9 +242,9 @@ def ns3(tmp_path):
 def test_the_packet_level_backend_gets_its_files_and_is_read(case, dimensions, ns3):
     folder = ns3.binary.parent
 
-    measured = measure(case, "ns3", ns3=ns3)
+    measured = measure_case(case, "ns3", ns3=ns3)
 
-    unaware = measure(case, "unaware")
+    unaware = measure_case(case, "unaware")
     if case.granularity == "domain":
         assert measured == unaware
     else:  # its messages queue, so receivers wait for each other's parts, which takes signals
@@ -259,7 +263,7 @@ def test_the_packet_level_backend_gets_its_files_and_is_read(case, dimensions, n
 def test_a_configuration_that_names_no_topology_gets_one(ns3):
     ns3.config.write_text("ENABLE_QCN 1\n", "utf-8")
 
-    measure(small_case(), "ns3", ns3=ns3)
+    measure_case(small_case(), "ns3", ns3=ns3)
 
     seen = (ns3.binary.parent / "seen-network-configuration").read_text("utf-8")
     assert seen == f"TOPOLOGY_FILE {ns3.physical_topology.resolve()}\nENABLE_QCN 1\n"
@@ -267,15 +271,15 @@ def test_a_configuration_that_names_no_topology_gets_one(ns3):
 
 def test_the_packet_level_backend_needs_its_program_and_files(ns3):
     with pytest.raises(ReferenceRunError, match="backend ns3: needs ASTRA-sim's program AstraSimN"):
-        measure(small_case(), "ns3")
+        measure_case(small_case(), "ns3")
     with pytest.raises(ReferenceRunError, match="backend ns3: needs ASTRA-sim's program AstraSimN"):
         measure_all([small_case()], "ns3", num_workers=1)
     with pytest.raises(ReferenceRunError, match="nowhere: must be a program, got no such file"):
-        measure(small_case(), "ns3", ns3=replace(ns3, binary=Path("nowhere")))
+        measure_case(small_case(), "ns3", ns3=replace(ns3, binary=Path("nowhere")))
     with pytest.raises(ValueError, match="ns3: nowhere: cannot be read: No such file"):
-        measure(small_case(), "ns3", ns3=replace(ns3, config=Path("nowhere")))
+        measure_case(small_case(), "ns3", ns3=replace(ns3, config=Path("nowhere")))
     with pytest.raises(ValueError, match=r"transport\.endpoints is overlapped"):
-        measure(small_case("overlapped"), "ns3", ns3=ns3)
+        measure_case(small_case("overlapped"), "ns3", ns3=ns3)
 
 
 def test_runs_with_other_files_are_other_runs(ns3):
@@ -289,13 +293,13 @@ def test_a_packet_level_program_that_crashes_is_an_error(ns3):
     fake_program(ns3.binary, "crash")
 
     with pytest.raises(ReferenceRunError, match="exit code: -11"):
-        measure(small_case(), "ns3", ns3=ns3, num_attempts=1)
+        measure_case(small_case(), "ns3", ns3=ns3, num_attempts=1)
 
 
 def test_a_program_has_no_more_time_than_it_is_given(tmp_path):
     begun_s = time.monotonic()
 
-    ended = run_program(["sleep", "600"], tmp_path, timeout_s=0.2)
+    ended = run_reference_program(["sleep", "600"], tmp_path, timeout_s=0.2)
 
     assert ended.stopped == "it did not end within 0.2 s"
     assert 0.2 <= time.monotonic() - begun_s < LONG_S

@@ -13,7 +13,7 @@ from strategies import cases, plan, topologies, unit_workload, world
 
 from astra_sim import Dimension, PairwiseDimension, read_network_config, read_system_config
 from calibration.cases.aggregation import aggregated, aggregated_inside
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.reference.astra_config import (
     as_seen,
     groups_json,
@@ -48,7 +48,7 @@ def case_of(topology, *domain_of_layer, granularity="domain", parallelism=()):
     """Layers of a second each, way and back, on domains of a world."""
     workload = unit_workload([(1.0, 2.0)] * len(domain_of_layer), num_microbatches=2)
     chosen = replace(plan(*domain_of_layer), parallelism=parallelism)
-    return Case(topology=topology, workload=workload, plan=chosen, granularity=granularity)
+    return PlacementCase(topology=topology, workload=workload, plan=chosen, granularity=granularity)
 
 
 def gpu_domain(name, num_gpus, *, intra_bandwidth=GIB, intra_latency_s=500e-9, memory=2.039e12):
@@ -283,7 +283,7 @@ def test_gpus_whose_memory_is_too_slow_for_traces_are_refused():
 @given(cases(min_domains=2), st.sampled_from(["unaware", "aware", "pairwise"]))
 def test_configurations_come_back_from_their_files(world_workload_plan, backend):
     topology, workload, chosen = world_workload_plan
-    case = Case(topology=topology, workload=workload, plan=chosen)
+    case = PlacementCase(topology=topology, workload=workload, plan=chosen)
     network, system = network_config(case, backend), system_config(case)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from reference_programs import fake_programs, gpu_case, small_case
+from said import without_compiling
 
 from calibration.cases.case import Measurement
-from calibration.reference.astra_sim import measure
+from calibration.reference.astra_sim import measure_case
 from calibration.reference.export import PROGRAMS, write_folder
 from calibration.reference.finish_lines import parse_finishes
 
@@ -48,7 +49,7 @@ def run_in(folder: Path, command: str, *, binaries: Path = Path("none")) -> str:
         text=True,
         check=True,
     )
-    assert done.stderr == ""
+    assert without_compiling(done.stderr) == ""
     return done.stdout
 
 
@@ -71,7 +72,7 @@ def test_a_folder_gives_what_the_case_does(name, backend, tmp_path):
     traces = {f"trace.{rank}.et" for rank in range(case.num_npus)}
     assert {path.name for path in folder.iterdir()} == SMALL_FILES | traces
     output = run_in(folder, commands(folder)[0])
-    assert_same(output, case, measure(case, backend))
+    assert_same(output, case, measure_case(case, backend))
 
 
 def test_the_original_runs_it_by_the_command_in_it(tmp_path):
@@ -84,7 +85,7 @@ def test_the_original_runs_it_by_the_command_in_it(tmp_path):
         _, command = commands(folder)
 
         assert command.startswith(f'"$ASTRA_SIM_BIN"/{program} ')
-        assert_same(run_in(folder, command, binaries=binaries), case, measure(case, backend))
+        assert_same(run_in(folder, command, binaries=binaries), case, measure_case(case, backend))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from trace_cases import pipelines, replicated, shared
 
 from astra_sim.files.execution_trace import NodeType
 from astra_sim.workload.roofline import roofline_ns
-from calibration.cases.case import Case, computing_times_s
+from calibration.cases.case import PlacementCase, computing_times_s
 from calibration.reference.astra_config import system_config
 from calibration.reference.chakra_trace import TraceSet, build_traces
 from calibration.reference.npu_layout import Layout
@@ -127,7 +127,7 @@ def test_too_many_messages_for_the_tags_are_refused():
 
 @settings(max_examples=examples(FEW))
 @given(made=pipelines())
-def test_every_worker_does_its_order_and_every_message_has_one_receiver(made: Case):
+def test_every_worker_does_its_order_and_every_message_has_one_receiver(made: PlacementCase):
     """One computation after the other, each worker's in order; sends and receives match."""
     traces = build_traces(made)
     orders = orders_of_plan(made.topology, made.workload, made.plan)
@@ -152,7 +152,7 @@ def test_every_worker_does_its_order_and_every_message_has_one_receiver(made: Ca
 
 @settings(max_examples=examples(FEW))
 @given(made=pipelines())
-def test_sends_come_in_the_order_of_what_makes_them(made: Case):
+def test_sends_come_in_the_order_of_what_makes_them(made: PlacementCase):
     """The one slot of an NPU goes to the lowest number, so to what was ready first."""
     for trace in build_traces(made).traces:
         makers = [
@@ -166,7 +166,7 @@ def test_sends_come_in_the_order_of_what_makes_them(made: Case):
 
 @settings(max_examples=examples(FEW))
 @given(made=pipelines() | shared(pipelines()) | replicated())
-def test_bytes_between_domains_are_those_of_the_simulator(made: Case):
+def test_bytes_between_domains_are_those_of_the_simulator(made: PlacementCase):
     result = simulate(made.topology, made.workload, made.plan)
 
     # each part of a message is rounded to whole bytes
@@ -176,7 +176,7 @@ def test_bytes_between_domains_are_those_of_the_simulator(made: Case):
 
 @settings(max_examples=examples(FEW))
 @given(made=shared(pipelines()))
-def test_messages_between_domains_join_gpus_of_equal_place(made: Case):
+def test_messages_between_domains_join_gpus_of_equal_place(made: PlacementCase):
     traces = build_traces(made)
     size = made.gpus_per_domain
     between = [
@@ -192,7 +192,7 @@ def test_messages_between_domains_join_gpus_of_equal_place(made: Case):
 
 @settings(max_examples=examples(FEW))
 @given(made=shared(pipelines()) | replicated())
-def test_all_members_of_a_group_join_its_collectives_alike(made: Case):
+def test_all_members_of_a_group_join_its_collectives_alike(made: PlacementCase):
     traces = build_traces(made)
     joined: dict[int, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for rank, trace in enumerate(traces.traces):
@@ -251,5 +251,5 @@ def test_groups_of_the_same_members_have_tags_of_their_own():
 
 @settings(max_examples=examples(FEW))
 @given(made=pipelines() | shared(pipelines()))
-def test_a_trace_set_is_the_same_whenever_it_is_made(made: Case):
+def test_a_trace_set_is_the_same_whenever_it_is_made(made: PlacementCase):
     assert build_traces(made) == build_traces(made)

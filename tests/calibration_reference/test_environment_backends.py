@@ -16,8 +16,8 @@ from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.env import PlacementEnv, make_task
 from agents.flat.episode import Episode
 from agents.flat.sb3_vec_env import PlacementSB3VecEnv
-from calibration.cases.case import Case, Measurement
-from calibration.reference.astra_sim import measure
+from calibration.cases.case import Measurement, PlacementCase
+from calibration.reference.astra_sim import measure_case
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.environment import BINARIES_VARIABLE, NS3_PROGRAM
 from des import Dynamics, Placement, Plan, Topology, Transport
@@ -57,8 +57,8 @@ def make(backend: str, **changes: object) -> PlacementEnv:
 def measured(topology: Topology, backend: str, *domains: int, **options: object) -> Measurement:
     """Ask the adapter itself."""
     plan = Plan(placement=Placement(domain_of_layer=domains), schedule="1f1b")
-    case = Case(topology=topology, workload=JOB, plan=plan)
-    return measure(case, backend.removeprefix("astra-"), **options)
+    case = PlacementCase(topology=topology, workload=JOB, plan=plan)
+    return measure_case(case, backend.removeprefix("astra-"), **options)
 
 
 # What Gymnasium and Stable-Baselines3 demand; warnings are errors.

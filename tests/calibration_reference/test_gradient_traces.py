@@ -5,7 +5,7 @@ from dataclasses import replace
 from hand_traces import case, on_gpus, without_queues
 
 from astra_sim.files.execution_trace import CollectiveType, NodeType, TraceNode
-from calibration.cases.case import Case
+from calibration.cases.case import PlacementCase
 from calibration.reference.chakra_trace import TraceSet, build_traces
 from des import GradientExchange, Parallelism, Placement, Transport
 from des.plan.buckets import buckets_of
@@ -74,7 +74,7 @@ def test_replicas_on_domains_sum_up_in_rings_of_equal_place():
     assert halves[0].id in exchanges[0].dependencies
 
 
-def in_two_buckets(made: Case) -> Case:
+def in_two_buckets(made: PlacementCase) -> PlacementCase:
     """The same in two replicas, on the first two domains, which sum up in two buckets."""
     layers = tuple(replace(layer, num_parameters=1000.0) for layer in made.workload.layers)
     return replace(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from examples import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from sharing import FEW, gpus
 from strategies import plan, unit_workload, world
 from trace_cases import (
@@ -18,7 +18,7 @@ from trace_cases import (
 )
 
 from astra_sim import RunResult
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.prediction import predict
 from calibration.reference.astra_config import as_seen
 from calibration.reference.chakra_trace import TraceSet, build_traces
@@ -28,7 +28,7 @@ from des import Corrections, GradientExchange, Parallelism, Placement, Plan, Tra
 PAIRS = {"AB": (10.0, 1.0), "BA": (20.0, 2.0), "BC": (5.0, 0.5), "CB": (10.0, 1.0)}
 
 
-def measured(case: Case, traces: TraceSet, result: RunResult) -> Measurement:
+def measured(case: PlacementCase, traces: TraceSet, result: RunResult) -> Measurement:
     """What the engine says, in seconds."""
     exposed_s = {rank.rank: rank.exposed_communication_cycles / 1e9 for rank in result.ranks}
     return Measurement(
@@ -38,7 +38,7 @@ def measured(case: Case, traces: TraceSet, result: RunResult) -> Measurement:
     )
 
 
-def assert_equal(case: Case, traces: TraceSet, result: RunResult) -> None:
+def assert_equal(case: PlacementCase, traces: TraceSet, result: RunResult) -> None:
     """Up to the rounding of every event to a nanosecond, and of every message to a byte."""
     found, predicted = measured(case, traces, result), predict(case)
     slowest = min(link.bandwidth_bytes_per_s for link in case.topology.links)
@@ -54,7 +54,7 @@ def assert_equal(case: Case, traces: TraceSet, result: RunResult) -> None:
 
 
 @given(case=pipelines(endpoints=["overlapped"]))
-def test_pipelines_take_as_long_where_messages_overlap(case: Case):
+def test_pipelines_take_as_long_where_messages_overlap(case: PlacementCase):
     """Any placement, routes of several hops and devices of several stages included."""
     traces = build_traces(case)
 
@@ -62,7 +62,7 @@ def test_pipelines_take_as_long_where_messages_overlap(case: Case):
 
 
 @given(case=pipelines(endpoints=["one_in_flight"], fully=True))
-def test_pipelines_take_as_long_with_one_message_in_flight(case: Case):
+def test_pipelines_take_as_long_with_one_message_in_flight(case: PlacementCase):
     """The one communication slot of an NPU is the endpoint of a domain."""
     traces = build_traces(case)
 
@@ -70,7 +70,7 @@ def test_pipelines_take_as_long_with_one_message_in_flight(case: Case):
 
 
 @given(case=even_pipelines())
-def test_who_is_first_at_the_same_time_is_settled_alike(case: Case):
+def test_who_is_first_at_the_same_time_is_settled_alike(case: PlacementCase):
     """Several stages on a device that get ready together, in every world of equal figures."""
     traces = build_traces(case)
 
@@ -79,14 +79,14 @@ def test_who_is_first_at_the_same_time_is_settled_alike(case: Case):
 
 @settings(max_examples=examples(FEW))
 @given(case=replicated())
-def test_replicas_take_as_long(case: Case):
+def test_replicas_take_as_long(case: PlacementCase):
     """Buckets that overlap with passes and with each other, each a ring over the domains."""
     traces = build_traces(case)
 
     assert_equal(case, traces, engine(case, traces))
 
 
-def assert_equal_unaware(case: Case) -> None:
+def assert_equal_unaware(case: PlacementCase) -> None:
     """Compare where messages never meet, in the world that such a network can express."""
     seen = as_seen(case, "unaware")
     traces = build_traces(seen)
@@ -95,26 +95,26 @@ def assert_equal_unaware(case: Case) -> None:
 
 
 @given(case=pipelines(endpoints=["overlapped"]) | even_pipelines(endpoints=["overlapped"]))
-def test_pipelines_take_as_long_where_messages_never_meet(case: Case):
+def test_pipelines_take_as_long_where_messages_never_meet(case: PlacementCase):
     """Any placement, also where links are busy: both simulators are asked without queues."""
     assert_equal_unaware(case)
 
 
 @given(case=pipelines(endpoints=["one_in_flight"], fully=True))
-def test_pipelines_take_as_long_with_one_message_in_flight_that_meets_nobody(case: Case):
+def test_pipelines_take_as_long_with_one_message_in_flight_that_meets_nobody(case: PlacementCase):
     assert_equal_unaware(case)
 
 
 @settings(max_examples=examples(FEW))
 @given(case=replicated())
-def test_replicas_take_as_long_where_messages_never_meet(case: Case):
+def test_replicas_take_as_long_where_messages_never_meet(case: PlacementCase):
     """Buckets side by side, each ring with the links to itself."""
     assert_equal_unaware(case)
 
 
 @settings(max_examples=examples(FEW))
 @given(case=shared(replicated()))
-def test_gpus_of_replicas_come_close_where_messages_never_meet(case: Case):
+def test_gpus_of_replicas_come_close_where_messages_never_meet(case: PlacementCase):
     """Sums inside a domain come in turn, as a device does them; their latencies are left over."""
     seen = as_seen(case, "unaware")
     traces = build_traces(seen, tensor_sums="layer")
@@ -148,7 +148,7 @@ def test_where_messages_never_meet_they_may_overtake_by_hand():
 
 @settings(max_examples=examples(FEW))
 @given(case=replicated(endpoints=ENDPOINTS) | shared(replicated(endpoints=ENDPOINTS)))
-def test_no_exchange_waits_for_one_that_waits_for_it(case: Case):
+def test_no_exchange_waits_for_one_that_waits_for_it(case: PlacementCase):
     """With a single slot, too, where all must join in one order; nobody ends before its passes."""
     traces = build_traces(case)
     result = engine(case, traces)
@@ -158,9 +158,11 @@ def test_no_exchange_waits_for_one_that_waits_for_it(case: Case):
     assert len(result.spans[0]) == len(traces.traces[0].nodes)
 
 
-def in_a_row(*domain_of_layer: int, endpoints: str = "overlapped", schedule: str = "1f1b") -> Case:
+def in_a_row(
+    *domain_of_layer: int, endpoints: str = "overlapped", schedule: str = "1f1b"
+) -> PlacementCase:
     """Layers of 1 s and 2 s on domains A, B and C in a row, four microbatches of 20 bytes."""
-    return Case(
+    return PlacementCase(
         topology=replace(world("ABC", PAIRS), transport=Transport(endpoints=endpoints)),
         workload=unit_workload(
             [(1.0, 2.0)] * len(domain_of_layer), num_microbatches=4, message_bytes=20.0
@@ -203,7 +205,7 @@ def test_a_relay_takes_a_slot_and_frees_that_of_the_sender_early():
     assert predict(overlapped).makespan_s < found < predicted
 
 
-def on_gpus(parallelism: Parallelism, *, num_layers: int = 6) -> Case:
+def on_gpus(parallelism: Parallelism, *, num_layers: int = 6) -> PlacementCase:
     """Layers of a second on 4 GPUs in each of three domains; messages of 0.1 to 0.4 s."""
     case = in_a_row(*(layer * 3 // num_layers for layer in range(num_layers)))
     layers = tuple(replace(layer, num_parameters=1e3) for layer in case.workload.layers)
@@ -263,16 +265,26 @@ def test_parts_of_a_message_go_on_as_a_whole():
     assert found == pytest.approx(predict(case).makespan_s, rel=1e-3)
 
 
+def of_half_bytes() -> PlacementCase:
+    """Messages in parts of 333.5 bytes, which become 334."""
+    case = on_gpus(Parallelism(data=3))
+    return replace(case, workload=replace(case.workload, message_bytes=1000.5))
+
+
 @settings(max_examples=examples(FEW))
 @given(case=shared(pipelines(endpoints=["overlapped"])))
-def test_gpus_of_any_device_come_close_to_it(case: Case):
-    """Whatever the shapes of the devices and routes; sums over memory and signals are left over."""
+@example(case=of_half_bytes())
+def test_gpus_of_any_device_come_close_to_it(case: PlacementCase):
+    """Whatever the shapes of the devices and routes; sums over memory and signals are left over.
+
+    Four GPUs send at least 250 bytes each, to the nearest byte.
+    """
     traces = build_traces(case, tensor_sums="layer")
 
     found, predicted = measured(case, traces, engine(case, traces)), predict(case)
 
     assert found.makespan_s == pytest.approx(predicted.makespan_s, rel=0.05)
-    assert found.communication_bytes == pytest.approx(predicted.communication_bytes, rel=1e-3)
+    assert found.communication_bytes == pytest.approx(predicted.communication_bytes, rel=0.5 / 250)
 
 
 @pytest.mark.parametrize("bucket_bytes", [None, 4e3])
@@ -306,7 +318,7 @@ def test_replicas_of_several_devices_reduce_inside_first():
         parallelism=(Parallelism(tensor=2, data=2),) * 4,
     )
     for granularity, tolerance in (("domain", 1e-6), ("gpu", 2e-3)):
-        made = Case(
+        made = PlacementCase(
             topology=replace(topology, domains=domains),
             workload=case.workload,
             plan=chosen,

@@ -16,7 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import cases, plan, unit_workload, world
 
-from calibration.cases.case import Case, Measurement
+from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.case_key import (
     RunKey,
     binary_version,
@@ -48,7 +48,7 @@ def bits(measurement):
 
 def hand_case():
     """Two domains, a link each way, three layers."""
-    return Case(
+    return PlacementCase(
         topology=world("AB", {"AB": (10.0, 0.5), "BA": (5.0, 0.25)}),
         workload=unit_workload([(1.0, 2.0)] * 3, num_microbatches=4, message_bytes=20.0),
         plan=plan(0, 0, 1),
@@ -101,7 +101,9 @@ def drawn_cases(draw):
     """Any case at either granularity."""
     topology, workload, drawn_plan = draw(cases(min_domains=2))
     granularity = draw(st.sampled_from(["domain", "gpu"]))
-    return Case(topology=topology, workload=workload, plan=drawn_plan, granularity=granularity)
+    return PlacementCase(
+        topology=topology, workload=workload, plan=drawn_plan, granularity=granularity
+    )
 
 
 @given(case=drawn_cases(), choice=st.data())

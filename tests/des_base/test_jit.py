@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numba.core import config
 
 import des.base.jit
-from des.base.jit import digest_of, kernel, scalar, sources_of
+from des.base.jit import kernel, scalar, source_digest, sources_of
 
 ROOT = Path(des.base.jit.__file__).parents[2]
 
@@ -64,7 +64,7 @@ def run(package: Path, **variables: str) -> list[float]:
 
 def folder_of(package: Path) -> str:
     """Name of the folder of the outer module's cache, as its sources are now."""
-    return digest_of(package / "outer.py")
+    return source_digest(package / "outer.py")
 
 
 def test_a_kernel_follows_changes_of_what_it_calls_in_other_modules(package, tmp_path):
@@ -102,22 +102,25 @@ def test_the_cache_is_a_temporary_one_where_the_users_cannot_be_made(package, tm
 
 @pytest.mark.parametrize("name", ["inner.py", "outer.py", "__init__.py"])
 def test_the_digest_changes_with_every_source_that_a_module_imports(name, package):
-    (package / "outer.py").write_text(f"import small\nfrom {package.name}.inner import shared\n")
-    before, text = digest_of(package / "outer.py"), (package / name).read_text()
-    assert digest_of(package / "outer.py") == before
+    head = (
+        f"from des.base.jit import kernel\nimport small\nfrom {package.name}.inner import shared\n"
+    )
+    (package / "outer.py").write_text(head)
+    before, text = source_digest(package / "outer.py"), (package / name).read_text()
+    assert source_digest(package / "outer.py") == before
 
     (package / name).write_text(text + "#")
-    assert digest_of(package / "outer.py") != before
+    assert source_digest(package / "outer.py") != before
     (package / name).write_text(text)
-    assert digest_of(package / "outer.py") == before
+    assert source_digest(package / "outer.py") == before
 
 
 def test_the_digest_leaves_out_what_a_module_does_not_import(package):
-    before = digest_of(package / "inner.py")
+    before = source_digest(package / "inner.py")
 
     (package / "outer.py").write_text("a = 1\n")
     (package / "notes.txt").write_text("")
-    assert digest_of(package / "inner.py") == before
+    assert source_digest(package / "inner.py") == before
 
 
 def test_sources_are_followed_through_modules_of_this_project(package):

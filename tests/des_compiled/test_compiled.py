@@ -36,7 +36,7 @@ from des import (
     Workload,
     simulate,
 )
-from des.compiled.kernels.fair_sharing import equal_part
+from des.compiled.kernels.fair_sharing import equal_share
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, DEADLOCK, OK, STARVED, State
 from des.compiled.links import Pieces
@@ -330,4 +330,4 @@ def test_threads_share_a_program():
 def test_two_wires_divide_a_medium_as_any_number_do(groups):
     expected = equal_part_of_any([group for group in groups if group[0]])
 
-    assert equal_part(*groups[0], *groups[1]) == expected
+    assert equal_share(*groups[0], *groups[1]) == expected

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import courses, moving, transports
 from sharing import parallel_plans
-from strategies import cases, corrections, movements, topologies, workloads
+from strategies import cases, corrections, movements, none_or, topologies, workloads
 from ties import any_plans, even_corrections, even_workloads, even_worlds, replays
 
 from des import (
@@ -107,9 +107,9 @@ def test_links_that_move_by_any_law(data, topology, workload, corrections, movem
 def drawn_movements(draw: st.DrawFn) -> Movement:
     """Links that are all drawn anew every so often; the compiled engine draws for itself."""
     law = Dynamics(
-        bandwidth_fluctuation=draw(st.floats(0.0, 0.95)),
-        latency_jitter=draw(st.floats(0.0, 0.95)),
-        update_interval_s=draw(st.floats(0.01, 5.0) | st.sampled_from([0.5, 1.0])),
+        bandwidth_fluctuation=draw(none_or(1e-3, 0.95)),
+        latency_jitter=draw(none_or(1e-3, 0.95)),
+        update_interval_s=draw(st.floats(0.1, 5.0) | st.sampled_from([0.5, 1.0])),
         correlation=draw(st.sampled_from([0.0, 0.0, 0.5])),
     )
     start_s = draw(st.just(0.0) | st.floats(0.0, 1e6))

@@ -31,7 +31,7 @@ from des import (
     simulate,
 )
 from des.compiled.eligibility import is_foreseeable
-from des.compiled.foreseeable import MOST_PIECES, run_foreseeable
+from des.compiled.foreseeable import MOST_PIECES, simulate_foreseeable
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
@@ -43,7 +43,7 @@ from des.compiled.kernels.lanes import (
     START,
     STATUS,
     WIRE_BUSY,
-    Rules,
+    LaneRules,
 )
 from des.compiled.kernels.program import OK, STARVED, STEADY, UNIFORM
 from des.compiled.kernels.recurrence import run_lanes
@@ -102,7 +102,7 @@ def most_pieces(topology, result):
 
 def assert_foreseen(topology, workload, chosen, corrected=NO_CORRECTIONS):
     assert is_foreseeable(topology, workload, chosen)
-    found = run_foreseeable(topology, workload, chosen, corrected)
+    found = simulate_foreseeable(topology, workload, chosen, corrected)
     result = simulate(topology, workload, chosen, corrected)
     if found is None:
         assert most_pieces(topology, result) >= MOST_PIECES
@@ -218,7 +218,7 @@ def test_a_message_crosses_a_change_of_its_link_by_hand():
     """
     topology = moving(two_domains(), (3.0, 2.0, 3.0))
 
-    found = run_foreseeable(topology, two_stages(), plan(0, 1))
+    found = simulate_foreseeable(topology, two_stages(), plan(0, 1))
     assert found.transfers.tolist() == [[[1.0, 4.0, 7.0]], [[10.0, 12.0, 15.0]]]
     assert found.spans.tolist() == [[0.0, 1.0], [15.0, 17.0], [7.0, 8.0], [8.0, 10.0]]
     assert found.makespan_s == 17.0
@@ -247,7 +247,7 @@ def test_a_message_is_through_when_its_link_slows_down_rounding_aside(
     assert rest != 0.0
     assert (ready_s + num_bytes / bandwidth > change_s) == (rest < 0.0)
 
-    found = run_foreseeable(topology, workload, plan(0, 1))
+    found = simulate_foreseeable(topology, workload, plan(0, 1))
     assert found.transfers[0, 0, 1] == change_s
     assert_equal(found, simulate(topology, workload, plan(0, 1)))
 
@@ -262,13 +262,13 @@ def test_courses_of_many_pieces_are_extended_up_to_a_limit(num_steps, is_enough)
     if is_enough:
         assert_foreseen(*case)
     else:
-        assert run_foreseeable(*case) is None
+        assert simulate_foreseeable(*case) is None
 
 
 def test_a_link_that_never_comes_back_ends_nothing():
     case = moving(two_domains(), (2.0, 0.0, 1.0)), two_stages(), plan(0, 1)
 
-    assert run_foreseeable(*case) is None
+    assert simulate_foreseeable(*case) is None
     with pytest.raises(StarvationError, match="link A->B: is down for ever from 2 s on"):
         simulate(*case)
 
@@ -296,7 +296,7 @@ def test_a_trace_must_cover_what_is_sent_and_nothing_more():
         for end_s in (13.0, 13.5)
     )
 
-    assert run_foreseeable(short, *case) is None
+    assert simulate_foreseeable(short, *case) is None
     with pytest.raises(ValueError, match="trace must cover the run"):
         simulate(short, *case)
     assert_foreseen(long, *case)
@@ -349,7 +349,7 @@ def test_lanes_are_worlds_of_their_own(fluctuations, interval_s, seed, num_piece
     lanes, record = new_lanes(5, table.num_slots + 2, num_pieces), new_record(table)
     for lane, (topology, workload) in enumerate(worlds):
         fill(lanes, lane, topology, workload)
-    rules = Rules(
+    rules = LaneRules(
         weather=UNIFORM,
         window_bytes=math.inf if window_bytes is None else window_bytes,
         interval_s=law.update_interval_s,
@@ -360,7 +360,7 @@ def test_lanes_are_worlds_of_their_own(fluctuations, interval_s, seed, num_piece
     for _ in range(2):  # the second run finds what the first has left
         assert run_lanes(lanes, rules, table.rows, 3, record) == 0
     for lane, (topology, workload) in enumerate(worlds):
-        found = run_foreseeable(topology, workload, CHAIN)
+        found = simulate_foreseeable(topology, workload, CHAIN)
         assert_equal(found, simulate(topology, workload, CHAIN))
         assert lanes.own[MAKESPAN, lane] == found.makespan_s
         assert lanes.stages[:3, STAGE_BUSY, lane].tolist() == found.busy_s.tolist()
@@ -378,7 +378,7 @@ def test_a_lane_that_comes_to_no_end_is_told_and_forgotten():
     lanes = new_lanes(2, table.num_slots)
     lanes.stages[:, :2] = 1.0
     lanes.wires[:, BANDWIDTH], lanes.wires[:, NUM_BYTES] = 1.0, 4.0
-    rules = Rules(
+    rules = LaneRules(
         weather=STEADY,
         window_bytes=math.inf,
         interval_s=math.inf,

@@ -15,7 +15,7 @@ SPECIAL = (0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 5e-324)
 
 @numba.njit
 def _vectors_of_two(numbers, results, lane):
-    rows, found = vectors.rows_of(numbers), vectors.rows_of(results)
+    rows, found = vectors.vector_rows(numbers), vectors.vector_rows(results)
     left, right = vectors.load(rows, 0), vectors.load(rows, 1)
     vectors.store(found, 0, left + right)
     vectors.store(found, 1, left - right)

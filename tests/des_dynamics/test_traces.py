@@ -12,7 +12,7 @@ from strategies import world
 from des import Link, Movement
 from des.dynamics import LinkSeries, Replay
 from des.dynamics.link_course import Weather
-from des.world.files.trace_files import read_trace
+from des.world.files.trace_files import read_link_trace
 
 HEADER = "time_s,source,target,bandwidth_bytes_per_s,latency_s"
 GOOD = f"""{HEADER}
@@ -56,8 +56,8 @@ def test_a_file_by_hand(tmp_path):
         bandwidths_bytes_per_s=(8.0, 8.0, 2.0),
         latencies_s=(1.0, 1.0, 3.0),
     )
-    assert read_trace(path) == Replay(name=str(path), series=(series(), back))
-    assert read_trace(str(path), holds_last=True, longest_gap_s=7.5).holds_last
+    assert read_link_trace(path) == Replay(name=str(path), series=(series(), back))
+    assert read_link_trace(str(path), holds_last=True, longest_gap_s=7.5).holds_last
 
 
 def test_links_may_come_one_after_the_other_and_columns_in_any_order(tmp_path):
@@ -65,9 +65,9 @@ def test_links_may_come_one_after_the_other_and_columns_in_any_order(tmp_path):
     by_link = "\n".join([lines[0], *lines[1::2], *lines[2::2]])
     turned = "\n".join(",".join(line.split(",")[::-1]) for line in lines)
 
-    expected = read_trace(written(tmp_path, GOOD)).series
-    assert read_trace(written(tmp_path, by_link)).series == expected
-    assert read_trace(written(tmp_path, turned)).series == expected
+    expected = read_link_trace(written(tmp_path, GOOD)).series
+    assert read_link_trace(written(tmp_path, by_link)).series == expected
+    assert read_link_trace(written(tmp_path, turned)).series == expected
 
 
 def test_a_row_rules_until_the_next():
@@ -188,7 +188,7 @@ def test_a_bad_file_is_refused_with_file_line_and_value(tmp_path, text, message)
     path = written(tmp_path, text)
 
     with pytest.raises(ValueError, match=re.escape(f"{path}: {message}")):
-        read_trace(path)
+        read_link_trace(path)
 
 
 def test_rows_too_far_apart_are_a_gap_where_a_distance_is_given(tmp_path):
@@ -196,13 +196,13 @@ def test_rows_too_far_apart_are_a_gap_where_a_distance_is_given(tmp_path):
 
     message = r"link A->B: times_s must be at most 5.0 s apart, got a gap from 2.5 to 10.0"
     with pytest.raises(ValueError, match=message):
-        read_trace(path, longest_gap_s=5.0)
+        read_link_trace(path, longest_gap_s=5.0)
     with pytest.raises(ValueError, match=r"longest_gap_s must be positive and finite, got 0.0"):
-        read_trace(path, longest_gap_s=0.0)
+        read_link_trace(path, longest_gap_s=0.0)
 
 
 def test_a_link_given_twice_and_a_missing_file_are_refused(tmp_path):
     with pytest.raises(ValueError, match="t: link A->B: must be given once, got a duplicate"):
         Replay(name="t", series=(series(), series()))
     with pytest.raises(ValueError, match=r"none.csv: trace cannot be read: No such file"):
-        read_trace(tmp_path / "none.csv")
+        read_link_trace(tmp_path / "none.csv")

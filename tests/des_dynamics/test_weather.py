@@ -11,7 +11,7 @@ from strategies import link_state, movements, plan, unit_workload, world
 
 from des import Dynamics, Link, Movement, simulate
 from des.dynamics import LinkSeries, MarkovModulated, Replay
-from des.dynamics.link_course import StarvationError, Weather, serialisation_end_s
+from des.dynamics.link_course import StarvationError, Weather, moving_serialisation_end_s
 
 LINKS = [
     Link(source=source, target=target, bandwidth_bytes_per_s=4.0, latency_s=8.0)
@@ -39,24 +39,26 @@ def steps(*pieces):
 
 
 def test_a_constant_rate_by_hand():
-    assert serialisation_end_s(2.0, 5e8, steps((math.inf, 1e9))) == 2.5
+    assert moving_serialisation_end_s(2.0, 5e8, steps((math.inf, 1e9))) == 2.5
 
 
 def test_bytes_across_two_borders_by_hand():
     """From 1 s: 1 s at 4, all 2 s at 2, then 3 bytes at 6."""
     rate_at = steps((2.0, 4.0), (4.0, 2.0), (math.inf, 6.0))
 
-    assert serialisation_end_s(1.0, 4.0 + 4.0 + 3.0, rate_at) == 4.5
+    assert moving_serialisation_end_s(1.0, 4.0 + 4.0 + 3.0, rate_at) == 4.5
 
 
 def test_an_outage_stalls_the_bytes_and_then_they_go_on():
     """4 bytes before the outage from 2 s to 7 s, the other 4 after it."""
     rate_at = steps((2.0, 4.0), (5.0, 0.0), (7.0, 0.0), (math.inf, 2.0))
 
-    assert serialisation_end_s(1.0, 8.0, rate_at) == 9.0
-    assert serialisation_end_s(1.0, 4.0, rate_at) == 2.0  # just before it
-    assert serialisation_end_s(2.0, 4.0, rate_at) == 9.0  # begun in it
-    assert serialisation_end_s(6.0, 0.0, rate_at) == 7.0  # not even an empty message gets through
+    assert moving_serialisation_end_s(1.0, 8.0, rate_at) == 9.0
+    assert moving_serialisation_end_s(1.0, 4.0, rate_at) == 2.0  # just before it
+    assert moving_serialisation_end_s(2.0, 4.0, rate_at) == 9.0  # begun in it
+    assert (
+        moving_serialisation_end_s(6.0, 0.0, rate_at) == 7.0
+    )  # not even an empty message gets through
 
 
 @pytest.mark.parametrize("start_s", [1.0, 2.0, 6.0])
@@ -66,11 +68,11 @@ def test_an_outage_that_never_ends_starves_the_bytes(start_s):
     left = 6 if start_s == 1.0 else 10
     message = f"link A->B: is down for ever from {max(start_s, 2.0):g} s on, with {left} bytes"
     with pytest.raises(StarvationError, match=re.escape(message)):
-        serialisation_end_s(start_s, 10.0, rate_at, owner="link A->B")
+        moving_serialisation_end_s(start_s, 10.0, rate_at, owner="link A->B")
 
 
 def test_what_is_sent_before_an_endless_outage_is_sent():
-    assert serialisation_end_s(1.0, 4.0, steps((2.0, 4.0), (math.inf, 0.0))) == 2.0
+    assert moving_serialisation_end_s(1.0, 4.0, steps((2.0, 4.0), (math.inf, 0.0))) == 2.0
 
 
 def test_a_byte_that_only_rounding_keeps_does_not_wait_for_the_outage_to_end():
@@ -78,7 +80,7 @@ def test_a_byte_that_only_rounding_keeps_does_not_wait_for_the_outage_to_end():
     rate_at = steps((7.8, 2.8), (99.0, 0.0), (math.inf, 1.0))
 
     assert 0.7 + 19.88 / 2.8 > 7.8
-    assert serialisation_end_s(0.7, 19.88, rate_at) == 7.8
+    assert moving_serialisation_end_s(0.7, 19.88, rate_at) == 7.8
 
 
 @given(
@@ -88,8 +90,8 @@ def test_borders_between_equal_rates_are_none_to_the_last_bit(start_s, num_bytes
     def rate_at(time_s):
         return 10.0, (math.floor(time_s / interval_s) + 2) * interval_s
 
-    constant = serialisation_end_s(start_s, num_bytes, steps((math.inf, 10.0)))
-    assert serialisation_end_s(start_s, num_bytes, rate_at) == constant
+    constant = moving_serialisation_end_s(start_s, num_bytes, steps((math.inf, 10.0)))
+    assert moving_serialisation_end_s(start_s, num_bytes, rate_at) == constant
 
 
 @settings(deadline=None)
@@ -107,9 +109,11 @@ def test_bytes_in_two_parts_take_as_long_as_in_one(start_s, num_bytes, share, mo
         factor, _, until_s = weather.piece(1, time_s)
         return 10.0 * factor, until_s
 
-    middle_s = serialisation_end_s(start_s, share * num_bytes, rate_at)
-    in_two = serialisation_end_s(middle_s, (1 - share) * num_bytes, rate_at)
-    assert in_two == pytest.approx(serialisation_end_s(start_s, num_bytes, rate_at), rel=1e-9)
+    middle_s = moving_serialisation_end_s(start_s, share * num_bytes, rate_at)
+    in_two = moving_serialisation_end_s(middle_s, (1 - share) * num_bytes, rate_at)
+    assert in_two == pytest.approx(
+        moving_serialisation_end_s(start_s, num_bytes, rate_at), rel=1e-9
+    )
 
 
 @settings(deadline=None)
@@ -122,7 +126,7 @@ def test_as_many_bytes_leave_as_the_rates_allow(start_s, num_bytes, movement):
         factor, _, until_s = weather.piece(2, time_s)
         return 10.0 * factor, until_s
 
-    end_s = serialisation_end_s(start_s, num_bytes, rate_at)
+    end_s = moving_serialisation_end_s(start_s, num_bytes, rate_at)
     carried, time_s = 0.0, start_s
     while time_s < end_s:
         rate, until_s = rate_at(time_s)

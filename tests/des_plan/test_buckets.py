@@ -238,5 +238,21 @@ def test_a_bucket_belongs_to_one_stage_of_each_replica_and_is_no_larger_than_all
             assert set(layers_of(one)) <= set(own)
 
 
+def test_layers_next_to_large_ones_keep_their_parameters():
+    """A difference of sums over the model would give 0.0177 as 0.01769996."""
+    sizes = (1e9, 0.0177, 1e9, 0.1, 0.2, 0.3)
+    workload = dataclasses.replace(
+        SIX_LAYERS,
+        layers=tuple(
+            dataclasses.replace(layer, num_parameters=size)
+            for layer, size in zip(SIX_LAYERS.layers, sizes, strict=True)
+        ),
+    )
+    one_each = changed(TWO_REPLICAS, exchange=GradientExchange(bucket_bytes=1.0))
+
+    found = pieces(buckets_of(workload, one_each, 0))
+    assert [num_bytes for _, num_bytes, _ in found] == [1.0, 0.2, 2e9, 0.0354, 2e9]
+
+
 def layers_of(bucket: Bucket) -> range:
     return range(bucket.first_layer, bucket.first_layer + bucket.num_layers)

@@ -17,14 +17,14 @@ from des.schedules import (
 )
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.interleaved import loop_devices, wave_devices
-from des.schedules.list_scheduling import Rule, list_schedule
+from des.schedules.list_scheduling import DispatchRule, list_schedule
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
 FEW = settings(max_examples=examples(30), deadline=None)
 
 
 def rule(turn="D", hold_fraction=0.0, gap_fraction=0.0):
-    return Rule(turn=turn, hold_fraction=hold_fraction, gap_fraction=gap_fraction)
+    return DispatchRule(turn=turn, hold_fraction=hold_fraction, gap_fraction=gap_fraction)
 
 
 def text(orders, device=0):
@@ -85,7 +85,7 @@ def pipelines(draw, *, max_chunks=3, max_microbatches=8):
 def rules():
     fraction = st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0.0, 5.0)
     turn = st.sampled_from(["F", "D", "alternate"])
-    return st.builds(Rule, turn=turn, hold_fraction=fraction, gap_fraction=fraction)
+    return st.builds(DispatchRule, turn=turn, hold_fraction=fraction, gap_fraction=fraction)
 
 
 # One rule.

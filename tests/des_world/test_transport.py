@@ -294,7 +294,7 @@ def test_a_file_without_rules_has_the_plain_ones():
         ),
         ("{sharing: none, half_duplex: true}", "transport: half_duplex must be False where"),
         ("{window: 64}", "transport.window: must be a size such as '80GB'"),
-        ("{flows: 2}", "transport.flows: unknown key"),
+        ("{flows: 2}", "transport.flows: unknown key; "),
         ("{flows_per_pair: 0}", "transport: flows_per_pair must be a whole number from 1"),
     ],
 )

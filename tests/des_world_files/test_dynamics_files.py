@@ -13,7 +13,7 @@ from strategies import dynamics, laws, link_state
 from des import Dynamics, read_topology
 from des.dynamics import DYNAMICS, MarkovModulated, OrnsteinUhlenbeck, Product
 from des.world.files.dynamics_forms import law_entry, read_law
-from des.world.files.trace_files import read_trace
+from des.world.files.trace_files import read_link_trace
 from des.worlds import EAST_CENTRAL_WEST
 
 WORLD = json.loads(EAST_CENTRAL_WEST.with_suffix(".json").read_text(encoding="utf-8"))
@@ -123,7 +123,7 @@ def test_a_trace_lies_beside_the_file_that_names_it(tmp_path, suffix):
     }
 
     topology = read_topology(world_file(tmp_path, suffix, content))
-    assert topology.dynamics == read_trace(trace, holds_last=True)
+    assert topology.dynamics == read_link_trace(trace, holds_last=True)
     trace.write_text("\n".join([header, *rows[2:]]), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"world{suffix}: .*week.csv: trace must hold every link"):
         read_topology(tmp_path / f"world{suffix}")
@@ -141,7 +141,7 @@ def test_a_replay_has_no_entry(tmp_path):
     path.write_text(f"{header}\n0,A,B,1,1\n", encoding="utf-8")
 
     with pytest.raises(ValueError, match="topology: dynamics must have a form in files, got Repl"):
-        law_entry(read_trace(path))
+        law_entry(read_link_trace(path))
 
 
 def without(content, *keys):
@@ -161,7 +161,12 @@ BAD = {
     "a list": (["ou"], "dynamics: must be a mapping or one of"),
     "no kind": ({"kind": "gauss"}, "dynamics.kind: must be one of uniform, ornstein_uhlenbeck, m"),
     "kind 3": ({"kind": 3}, "dynamics.kind: must be one of uniform, ornstein_uhlenbeck, markov, r"),
-    "other key": (WANDERING | {"sigma": 1}, "dynamics.sigma: unknown key"),
+    "other key": (WANDERING | {"sigma": 1}, "dynamics.sigma: unknown key; "),
+    "misspelt key": (
+        without(WANDERING, "interval") | {"intervall": "5s"},
+        "dynamics.intervall: unknown key; did you mean 'interval'?",
+    ),
+    "misspelt kind": ({"knd": "markov"}, "dynamics.knd: unknown key; did you mean 'kind'?"),
     "no figure": (without(WANDERING, "interval"), "dynamics.interval: must be given"),
     "no unit": (WANDERING | {"interval": 5}, "dynamics.interval: must be a time such as '30ms'"),
     "bad figure": (WANDERING | {"bandwidth_sigma": -1}, "dynamics: bandwidth_sigma must be from 0"),
@@ -169,7 +174,7 @@ BAD = {
     "NaN": (WANDERING | {"correlation": math.nan}, "dynamics.correlation: Input should be a finit"),
     "no states": ({"kind": "markov"}, "dynamics.states: must be given"),
     "states": ({"kind": "markov", "states": []}, "dynamics.states: Input should be a valid dictio"),
-    "state": (with_state(dwell="5s"), "dynamics.states.slow.dwell: unknown key"),
+    "state": (with_state(dwell="5s"), "dynamics.states.slow.dwell: unknown key; "),
     "dwell": (with_state(mean_dwell="long"), "dynamics.states.slow.mean_dwell: must be for_ever"),
     "factor": (with_state(bandwidth_factor=-1), "dynamics: state slow: bandwidth_factor must be"),
     "successor": (with_state(followed_by={"on": 1}), "dynamics: state slow: followed_by must name"),

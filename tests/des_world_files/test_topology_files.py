@@ -254,8 +254,29 @@ BAD_YAML = {
     "GPUs as float": ("num_gpus: 8", "num_gpus: 8.0", "topology.domains[0].num_gpus: Input should"),
     "fraction": ("fraction: 0.5", "fraction: 1.5", "domain East: attainable_fraction must be abo"),
     "NaN": ("fraction: 0.5", "fraction: .nan", "topology.domains[0].attainable_fraction: Input "),
-    "unknown key": ("num_gpus", "num_gpu", "topology.domains[0].num_gpu: unknown key"),
-    "unknown dashed key": ("num_gpus", "num-gpus", "topology.domains[0].num-gpus: unknown key"),
+    "unknown key": (
+        "num_gpus",
+        "num_gpu",
+        "topology.domains[0].num_gpu: unknown key; did you mean 'num_gpus'?",
+    ),
+    "unknown dashed key": (
+        "num_gpus",
+        "num-gpus",
+        "topology.domains[0].num-gpus: unknown key; did you mean 'num_gpus'?",
+    ),
+    "misspelt key that must be given": (
+        "Central, bandwidth:",
+        "Central, bandwith:",
+        f"{LINK}.bandwith: unknown key; did you mean 'bandwidth'?",
+    ),
+    "key like none": (
+        "dest: Central",
+        "to: Central",
+        f"{LINK}.to: unknown key; allowed are source, dest, bandwidth, latency, price_usd_per_gb, "
+        "one_way",
+    ),
+    "misspelt section": ("dynamics:", "dinamics:", "dinamics: unknown key; did you mean 'dyn"),
+    "key named as a type": ("dynamics:", "int:", "int: unknown key; allowed are topology, "),
     "key twice": ("gpu_peak:", "num_gpus:", "not readable as YAML in line 8: key 'num_gpus' must"),
     "unreadable": ("domains:", "domains: [", "not readable as YAML in line 6: "),
     "list as a key": ("dynamics:", "? [a, b]\n: c\ndynamics:", "not readable as YAML in line "),
@@ -355,10 +376,14 @@ BAD_JSON = {
         [1, "2", None],
         "gpu_price_usd_per_hour[1]: Input should be a valid number, got '2'",
     ),
-    "unknown key": (("bandwith_matrix",), [], "bandwith_matrix: unknown key"),
-    "dashed key": (("num-gpus",), 8, "num-gpus: unknown key"),
+    "unknown key": (
+        ("bandwith_matrix",),
+        [],
+        "bandwith_matrix: unknown key; did you mean 'bandwidth_matrix'?",
+    ),
+    "dashed key": (("num-gpus",), 8, "num-gpus: unknown key; did you mean 'num_gpus'?"),
     "another kind": (("topology",), "flat", "topology: Input should be 'hierarchical', got 'flat'"),
-    "dynamics": (("dynamics",), {"jitter": 0.1}, "dynamics.jitter: unknown key"),
+    "dynamics": (("dynamics",), {"jitter": 0.1}, "dynamics.jitter: unknown key; did you m"),
 }
 
 

@@ -40,8 +40,8 @@ PATHS = {"/tmp/behaviour-1/case": "<here>", "/tmp": "<other>"}
         (
             "train/a/out/report.html",
             '<tr><th scope="row">exact</th><td><strong>1 ± 2</strong></td><td>3 ± 4</td>'
-            "<td>5 ± 6</td><td><strong>7 ± 8</strong></td><td>9 ± 0</td></tr>",
-            '<tr><th scope="row">exact</th><td>1 ± 2</td><td>3 ± 4</td><td>5 ± 6</td><td>-</td>'
+            "<td><strong>7 ± 8</strong></td><td>5 ± 6</td><td>9 ± 0</td></tr>",
+            '<tr><th scope="row">exact</th><td>1 ± 2</td><td>3 ± 4</td><td>-</td><td>5 ± 6</td>'
             "<td>9 ± 0</td></tr>",
         ),
         (
@@ -54,6 +54,18 @@ PATHS = {"/tmp/behaviour-1/case": "<here>", "/tmp": "<other>"}
             " H16   0.07   3.45   +0.06 %   0.0284 ms",
             " H16 0.07 3.45 +0.06 % -",
         ),
+        (
+            "kpi/a/terminal",
+            " gap   1 %\n decision time against a search   29 x\n\nmissed: gap, "
+            "decision time against a search, null\n",
+            " gap 1 %\n\nmissed: gap, null\n",
+        ),
+        (
+            "kpi/a/out/kpi.json",
+            '[{"name": "gap"}, {"name": "decision time against", "asked": {"x": 1}, "value": 2}]',
+            '[{"name": "gap"}, -]',
+        ),
+        ("learning/hi_ppo/terminal", "trained in 86 s\nnext", "trained\nnext"),
         ("learning/local/out/summary.json", '"cpu_p50_s": 0.0012,\n', '"cpu_p50_s": -,\n'),
         ("simulate/a/terminal", "written: /tmp/behaviour-1/case/x.csv", "written: <here>/x.csv"),
         ("simulate/a/result.json", '"time_s": 3.522', '"time_s": 3.522'),

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from scenarios.frame.pictures import Picture
 from scenarios.frame.plots import comparison_bars, learning_curve, png_bytes
-from scenarios.frame.report import Report, render, summary_table, write_report
+from scenarios.frame.report import Report, render_report, summary_table, write_report
 from scenarios.frame.statistics import summarise
 
 VOID_TAGS = {"meta", "img"}
@@ -176,7 +176,7 @@ def test_a_table_without_what_a_figure_needs_is_refused(draw, message):
 
 def test_a_report_is_whole_and_needs_nothing_from_outside():
     """Every tag is closed in order; the only sources are pictures inside the file."""
-    text = render(report())
+    text = render_report(report())
     page = Page(text)
 
     assert re.search(r"https?:|url\(|@import|<script|<link", text) is None
@@ -188,7 +188,7 @@ def test_a_report_is_whole_and_needs_nothing_from_outside():
 
 def test_a_report_shows_everything_it_was_given():
     """Title, verdict, command, pictures to the last byte, configuration, fidelity and caveats."""
-    page = Page(render(report()))
+    page = Page(render_report(report()))
 
     assert page.inside("h1") == page.inside("title") == ["East-West training"]
     assert "PPO is 10 % slower than exact." in page.inside("p")
@@ -203,7 +203,7 @@ def test_a_report_shows_everything_it_was_given():
 
 def test_the_table_has_a_row_per_planner_and_the_best_in_bold():
     """exact is best in time, utilisation and reward; uniform decides fastest; two always fit."""
-    page = Page(render(report()))
+    page = Page(render_report(report()))
 
     assert page.inside("th")[:7] == [
         *("planner", "iteration time [s]", "utilisation [%]", "comm. cost [GB]"),
@@ -220,7 +220,7 @@ def test_the_table_has_a_row_per_planner_and_the_best_in_bold():
 
 def test_a_single_draw_is_shown_without_an_interval():
     """NaN is for computing, not for reading."""
-    text = render(report(summary=summarise(evaluation()[lambda frame: frame["draw"] == 0])))
+    text = render_report(report(summary=summarise(evaluation()[lambda frame: frame["draw"] == 0])))
 
     assert "nan" not in text
     assert "<strong>10</strong>" in text
@@ -231,7 +231,7 @@ def test_text_is_never_taken_for_html():
     hostile = "<script>alert('1')</script> & \"quoted\" <b>"
     frame = evaluation().replace({"planner": {"ppo": hostile}}).assign(**{"x<y": 1.0})
     page = Page(
-        render(
+        render_report(
             report(
                 title=hostile,
                 verdict=hostile,
@@ -258,7 +258,7 @@ def test_equal_reports_are_equal_bytes(tmp_path):
         write_report(tmp_path / name, report())
 
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert (tmp_path / "one").read_text(encoding="utf-8") == render(report())
+    assert (tmp_path / "one").read_text(encoding="utf-8") == render_report(report())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
 
 
@@ -286,7 +286,7 @@ def test_the_digits_shown_are_those_that_the_interval_supports():
         },
         index=pd.Index(["a", "b", "c", "d"], name="planner"),
     )
-    page = Page(render(report(summary=summary)))
+    page = Page(render_report(report(summary=summary)))
 
     assert page.inside("td")[:2] == ["123.5 ± 1.2", "123,457 ± 1,234"]
     assert [*page.inside("strong"), page.inside("td")[2]] == ["0.001235 ± 0.000046", "22.73 ± 0"]

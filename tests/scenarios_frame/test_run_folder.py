@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import scenarios
 from scenarios.frame.files import (
     read_csv,
     read_json,
@@ -199,6 +200,11 @@ def git(checkout: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     command = ["git", *identity, "-C", str(checkout), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_source_revision_is_that_of_the_folder_of_the_packages():
+    """Both are none where that is no checkout."""
+    assert source_revision() == source_revision(Path(scenarios.__file__).resolve().parents[1])
 
 
 def test_the_source_revision_is_the_commit_and_tells_of_changes(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.frame.statistics import Interval, mean_and_interval, paired_difference, summarise
+from scenarios.frame.statistics import MeanInterval, mean_and_interval, paired_difference, summarise
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_single_value_has_no_interval():
 
 def test_equal_values_have_an_interval_without_width():
     """No spread, no uncertainty about the mean."""
-    assert mean_and_interval([2.5] * 4) == Interval(mean=2.5, half_width=0.0)
+    assert mean_and_interval([2.5] * 4) == MeanInterval(mean=2.5, half_width=0.0)
 
 
 def test_the_interval_covers_the_true_mean_of_normal_values_in_95_percent_of_cases():
@@ -82,7 +82,7 @@ def test_a_constant_relative_difference_has_no_spread():
     """Each value is a quarter above its reference, however different the draws."""
     difference = paired_difference([1.25, 12.5, 125.0], [1.0, 10.0, 100.0])
 
-    assert difference == Interval(mean=0.25, half_width=0.0)
+    assert difference == MeanInterval(mean=0.25, half_width=0.0)
 
 
 def test_the_paired_difference_of_two_draws_is_computed_by_hand():

@@ -14,7 +14,14 @@ from agents.planners.table import PLANNERS
 from des import InfeasiblePlacementError, Placement, Plan, simulate
 from scenarios.frame.files import read_csv
 from scenarios.measure.robustness.command import main
-from scenarios.measure.robustness.curves import STILL, Study, Swing, means_of, measure, swinging
+from scenarios.measure.robustness.curves import (
+    STILL,
+    Study,
+    Swing,
+    means_of,
+    robustness_rows,
+    swinging,
+)
 from scenarios.measure.robustness.methods import planner_names
 from scenarios.measure.targets.fluctuation import LATENCY_JITTER, fluctuating
 from scenarios.suites import suite
@@ -90,7 +97,7 @@ def test_bad_flags_are_one_line(tmp_path, capsys, flags, message):
 def test_a_plan_that_sends_nothing_has_a_flat_curve():
     """Whatever the links do, it takes as long as on held ones under the same load."""
     swings = [Swing(fluctuation=at, jitter=at) for at in (0.3, 0.6)]
-    rows, left_out = measure(study_of(alone, *swings), [WORLD])
+    rows, left_out = robustness_rows(study_of(alone, *swings), [WORLD])
 
     assert (len(rows), left_out) == (2, [])
     assert (rows["slowdown"] == 0.0).all()
@@ -100,7 +107,7 @@ def test_a_plan_that_sends_nothing_has_a_flat_curve():
 def test_totals_are_those_of_iterations_on_the_networks_of_the_epochs():
     """Simulated one by one by the other simulator, on the same draws."""
     swing = Swing(fluctuation=0.6, jitter=0.2)
-    rows, _ = measure(study_of(all_over, swing), [WORLD])
+    rows, _ = robustness_rows(study_of(all_over, swing), [WORLD])
     plan = Plan(placement=Placement.contiguous(range(4), [10] * 4), schedule="1f1b_4x")
     totals_s = [
         WORLD.iterations_per_epoch
@@ -153,7 +160,7 @@ def test_planners_without_a_plan_are_left_out_by_name_and_reason():
     def refuses(problem, rng):
         raise InfeasiblePlacementError("refuses: all domains are full")
 
-    rows, left_out = measure(study_of(refuses), [WORLD])
+    rows, left_out = robustness_rows(study_of(refuses), [WORLD])
 
     assert rows.empty
     assert [(one.method, one.world, one.why) for one in left_out] == [
@@ -164,7 +171,7 @@ def test_planners_without_a_plan_are_left_out_by_name_and_reason():
 def test_plans_that_do_not_fit_are_left_out():
     full = suite("eval_held").with_domains(4).world(0)  # GPT-3 in one domain
 
-    rows, left_out = measure(study_of(alone), [full])
+    rows, left_out = robustness_rows(study_of(alone), [full])
     assert rows.empty
     assert left_out[0].why == "its plan does not fit into memory"
 

@@ -21,7 +21,13 @@ from scenarios.measure.targets.command import main
 from scenarios.measure.targets.fluctuation import fluctuating
 from scenarios.measure.targets.headroom import against_rules, worlds_of
 from scenarios.measure.targets.local_level import TwoLevels, local_decisions_s
-from scenarios.measure.targets.measurement_size import LARGE, SHORT, Column, Scope, standing_still
+from scenarios.measure.targets.measurement_size import (
+    LARGE,
+    SHORT,
+    SchedulerColumn,
+    Scope,
+    on_still_links,
+)
 from scenarios.measure.targets.response_times import timed_decisions
 from scenarios.measure.targets.time_and_utilisation import times_of
 
@@ -30,7 +36,9 @@ TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2"]
 
 def tiny_column(method="search_h1", **sizes):
     given = {"num_worlds": 1, "num_epochs": 3} | sizes
-    return Column(name=method, make=SCHEDULERS[method], scope=Scope(sizes=replace(SHORT, **given)))
+    return SchedulerColumn(
+        name=method, make=SCHEDULERS[method], scope=Scope(sizes=replace(SHORT, **given))
+    )
 
 
 def test_a_table_says_what_is_reached_and_is_the_same_every_time(tmp_path, capsys):
@@ -125,7 +133,7 @@ def test_a_fixed_rule_moves_among_what_the_same_policy_proposes(tmp_path):
     free = replace(known, replacement=replace(known.replacement, restart_s=0.0))
     make, propose = policy_scheduler(path)
     sizes = replace(SHORT, num_worlds=1, num_epochs=3)
-    column = Column(
+    column = SchedulerColumn(
         name="untrained",
         make=make,
         scope=Scope(sizes=sizes),
@@ -164,7 +172,7 @@ def test_physics_bounds_every_scheduler():
 
 def test_other_links_leave_the_load_as_it_is():
     (world,) = Scope(sizes=SHORT).worlds("eval_held", 1, (4,))
-    still, moving = standing_still(world), fluctuating(world, 0.6)
+    still, moving = on_still_links(world), fluctuating(world, 0.6)
 
     for epoch in (0, 8):
         here, there = still.epoch_topology(3, epoch), moving.epoch_topology(3, epoch)

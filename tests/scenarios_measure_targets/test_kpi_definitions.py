@@ -22,7 +22,7 @@ from scenarios.measure.targets.ranking import Ranking
 from scenarios.measure.targets.references import best_single_domain, least_path
 from scenarios.measure.targets.stability import stable_epochs
 from scenarios.measure.targets.target import Asked, Target, measured
-from scenarios.measure.targets.target_table import Measured, spread_of_seeds
+from scenarios.measure.targets.target_table import MeasuredTargets, spread_of_seeds
 from scenarios.measure.targets.versus_rules import (
     Against,
     behind_hindsight,
@@ -259,9 +259,9 @@ def test_a_plan_that_does_not_fit_misses_its_target():
 
 def test_seeds_are_judged_by_their_range_and_only_if_all_reach():
     """Savings of 0.5 and 0.502: times 0.5 and 0.498, a range of 0.002 over a mean of 0.499."""
-    close = Measured(columns=("a", "b"), targets=((target(0.5),), (target(0.502),)))
-    missing = Measured(columns=("a", "b"), targets=((target(0.5),), (target(0.2),)))
-    alone = Measured(columns=("a",), targets=((target(0.5),),))
+    close = MeasuredTargets(columns=("a", "b"), targets=((target(0.5),), (target(0.502),)))
+    missing = MeasuredTargets(columns=("a", "b"), targets=((target(0.5),), (target(0.2),)))
+    alone = MeasuredTargets(columns=("a",), targets=((target(0.5),),))
 
     assert spread_of_seeds(close).value == pytest.approx(0.002 / 0.499)
     assert spread_of_seeds(close).verdict == "reached"

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 from agents.hi_ppo.policies import SHIPPED
 from des import read_topology, write_topology
-from scenarios.frame.statistics import Interval
+from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.command import main
-from scenarios.measure.targets.results_store import KeptGroup, Origin, keep, path_of, read_kept
+from scenarios.measure.targets.results_store import (
+    KeptGroup,
+    Origin,
+    path_of,
+    read_kept,
+    store_result,
+)
 from scenarios.measure.targets.target import Asked, Target, Unit
 
 TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west"]
@@ -281,7 +287,7 @@ def targets(draw):
         asked=Asked(sense=sense, reach=reach, beyond=draw(st.sampled_from([beyond, None]))),
         value=draw(numbers() | st.integers(-3, 3)),
         interval=draw(
-            st.none() | st.builds(Interval, mean=numbers(), half_width=numbers() | st.just(0))
+            st.none() | st.builds(MeanInterval, mean=numbers(), half_width=numbers() | st.just(0))
         ),
         unit=draw(st.builds(Unit, name=st.text(), factor=numbers(finite=True))),
         has_fewer_gpus=draw(st.booleans()),
@@ -295,7 +301,7 @@ def test_targets_come_back_exactly_as_they_were(group):
     key, origin = ("seed-0", "time"), Origin(flags={"seed": 0}, files={}, sha256={})
     kept = KeptGroup(targets=tuple(group), source_revision=None)
     with TemporaryDirectory() as folder:
-        found = keep(Path(folder), key, origin, kept)
+        found = store_result(Path(folder), key, origin, kept)
         later = read_kept(Path(folder), {key: origin, ("seed-0", "gap"): origin})
 
     assert repr(found) == repr(kept)
@@ -309,11 +315,13 @@ def test_numbers_that_json_does_not_have_are_written_as_text(tmp_path):
         reference="",
         asked=Asked(sense="below", reach=1.0),
         value=-math.inf,
-        interval=Interval(mean=0.1, half_width=math.nan),
+        interval=MeanInterval(mean=0.1, half_width=math.nan),
     )
     key, origin = ("seed0", "gap"), Origin(flags={}, files={}, sha256={})
 
-    found = keep(tmp_path, key, origin, KeptGroup(targets=(target,), source_revision="0123abc"))
+    found = store_result(
+        tmp_path, key, origin, KeptGroup(targets=(target,), source_revision="0123abc")
+    )
 
     written = json.loads(path_of(tmp_path, key).read_text())["targets"][0]
     assert (written["value"], written["interval"]["half_width"]) == ("-inf", "nan")

@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 
 from agents.replanning.table import SCHEDULERS
-from scenarios.measure.targets.measurement_size import SHORT, Column, Scope
+from scenarios.measure.targets.measurement_size import SHORT, SchedulerColumn, Scope
 from scenarios.measure.targets.stability import measure
 
 
-def column(**changes: object) -> Column:
+def column(**changes: object) -> SchedulerColumn:
     """A world of each suite, 4 epochs each."""
     sizes = replace(SHORT, num_worlds=1, num_epochs=4, num_load_epochs=8)
     given = {"name": "held", "make": SCHEDULERS["search_once"], "scope": Scope(sizes=sizes)}
-    return Column(**{**given, **changes})
+    return SchedulerColumn(**{**given, **changes})
 
 
 def test_who_plans_anew_in_every_epoch_is_always_stable_and_who_holds_takes_what_he_takes():

@@ -17,10 +17,10 @@ from scenarios.reproduce.crosspipe_runs import (
     OUR_COLUMNS,
     OVERLAPPED,
     WEIGHT_GRADIENT_S,
+    CrossPipeRun,
     Delay,
+    DelayRow,
     Effort,
-    Row,
-    Run,
     make_orders,
 )
 from scenarios.reproduce.crosspipe_verdicts import clear_pairs
@@ -59,7 +59,7 @@ def test_without_delay_1f1b_and_zb_h1_are_their_closed_forms():
     free = Delay(latency_s=0.0, transfer_s=0.0, num_domains=2)
     short_s = WORK_S - 2 * WEIGHT_GRADIENT_S
     for name, expected_s in (("1f1b", 23 * WORK_S), ("zb_h1", 16 * WORK_S + 7 * short_s)):
-        cell = Run.of(free, COLUMNS[name])
+        cell = CrossPipeRun.of(free, COLUMNS[name])
         orders = make_orders(cell, COLUMNS[name], NO_SEARCH).orders
         assert cell.seconds_per_microbatch(orders) == pytest.approx(expected_s / 16)
         assert cell.seconds_per_microbatch(orders, BLOCKING) == pytest.approx(expected_s / 16)
@@ -68,7 +68,7 @@ def test_without_delay_1f1b_and_zb_h1_are_their_closed_forms():
 @pytest.mark.parametrize("name", COLUMNS | OUR_COLUMNS)
 def test_orders_are_valid_fit_and_take_as_long_in_the_simulator_as_by_recurrence(name):
     column = (COLUMNS | OUR_COLUMNS)[name]
-    cell = Run.of(SLOW, column)
+    cell = CrossPipeRun.of(SLOW, column)
     made = make_orders(cell, column, NO_SEARCH)
 
     pipeline = cell.pipeline
@@ -83,7 +83,7 @@ def test_orders_are_valid_fit_and_take_as_long_in_the_simulator_as_by_recurrence
 def test_messages_cost_only_between_data_centres(num_domains):
     """The first microbatch meets every border once on its way down."""
     delay = Delay(latency_s=1.0, transfer_s=0.5, num_domains=num_domains)
-    cell = Run.of(delay, COLUMNS["1f1b"])
+    cell = CrossPipeRun.of(delay, COLUMNS["1f1b"])
 
     borders = [border.latency_s + border.transfer_s for border in cell.pipeline.down]
     assert sum(borders) == pytest.approx(1.5 * (num_domains - 1))
@@ -91,12 +91,12 @@ def test_messages_cost_only_between_data_centres(num_domains):
 
 
 def test_a_wave_visits_every_device_twice_with_half_a_stage():
-    pipeline = Run.of(SLOW, COLUMNS["optimal_wave_1x"]).pipeline
+    pipeline = CrossPipeRun.of(SLOW, COLUMNS["optimal_wave_1x"]).pipeline
 
     assert pipeline.device_of_stage == (*range(8), *range(7)[::-1])
     assert sum(pipeline.forward_s) == pytest.approx(8 * FORWARD_S)
     assert pipeline.forward_s[7] == pytest.approx(2 * pipeline.forward_s[0])
-    assert pipeline.memory_bytes == Run.of(SLOW, COLUMNS["1f1b"]).pipeline.memory_bytes
+    assert pipeline.memory_bytes == CrossPipeRun.of(SLOW, COLUMNS["1f1b"]).pipeline.memory_bytes
 
 
 def test_our_own_figures_as_published_ones_have_no_error_and_our_ranking(tmp_path, capsys):
@@ -106,7 +106,7 @@ def test_our_own_figures_as_published_ones_have_no_error_and_our_ranking(tmp_pat
         delay = Delay(latency_s=latency * FORWARD_S, transfer_s=transfer * FORWARD_S, num_domains=4)
         seconds = {}
         for name in ERROR_COLUMNS:
-            cell = Run.of(delay, COLUMNS[name])
+            cell = CrossPipeRun.of(delay, COLUMNS[name])
             orders = make_orders(cell, COLUMNS[name], NO_SEARCH).orders
             transport = BLOCKING if COLUMNS[name].from_elsewhere else OVERLAPPED
             seconds[name] = cell.seconds_per_microbatch(orders, transport)
@@ -228,7 +228,7 @@ def test_rows_without_delay_do_not_count_in_the_error_told_beside_the_bound(tmp_
 
 
 def test_the_picture_has_no_marker_at_the_frame_and_no_entry_without_one():
-    frame_rows = {0: Row(**row(one_f_one_b=0.151, greedy_1x=0.137))}
+    frame_rows = {0: DelayRow(**row(one_f_one_b=0.151, greedy_1x=0.137))}
     figure = draw(frame_rows, compare(frame_rows, NO_SEARCH))
 
     axes = figure.axes[0]

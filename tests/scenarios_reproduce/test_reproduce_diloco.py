@@ -9,7 +9,7 @@ import pytest
 from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.diloco import (
     GRID_GBIT_PER_S,
-    Row,
+    DiLoCoRow,
     compare,
     main,
     nearest_grid_point,
@@ -165,7 +165,7 @@ def test_compute_heavy_models_need_less(tmp_path):
         row(num_parameters=2e10, bandwidth_gbit_per_s=modes),
     ]
 
-    table = compare(read_cases(write_rows(tmp_path, *rows), Row).rows)
+    table = compare(read_cases(write_rows(tmp_path, *rows), DiLoCoRow).rows)
 
     ours = table["ours_gbit_per_s"].to_numpy().reshape(3, 2, 2)
     assert (ours[1:] < ours[0]).all()
@@ -173,7 +173,7 @@ def test_compute_heavy_models_need_less(tmp_path):
 
 
 def test_nine_tenths_of_the_published_cells_are_within_a_grid_step():
-    cases = read_cases(SHIPPED, Row)
+    cases = read_cases(SHIPPED, DiLoCoRow)
 
     reproduction = reproduce(cases)
 

@@ -13,7 +13,7 @@ from des.base.command import UsageError
 from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.sailor import main, reproduce, short_names
 from scenarios.reproduce.sailor_cases import read_folder
-from scenarios.reproduce.sailor_model import MODEL, NAIVE, Rules, predict_s, simulated_s
+from scenarios.reproduce.sailor_model import MODEL, NAIVE, ModelledEffects, predict_s, simulated_s
 from scenarios.reproduce.sailor_network import Bandwidth, NetworkProfile
 
 SHIPPED = PUBLISHED / "sailor"
@@ -506,7 +506,7 @@ def test_each_rule_alone_moves_some_prediction():
     """No switch is idle, so the table of effects says something."""
     cases = read_folder(SHIPPED)
     for rule in ("whole_update", "node_bandwidth", "blocking", "in_node_gather"):
-        alone = Rules(**{rule: True})
+        alone = ModelledEffects(**{rule: True})
         assert any(
             predict_s(run, cases.network, alone) != predict_s(run, cases.network, NAIVE)
             for run in cases.runs

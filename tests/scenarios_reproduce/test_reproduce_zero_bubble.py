@@ -23,7 +23,7 @@ from scenarios.reproduce.zero_bubble_cases import (
     FOUR_DECIMALS,
     MODELS,
     MS_PER_S,
-    Row,
+    BubbleRow,
 )
 
 SHIPPED = PUBLISHED / "zero_bubble.json"
@@ -172,13 +172,13 @@ def test_a_missing_file_is_exit_code_2(tmp_path, capsys):
 def test_a_chunk_is_a_layer_of_the_model(model, num_stages, num_chunks):
     of_model = row(model=model, num_stages=num_stages, chunks_per_device=None)
 
-    assert Row(**of_model).num_chunks == num_chunks
-    assert Row(**of_model, chunks_per_device=5).num_chunks == 5
+    assert BubbleRow(**of_model).num_chunks == num_chunks
+    assert BubbleRow(**of_model, chunks_per_device=5).num_chunks == 5
 
 
 def test_layers_that_do_not_divide_need_the_number_of_chunks():
     with pytest.raises(ValueError, match=r"chunks_per_device must be given .* '1.5B' on 7 stages"):
-        Row(**row(model="1.5B", num_stages=7, chunks_per_device=None))
+        BubbleRow(**row(model="1.5B", num_stages=7, chunks_per_device=None))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -191,7 +191,7 @@ def test_models_have_as_many_parameters_as_their_names_say(model):
 @pytest.mark.parametrize(("model", "fraction"), [("1.5B", 0.3664), ("6.2B", 0.4324)])
 def test_what_stays_for_the_weight_gradient_follows_from_the_model(model, fraction):
     """32 h / (34 h + 5 a s)."""
-    whole, rest = Row(**row(model=model, weight_input_fraction=None)).bytes_of_layer
+    whole, rest = BubbleRow(**row(model=model, weight_input_fraction=None)).bytes_of_layer
 
     assert rest / whole == pytest.approx(fraction, abs=5e-5)
 
@@ -232,7 +232,7 @@ def test_the_simulation_of_all_schedules_is_the_recurrence(
 
 
 def shipped_rows():
-    return read_cases(SHIPPED, Row).rows
+    return read_cases(SHIPPED, BubbleRow).rows
 
 
 def test_every_published_bubble_rate_is_within_its_bound(tmp_path):

@@ -32,7 +32,7 @@ from des.training.training_settings import EpochView, TrainingRun
 from des.world.domain_load import IDLE, DomainLoad
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.run.command import main
-from scenarios.run.training_run_figure import standing_still, training_run_figure
+from scenarios.run.training_run_figure import stalls, training_run_figure
 from scenarios.run.training_run_scenario import Config
 
 FILES = ["epochs.csv", "iterations.csv", "loads.csv", "result.json", "training_run.png"]
@@ -308,7 +308,7 @@ def test_the_picture_is_grey_where_no_iteration_runs():
         domains=("A",), total_s=48.0, iterations=rows, epochs=(epoch,), loads=()
     )
 
-    assert list(standing_still(history)) == [(20.0, 25.0), (45.0, 48.0)]
+    assert list(stalls(history)) == [(20.0, 25.0), (45.0, 48.0)]
 
 
 def drawn_panels(load):

@@ -25,8 +25,8 @@ from des import (
 from des.plan.replacement import Replacement
 from scenarios.suites import (
     NAMES,
+    draw_purpose,
     nominal_iteration_s,
-    purpose_of,
     suite,
 )
 from scenarios.suites.catalogue import SUITES
@@ -232,7 +232,7 @@ def test_every_world_has_the_purpose_of_its_suite(name, seed):
 
     assert one.purpose == ("train" if name == "train" else "eval")
     for found in one.worlds(3, seed):
-        assert purpose_of(found.topology, found.workload) == one.purpose
+        assert draw_purpose(found.topology, found.workload) == one.purpose
 
 
 @settings(max_examples=examples(10))
@@ -249,7 +249,7 @@ def test_half_of_the_worlds_there_could_be_are_for_either_purpose():
     job = build_workload("llama2_7b")
     topologies = (PlaneWorlds(num_domains=3).draw(np.random.default_rng(i)) for i in range(100))
 
-    counts = Counter(purpose_of(topology, job) for topology in topologies)
+    counts = Counter(draw_purpose(topology, job) for topology in topologies)
     assert counts.keys() == {"train", "eval"}
     assert 30 <= counts["eval"] <= 70  # 4 standard deviations
 

@@ -13,7 +13,7 @@ from agents.planners.table import PLANNERS
 from des import Placement, Plan, build_workload, moved_bytes, read_topology, simulate
 from des.base.random_numbers import derived_seed
 from des.plan.replacement import RESTART_S, Replacement
-from scenarios.train.evaluation import evaluation_frame, held_out_draws, judge
+from scenarios.train.evaluation import evaluation_frame, held_out_draws, judge_planners
 from scenarios.train.outcome import verdict_on
 
 TASK = make_task(
@@ -66,7 +66,9 @@ def test_each_decision_finds_the_layers_where_the_last_one_has_put_them():
         found.append(problem.last_plan)
         return problem.plan(Placement(domain_of_layer=(len(found) % 3,) * 32))
 
-    placements = [one.placement for one in judge(TASK, "ours", one_domain_after_another, DRAWS)]
+    placements = [
+        one.placement for one in judge_planners(TASK, "ours", one_domain_after_another, DRAWS)
+    ]
 
     warm_up, first, *others = found
     assert warm_up is None
@@ -79,11 +81,13 @@ def test_a_plan_that_the_task_cannot_run_is_refused():
         return dataclasses.replace(TASK.plan(EVEN), schedule="1f1b_4x")
 
     with pytest.raises(ValueError, match="planner ours: plan must be a placement under 1f1b and"):
-        list(judge(TASK, "ours", deeper, DRAWS))
+        list(judge_planners(TASK, "ours", deeper, DRAWS))
 
 
 def test_a_judgement_is_what_the_simulator_says_of_the_plan():
-    for draw, one in zip(DRAWS, judge(TASK, "uniform", PLANNERS["uniform"], DRAWS), strict=True):
+    for draw, one in zip(
+        DRAWS, judge_planners(TASK, "uniform", PLANNERS["uniform"], DRAWS), strict=True
+    ):
         expected = simulate(draw.topology, TASK.workload, TASK.plan(TASK.uniform_placement))
         assert one.metrics["iteration_time_s"] == expected.makespan_s
         assert one.metrics["utilisation"] == expected.utilisation
@@ -104,9 +108,9 @@ def test_each_planner_pays_for_the_changes_between_its_own_placements():
     def first_domain(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
         return problem.plan(Placement(domain_of_layer=(0,) * 32))
 
-    moves = list(judge(costly, "moves", one_domain_after_another, DRAWS))
-    stays = list(judge(costly, "stays", first_domain, DRAWS))
-    even = list(judge(costly, "uniform", PLANNERS["uniform"], DRAWS))
+    moves = list(judge_planners(costly, "moves", one_domain_after_another, DRAWS))
+    stays = list(judge_planners(costly, "stays", first_domain, DRAWS))
+    even = list(judge_planners(costly, "uniform", PLANNERS["uniform"], DRAWS))
 
     assert [one.metrics["migration_s"] for one in moves] == [7.0, 7.0, 7.0]
     assert [one.metrics["migration_s"] for one in stays] == [7.0, 0.0, 0.0]
@@ -118,8 +122,8 @@ def test_each_planner_pays_for_the_changes_between_its_own_placements():
 
 def test_moved_state_is_part_of_what_a_judgement_says():
     costly = dataclasses.replace(TASK, replacement=Replacement(), iterations_per_epoch=5)
-    free = next(judge(TASK, "single_domain", PLANNERS["single_domain"], DRAWS))
-    (paid, *_) = judge(costly, "single_domain", PLANNERS["single_domain"], DRAWS)
+    free = next(judge_planners(TASK, "single_domain", PLANNERS["single_domain"], DRAWS))
+    (paid, *_) = judge_planners(costly, "single_domain", PLANNERS["single_domain"], DRAWS)
 
     moved = sum(moved_bytes(TASK.workload, *map(TASK.plan, (EVEN, paid.placement))).values())
     assert paid.row()["moved_bytes"] == pytest.approx(moved)
@@ -131,9 +135,9 @@ def test_moved_state_is_part_of_what_a_judgement_says():
 def test_the_verdict_gives_relative_times_and_marks_what_does_not_fit():
     """The same plan under two names differs by nothing."""
     rows = [
-        *judge(TASK, "policy", PLANNERS["uniform"], DRAWS),
-        *judge(TASK, "exact", PLANNERS["uniform"], DRAWS),
-        *judge(TASK, "single_domain", PLANNERS["single_domain"], DRAWS),
+        *judge_planners(TASK, "policy", PLANNERS["uniform"], DRAWS),
+        *judge_planners(TASK, "exact", PLANNERS["uniform"], DRAWS),
+        *judge_planners(TASK, "single_domain", PLANNERS["single_domain"], DRAWS),
     ]
     frame = evaluation_frame(rows)
     frame.loc[frame["planner"] == "single_domain", "fits_memory"] = False
@@ -150,7 +154,8 @@ def test_the_verdict_gives_relative_times_and_marks_what_does_not_fit():
 @pytest.mark.parametrize("planner", ["exact", "random"])
 def test_judging_repeats(planner):
     once, again = (
-        evaluation_frame(list(judge(TASK, planner, PLANNERS[planner], DRAWS))) for _ in range(2)
+        evaluation_frame(list(judge_planners(TASK, planner, PLANNERS[planner], DRAWS)))
+        for _ in range(2)
     )
 
     assert once.drop(columns="decision_time_s").equals(again.drop(columns="decision_time_s"))

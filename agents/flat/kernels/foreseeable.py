@@ -11,9 +11,9 @@ from des.compiled.kernels.lanes import (
     ROUND_TRIP,
     STAGE_BUSY,
     START,
+    LaneRules,
     Lanes,
     Record,
-    Rules,
 )
 from des.compiled.kernels.program import UNIFORM
 from des.compiled.kernels.recurrence import run_lanes
@@ -24,7 +24,7 @@ from des.compiled.many.layout import Figures, Links, Outcome, Runs, Tables, Whol
 @kernel
 def run_foreseeable(
     lanes: Lanes,
-    rules: Rules,
+    rules: LaneRules,
     record: Record,
     tables: Tables,
     ordered: Whole,

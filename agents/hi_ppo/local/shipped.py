@@ -5,7 +5,7 @@ from pathlib import Path
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import load_policy
 
-_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
+_FOLDER = Path(__file__).resolve().parents[2] / "checkpoints"
 _STEM = "local-"
 
 

@@ -1,5 +1,6 @@
 """The order and split of a pipeline as a constraint model of whole numbers."""
 
+import sys
 from collections.abc import Sequence
 from itertools import pairwise, permutations
 from typing import NamedTuple
@@ -43,6 +44,11 @@ class SplitModel:
             known_s = workload.num_microbatches * float(work.sum()) / min(rates)
             known_s += 2 * workload.num_microbatches * self.num_slots * _longest_message_s(problem)
         self.unit_s = known_s / _UNITS
+        if not self.unit_s >= sys.float_info.min:  # shares of it would lose their digits
+            raise ValueError(
+                f"cp_sat: an iteration must take at least {sys.float_info.min * _UNITS:.3g} s, "
+                f"got {known_s!r} s"
+            )
         if self.program.has_halves:
             backward = np.array(workload.input_gradient_flops)
         self._shares = int(_SCALE * np.min(forward / work)), int(_SCALE * np.min(backward / work))
@@ -53,8 +59,8 @@ class SplitModel:
         self._add_bounds(self._add_borders())
 
     def units(self, time_s: float) -> int:
-        """Whole units in a time."""
-        return int(time_s / self.unit_s)
+        """Whole units in a time; of one that is longer than all that is known, just too many."""
+        return int(min(time_s / self.unit_s, _UNITS + 1.0))
 
     def _add_choices(self) -> None:
         """Which domain is in each slot, and with how many layers."""
@@ -67,9 +73,9 @@ class SplitModel:
             layer_bytes = _least_layer_bytes(self.problem, self.program.least_held[slot])
             self.layers.append([])
             for one, domain in zip(row, topology.domains, strict=True):
-                most = num_layers
-                if layer_bytes > 0.0:
-                    most = min(most, int(domain.memory_bytes * (1.0 + 1e-9) // layer_bytes))
+                most, room_bytes = num_layers, domain.memory_bytes * (1.0 + 1e-9)
+                if layer_bytes * num_layers > room_bytes:
+                    most = int(room_bytes // layer_bytes)
                 count = cp.new_int_var(0, most, "")
                 cp.add(count <= most * one)
                 cp.add(count >= one)

@@ -12,14 +12,14 @@ from typing import IO
 from astra_sim.commands.flags import Flags, parse_flags, usage
 from astra_sim.core.result import RunResult
 from astra_sim.files.comm_groups import read_comm_groups
-from astra_sim.files.errors import CRITICAL_EXIT, AstraSimError, UsageError
+from astra_sim.files.errors import CRITICAL_EXIT, AstraSimError, AstraSimUsageError
 from astra_sim.files.execution_trace import read_traces
 from astra_sim.files.memory_config import read_memory_config
 from astra_sim.files.network_config import read_network_config
 from astra_sim.files.system_config import read_system_config
 from astra_sim.network import Backend
 from astra_sim.run.perfetto import write_perfetto_trace
-from astra_sim.run.simulate import Options, simulate
+from astra_sim.run.simulate import RunOptions, simulate
 
 INCOMPLETE_EXIT = 1
 """Exit code of an incomplete run with ``--strict``."""
@@ -75,7 +75,7 @@ class Journal:
         self.complain(f"warning: {message}")
 
 
-def run(backend: Backend, argv: Sequence[str] | None) -> int:
+def run_command(backend: Backend, argv: Sequence[str] | None) -> int:
     """Run one of the commands and return its exit code.
 
     Only errors about inputs and files are caught; anything else is a bug of ours and keeps its
@@ -96,7 +96,7 @@ def run(backend: Backend, argv: Sequence[str] | None) -> int:
 def _guarded(backend: Backend, journal: Journal, words: Sequence[str]) -> int:
     try:
         flags = parse_flags(words)
-    except UsageError as error:
+    except AstraSimUsageError as error:
         journal.complain(f"error: {error}")
         sys.stderr.write(usage(journal.command))
         return error.exit_code
@@ -142,7 +142,7 @@ def _run(backend: Backend, journal: Journal, flags: Flags) -> tuple[RunResult, b
         memory=memory,
         groups=groups,
         backend=backend,
-        options=Options(
+        options=RunOptions(
             num_queues_per_dimension=flags.num_queues_per_dim,
             injection_scale=flags.injection_scale,
             rendezvous=flags.rendezvous_protocol,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from astra_sim.files.errors import UsageError
+from astra_sim.files.errors import AstraSimUsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +45,13 @@ class _Flag:
 
 def _truth(text: str) -> bool:
     if text.lower() not in ("true", "1", "false", "0"):
-        raise UsageError(f"must be true, 1, false or 0, got {text!r}")
+        raise AstraSimUsageError(f"must be true, 1, false or 0, got {text!r}")
     return text.lower() in ("true", "1")
 
 
 def _count(text: str) -> int:
     if not re.fullmatch("[0-9]+", text) or not int(text):
-        raise UsageError(f"must be an integer of at least 1, got {text!r}")
+        raise AstraSimUsageError(f"must be an integer of at least 1, got {text!r}")
     return int(text)
 
 
@@ -59,14 +59,14 @@ def _number(text: str) -> float:
     is_number = re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text)
     number = float(text) if is_number else math.nan
     if not math.isfinite(number):
-        raise UsageError(f"must be a finite number, got {text!r}")
+        raise AstraSimUsageError(f"must be a finite number, got {text!r}")
     return number
 
 
 def _scale(text: str) -> float:
     scale = _number(text)
     if scale < 0:
-        raise UsageError(f"must not be negative, got {text!r}")
+        raise AstraSimUsageError(f"must not be negative, got {text!r}")
     return scale
 
 
@@ -160,13 +160,13 @@ def parse_flags(words: Sequence[str]) -> Flags:
         if not equals:
             text = "true" if _FLAGS[name].is_switch else next(following, None)
         if text is None:
-            raise UsageError(f"--{name}: must have a value, got none")
+            raise AstraSimUsageError(f"--{name}: must have a value, got none")
         given[name] = text
     missing = [
         f"--{name}" for name, flag in _FLAGS.items() if flag.is_required and given[name] is None
     ]
     if missing:
-        raise UsageError(f"{', '.join(missing)}: must be given")
+        raise AstraSimUsageError(f"{', '.join(missing)}: must be given")
     return Flags(**{name.replace("-", "_"): _parsed(name, text) for name, text in given.items()})
 
 
@@ -175,8 +175,8 @@ def _parsed(name: str, text: str | None) -> Any:
         return None
     try:
         return _FLAGS[name].parse(text)
-    except UsageError as error:
-        raise UsageError(f"--{name}: {error}") from error
+    except AstraSimUsageError as error:
+        raise AstraSimUsageError(f"--{name}: {error}") from error
 
 
 def usage(command: str) -> str:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from astra_sim.files.errors import UsageError
+from astra_sim.files.errors import AstraSimUsageError
 from astra_sim.files.json_fields import shown
 
 Pattern = Literal["Ring", "FullyConnected", "Switch"]
@@ -36,11 +36,11 @@ class Dimension:
     def __post_init__(self) -> None:
         if self.topology not in get_args(Pattern):
             allowed = ", ".join(get_args(Pattern))
-            raise UsageError(
+            raise AstraSimUsageError(
                 f"topology: must be one of {allowed}, Pairwise; got {shown(self.topology)}"
             )
         if self.num_npus < 2:
-            raise UsageError(f"npus_count: must be at least 2, got {self.num_npus!r}")
+            raise AstraSimUsageError(f"npus_count: must be at least 2, got {self.num_npus!r}")
         _require_bandwidth("bandwidth", self.bandwidth_gb_per_s)
         _require_latency("latency", self.latency_ns)
 
@@ -90,9 +90,9 @@ class PairwiseDimension:
     def __post_init__(self) -> None:
         size = self.num_npus
         if size < 2:
-            raise UsageError(f"bandwidth_matrix: must have at least 2 rows, got {size}")
+            raise AstraSimUsageError(f"bandwidth_matrix: must have at least 2 rows, got {size}")
         if len(self.latency_matrix_ns) != size:
-            raise UsageError(
+            raise AstraSimUsageError(
                 f"latency_matrix: must have {size} rows as bandwidth_matrix has, "
                 f"got {len(self.latency_matrix_ns)}"
             )
@@ -102,7 +102,7 @@ class PairwiseDimension:
         ):
             for source, row in enumerate(matrix):
                 if len(row) != size:
-                    raise UsageError(
+                    raise AstraSimUsageError(
                         f"{field}: row {source} must have {size} entries, got {len(row)}"
                     )
                 for target, value in enumerate(row):
@@ -155,9 +155,9 @@ class BandwidthChange:
 
     def __post_init__(self) -> None:
         if self.time_ns < 0:
-            raise UsageError(f"{self}: time_ns must not be negative, got {self.time_ns}")
+            raise AstraSimUsageError(f"{self}: time_ns must not be negative, got {self.time_ns}")
         if (self.source is None) != (self.target is None):
-            raise UsageError(
+            raise AstraSimUsageError(
                 f"{self}: source and target must both be given or neither, "
                 f"got {self.source} and {self.target}"
             )
@@ -174,9 +174,9 @@ class BandwidthChange:
 
 def _require_bandwidth(field: str, value: float) -> None:
     if not 0 < value < math.inf:  # NaN fails too
-        raise UsageError(f"{field}: must be positive and finite, got {value!r}")
+        raise AstraSimUsageError(f"{field}: must be positive and finite, got {value!r}")
 
 
 def _require_latency(field: str, value: float) -> None:
     if not 0 <= value < math.inf:
-        raise UsageError(f"{field}: must be finite and not negative, got {value!r}")
+        raise AstraSimUsageError(f"{field}: must be finite and not negative, got {value!r}")

@@ -14,7 +14,7 @@ class AstraSimError(ValueError):
     exit_code = CRITICAL_EXIT
 
 
-class UsageError(AstraSimError):
+class AstraSimUsageError(AstraSimError):
     """Wrong flags or wrong values in the network file."""
 
     exit_code = USAGE_EXIT

@@ -18,9 +18,9 @@ from astra_sim.files.dimensions import (
     PairwiseDimension,
     Pattern,
 )
-from astra_sim.files.errors import AbortError, AstraSimError, UsageError
+from astra_sim.files.errors import AbortError, AstraSimError, AstraSimUsageError
 from astra_sim.files.json_fields import Warn, shown
-from astra_sim.files.yaml_fields import is_null, list_of, number, read_yaml_mapping, whole
+from astra_sim.files.yaml_fields import is_null, list_of, number, read_yaml_mapping, whole_field
 
 __all__ = [
     "AnyDimension",
@@ -50,19 +50,19 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         if not self.dimensions:
-            raise UsageError("network: must have at least one dimension, got none")
+            raise AstraSimUsageError("network: must have at least one dimension, got none")
         for change in self.bandwidth_changes:
             self._check_change(change)
         for earlier, later in pairwise(self.bandwidth_changes):
             if earlier.time_ns > later.time_ns:
-                raise UsageError(
+                raise AstraSimUsageError(
                     f"{CHANGES}: must be in order of time, got {later.time_ns} after "
                     f"{earlier.time_ns}"
                 )
 
     def _check_change(self, change: BandwidthChange) -> None:
         if not 0 <= change.dimension < len(self.dimensions):
-            raise UsageError(
+            raise AstraSimUsageError(
                 f"{change}: dimension must be within [0, {len(self.dimensions)}), "
                 f"got {change.dimension}"
             )
@@ -71,7 +71,7 @@ class NetworkConfig:
             return
         if not dimension.has_link(change.source, change.target):
             hint = f", whose switch is place {dimension.num_npus}"
-            raise UsageError(
+            raise AstraSimUsageError(
                 f"{change}: source and target must be joined by a link of {dimension.topology} "
                 f"dimension {change.dimension}{hint if dimension.topology == 'Switch' else ''}; "
                 f"got {change.source} and {change.target}"
@@ -145,18 +145,18 @@ def _dimensions(content: dict[str, Any]) -> tuple[AnyDimension, ...]:
     bandwidths, latencies = (list_of(content, field, absent) for field in LISTS[2:])
     lengths = {len(names), len(counts), len(bandwidths), len(latencies)}
     if lengths == {0} or len(lengths) != 1:
-        raise UsageError(
+        raise AstraSimUsageError(
             "topology, npus_count, bandwidth, latency: must be lists of one equal length, got "
             f"{len(names)}, {len(counts)}, {len(bandwidths)} and {len(latencies)} entries"
         )
     if names.count(PAIRWISE) > 1:
-        raise UsageError(f"topology: must be {PAIRWISE} once at most, got {shown(names)}")
+        raise AstraSimUsageError(f"topology: must be {PAIRWISE} once at most, got {shown(names)}")
     return tuple(
         _pairwise_dimension(content, count, bandwidth, latency)
         if name == PAIRWISE
         else Dimension(
             topology=cast(Pattern, name),
-            num_npus=whole("npus_count", count),
+            num_npus=whole_field("npus_count", count),
             bandwidth_gb_per_s=number("bandwidth", bandwidth),
             latency_ns=number("latency", latency),
         )
@@ -171,11 +171,11 @@ def _pairwise_dimension(
 ) -> PairwiseDimension:
     for field, entry in (("bandwidth", bandwidth), ("latency", latency)):
         if not is_null(entry):
-            raise UsageError(
+            raise AstraSimUsageError(
                 f"{field}: must be null for a {PAIRWISE} dimension, whose {field}_matrix counts; "
                 f"got {shown(entry)}"
             )
-    num_npus = whole("npus_count", count)
+    num_npus = whole_field("npus_count", count)
     bandwidths, latencies = (_matrix(content, field, num_npus) for field in MATRICES)
     return PairwiseDimension(bandwidth_matrix_gb_per_s=bandwidths, latency_matrix_ns=latencies)
 
@@ -184,12 +184,14 @@ def _matrix(content: dict[str, Any], field: str, size: int) -> tuple[tuple[float
     """Read a square matrix; its diagonal, of no meaning, becomes 0."""
     rows = list_of(content, field)
     if len(rows) != size:
-        raise UsageError(f"{field}: must have a row for each of {size} places, got {len(rows)}")
+        raise AstraSimUsageError(
+            f"{field}: must have a row for each of {size} places, got {len(rows)}"
+        )
     matrix = []
     for source, row in enumerate(rows):
         owner = f"{field}: row {source}"
         if not isinstance(row, list):
-            raise UsageError(f"{owner}: must be a list, got {shown(row)}")
+            raise AstraSimUsageError(f"{owner}: must be a list, got {shown(row)}")
         matrix.append(
             tuple(
                 0.0 if source == target else number(f"{owner}, column {target}", entry)
@@ -210,17 +212,19 @@ def _bandwidth_changes(content: dict[str, Any]) -> tuple[BandwidthChange, ...]:
 
 def _bandwidth_change(owner: str, entry: object) -> BandwidthChange:
     if not isinstance(entry, dict):
-        raise UsageError(f"{owner}: must be a mapping, got {shown(entry)}")
+        raise AstraSimUsageError(f"{owner}: must be a mapping, got {shown(entry)}")
     for key in entry:
         if key not in CHANGE_KEYS:
-            raise UsageError(f"{owner}: key must be one of {', '.join(CHANGE_KEYS)}; got {key!r}")
+            raise AstraSimUsageError(
+                f"{owner}: key must be one of {', '.join(CHANGE_KEYS)}; got {key!r}"
+            )
     source, target = (
-        None if is_null(entry.get(key)) else whole(f"{owner}: {key}", entry[key])
+        None if is_null(entry.get(key)) else whole_field(f"{owner}: {key}", entry[key])
         for key in ("source", "target")
     )
     return BandwidthChange(
-        time_ns=whole(f"{owner}: time_ns", entry.get("time_ns")),
-        dimension=whole(f"{owner}: dimension", entry.get("dimension", "0")),
+        time_ns=whole_field(f"{owner}: time_ns", entry.get("time_ns")),
+        dimension=whole_field(f"{owner}: dimension", entry.get("dimension", "0")),
         source=source,
         target=target,
         bandwidth_gb_per_s=number(f"{owner}: bandwidth", entry.get("bandwidth")),

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from astra_sim.files.errors import AbortError, AstraSimError, UsageError
+from astra_sim.files.errors import AbortError, AstraSimError, AstraSimUsageError
 from astra_sim.files.json_fields import shown
 
 NULLS = (None, "", "~", "null", "Null", "NULL")
@@ -51,19 +51,19 @@ def list_of(content: dict[str, Any], field: str, default: list[Any] | None = Non
     if is_null(value):
         value = default
     if not isinstance(value, list):
-        raise UsageError(f"{field}: must be a list, got {shown(value)}")
+        raise AstraSimUsageError(f"{field}: must be a list, got {shown(value)}")
     return value
 
 
-def whole(field: str, value: object) -> int:
+def whole_field(field: str, value: object) -> int:
     """Read a whole number from 0 on; a quoted one is fine, 4.0 is not."""
     if not isinstance(value, str) or not _WHOLE.fullmatch(value):
-        raise UsageError(f"{field}: must be a whole number, got {shown(value)}")
+        raise AstraSimUsageError(f"{field}: must be a whole number, got {shown(value)}")
     return int(value)
 
 
 def number(field: str, value: object) -> float:
     """Read a number, quoted or not."""
     if not isinstance(value, str) or not _NUMBER.fullmatch(value):
-        raise UsageError(f"{field}: must be a number, got {shown(value)}")
+        raise AstraSimUsageError(f"{field}: must be a number, got {shown(value)}")
     return float(value)

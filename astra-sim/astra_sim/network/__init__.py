@@ -3,20 +3,20 @@
 from typing import Literal, get_args
 
 from astra_sim.core.events import EventQueue
-from astra_sim.files.errors import UsageError
+from astra_sim.files.errors import AstraSimUsageError
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.aware import AwareNetwork
-from astra_sim.network.interface import Network
+from astra_sim.network.interface import AnalyticalNetwork
 from astra_sim.network.unaware import UnawareNetwork
 
-__all__ = ["Backend", "Network", "make_network"]
+__all__ = ["AnalyticalNetwork", "Backend", "make_network"]
 
 Backend = Literal["unaware", "aware"]
 
 
 def make_network(
     config: NetworkConfig, queue: EventQueue, *, backend: Backend, multi_dimensional: bool = False
-) -> Network:
+) -> AnalyticalNetwork:
     """Build the network of a configuration.
 
     Parameters
@@ -39,7 +39,9 @@ def make_network(
         backend.
     """
     if backend not in get_args(Backend):
-        raise UsageError(f"backend: must be one of {', '.join(get_args(Backend))}; got {backend!r}")
+        raise AstraSimUsageError(
+            f"backend: must be one of {', '.join(get_args(Backend))}; got {backend!r}"
+        )
     if backend == "unaware":
         return UnawareNetwork(config, queue)
     return AwareNetwork(config, queue, multi_dimensional=multi_dimensional)

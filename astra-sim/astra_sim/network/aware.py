@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from astra_sim.core.events import EventQueue
-from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.errors import AbortError, AstraSimUsageError
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.bandwidth import LinkRates
-from astra_sim.network.links import Link
+from astra_sim.network.links import NetworkLink
 from astra_sim.network.routes import LinkPlace, check_npu, differing_dimensions, links_within
 
 
@@ -26,7 +26,7 @@ class _Transit:
 
     def __init__(
         self,
-        links: tuple[Link, ...],
+        links: tuple[NetworkLink, ...],
         num_bytes: int,
         deliver: Callable[[Any], None],
         message: Any,
@@ -59,7 +59,7 @@ class AwareNetwork:
     ) -> None:
         patterns = [dimension.topology for dimension in config.dimensions]
         if len(patterns) > 1 and not multi_dimensional and "Pairwise" not in patterns:
-            raise UsageError(
+            raise AstraSimUsageError(
                 "network: the aware network must have one dimension unless --multi-dimensional "
                 f"is given, got {len(patterns)}"
             )
@@ -72,8 +72,8 @@ class AwareNetwork:
         self._num_npus = config.num_npus
         self._queue = queue
         self._rates = LinkRates(config)
-        self._links: dict[LinkPlace, Link] = {}
-        self._routes: list[dict[int, tuple[Link, ...]]] = [{} for _ in range(self._num_npus)]
+        self._links: dict[LinkPlace, NetworkLink] = {}
+        self._routes: list[dict[int, tuple[NetworkLink, ...]]] = [{} for _ in range(self._num_npus)]
 
     def send(
         self,
@@ -90,7 +90,7 @@ class AwareNetwork:
         else:
             links[0].carry(num_bytes, _forward, _Transit(links, num_bytes, deliver, message))
 
-    def _route(self, source: int, target: int) -> tuple[Link, ...]:
+    def _route(self, source: int, target: int) -> tuple[NetworkLink, ...]:
         """Links from one NPU to another, remembered."""
         check_npu(self._num_npus, target)
         config = self._config
@@ -111,11 +111,11 @@ class AwareNetwork:
     def _is_one_switch(self) -> bool:
         return [dimension.topology for dimension in self._config.dimensions] == ["Switch"]
 
-    def _link(self, place: LinkPlace) -> Link:
+    def _link(self, place: LinkPlace) -> NetworkLink:
         link = self._links.get(place)
         if link is None:
             number, _, source, target = place
-            link = self._links[place] = Link(
+            link = self._links[place] = NetworkLink(
                 self._queue,
                 latency_ns=self._config.dimensions[number].link_latency_ns(source, target),
                 rate=self._rates.of_link(number, source, target),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 
-class Network(Protocol):
+class AnalyticalNetwork(Protocol):
     """Carries messages between NPUs; what it costs them is the model's affair."""
 
     def send(

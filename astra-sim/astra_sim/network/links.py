@@ -8,7 +8,7 @@ from astra_sim.core.events import EventQueue
 from astra_sim.network.bandwidth import RateProfile
 
 
-class Link:
+class NetworkLink:
     """Carries one message at a time, first come first served, and stores it before it forwards.
 
     A message that starts at t arrives at ``t + floor(latency + bytes / rate)`` and frees the link

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from astra_sim.core.events import EventQueue
-from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.errors import AbortError, AstraSimUsageError
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.bandwidth import LinkRates, RateProfile
 from astra_sim.network.routes import check_npu, differing_dimensions
@@ -60,7 +60,7 @@ class UnawareNetwork:
         check_npu(self._num_npus, target)
         config = self._config
         if source == target:
-            kind = AbortError if len(config.dimensions) == 1 else UsageError
+            kind = AbortError if len(config.dimensions) == 1 else AstraSimUsageError
             raise kind(f"message: source and target must differ, got NPU {source} twice")
         number, _, here, there = next(differing_dimensions(config, source, target))
         dimension = config.dimensions[number]

@@ -12,9 +12,9 @@ from astra_sim.files.network_config import NetworkConfig, read_network_config
 from astra_sim.files.system_config import SystemConfig, read_system_config
 from astra_sim.network import Backend
 from astra_sim.run.report import announce_rings, report_end
-from astra_sim.run.simulation import Options, Simulation
+from astra_sim.run.simulation import RankSimulation, RunOptions
 
-__all__ = ["Options", "simulate"]
+__all__ = ["RunOptions", "simulate"]
 
 
 def simulate(
@@ -25,7 +25,7 @@ def simulate(
     memory: str | Path | MemoryConfig | None = None,
     groups: str | Path | Mapping[int, tuple[int, ...]] | None = None,
     backend: Backend = "unaware",
-    options: Options | None = None,
+    options: RunOptions | None = None,
     strict: bool = True,
     log: Log | None = None,
 ) -> RunResult:
@@ -74,14 +74,14 @@ def simulate(
         if log is not None:
             log(logger, level, message)
 
-    simulation = Simulation(
+    simulation = RankSimulation(
         workload,
         system,
         network,
         memory=memory or MemoryConfig(),
         groups=groups or {},
         backend=backend,
-        options=options or Options(),
+        options=options or RunOptions(),
         log=keep,
     )
     announce_rings(system, network, groups or {}, keep)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from astra_sim.core.events import EventQueue, Log, Timers
 from astra_sim.core.result import RankResult, RunResult
-from astra_sim.files.errors import AbortError, UsageError
+from astra_sim.files.errors import AbortError, AstraSimUsageError
 from astra_sim.files.execution_trace import Trace
 from astra_sim.files.memory_config import MemoryConfig
 from astra_sim.files.network_config import NetworkConfig
@@ -23,7 +23,7 @@ from astra_sim.workload.statistics import report_finish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RunOptions:
     """What the command takes as flags; ``multi_dimensional`` is an extension."""
 
     num_queues_per_dimension: int = 1
@@ -33,12 +33,12 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.num_queues_per_dimension < 1:
-            raise UsageError(
+            raise AstraSimUsageError(
                 f"num_queues_per_dimension: must be at least 1, got {self.num_queues_per_dimension}"
             )
 
 
-class Simulation:
+class RankSimulation:
     """The state of a run, open for whoever looks at it afterwards."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Simulation:
         memory: MemoryConfig,
         groups: Mapping[int, tuple[int, ...]],
         backend: Backend,
-        options: Options,
+        options: RunOptions,
         log: Log,
     ) -> None:
         if len(traces) != network.num_npus:

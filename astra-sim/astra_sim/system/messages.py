@@ -6,7 +6,7 @@ from typing import Any
 
 from astra_sim.core.events import EventQueue
 from astra_sim.files.errors import AbortError
-from astra_sim.network.interface import Network
+from astra_sim.network.interface import AnalyticalNetwork
 
 Done = Callable[[Any], None]
 Receive = tuple[Done, Any]
@@ -19,7 +19,7 @@ RENDEZVOUS_BYTES_LIMIT = 2**31
 """The original turns the sign of larger messages and waits for ever."""
 
 
-class Message:
+class RankMessage:
     """A posted send and, once matched, the receive that waits for it."""
 
     __slots__ = ("argument", "delivered", "received", "sent")
@@ -41,14 +41,14 @@ class Messages:
 
     __slots__ = ("_network", "_queue", "_receives", "_sends")
 
-    def __init__(self, queue: EventQueue, network: Network) -> None:
+    def __init__(self, queue: EventQueue, network: AnalyticalNetwork) -> None:
         self._queue = queue
         self._network = network
-        self._sends: dict[Key, Message | deque[Message]] = {}
+        self._sends: dict[Key, RankMessage | deque[RankMessage]] = {}
         self._receives: dict[Key, Receive | deque[Receive]] = {}
 
     @property
-    def sends(self) -> dict[Key, tuple[Message, ...]]:
+    def sends(self) -> dict[Key, tuple[RankMessage, ...]]:
         """Messages that no receive has been posted for."""
         return {
             key: tuple(held) if isinstance(held, deque) else (held,)
@@ -74,7 +74,7 @@ class Messages:
         tag, source, target, num_bytes = key
         if num_bytes <= 0 or tag < 0:
             _refuse(key)
-        message = Message(sent, argument)
+        message = RankMessage(sent, argument)
         waiting = self._receives.pop(key, None)
         if waiting is None:
             first = self._sends.setdefault(key, message)
@@ -140,7 +140,7 @@ class RendezvousMessages(Messages):
         super().post_receive(*posted)
 
 
-def _deliver(message: Message) -> None:
+def _deliver(message: RankMessage) -> None:
     """Complete the sender, then the receiver if it has been posted."""
     if message.sent is not None:
         message.sent(message.argument)

@@ -97,7 +97,8 @@ class _End:
     """One end of a bus: it sends, receives and reduces.
 
     A receive may begin while this end still sends; its state is then that of what began last, as
-    in the original, which keeps a single one.
+    in the original, which keeps a single one. That takes a bus without latency and overhead, where
+    a transfer may overtake another; its arrival then ends the older of the two.
     """
 
     __slots__ = (

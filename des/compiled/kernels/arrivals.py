@@ -3,12 +3,12 @@
 from des.base.jit import kernel
 from des.compiled.kernels.events import MESSAGE, push
 from des.compiled.kernels.program import LINKS
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 from des.compiled.kernels.workers import advance
 
 
 @kernel
-def arrive(run: Run, message: int, arrival_s: float) -> None:
+def arrive(run: ProgramRun, message: int, arrival_s: float) -> None:
     """Note when a message will arrive; what the order of events may matter to is queued."""
     header, flow = run.header, at(run.flows, at(run.flow_of, message).flow)
     at(run.arrivals, message).s = arrival_s
@@ -34,7 +34,7 @@ def arrive(run: Run, message: int, arrival_s: float) -> None:
 
 
 @kernel
-def unblock(run: Run, worker: int, arrival_s: float, rank: int) -> None:
+def unblock(run: ProgramRun, worker: int, arrival_s: float, rank: int) -> None:
     """Let a worker go on whose message arrives."""
     own = at(run.worker_states, worker)
     own.blocked_by = -1
@@ -43,7 +43,7 @@ def unblock(run: Run, worker: int, arrival_s: float, rank: int) -> None:
 
 
 @kernel
-def meet_workers(run: Run, message: int, now_s: float) -> None:
+def meet_workers(run: ProgramRun, message: int, now_s: float) -> None:
     """Let the receiver that waits for a message go on, then the sender; it arrives now."""
     flow, rank = at(run.flows, at(run.flow_of, message).flow), MESSAGE + message
     if _is_awaited(run, flow.receiver, message):
@@ -54,7 +54,7 @@ def meet_workers(run: Run, message: int, now_s: float) -> None:
 
 
 @kernel
-def _is_awaited(run: Run, receiver: int, message: int) -> bool:
+def _is_awaited(run: ProgramRun, receiver: int, message: int) -> bool:
     """Whether a receiver is a worker that waits for a message."""
     if not 0 <= receiver < run.header.num_workers:
         return False
@@ -63,7 +63,7 @@ def _is_awaited(run: Run, receiver: int, message: int) -> bool:
 
 
 @kernel
-def _blocks(run: Run, sender: int, message: int) -> bool:
+def _blocks(run: ProgramRun, sender: int, message: int) -> bool:
     """Whether the worker that has sent a message does nothing until it arrives."""
     if sender < 0 or not run.header.is_blocking:
         return False
@@ -72,7 +72,7 @@ def _blocks(run: Run, sender: int, message: int) -> bool:
 
 
 @kernel
-def _finish(run: Run, arrival_s: float) -> None:
+def _finish(run: ProgramRun, arrival_s: float) -> None:
     """Nobody waits for an initial message; the run ends with the last one."""
     outcome = run.outcome
     outcome.num_running -= 1

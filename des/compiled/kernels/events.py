@@ -5,7 +5,7 @@ mostly queues something, which then needs one way down the heap instead of two.
 """
 
 from des.base.jit import kernel
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 
 _SHIFT = 50
 MESSAGE, WORKER, MEMBER, MEDIUM = (number << _SHIFT for number in range(4))
@@ -13,7 +13,7 @@ MESSAGE, WORKER, MEMBER, MEDIUM = (number << _SHIFT for number in range(4))
 
 
 @kernel
-def push(run: Run, time_s: float, rank: int) -> None:
+def push(run: ProgramRun, time_s: float, rank: int) -> None:
     """Queue an event."""
     outcome = run.outcome
     if outcome.has_gap:
@@ -35,7 +35,7 @@ def push(run: Run, time_s: float, rank: int) -> None:
 
 
 @kernel
-def close_gap(run: Run) -> None:
+def close_gap(run: ProgramRun) -> None:
     """Put the last event where the first one was."""
     outcome = run.outcome
     outcome.has_gap = 0
@@ -46,7 +46,7 @@ def close_gap(run: Run) -> None:
 
 
 @kernel
-def _place_down(run: Run, time_s: float, rank: int) -> None:
+def _place_down(run: ProgramRun, time_s: float, rank: int) -> None:
     """Put an event into the free place at the top and restore the order."""
     count = run.outcome.num_queued
     place, below = 0, 1

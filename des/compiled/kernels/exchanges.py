@@ -5,11 +5,11 @@ import math
 from des.base.jit import kernel
 from des.compiled.kernels.events import MEMBER, MESSAGE, push
 from des.compiled.kernels.messages import send
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 
 
 @kernel
-def go_on_with_exchange(run: Run, member: int, now_s: float, rank: int) -> None:
+def go_on_with_exchange(run: ProgramRun, member: int, now_s: float, rank: int) -> None:
     """Do what comes next: collectives inside, the ring between domains, the last one inside."""
     given, own = at(run.members, member), at(run.member_states, member)
     while own.num_done < given.num_before:
@@ -31,7 +31,7 @@ def go_on_with_exchange(run: Run, member: int, now_s: float, rank: int) -> None:
 
 
 @kernel
-def receive_part(run: Run, message: int, now_s: float) -> None:
+def receive_part(run: ProgramRun, message: int, now_s: float) -> None:
     """Let a member that waits for a message go on; it arrives now."""
     member = at(run.flows, at(run.flow_of, message).flow).receiver - run.header.num_workers
     if member < 0 or at(run.member_states, member).waits_for != message:
@@ -42,7 +42,7 @@ def receive_part(run: Run, message: int, now_s: float) -> None:
 
 
 @kernel
-def _passes_step(run: Run, member: int, now_s: float, rank: int) -> bool:
+def _passes_step(run: ProgramRun, member: int, now_s: float, rank: int) -> bool:
     """Send a part to the next member; whether the one to receive has arrived already."""
     given, own = at(run.members, member), at(run.member_states, member)
     send(run, given.first_out + own.step, now_s)
@@ -57,7 +57,7 @@ def _passes_step(run: Run, member: int, now_s: float, rank: int) -> bool:
 
 
 @kernel
-def _goes_inside(run: Run, member: int, now_s: float) -> bool:
+def _goes_inside(run: ProgramRun, member: int, now_s: float) -> bool:
     """Begin a collective inside the device, which does one at a time; False where there is none."""
     given = at(run.members, member)
     if given.inner_s < 0.0:

@@ -9,12 +9,12 @@ from des.base.jit import kernel, scalar
 from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MEDIUM, MESSAGE, push
 from des.compiled.kernels.offers import refresh_offer, starve
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 from des.compiled.kernels.wires import record
 
 
 @kernel
-def come(run: Run, link: int, message: int, now_s: float) -> None:
+def come(run: ProgramRun, link: int, message: int, now_s: float) -> None:
     """Hand a message to a wire: first its overhead passes, if there is any."""
     own, parcel = at(run.link_states, link), at(run.parcels, message)
     parcel.start_s = now_s
@@ -32,7 +32,7 @@ def come(run: Run, link: int, message: int, now_s: float) -> None:
 
 
 @kernel
-def join(run: Run, link: int, message: int, now_s: float) -> None:
+def join(run: ProgramRun, link: int, message: int, now_s: float) -> None:
     """Begin to send a message beside those of others."""
     let_go(run, link, now_s)
     own, parcel = at(run.link_states, link), at(run.parcels, message)
@@ -49,7 +49,7 @@ def join(run: Run, link: int, message: int, now_s: float) -> None:
 
 
 @kernel
-def let_go(run: Run, link: int, now_s: float) -> None:
+def let_go(run: ProgramRun, link: int, now_s: float) -> None:
     """Let messages leave whose last byte has, unless one has joined since the last division."""
     own = at(run.link_states, link)
     while own.num_sending > 0 and own.has_joiner == 0 and _next_end_s(run, link) <= now_s:
@@ -73,7 +73,7 @@ def let_go(run: Run, link: int, now_s: float) -> None:
 
 
 @kernel
-def divide(run: Run, medium: int, now_s: float) -> None:
+def divide(run: ProgramRun, medium: int, now_s: float) -> None:
     """Let go what has left, set the rates of all wires of a medium, ask for the next division."""
     at(run.medium_states, medium).due_s = math.inf
     first, second = at(run.media, medium).first_link, at(run.media, medium).second_link
@@ -85,7 +85,7 @@ def divide(run: Run, medium: int, now_s: float) -> None:
         num_others = at(run.link_states, second).num_sending
         largest_of_others = _largest_part(run, second, now_s)
     num_sending = at(run.link_states, first).num_sending
-    part = equal_part(num_sending, largest, num_others, largest_of_others)
+    part = equal_share(num_sending, largest, num_others, largest_of_others)
     until_s = _set_rate(run, first, part, now_s)
     if second >= 0:
         other_s = _set_rate(run, second, part, now_s)
@@ -95,7 +95,7 @@ def divide(run: Run, medium: int, now_s: float) -> None:
 
 
 @scalar
-def equal_part(num: int, largest: float, num_others: int, largest_of_others: float) -> float:
+def equal_share(num: int, largest: float, num_others: int, largest_of_others: float) -> float:
     """Part of a medium for each message that can use it, see `des.engine.fair_wire.equal_part`.
 
     There are two wires at most; one without a message counts for nothing.
@@ -117,7 +117,7 @@ def equal_part(num: int, largest: float, num_others: int, largest_of_others: flo
 
 
 @kernel
-def _largest_part(run: Run, link: int, now_s: float) -> float:
+def _largest_part(run: ProgramRun, link: int, now_s: float) -> float:
     """What one message of a wire can use of the medium; 0 where there is none."""
     own = at(run.link_states, link)
     if own.num_sending == 0:
@@ -130,7 +130,7 @@ def _largest_part(run: Run, link: int, now_s: float) -> float:
 
 
 @kernel
-def _set_rate(run: Run, link: int, part: float, now_s: float) -> float:
+def _set_rate(run: ProgramRun, link: int, part: float, now_s: float) -> float:
     """Give each message of a wire another rate; returns until when it holds at most. [s]"""
     own = at(run.link_states, link)
     if own.num_sending == 0:
@@ -150,7 +150,7 @@ def _set_rate(run: Run, link: int, part: float, now_s: float) -> float:
 
 
 @kernel
-def _next_end_s(run: Run, link: int) -> float:
+def _next_end_s(run: ProgramRun, link: int) -> float:
     """When the next message will have left if the rate holds. [s]"""
     own = at(run.link_states, link)
     if own.rate_bytes_per_s == 0.0:
@@ -161,14 +161,14 @@ def _next_end_s(run: Run, link: int) -> float:
 
 
 @kernel
-def _level_at(run: Run, link: int, time_s: float) -> float:
+def _level_at(run: ProgramRun, link: int, time_s: float) -> float:
     own = at(run.link_states, link)
     level_bytes: float = own.level_bytes + own.rate_bytes_per_s * (time_s - own.since_s)
     return level_bytes
 
 
 @kernel
-def _line_up(run: Run, link: int, message: int) -> None:
+def _line_up(run: ProgramRun, link: int, message: int) -> None:
     """Put a message into the list by (level, number); mostly it goes to the end."""
     own, parcel = at(run.link_states, link), at(run.parcels, message)
     parcel.following = -1
@@ -191,14 +191,14 @@ def _line_up(run: Run, link: int, message: int) -> None:
 
 
 @kernel
-def _is_before(run: Run, message: int, other: int) -> bool:
+def _is_before(run: ProgramRun, message: int, other: int) -> bool:
     level_bytes = at(run.parcels, message).level_bytes
     other_bytes = at(run.parcels, other).level_bytes
     return level_bytes < other_bytes or (level_bytes == other_bytes and message < other)
 
 
 @kernel
-def _request(run: Run, medium: int, time_s: float) -> None:
+def _request(run: ProgramRun, medium: int, time_s: float) -> None:
     """Ask for a division; of several times the earliest counts."""
     own = at(run.medium_states, medium)
     if time_s < own.due_s:

@@ -15,7 +15,7 @@ from des.compiled.kernels.fair_sharing import divide
 from des.compiled.kernels.messages import go_on, leave_endpoint, send
 from des.compiled.kernels.offers import begin_offers
 from des.compiled.kernels.program import DEADLOCK, Program, State
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 from des.compiled.kernels.workers import advance
 
 
@@ -26,7 +26,7 @@ def run_program(program: Program, state: State) -> int:
     The state is that of the end only under OK; else its outcome says where the run has stopped.
     """
     return simulate_run(
-        Run(
+        ProgramRun(
             program.header[0],
             program.workers[0],
             program.operations[0],
@@ -59,7 +59,7 @@ def run_program(program: Program, state: State) -> int:
 
 
 @kernel
-def simulate_run(run: Run) -> int:
+def simulate_run(run: ProgramRun) -> int:
     """Simulate a program on a state, both given by their first records."""
     begin(run)
     header, outcome = run.header, run.outcome
@@ -80,7 +80,7 @@ def simulate_run(run: Run) -> int:
 
 
 @kernel
-def handle(run: Run, now_s: float, rank: int) -> None:
+def handle(run: ProgramRun, now_s: float, rank: int) -> None:
     """Let the present event happen."""
     if rank >= MEDIUM:
         if at(run.medium_states, rank - MEDIUM).due_s == now_s:
@@ -101,7 +101,7 @@ def handle(run: Run, now_s: float, rank: int) -> None:
 
 
 @kernel
-def _end_operation(run: Run, worker: int, now_s: float) -> None:
+def _end_operation(run: ProgramRun, worker: int, now_s: float) -> None:
     """Send the output of an operation and go on to the next."""
     own = at(run.worker_states, worker)
     output = at(run.operations, own.position).output
@@ -120,7 +120,7 @@ def _end_operation(run: Run, worker: int, now_s: float) -> None:
 
 
 @kernel
-def begin(run: Run) -> None:
+def begin(run: ProgramRun) -> None:
     """Set the state up for a new run."""
     header, outcome = run.header, run.outcome
     outcome.status = outcome.num_transfers = outcome.num_queued = outcome.has_gap = 0
@@ -145,7 +145,7 @@ def begin(run: Run) -> None:
 
 
 @kernel
-def _begin_stages(run: Run) -> None:
+def _begin_stages(run: ProgramRun) -> None:
     header = run.header
     for replica in range(header.num_replicas):
         at(run.replica_states, replica).end_s = 0.0
@@ -162,7 +162,7 @@ def _begin_stages(run: Run) -> None:
 
 
 @kernel
-def _begin_links(run: Run) -> None:
+def _begin_links(run: ProgramRun) -> None:
     header = run.header
     for medium in range(header.num_media):
         at(run.medium_states, medium).free_s, at(run.medium_states, medium).due_s = 0.0, math.inf

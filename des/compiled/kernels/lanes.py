@@ -63,7 +63,7 @@ class Lanes(NamedTuple):
     seed: np.ndarray
 
 
-class Rules(NamedTuple):
+class LaneRules(NamedTuple):
     """What holds for all lanes: how links move, and the window of a message (``inf``: none).
 
     ``weather`` is one of `des.compiled.kernels.program`: links that stand still; factors drawn by

@@ -5,12 +5,12 @@ from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MESSAGE, push
 from des.compiled.kernels.fair_sharing import come, join
 from des.compiled.kernels.program import LOCAL_WIRE, SAME_DEVICE
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 from des.compiled.kernels.wires import carry
 
 
 @kernel
-def send(run: Run, message: int, now_s: float) -> None:
+def send(run: ProgramRun, message: int, now_s: float) -> None:
     """Pass a message on: within the device, within the domain, or over links."""
     flow = at(run.flows, at(run.flow_of, message).flow)
     if flow.way == SAME_DEVICE:
@@ -29,7 +29,7 @@ def send(run: Run, message: int, now_s: float) -> None:
 
 
 @kernel
-def go_on(run: Run, message: int, now_s: float) -> None:
+def go_on(run: ProgramRun, message: int, now_s: float) -> None:
     """Take a message over its next hop; it has come to where that begins."""
     flow, parcel = at(run.flows, at(run.flow_of, message).flow), at(run.parcels, message)
     link = at(run.hops, flow.first_hop + parcel.hop).link
@@ -50,7 +50,7 @@ def go_on(run: Run, message: int, now_s: float) -> None:
 
 
 @kernel
-def leave_endpoint(run: Run, message: int, now_s: float) -> None:
+def leave_endpoint(run: ProgramRun, message: int, now_s: float) -> None:
     """Let the next message leave an endpoint when the one before has arrived."""
     device = at(run.device_states, at(run.flows, at(run.flow_of, message).flow).endpoint)
     if device.message != message:
@@ -62,7 +62,7 @@ def leave_endpoint(run: Run, message: int, now_s: float) -> None:
 
 
 @kernel
-def _takes_turn(run: Run, endpoint: int, message: int) -> bool:
+def _takes_turn(run: ProgramRun, endpoint: int, message: int) -> bool:
     """Whether a message may leave now; else it waits behind the others."""
     device = at(run.device_states, endpoint)
     if device.message < 0:

@@ -30,7 +30,7 @@ from des.compiled.kernels.lanes import (
     UNTIL,
     WIRE_ROWS,
     WIRE_TIME,
-    Rules,
+    LaneRules,
 )
 from des.compiled.kernels.link_course import segment_ruling, uniform_factors
 from des.compiled.kernels.program import BEYOND, OK, STARVED, UNIFORM
@@ -49,7 +49,7 @@ from des.compiled.kernels.vectors import (
     whole_number_of,
 )
 
-Place: TypeAlias = tuple[Rows, Rows, Rows, int, Rules, int, int]
+Place: TypeAlias = tuple[Rows, Rows, Rows, int, LaneRules, int, int]
 """Wires, pieces, lanes' own rows, most pieces, rules, and one wire and lane."""
 
 
@@ -59,7 +59,7 @@ Figures: TypeAlias = tuple[Vector, Vector, Vector, Vector]
 
 @kernel
 def draw_piece(
-    wires: Rows, pieces: Rows, own: Rows, most_pieces: int, rules: Rules, wire: int, piece: int
+    wires: Rows, pieces: Rows, own: Rows, most_pieces: int, rules: LaneRules, wire: int, piece: int
 ) -> None:
     """Work out a piece of a wire in all lanes, which must be the first that is not known."""
     at, one, never = wire * WIRE_ROWS, splat(1.0), splat(math.inf)
@@ -99,7 +99,7 @@ def draw_piece(
 
 @kernel
 def cross(
-    wires: Rows, pieces: Rows, own: Rows, most_pieces: int, rules: Rules, wire: int,
+    wires: Rows, pieces: Rows, own: Rows, most_pieces: int, rules: LaneRules, wire: int,
     crossing: int, ready: Vector, left: Vector,
 ) -> Vector:  # fmt: skip
     """Take messages over the ends of the present pieces; returns when they have left. [s]
@@ -176,7 +176,7 @@ def _keep(wires: Rows, at: int, present: Figures, piece: Vector) -> None:
 
 @kernel
 def _carry_each(
-    wires: Rows, pieces: Rows, own: Rows, most_pieces: int, rules: Rules, wire: int,
+    wires: Rows, pieces: Rows, own: Rows, most_pieces: int, rules: LaneRules, wire: int,
     rare: int, ready: Vector, left: Vector,
 ) -> Vector:  # fmt: skip
     """Send the messages of some lanes one by one, whatever happens on their way."""

@@ -6,11 +6,11 @@ from des.base.arithmetic import goodput
 from des.base.jit import kernel, scalar
 from des.compiled.kernels.link_course import segment_ruling, uniform_factors
 from des.compiled.kernels.program import BEYOND, OK, STARVED, STEADY, UNIFORM
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 
 
 @kernel
-def begin_offers(run: Run) -> None:
+def begin_offers(run: ProgramRun) -> None:
     """Let no offer be known yet; links that stand still have one for ever."""
     header = run.header
     for link in range(header.num_links):
@@ -22,7 +22,7 @@ def begin_offers(run: Run) -> None:
 
 
 @kernel
-def refresh_offer(run: Run, link: int, time_s: float) -> None:
+def refresh_offer(run: ProgramRun, link: int, time_s: float) -> None:
     """Let a link offer what it does at a time."""
     own = at(run.link_states, link)
     if not own.since_asked_s <= time_s < own.until_s:
@@ -31,7 +31,7 @@ def refresh_offer(run: Run, link: int, time_s: float) -> None:
 
 
 @kernel
-def _look_up(run: Run, link: int, time_s: float) -> None:
+def _look_up(run: ProgramRun, link: int, time_s: float) -> None:
     header, own = run.header, at(run.link_states, link)
     if header.weather == UNIFORM:
         segment = segment_ruling(header.start_s, time_s, header.interval_s)
@@ -55,7 +55,7 @@ def _look_up(run: Run, link: int, time_s: float) -> None:
 
 
 @scalar
-def goodput_at(where: tuple[Run, int], time_s: float) -> tuple[float, float]:
+def goodput_at(where: tuple[ProgramRun, int], time_s: float) -> tuple[float, float]:
     """Rate of a message alone on a link [bytes/s], and until when it holds [s]."""
     run, link = where
     refresh_offer(run, link, time_s)
@@ -64,7 +64,7 @@ def goodput_at(where: tuple[Run, int], time_s: float) -> tuple[float, float]:
 
 
 @kernel
-def give_up(run: Run, status: int, link: int, time_s: float) -> None:
+def give_up(run: ProgramRun, status: int, link: int, time_s: float) -> None:
     """Note why the run cannot go on; the first reason counts."""
     outcome = run.outcome
     if outcome.status == OK:
@@ -72,14 +72,14 @@ def give_up(run: Run, status: int, link: int, time_s: float) -> None:
 
 
 @kernel
-def starve(run: Run, link: int) -> None:
+def starve(run: ProgramRun, link: int) -> None:
     """A message waits for a link that is down for ever."""
     give_up(run, STARVED, link, math.inf)
 
 
 @kernel
 def _offer(
-    run: Run,
+    run: ProgramRun,
     link: int,
     bandwidth_factor: float,
     latency_factor: float,

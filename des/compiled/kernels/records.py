@@ -36,7 +36,7 @@ at = cast(Callable[[Any, int], Any], _record_at)
 """Record of an array by number, given its first one: ``at(a[0], n)`` is ``a[n]``."""
 
 
-class Run(NamedTuple):
+class ProgramRun(NamedTuple):
     """The first records of all arrays of a program and of a state."""
 
     header: Any

@@ -29,9 +29,9 @@ from des.compiled.kernels.lanes import (
     WIRE_FREE,
     WIRE_ROWS,
     WIRE_TIME,
+    LaneRules,
     Lanes,
     Record,
-    Rules,
 )
 from des.compiled.kernels.link_course import segment_ruling
 from des.compiled.kernels.moving_wires import cross, draw_piece
@@ -45,14 +45,16 @@ from des.compiled.kernels.vectors import (
     equal,
     larger,
     load,
-    rows_of,
     splat,
     store,
+    vector_rows,
 )
 
 
 @kernel
-def run_lanes(lanes: Lanes, rules: Rules, rows: np.ndarray, num_stages: int, record: Record) -> int:
+def run_lanes(
+    lanes: Lanes, rules: LaneRules, rows: np.ndarray, num_stages: int, record: Record
+) -> int:
     """Run one iteration in all lanes; returns the mask of the lanes in which it came to no end.
 
     Parameters
@@ -60,9 +62,17 @@ def run_lanes(lanes: Lanes, rules: Rules, rows: np.ndarray, num_stages: int, rec
     rows
         Those of an operation table.
     """
-    stages, wires, arrivals = rows_of(lanes.stages), rows_of(lanes.wires), rows_of(lanes.arrivals)
-    pieces, own, most_pieces = rows_of(lanes.pieces), rows_of(lanes.own), lanes.pieces.shape[1]
-    spans, transfers = rows_of(record.spans), rows_of(record.transfers)
+    stages, wires, arrivals = (
+        vector_rows(lanes.stages),
+        vector_rows(lanes.wires),
+        vector_rows(lanes.arrivals),
+    )
+    pieces, own, most_pieces = (
+        vector_rows(lanes.pieces),
+        vector_rows(lanes.own),
+        lanes.pieces.shape[1],
+    )
+    spans, transfers = vector_rows(record.spans), vector_rows(record.transfers)
     is_recorded = record.spans.shape[0] > 0
     _begin(stages, arrivals, own, rules, num_stages)
     for each in range(2 * (num_stages - 1)):
@@ -92,7 +102,7 @@ def run_lanes(lanes: Lanes, rules: Rules, rows: np.ndarray, num_stages: int, rec
 
 
 @kernel
-def _begin(stages: Rows, arrivals: Rows, own: Rows, rules: Rules, num_stages: int) -> None:
+def _begin(stages: Rows, arrivals: Rows, own: Rows, rules: LaneRules, num_stages: int) -> None:
     """Let all stages be free, and nothing to wait for have arrived."""
     zero = splat(0.0)
     for stage in range(num_stages):
@@ -107,7 +117,7 @@ def _begin(stages: Rows, arrivals: Rows, own: Rows, rules: Rules, num_stages: in
 
 @kernel
 def _lay_wire(
-    wires: Rows, pieces: Rows, own: Rows, most_pieces: int, rules: Rules, wire: int
+    wires: Rows, pieces: Rows, own: Rows, most_pieces: int, rules: LaneRules, wire: int
 ) -> None:
     """Let a wire be free, at the first piece of its course."""
     at, first = wire * WIRE_ROWS, wire * most_pieces * PIECE_ROWS

@@ -63,7 +63,7 @@ class _RowsModel(models.PrimitiveModel):
 
 
 @_intrinsic
-def rows_of(context: Any, array: types.Type) -> Intrinsic:
+def vector_rows(context: Any, array: types.Type) -> Intrinsic:
     """Rows of an array whose last axis are the lanes, counted through all axes before.
 
     The array must outlive them. Unlike an array they are one word to hand on, and nobody counts

@@ -8,11 +8,11 @@ from des.base.arithmetic import serialisation_end_s
 from des.base.jit import kernel
 from des.compiled.kernels.offers import goodput_at, refresh_offer, starve
 from des.compiled.kernels.program import STEADY
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 
 
 @kernel
-def carry(run: Run, link: int, message: int, num_bytes: float, ready_s: float) -> float:
+def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: float) -> float:
     """Send a message that is ready; returns when it has arrived, inf where it never does. [s]"""
     header, own = run.header, at(run.link_states, link)
     medium = at(run.medium_states, at(run.links, link).medium)
@@ -39,7 +39,7 @@ def carry(run: Run, link: int, message: int, num_bytes: float, ready_s: float) -
 
 @kernel
 def record(
-    run: Run,
+    run: ProgramRun,
     message: int,
     link: int,
     start_s: float,

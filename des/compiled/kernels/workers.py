@@ -9,11 +9,11 @@ import math
 
 from des.base.jit import kernel
 from des.compiled.kernels.events import MEMBER, MESSAGE, WORKER, push
-from des.compiled.kernels.records import Run, at
+from des.compiled.kernels.records import ProgramRun, at
 
 
 @kernel
-def advance(run: Run, worker: int, now_s: float, rank: int) -> None:
+def advance(run: ProgramRun, worker: int, now_s: float, rank: int) -> None:
     """Begin the next operation, or wait for its input."""
     given, own = at(run.workers, worker), at(run.worker_states, worker)
     while own.position < given.end_operation:
@@ -40,7 +40,7 @@ def advance(run: Run, worker: int, now_s: float, rank: int) -> None:
 
 
 @kernel
-def _compute(run: Run, worker: int, start_s: float) -> float:
+def _compute(run: ProgramRun, worker: int, start_s: float) -> float:
     """Do an operation as soon as the device is free; returns its end. [s]"""
     given, own, outcome = at(run.workers, worker), at(run.worker_states, worker), run.outcome
     if not given.is_alone:
@@ -63,7 +63,7 @@ def _compute(run: Run, worker: int, start_s: float) -> float:
 
 
 @kernel
-def _made(run: Run, stage: int, start_s: float, end_s: float) -> None:
+def _made(run: ProgramRun, stage: int, start_s: float, end_s: float) -> None:
     """Note a pass that makes gradients of a stage; the last one completes them."""
     own = at(run.stage_states, stage)
     own.num_left -= 1
@@ -82,7 +82,7 @@ def _made(run: Run, stage: int, start_s: float, end_s: float) -> None:
 
 
 @kernel
-def _release(run: Run, stage: int, start_s: float, end_s: float) -> None:
+def _release(run: ProgramRun, stage: int, start_s: float, end_s: float) -> None:
     """Let each bucket of a stage be ready when the pass has come down to its first layer."""
     given = at(run.stages, stage)
     for number in range(given.first_release, given.end_release):

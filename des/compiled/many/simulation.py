@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from des.compiled.kernels.lanes import Rules
+from des.compiled.kernels.lanes import LaneRules
 from des.compiled.kernels.program import STEADY
 from des.compiled.lanes import new_lanes, no_record
 from des.compiled.many.job import direct_pairs, has_plain_transport, job_on
@@ -21,7 +21,7 @@ from des.plan.plan import Plan
 from des.schedules import is_static
 from des.world.topology import Topology
 
-_RULES = Rules(
+_RULES = LaneRules(
     weather=STEADY,
     window_bytes=math.inf,  # a window is in the wires' times already
     interval_s=math.inf,

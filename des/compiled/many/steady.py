@@ -18,9 +18,9 @@ from des.compiled.kernels.lanes import (
     MAKESPAN,
     NUM_BYTES,
     OVERHEAD,
+    LaneRules,
     Lanes,
     Record,
-    Rules,
 )
 from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.kernels.vectors import LANES
@@ -114,7 +114,7 @@ def needed_bytes(job: Job, moments: Moments, group: int, stage: int, begin: int,
 @kernel
 def makespans(
     lanes: Lanes,
-    rules: Rules,
+    rules: LaneRules,
     record: Record,
     job: Job,
     programs: Programs,

@@ -20,7 +20,7 @@ from des.dynamics import (
     Product,
 )
 from des.world.files.topology_forms import StrictForm, first_error
-from des.world.files.trace_files import read_trace
+from des.world.files.trace_files import read_link_trace
 
 _PER_EPOCH, _FOR_EVER = "per_epoch", "for_ever"
 
@@ -48,7 +48,13 @@ class _LawForm(Protocol):
         """Make the value; names of files are relative to the folder."""
 
 
-class _UniformForm(StrictForm):
+class _KindForm(StrictForm):
+    """The figures of a law, without the key ``kind`` that chose the form."""
+
+    read_before = ("kind",)
+
+
+class _UniformForm(_KindForm):
     """The defaults are those of East-Central-West."""
 
     bandwidth_fluctuation: float = 0.3
@@ -65,7 +71,7 @@ class _UniformForm(StrictForm):
         )
 
 
-class _OrnsteinUhlenbeckForm(StrictForm):
+class _OrnsteinUhlenbeckForm(_KindForm):
     bandwidth_sigma: float
     latency_sigma: float = 0.0
     relaxation: _Time
@@ -101,7 +107,7 @@ class _StateForm(StrictForm):
         )
 
 
-class _MarkovForm(StrictForm):
+class _MarkovForm(_KindForm):
     states: dict[str, _StateForm]
     starts_in: str | None = None
     correlation: float = 0.0
@@ -114,18 +120,18 @@ class _MarkovForm(StrictForm):
         )
 
 
-class _ReplayForm(StrictForm):
+class _ReplayForm(_KindForm):
     file: str
     longest_gap: _Time | None = None
     holds_last: bool = False
 
     def to_law(self, folder: Path) -> Law:
-        return read_trace(
+        return read_link_trace(
             folder / self.file, longest_gap_s=self.longest_gap, holds_last=self.holds_last
         )
 
 
-class _ProductForm(StrictForm):
+class _ProductForm(_KindForm):
     laws: list[object]
 
     def to_law(self, folder: Path) -> Law:

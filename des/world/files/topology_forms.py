@@ -2,10 +2,18 @@
 
 import re
 import reprlib
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
+from des.base.checks import nearest
 from des.base.quantities import (
     BANDWIDTH_BYTES_PER_S,
     FLOPS_PER_S,
@@ -38,10 +46,40 @@ Price = Annotated[float, Field(ge=0)]
 """A bare number; the key says of what and per what."""
 
 
+class _UnknownKeyError(ValueError):
+    """A key that a form does not have."""
+
+
 class StrictForm(BaseModel):
-    """A part of a file: unknown keys, other types, NaN and infinity are refused."""
+    """A part of a file: unknown keys, other types, NaN and infinity are refused.
+
+    An unknown key is named before anything else in its mapping, because a key that must be given
+    is missing wherever it is misspelt. ``read_before`` are keys that were taken out beforehand.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    read_before: ClassVar[tuple[str, ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_keys_are_known(cls, content: object) -> object:
+        """Refuse the first unknown key, with the key that was probably meant."""
+        known = (*cls.read_before, *cls.model_fields)
+        for key, value in content.items() if isinstance(content, dict) else ():
+            if isinstance(key, str) and key not in cls.model_fields:
+                error = _UnknownKeyError(f"unknown key; {nearest(key, known)}")
+                raise ValidationError.from_exception_data(
+                    cls.__name__,
+                    [
+                        {
+                            "type": "value_error",
+                            "loc": (key,),
+                            "input": value,
+                            "ctx": {"error": error},
+                        }
+                    ],
+                )
+        return content
 
 
 class TransportForm(StrictForm):
@@ -97,7 +135,7 @@ def first_error(error: ValidationError) -> str:
     root = errors[0]["loc"][:1]
     # Of the alternatives of one field, the one that got furthest.
     chosen = max((e for e in errors if e["loc"][:1] == root), key=lambda e: len(e["loc"]))
-    unknown_key = chosen["type"] == "extra_forbidden"
+    unknown_key = isinstance(chosen.get("ctx", {}).get("error"), _UnknownKeyError)
     field = ""
     for place, part in enumerate(chosen["loc"]):
         if isinstance(part, int):
@@ -108,8 +146,6 @@ def first_error(error: ValidationError) -> str:
         message = str(chosen["ctx"]["error"])
     elif chosen["type"] == "missing":
         message = "must be given"
-    elif unknown_key:
-        message = "unknown key, it must be left out or spelled as documented"
     elif chosen["type"] == "model_type":
         message = f"must be a mapping, got {reprlib.repr(chosen['input'])}"
     else:

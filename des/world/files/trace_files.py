@@ -14,7 +14,7 @@ COLUMNS = ("time_s", "source", "target", "bandwidth_bytes_per_s", "latency_s")
 _Row = tuple[str, str, float, float, float]
 
 
-def read_trace(
+def read_link_trace(
     path: str | Path, *, longest_gap_s: float | None = None, holds_last: bool = False
 ) -> Replay:
     """Read a trace: one row for each link at each time, from time 0 on.

@@ -110,13 +110,15 @@ def _command(argv: Sequence[str] | None) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH)
-    frame = compared(config, variants, console)
+    frame = compared_variants(config, variants, console)
     write_csv(folder.path / "ablations.csv", frame)
-    console.print(table_of(frame))
+    console.print(ablation_table(frame))
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 
 
-def compared(config: Config, variants: Sequence[Variant], console: Console) -> pd.DataFrame:
+def compared_variants(
+    config: Config, variants: Sequence[Variant], console: Console
+) -> pd.DataFrame:
     """One row a network, variant and seed: ``gap``, and ``response_s``, which is a timing."""
     rows = []
     own = [one for one in variants if one.name == HI_PPO and one.looks_ahead]
@@ -175,7 +177,7 @@ def _situations(config: Config) -> Iterator[tuple[str, Situation]]:
             yield f"{world.name}-{num_domains}", situation_of(world, topology, epoch, None)
 
 
-def table_of(frame: pd.DataFrame) -> Table:
+def ablation_table(frame: pd.DataFrame) -> Table:
     """Gaps by variant and number of domains."""
     table = Table(title="gap to the best plan known [%]: mean ± 95 % interval / 95th percentile")
     sizes = sorted(frame["num_domains"].unique())

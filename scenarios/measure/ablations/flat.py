@@ -106,7 +106,7 @@ def _command(argv: Sequence[str] | None) -> None:
         sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
         sys.stdout.flush()
     sys.stdout.write("total time over that of search_once [%]: mean ± 95 % over worlds and seeds\n")
-    sys.stdout.write(f"{summary_of(frame).to_string()}\n")
+    sys.stdout.write(f"{flat_summary(frame).to_string()}\n")
     sys.stdout.write(f"rows: {folder.path / 'flat.csv'}\n")
 
 
@@ -177,7 +177,7 @@ def _row(name: str, episode: CourseResult, held: CourseResult) -> dict[str, obje
     }
 
 
-def summary_of(frame: pd.DataFrame) -> pd.DataFrame:
+def flat_summary(frame: pd.DataFrame) -> pd.DataFrame:
     """Means by suite and course with intervals over worlds and seeds; a row a method. [%]"""
     columns: dict[str, dict[str, str]] = {}
     for (name, course), part in frame.groupby(["suite", "course"], sort=False):

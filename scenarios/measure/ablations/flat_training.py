@@ -13,7 +13,7 @@ from agents.ppo.trainer import Trainer, UpdateReport
 from des import Link
 from scenarios.measure.targets.flat_policy import FlatPolicy
 from scenarios.suites import LoadLaw, SuiteWorld
-from scenarios.suites.laws import uniform
+from scenarios.suites.laws import uniform_law
 from scenarios.train.training_config import DISCOUNT_OF_COSTLY_CHANGES
 
 NUM_ENVS, STEPS_PER_ROLLOUT = 512, 16
@@ -31,7 +31,7 @@ def own_course(world: SuiteWorld) -> SuiteWorld:
     return replace(
         world,
         name=f"{world.name}-own",
-        topology=replace(world.topology, dynamics=uniform(dwell * world.epoch_s)),
+        topology=replace(world.topology, dynamics=uniform_law(dwell * world.epoch_s)),
         law="uniform",
         load=LoadLaw(low_factor=1.0, high_factor=1.0, dwell_epochs=dwell),
     )
@@ -43,7 +43,7 @@ def flat_task(world: SuiteWorld, schedule: str) -> PlacementTask:
     Time alone is rewarded, changes are paid for, and an episode is as long as a draw of the world.
     """
     dwell = world.load.dwell_epochs
-    law = replace(uniform(world.epoch_s), update_interval_s=None)  # held for the whole decision
+    law = replace(uniform_law(world.epoch_s), update_interval_s=None)  # held for the whole decision
     return PlacementTask(
         world=GivenWorld(topology=replace(world.topology, dynamics=law)),
         workload=world.workload,

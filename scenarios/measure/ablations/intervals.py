@@ -5,10 +5,10 @@ import math
 import numpy as np
 from scipy.special import stdtrit
 
-from scenarios.frame.statistics import CONFIDENCE, Interval, mean_and_interval
+from scenarios.frame.statistics import CONFIDENCE, MeanInterval, mean_and_interval
 
 
-def over_seeds_and_networks(values: np.ndarray) -> Interval:
+def over_seeds_and_networks(values: np.ndarray) -> MeanInterval:
     """Mean of a table with its 95 % interval, for other seeds and other networks.
 
     Parameters
@@ -51,8 +51,8 @@ def over_seeds_and_networks(values: np.ndarray) -> Interval:
     variance = sum(parts)
     mean = float(values.mean())
     if variance == 0.0:
-        return Interval(mean=mean, half_width=0.0)
+        return MeanInterval(mean=mean, half_width=0.0)
     shares = [part / variance for part in parts]
     freedom = 1.0 / (shares[0] ** 2 / (num_networks - 1) + shares[1] ** 2 / (num_seeds - 1))
     quantile = float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
-    return Interval(mean=mean, half_width=quantile * math.sqrt(variance))
+    return MeanInterval(mean=mean, half_width=quantile * math.sqrt(variance))

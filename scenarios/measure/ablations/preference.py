@@ -24,7 +24,7 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.ablations.intervals import over_seeds_and_networks
 from scenarios.measure.ablations.variants import HI_PPO, policies_given
 from scenarios.measure.pareto.fronts import Sweep, preference_grid, swept
-from scenarios.measure.pareto.study import compare
+from scenarios.measure.pareto.study import fronts_of_methods
 from scenarios.measure.pareto.worlds import PricedWorld, priced_worlds
 
 PROG = "python -m scenarios.ablations.preference"
@@ -79,10 +79,10 @@ def _command(argv: Sequence[str] | None) -> None:
     worlds = priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
     folder = RunFolder.create(config.out)
     folder.write_config(to_dict(config))
-    frame = compared(config, sweeps_of(policies, config.seed), worlds)
+    frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
     write_csv(folder.path / "preference.csv", frame)
     sys.stdout.write(f"means ± 95 % over {len(worlds)} worlds and seeds:\n")
-    sys.stdout.write(f"{summary_of(frame).to_string(index=False)}\n")
+    sys.stdout.write(f"{preference_summary(frame).to_string(index=False)}\n")
     sys.stdout.write(f"rows: {folder.path / 'preference.csv'}\n")
 
 
@@ -127,14 +127,14 @@ def _for_time_alone(policy: PlacementPolicy) -> Sweep:
     return sweep
 
 
-def compared(
+def compared_preferences(
     config: Config, sweeps: Mapping[tuple[str, int], Sweep], worlds: Sequence[PricedWorld]
 ) -> pd.DataFrame:
     """One row a world, variant and seed."""
     rows = []
     for world in worlds:
         methods = {f"{name}/{seed}": sweep for (name, seed), sweep in sweeps.items()}
-        comparison = compare(
+        comparison = fronts_of_methods(
             world,
             "all_gpus",
             methods,
@@ -162,7 +162,7 @@ def compared(
     return pd.DataFrame(rows)
 
 
-def summary_of(frame: pd.DataFrame) -> pd.DataFrame:
+def preference_summary(frame: pd.DataFrame) -> pd.DataFrame:
     """Means of the figures by variant, with intervals over worlds and seeds."""
     rows = []
     for name in frame["variant"].unique():

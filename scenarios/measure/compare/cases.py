@@ -13,7 +13,7 @@ STATIC_SUITE = "eval_static"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ComparedDraw:
     """A draw of a world, and what is asked there.
 
     Attributes
@@ -65,7 +65,7 @@ class Case:
         return part.world(self.index, self.seed)
 
 
-def cases_of(
+def compared_draws(
     suites: Sequence[str],
     *,
     num_worlds: int,
@@ -76,10 +76,10 @@ def cases_of(
     num_domains: Sequence[int] = (),
     max_judged: int | None = None,
     num_epochs: int | None = None,
-) -> list[Case]:
+) -> list[ComparedDraw]:
     """List all cases, suite by suite and world by world; parts without a method are left out."""
     cases = [
-        Case(
+        ComparedDraw(
             suite=name,
             seed=seed,
             index=index,

@@ -7,19 +7,18 @@ from pathlib import Path
 from rich.console import Console
 
 from agents.replanning.table import SCHEDULERS
-from des.base.checks import LARGEST_COUNT
+from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.frame.config import option, parse, to_dict
-from scenarios.frame.fields import nearest
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.compare.cases import STATIC_SUITE, Case, cases_of
+from scenarios.measure.compare.cases import STATIC_SUITE, ComparedDraw, compared_draws
 from scenarios.measure.compare.dynamic_part import (
     CLAIRVOYANT,
     FORESEEN,
     foreseen_rules,
     online_rules,
 )
-from scenarios.measure.compare.outputs import show, write
+from scenarios.measure.compare.outputs import show_comparison, write_comparison
 from scenarios.measure.compare.running import run_cases
 from scenarios.measure.compare.static_part import rivals, static_planners
 from scenarios.suites import NAMES
@@ -104,17 +103,17 @@ def _command(argv: Sequence[str] | None) -> None:
         part: [frame for case, frame in zip(cases, frames, strict=True) if case.part == part]
         for part in ("static", "dynamic")
     }
-    result = write(folder, parts)
-    show(console, result)
+    result = write_comparison(folder, parts)
+    show_comparison(console, result)
     console.print(f"written: {config.out}", soft_wrap=True)
 
 
-def _cases(config: Config) -> list[Case]:
+def _cases(config: Config) -> list[ComparedDraw]:
     planners, rules = rivals(), _RULES
     if config.planners:
         planners = tuple(name for name in static_planners() if name in config.planners)
         rules = tuple(name for name in (*rules, *SCHEDULERS) if name in config.planners)
-    cases = cases_of(
+    cases = compared_draws(
         config.suite,
         num_worlds=config.num_worlds,
         num_draws=config.num_draws,

@@ -15,7 +15,7 @@ from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from des.compiled.many.layout import Whole
-from scenarios.measure.compare.cases import Case
+from scenarios.measure.compare.cases import ComparedDraw
 
 CLAIRVOYANT = "clairvoyant"
 """Knows the whole draw; the bound that the others are compared with."""
@@ -67,7 +67,7 @@ def draw_of(world: DecisionWorld, draw_seed: int, pool: Pool) -> Draw:
     )
 
 
-def dynamic_rows(case: Case) -> pd.DataFrame:
+def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     """Let rules walk through a draw of a world, and schedulers make plans of their own in it.
 
     Returns

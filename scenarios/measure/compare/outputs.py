@@ -27,7 +27,7 @@ from scenarios.measure.compare.summary import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class ComparisonSummary:
     """Summaries of both parts, and the mean wall time of decisions by method; None: not compared.
 
     ``rules`` says of each suite which single rule was best and what the best rule of each world
@@ -41,7 +41,9 @@ class Comparison:
     rules: dict[str, dict[str, object]]
 
 
-def write(folder: RunFolder, parts: Mapping[str, Sequence[pd.DataFrame]]) -> Comparison:
+def write_comparison(
+    folder: RunFolder, parts: Mapping[str, Sequence[pd.DataFrame]]
+) -> ComparisonSummary:
     """Write all files of a comparison; only ``timings.csv`` differs from run to run."""
     frames = {part: pd.concat(rows, ignore_index=True) for part, rows in parts.items() if rows}
     timed = [
@@ -76,10 +78,10 @@ def write(folder: RunFolder, parts: Mapping[str, Sequence[pd.DataFrame]]) -> Com
         "rules": rules,
     }
     write_json(folder.path / "summary.json", plain)
-    return Comparison(static=static, dynamic=dynamic, timings=timings, rules=rules)
+    return ComparisonSummary(static=static, dynamic=dynamic, timings=timings, rules=rules)
 
 
-def show(console: Console, result: Comparison) -> None:
+def show_comparison(console: Console, result: ComparisonSummary) -> None:
     """Print the summaries."""
     decision_s = result.timings.groupby(["suite", "method"])["decision_time_s"].mean()
     if result.static is not None:

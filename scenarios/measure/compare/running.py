@@ -8,7 +8,7 @@ import pandas as pd
 
 from calibration.reference.pool import map_in_processes
 from scenarios.frame.files import read_csv, write_csv
-from scenarios.measure.compare.cases import Case
+from scenarios.measure.compare.cases import ComparedDraw
 from scenarios.measure.compare.dynamic_part import dynamic_rows
 from scenarios.measure.compare.static_part import static_rows
 
@@ -22,13 +22,13 @@ TIMINGS = ("decision_time_s", "candidates_time_s")
 """Columns that no two runs have in common."""
 
 
-def rows_of(case: Case) -> pd.DataFrame:
+def rows_of_draws(case: ComparedDraw) -> pd.DataFrame:
     """Measure a case, whichever part it belongs to."""
     return static_rows(case) if case.part == "static" else dynamic_rows(case)
 
 
 def run_cases(
-    cases: Sequence[Case], folder: Path, *, num_workers: int, progress: Progress
+    cases: Sequence[ComparedDraw], folder: Path, *, num_workers: int, progress: Progress
 ) -> list[pd.DataFrame]:
     """Measure the cases that the folder does not hold yet, and return the rows of all.
 
@@ -52,12 +52,12 @@ def run_cases(
     progress(num_done, len(cases))
     if num_workers == 1:
         for case in missing:
-            write_csv(_path(folder, case), rows_of(case))
+            write_csv(_path(folder, case), rows_of_draws(case))
             num_done += 1
             progress(num_done, len(cases))
     else:
         outcomes = map_in_processes(
-            rows_of, missing, num_workers=num_workers, timeout_s=CASE_LIMIT_S
+            rows_of_draws, missing, num_workers=num_workers, timeout_s=CASE_LIMIT_S
         )
         with closing(outcomes):
             for position, outcome in outcomes:
@@ -70,5 +70,5 @@ def run_cases(
     return [read_csv(_path(folder, case)) for case in cases]
 
 
-def _path(folder: Path, case: Case) -> Path:
+def _path(folder: Path, case: ComparedDraw) -> Path:
     return folder / f"{case.name}.csv"

@@ -17,7 +17,7 @@ from agents.planners.table import PLANNERS
 from des import EVERY_STEP, Plan
 from des.compiled.simulate import simulate_compiled
 from des.plan.synchronisation import all_reduce_bytes
-from scenarios.measure.compare.cases import Case
+from scenarios.measure.compare.cases import ComparedDraw
 
 
 def static_planners() -> Mapping[str, Planner]:
@@ -30,7 +30,7 @@ def rivals() -> tuple[str, ...]:
     return tuple(name for name in PLANNERS if name != "exact")
 
 
-def static_rows(case: Case) -> pd.DataFrame:
+def static_rows(case: ComparedDraw) -> pd.DataFrame:
     """Let planners plan on a world, and judge their plans.
 
     Returns
@@ -118,7 +118,7 @@ def _figures(problem: PlanningProblem, plan: Plan) -> dict[str, float | bool]:
     }
 
 
-def _best_s(case: Case) -> float:
+def _best_s(case: ComparedDraw) -> float:
     """Proven best iteration time; NaN of too many domains or where the budget is too small. [s]"""
     world = case.world()
     if world.num_domains > MOST_DOMAINS_FOR_ALL_ORDERS:

@@ -22,11 +22,11 @@ from scenarios.measure.pareto.fronts import NUM_PREFERENCES, preference_grid
 from scenarios.measure.pareto.methods import methods_of
 from scenarios.measure.pareto.study import (
     TABLES,
-    Comparison,
-    compare,
+    WorldFronts,
+    front_summary,
+    fronts_of_methods,
     metrics_frame,
     points_frame,
-    summary_of,
 )
 from scenarios.measure.pareto.worlds import NUM_DOMAINS, PricedWorld, priced_worlds
 
@@ -76,7 +76,8 @@ class Config:
     preferences: int = option(NUM_PREFERENCES, "weights of one sweep: 36, 28, 21, 15, 10, 6, 3, 1")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
     checkpoint: tuple[Path, ...] = option(
-        (), "trained policies to compare, by the names of their files; none: those shipped"
+        (),
+        "trained policies to compare, by the names of their files; none: those shipped",
     )
     out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
 
@@ -96,7 +97,7 @@ def _command(argv: Sequence[str] | None) -> None:
         _compared(config, policies, world, table) for world in worlds for table in config.tables
     ]
     metrics = metrics_frame(comparisons)
-    summary = summary_of(metrics, comparisons)
+    summary = front_summary(metrics, comparisons)
     shown = metrics.groupby(["table", "method"], sort=False)
     columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
@@ -133,8 +134,8 @@ def _check(config: Config) -> None:
 
 def _compared(
     config: Config, policies: Mapping[str, Propose], world: PricedWorld, table: str
-) -> Comparison:
-    comparison = compare(
+) -> WorldFronts:
+    comparison = fronts_of_methods(
         world,
         table,
         methods_of(TABLES[table], seed=config.seed, policies=policies),

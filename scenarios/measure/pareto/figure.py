@@ -10,7 +10,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from agents.planners.pareto.fronts import Front
 from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
-from scenarios.measure.pareto.study import Comparison
+from scenarios.measure.pareto.study import WorldFronts
 
 MOST_PANELS = 6
 """Worlds that are drawn, the first ones."""
@@ -20,7 +20,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 _COLOURS = (BLUE, *REFERENCE_COLOURS)
 
 
-def fronts_figure(comparisons: Sequence[Comparison]) -> Figure:
+def fronts_figure(comparisons: Sequence[WorldFronts]) -> Figure:
     """Draw the reference as steps and each method as marks, in USD and hours per 1e9 tokens.
 
     Raises
@@ -54,7 +54,7 @@ def fronts_figure(comparisons: Sequence[Comparison]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, comparison: Comparison) -> None:
+def _draw(axes: Axes, comparison: WorldFronts) -> None:
     times, costs = _figures(comparison.reference)
     axes.step(times, costs, where="post", color=INK, linewidth=1.2, label="reference")
     axes.set_xlim(left=0.0)

@@ -60,7 +60,7 @@ class MethodFront:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class WorldFronts:
     """All methods on one world in the objectives of one table."""
 
     world: PricedWorld
@@ -69,7 +69,7 @@ class Comparison:
     methods: tuple[MethodFront, ...]
 
 
-def compare(
+def fronts_of_methods(
     world: PricedWorld,
     table: str,
     methods: Mapping[str, Sweep],
@@ -78,7 +78,7 @@ def compare(
     num_evaluations: int,
     seed: int,
     clock: Callable[[], float] = time.perf_counter,
-) -> Comparison:
+) -> WorldFronts:
     """Sweep all methods, and compare each with what all of them and the reference have found.
 
     Raises
@@ -104,7 +104,7 @@ def compare(
         world.topology, world.workload, objectives, num_evaluations=num_evaluations, seed=seed
     )
     reference = merged([made, *(front for _, front, *_ in found)])
-    return Comparison(
+    return WorldFronts(
         world=world,
         table=table,
         reference=reference,
@@ -123,7 +123,7 @@ def compare(
     )
 
 
-def metrics_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+def metrics_frame(comparisons: Sequence[WorldFronts]) -> pd.DataFrame:
     """One row a world, table and method."""
     return pd.DataFrame(
         [
@@ -142,7 +142,7 @@ def metrics_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     )
 
 
-def points_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+def points_frame(comparisons: Sequence[WorldFronts]) -> pd.DataFrame:
     """One row a plan of any front, with all `OBJECTIVES`; the reference is a method here."""
     rows = []
     for comparison in comparisons:
@@ -163,7 +163,7 @@ def points_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def summary_of(metrics: pd.DataFrame, comparisons: Sequence[Comparison]) -> dict[str, object]:
+def front_summary(metrics: pd.DataFrame, comparisons: Sequence[WorldFronts]) -> dict[str, object]:
     """Means over worlds with 95 % intervals, verdicts, and what methods had to say.
 
     A mean that is not finite, or an interval of a single world, is None.
@@ -190,7 +190,7 @@ def summary_of(metrics: pd.DataFrame, comparisons: Sequence[Comparison]) -> dict
     return {"target_coverage": TARGET_COVERAGE, "tables": tables, "notes": notes}
 
 
-def _world_columns(comparison: Comparison) -> dict[str, object]:
+def _world_columns(comparison: WorldFronts) -> dict[str, object]:
     world = comparison.world
     return {
         "world": world.name,

@@ -10,14 +10,13 @@ from pathlib import Path
 import pandas as pd
 
 from agents.hi_ppo.schedulers import POLICY, shared_scheduler
-from des.base.checks import LARGEST_COUNT
+from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from scenarios.frame.config import option, parse, to_dict
-from scenarios.frame.fields import nearest
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, measure
+from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, robustness_rows
 from scenarios.measure.robustness.figure import robustness_figure
 from scenarios.measure.robustness.methods import (
     default_names,
@@ -116,7 +115,7 @@ def _command(argv: Sequence[str] | None) -> int:
     worlds = suite(config.suite).with_domains(*SMALL).worlds(config.num_worlds, config.seed)
     folder = RunFolder.create(config.out)
     folder.write_config(to_dict(config))
-    frame, left_out = measure(study, worlds)
+    frame, left_out = robustness_rows(study, worlds)
     if frame.empty:
         raise UsageError(f"{PROG}: planners must hold one that has a plan, got {config.planners}")
     means = means_of(frame)

@@ -84,7 +84,9 @@ def swinging(world: SuiteWorld, swing: Swing) -> SuiteWorld:
     return moving_by(world, law, "fluctuating")
 
 
-def measure(study: Study, worlds: Sequence[SuiteWorld]) -> tuple[pd.DataFrame, list[LeftOut]]:
+def robustness_rows(
+    study: Study, worlds: Sequence[SuiteWorld]
+) -> tuple[pd.DataFrame, list[LeftOut]]:
     """Measure all methods on all worlds.
 
     Returns

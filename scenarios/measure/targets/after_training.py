@@ -13,11 +13,11 @@ from agents.hi_ppo.local.shipped import shipped_local
 from agents.hi_ppo.policies import shipped_files
 from agents.hi_ppo.schedulers import MOST_SLOWDOWN, policy_scheduler
 from scenarios.measure.targets.flat_policy import ONLY_ITS_WORLD, FlatPolicy
-from scenarios.measure.targets.measurement_size import SHORT, Column, Scope, Sizes
+from scenarios.measure.targets.measurement_size import SHORT, SchedulerColumn, Scope, Sizes
 from scenarios.measure.targets.page import table_html
-from scenarios.measure.targets.table import GROUPS, show
-from scenarios.measure.targets.target_table import Measured
-from scenarios.measure.targets.world_file import world_of
+from scenarios.measure.targets.table import GROUPS, show_targets
+from scenarios.measure.targets.target_table import MeasuredTargets
+from scenarios.measure.targets.world_file import suite_world_of
 
 THIS_RUN = "this run"
 
@@ -53,7 +53,7 @@ class RunTargets:
         On what it rests, a sentence each.
     """
 
-    measured: Measured | None
+    measured: MeasuredTargets | None
     notes: tuple[str, ...]
 
     @property
@@ -79,7 +79,7 @@ class RunTargets:
         if self.measured is None:
             console.print(self.note, soft_wrap=True, markup=False)
             return
-        show(console, self.measured, self.note, explained=_EXPLAINED)
+        show_targets(console, self.measured, self.note, explained=_EXPLAINED)
 
 
 def targets_of_run(
@@ -103,7 +103,7 @@ def targets_of_run(
     """
     paths = shipped_files()[:1] if checkpoints is None else checkpoints
     try:
-        world = world_of("of this run", task.world.world(0), task.workload)
+        world = suite_world_of("of this run", task.world.world(0), task.workload)
         scope = Scope(sizes=sizes, seed=seed, world=world)
         columns = [_own(task, policy, scope), *_others(paths, scope)]
         targets = tuple(
@@ -112,14 +112,14 @@ def targets_of_run(
         )
     except ValueError as error:
         return RunTargets(measured=None, notes=(f"Targets are not measured: {error}.",))
-    measured = Measured(
+    measured = MeasuredTargets(
         columns=tuple(column.name for column in columns), targets=targets, are_seeds=False
     )
     return RunTargets(measured=measured, notes=_notes(task, columns, sizes))
 
 
-def _own(task: PlacementTask, policy: PolicyPlanner, scope: Scope) -> Column:
-    return Column(
+def _own(task: PlacementTask, policy: PolicyPlanner, scope: Scope) -> SchedulerColumn:
+    return SchedulerColumn(
         name=THIS_RUN,
         make=lambda: FlatPolicy(policy, task),
         scope=scope,
@@ -127,12 +127,12 @@ def _own(task: PlacementTask, policy: PolicyPlanner, scope: Scope) -> Column:
     )
 
 
-def _others(paths: Sequence[Path], scope: Scope) -> list[Column]:
+def _others(paths: Sequence[Path], scope: Scope) -> list[SchedulerColumn]:
     columns = []
     for path in paths:
         make, propose = policy_scheduler(path)
         columns.append(
-            Column(
+            SchedulerColumn(
                 name=path.stem,
                 make=make,
                 scope=scope,
@@ -144,7 +144,9 @@ def _others(paths: Sequence[Path], scope: Scope) -> list[Column]:
     return columns
 
 
-def _notes(task: PlacementTask, columns: Sequence[Column], sizes: Sizes) -> tuple[str, ...]:
+def _notes(
+    task: PlacementTask, columns: Sequence[SchedulerColumn], sizes: Sizes
+) -> tuple[str, ...]:
     depths = f"{THIS_RUN} keeps to the schedule {task.schedule}; references choose the depth."
     moves = "" if task.replacement is not None else ", which its training did not know"
     return (

@@ -8,7 +8,7 @@ import numpy as np
 from agents.decision.held import held_topology
 from des import NO_CORRECTIONS, Placement, Plan
 from des.compiled.simulate import simulate_compiled
-from scenarios.measure.targets.measurement_size import Column, by_draw, independent
+from scenarios.measure.targets.measurement_size import SchedulerColumn, by_draw, independent
 from scenarios.measure.targets.near_optimal import NEAR, NearOptimal, near_optimal
 from scenarios.measure.targets.target import Asked, Target, measured
 from scenarios.suites import SuiteWorld
@@ -54,7 +54,7 @@ def _shares(plan: Plan, num_domains: int) -> np.ndarray:
     return np.asarray(counts / len(layers.domain_of_layer))
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Measure the allocation error on worlds that can be solved exactly."""
     scope = column.scope
     worlds = scope.worlds("eval_static", scope.sizes.num_static, DOMAINS)
@@ -93,7 +93,7 @@ def measure(column: Column) -> list[Target]:
     ]
 
 
-def error_of(column: Column, world: SuiteWorld, draw: int) -> AllocationError | None:
+def error_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> AllocationError | None:
     """Measure the first decision of a draw; None where no optimum is proven."""
     topology = held_topology(world, draw, 0)
 

@@ -16,18 +16,23 @@ from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, polic
 from agents.planners.pareto.proposals import Propose
 from agents.ppo.devices import use_torch_threads
 from agents.replanning.table import scheduler_makers
-from des.base.checks import LARGEST_COUNT
+from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.worlds.reading import topology_path
 from scenarios.frame.config import from_dict, option, parse_given, to_dict
-from scenarios.frame.fields import nearest
 from scenarios.frame.pictures import Picture
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.targets.measurement_size import FULL, SHORT, Column, Scope, Sizes
+from scenarios.measure.targets.measurement_size import FULL, SHORT, SchedulerColumn, Scope, Sizes
 from scenarios.measure.targets.results_store import FOLDER, KeptGroup, Key, Origin
-from scenarios.measure.targets.table import GROUPS, measure, show, wide_console, write
-from scenarios.measure.targets.target_table import Measured
+from scenarios.measure.targets.table import (
+    GROUPS,
+    measure_groups,
+    show_targets,
+    wide_console,
+    write_targets,
+)
+from scenarios.measure.targets.target_table import MeasuredTargets
 from scenarios.measure.targets.world_file import world_of_file
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
@@ -107,7 +112,7 @@ def _command(argv: Sequence[str] | None) -> int:
         config = _begun(config, given)
     use_torch_threads(1)  # as the response times have it, whatever was measured before
     scope = scope_of(config)
-    columns = columns_of(config, scope)
+    columns = scheduler_columns(config, scope)
     origins = origins_of(config, columns)
     folder, console = _folder(config), wide_console(len(columns))
     try:
@@ -120,14 +125,14 @@ def _command(argv: Sequence[str] | None) -> int:
 
 def _run(
     config: Config,
-    columns: Sequence[Column],
+    columns: Sequence[SchedulerColumn],
     origins: Mapping[Key, Origin],
     folder: RunFolder,
     console: Console,
 ) -> int:
     """Measure what is not there yet, and write and show all."""
-    kept = measure(columns, origins, folder.path, Console(stderr=True))
-    measured = Measured(
+    kept = measure_groups(columns, origins, folder.path, Console(stderr=True))
+    measured = MeasuredTargets(
         columns=tuple(column.name for column in columns),
         targets=tuple(
             tuple(one for key in origins if key[0] == column.name for one in kept[key].targets)
@@ -136,8 +141,8 @@ def _run(
         are_seeds=not config.method,
     )
     note = f"{scope_note(columns[0].scope)}{_revisions_note([kept[key] for key in origins])}"
-    write(folder, measured, _command_text(config), note, _pictures(config))
-    show(console, measured, note)
+    write_targets(folder, measured, _command_text(config), note, _pictures(config))
+    show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
     if measured.missed:
         console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
@@ -206,7 +211,7 @@ def _checkpoints(config: Config) -> tuple[Path, ...]:
     return paths
 
 
-def columns_of(config: Config, scope: Scope) -> list[Column]:
+def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     """Make a column for each checkpoint and each method."""
     paths = _checkpoints(config)
     if not paths and not config.method:
@@ -224,7 +229,7 @@ def columns_of(config: Config, scope: Scope) -> list[Column]:
     bounded = {path.stem: policy_scheduler(path, MOST_SLOWDOWN)[0] for path in paths}
     fixed_rules = {path.stem: fixed_rule_schedulers(path) for path in paths}
     return [
-        Column(
+        SchedulerColumn(
             name=name,
             make=make,
             scope=scope,
@@ -237,7 +242,7 @@ def columns_of(config: Config, scope: Scope) -> list[Column]:
     ]
 
 
-def origins_of(config: Config, columns: Sequence[Column]) -> dict[Key, Origin]:
+def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
     """What the targets of each column and group come from, in the order of the table."""
     shared = {"local": _local_file(config)}
     if config.world is not None:

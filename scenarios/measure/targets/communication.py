@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from agents.decision.held import held_topology
-from scenarios.measure.targets.measurement_size import Column, by_world, misfits_of
+from scenarios.measure.targets.measurement_size import SchedulerColumn, by_world, misfits_of
 from scenarios.measure.targets.references import communication_of, data_parallel_plan
 from scenarios.measure.targets.target import Asked, Target, measured
 from scenarios.measure.targets.time_and_utilisation import SHARE_OF_BOUND, SUITES, even_split_plan
@@ -14,7 +14,7 @@ from scenarios.suites import SuiteWorld
 SAVED = 0.30
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Measure bytes over links between domains for each trained token."""
     scope = column.scope
     worlds = [world for name in SUITES for world in scope.worlds(name)]
@@ -58,7 +58,7 @@ def _one_border_bytes_per_token(world: SuiteWorld) -> float:
     return 2.0 * world.workload.message_bytes / world.workload.tokens_per_microbatch
 
 
-def _beside(column: Column, worlds: list[SuiteWorld]) -> tuple[str, ...]:
+def _beside(column: SchedulerColumn, worlds: list[SuiteWorld]) -> tuple[str, ...]:
     """Bytes against the even split, and seconds in which communication is in the way."""
     own_bytes, even_bytes, own_s, even_s, replicas_s = [], [], [], [], []
     for world in worlds:

@@ -8,7 +8,7 @@ from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
 from agents.replanning.table import SCHEDULERS
 from des import STEADY, Dynamics
-from scenarios.measure.targets.measurement_size import Column, Scope, by_world, moving_by
+from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, moving_by
 from scenarios.measure.targets.target import Asked, Target, measured
 from scenarios.suites import SuiteWorld
 
@@ -19,7 +19,7 @@ PLANNERS = ("search_once", "search_h8")
 """Rivals whose curves are printed beside; of a short run the first one only."""
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Measure the curve of mean time over fluctuations of the bandwidth."""
     scope = column.scope
     worlds = scope.worlds("eval_calm") + scope.worlds("eval_held")

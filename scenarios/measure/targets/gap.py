@@ -9,12 +9,18 @@ from agents.decision.held import held_topology
 from agents.planners.search.search import search
 from des import NO_CORRECTIONS, Topology, Workload
 from des.compiled.simulate import simulate_compiled
-from scenarios.measure.targets.measurement_size import LARGE, SMALL, Column, by_draw, independent
+from scenarios.measure.targets.measurement_size import (
+    LARGE,
+    SMALL,
+    SchedulerColumn,
+    by_draw,
+    independent,
+)
 from scenarios.measure.targets.target import Asked, Target, measured
 from scenarios.suites import SuiteWorld
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Measure the gaps to the proven optimum, and on 10 domains to the best order search."""
     scope = column.scope
     small = scope.worlds("eval_static", scope.sizes.num_static, SMALL)
@@ -67,7 +73,7 @@ def measure(column: Column) -> list[Target]:
     ]
 
 
-def _proven_gap(column: Column, world: SuiteWorld, draw: int) -> float | None:
+def _proven_gap(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float | None:
     scope = column.scope
 
     def find_s() -> float | None:
@@ -78,7 +84,7 @@ def _proven_gap(column: Column, world: SuiteWorld, draw: int) -> float | None:
     return None if best_s is None else gap_of(column, world, draw, best_s)
 
 
-def _searched_gap(column: Column, world: SuiteWorld, draw: int) -> float:
+def _searched_gap(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float:
     scope = column.scope
 
     def find_s() -> float:
@@ -89,7 +95,7 @@ def _searched_gap(column: Column, world: SuiteWorld, draw: int) -> float:
     return gap_of(column, world, draw, best_s)
 
 
-def gap_of(column: Column, world: SuiteWorld, draw: int, best_s: float) -> float:
+def gap_of(column: SchedulerColumn, world: SuiteWorld, draw: int, best_s: float) -> float:
     """Iteration time of the scheduler's first plan of a draw over a best one, less 1.
 
     Infinite where that plan does not fit into memory.

@@ -13,7 +13,7 @@ from agents.replanning.pool import MOST_JUDGED, pool_of
 from agents.replanning.table import RULES
 from agents.replanning.tables import total_s
 from des import Plan
-from scenarios.frame.statistics import Interval
+from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.compare.dynamic_part import (
     CLAIRVOYANT,
     FORESEEN,
@@ -23,7 +23,7 @@ from scenarios.measure.compare.dynamic_part import (
     online_rules,
     walk,
 )
-from scenarios.measure.targets.measurement_size import LARGE, SMALL, Column, Scope
+from scenarios.measure.targets.measurement_size import LARGE, SMALL, SchedulerColumn, Scope
 from scenarios.measure.targets.target import TIMES, Asked, Target, measured
 from scenarios.measure.targets.versus_rules import (
     Against,
@@ -54,7 +54,7 @@ SPARED = 100.0
 """How many times less decision time than a re-run search is asked for."""
 
 
-def against_rules(column: Column, world: SuiteWorld, draw: int) -> Against:
+def against_rules(column: SchedulerColumn, world: SuiteWorld, draw: int) -> Against:
     """Measure a draw of a world."""
     episode = column.episode(world, draw)
     part = replace(world, num_epochs=len(episode.rows))
@@ -99,7 +99,7 @@ def _search_s(world: SuiteWorld, draw: int) -> float:
     return float(np.mean(seconds))
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Measure the calm suite, the lively ones and the one in which there is nothing to win."""
     scope = column.scope
     found = {
@@ -248,7 +248,7 @@ def _rules_line(rules: Rules) -> str:
     return ", ".join(f"{name} {_percent([one[name] for one in rules])}" for name in rules[0])
 
 
-def _points(value: float, interval: Interval | None) -> str:
+def _points(value: float, interval: MeanInterval | None) -> str:
     spread = "" if interval is None else f" ± {100 * interval.half_width:.2f}"
     return f"{100 * value:+.2f}{spread} points"
 

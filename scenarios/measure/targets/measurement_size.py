@@ -171,7 +171,7 @@ class Scope:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class SchedulerColumn:
     """One scheduler on a scope: a column of the table. Episodes are run once each.
 
     Attributes
@@ -223,7 +223,7 @@ class Column:
         return self._known[key]
 
 
-def misfits_of(column: Column, worlds: Sequence[SuiteWorld]) -> tuple[str, ...]:
+def misfits_of(column: SchedulerColumn, worlds: Sequence[SuiteWorld]) -> tuple[str, ...]:
     """Say in how many epochs the scheduler's plans do not fit into memory; nothing where all do.
 
     They are judged as if they did, so what they come to cannot be claimed.
@@ -246,7 +246,7 @@ def _is_of_size(num_domains: int, domains: Sequence[int]) -> bool:
     return num_domains <= min(max(domains), most_small)
 
 
-def standing_still(world: SuiteWorld) -> SuiteWorld:
+def on_still_links(world: SuiteWorld) -> SuiteWorld:
     """Return the world with links that never move; its load does."""
     return moving_by(world, STEADY, "still")
 

@@ -5,11 +5,16 @@ from collections.abc import Sequence
 
 from scenarios.frame.pictures import Picture, picture_html
 from scenarios.measure.targets.target import Target
-from scenarios.measure.targets.target_table import LEGEND, Measured, spread_of_seeds, value_of
+from scenarios.measure.targets.target_table import (
+    LEGEND,
+    MeasuredTargets,
+    spread_of_seeds,
+    value_of,
+)
 
 
-def render(
-    measured: Measured, command: str, scope_note: str, pictures: Sequence[Picture] = ()
+def target_page(
+    measured: MeasuredTargets, command: str, scope_note: str, pictures: Sequence[Picture] = ()
 ) -> str:
     """Return the table, and pictures below it, as one HTML file that needs nothing else."""
     return _PAGE.format(
@@ -20,7 +25,7 @@ def render(
     )
 
 
-def table_html(measured: Measured, scope_note: str) -> str:
+def table_html(measured: MeasuredTargets, scope_note: str) -> str:
     """Return the table as a part of a page, with what it rests on."""
     head = "".join(f"<th>{html.escape(name)}</th><th>verdict</th>" for name in measured.columns)
     body = "\n".join(map(_row_html, measured.rows))
@@ -49,7 +54,7 @@ def _row_html(row: Sequence[Target]) -> str:
     )
 
 
-def _seeds_html(measured: Measured) -> str:
+def _seeds_html(measured: MeasuredTargets) -> str:
     if not measured.has_seeds:
         return ""
     seeds = spread_of_seeds(measured)

@@ -9,12 +9,12 @@ from agents.decision.situation import MakeScheduler, Preference
 from agents.hi_ppo.proposing import first_situation
 from agents.planners.pareto.proposals import Propose
 from des import Plan, Topology, Workload
-from scenarios.frame.statistics import Interval
+from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.pareto.fronts import preference_grid, swept
 from scenarios.measure.pareto.methods import methods_of
-from scenarios.measure.pareto.study import TABLES, MethodFront, compare
+from scenarios.measure.pareto.study import TABLES, MethodFront, fronts_of_methods
 from scenarios.measure.pareto.worlds import NUM_DOMAINS, priced_worlds
-from scenarios.measure.targets.measurement_size import Column
+from scenarios.measure.targets.measurement_size import SchedulerColumn
 from scenarios.measure.targets.target import Asked, Target, measured
 
 SECOND_TABLE = "activations"
@@ -24,7 +24,7 @@ LEAST_HYPERVOLUME = 0.99
 """Ratio to that of the reference, for a coverage that goes beyond what is asked."""
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Measure the coverage of the reference fronts on priced worlds."""
     sizes = column.scope.sizes
     if column.only_world:
@@ -57,10 +57,10 @@ def measure(column: Column) -> list[Target]:
 
 
 def _target(
-    column: Column,
+    column: SchedulerColumn,
     num_evaluations: int,
     value: float,
-    interval: Interval | None,
+    interval: MeanInterval | None,
     *,
     notes: tuple[str, ...],
     goes_beyond: bool = True,
@@ -80,7 +80,7 @@ def _target(
 
 
 def fronts_of(
-    column: Column, table: str, num_worlds: int, domains: Sequence[int]
+    column: SchedulerColumn, table: str, num_worlds: int, domains: Sequence[int]
 ) -> list[MethodFront]:
     """Sweep the weights on priced worlds; returns the front of the column's method on each."""
     scope = column.scope
@@ -93,7 +93,7 @@ def fronts_of(
     )
     found = []
     for world in priced_worlds(num_worlds, num_domains=domains, seed=scope.seed):
-        compared = compare(
+        compared = fronts_of_methods(
             world,
             table,
             methods,

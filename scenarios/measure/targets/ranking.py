@@ -9,11 +9,11 @@ import numpy as np
 
 from agents.decision.held import held_topology
 from agents.replanning.search_schedulers import searched_plan
-from calibration.cases.case import Case
-from calibration.reference.astra_sim import measure as measure_case
+from calibration.cases.case import PlacementCase
+from calibration.reference.astra_sim import measure_case
 from des import NO_CORRECTIONS, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
-from scenarios.measure.targets.measurement_size import Column
+from scenarios.measure.targets.measurement_size import SchedulerColumn
 from scenarios.measure.targets.references import in_one_domain
 from scenarios.measure.targets.target import Asked, Target, Unit, measured
 from scenarios.measure.targets.time_and_utilisation import even_split_plan
@@ -56,7 +56,7 @@ class Ranking:
         return self.ours_s[winner] <= (1.0 + TIE) * min(self.ours_s)
 
 
-def plans_of(column: Column, world: SuiteWorld) -> Mapping[str, Plan]:
+def plans_of(column: SchedulerColumn, world: SuiteWorld) -> Mapping[str, Plan]:
     """Plans of the scheduler and of its rivals on the first network of a world."""
     topology = held_topology(world, column.scope.seed, 0)
     fastest = max(
@@ -90,14 +90,14 @@ def ranking_of(world: SuiteWorld, draw: int, plans: Sequence[Plan]) -> Ranking:
     ]
     theirs = [
         measure_case(
-            Case(topology=topology, workload=world.workload, plan=plan), BACKEND
+            PlacementCase(topology=topology, workload=world.workload, plan=plan), BACKEND
         ).makespan_s
         for plan in plans
     ]
     return Ranking(ours_s=tuple(ours), theirs_s=tuple(theirs))
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Rank plans of the scheduler and its rivals through both simulators."""
     scope = column.scope
     worlds = scope.worlds("eval_static", max(1, scope.sizes.num_static // 4))

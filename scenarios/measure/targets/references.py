@@ -135,7 +135,7 @@ def communication_of(topology: Topology, workload: Workload, plan: Plan) -> Comm
     )
 
 
-def least_iteration_s(topology: Topology, workload: Workload) -> float:
+def physical_bound_s(topology: Topology, workload: Workload) -> float:
     """Time below which no plan can do an iteration: all domains busy all the time. [s]"""
     flops = sum(workload.forward_flops) + sum(workload.backward_flops)
     speed = math.fsum(domain.attainable_flops_per_s for domain in topology.domains)
@@ -155,7 +155,7 @@ def least_pipeline_s(topology: Topology, workload: Workload) -> float:
         return alone_s
     bandwidth = max(link.bandwidth_bytes_per_s for link in topology.links)
     wire_s = workload.num_microbatches * workload.message_bytes / bandwidth
-    return min(alone_s, max(least_iteration_s(topology, workload), wire_s))
+    return min(alone_s, max(physical_bound_s(topology, workload), wire_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

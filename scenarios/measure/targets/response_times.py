@@ -14,7 +14,7 @@ from agents.ppo.devices import use_torch_threads
 from des import Plan
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets.local_level import TwoLevels, local_decisions_s
-from scenarios.measure.targets.measurement_size import LARGE, Column, Scope
+from scenarios.measure.targets.measurement_size import LARGE, SchedulerColumn, Scope
 from scenarios.measure.targets.target import MILLISECONDS, Asked, Target
 from scenarios.suites import SuiteWorld
 
@@ -41,7 +41,7 @@ class TimedDecision:
     parts_s: dict[str, float]
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Time decisions on worlds of 10 domains, or on those that a file has, on one thread."""
     use_torch_threads(1)
     worlds = column.scope.worlds("hard", domains=(LARGE,)) or column.scope.worlds("hard")
@@ -84,7 +84,7 @@ def measure(column: Column) -> list[Target]:
 
 
 def timed_decisions(
-    column: Column,
+    column: SchedulerColumn,
     worlds: Sequence[SuiteWorld],
     scheduler: Scheduler,
     *,

@@ -12,7 +12,7 @@ from pydantic import PlainValidator, ValidationError
 from agents.hi_ppo.policies import digest_of
 from des.world.files.topology_forms import StrictForm, first_error
 from scenarios.frame.files import read_json, write_json
-from scenarios.frame.statistics import Interval
+from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.target import Asked, Sense, Target, Unit
 
 FOLDER = "measured"
@@ -68,7 +68,7 @@ def path_of(run_folder: Path, key: Key) -> Path:
     return run_folder / FOLDER / f"{column}-{group}.json"
 
 
-def keep(run_folder: Path, key: Key, origin: Origin, group: KeptGroup) -> KeptGroup:
+def store_result(run_folder: Path, key: Key, origin: Origin, group: KeptGroup) -> KeptGroup:
     """Write the targets of a group, whole or not at all; return what a later run reads.
 
     Raises
@@ -91,7 +91,7 @@ def keep(run_folder: Path, key: Key, origin: Origin, group: KeptGroup) -> KeptGr
 
 
 def read_kept(run_folder: Path, origins: Mapping[Key, Origin]) -> dict[Key, KeptGroup]:
-    """Read all that `keep` wrote, each target exactly as it was.
+    """Read all that `store_result` wrote, each target exactly as it was.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class _TargetForm(StrictForm):
             value=self.value,
             interval=None
             if interval is None
-            else Interval(mean=interval.mean, half_width=interval.half_width),
+            else MeanInterval(mean=interval.mean, half_width=interval.half_width),
             unit=Unit(name=unit.name, factor=unit.factor),
             has_fewer_gpus=self.has_fewer_gpus,
             notes=tuple(self.notes),
@@ -222,7 +222,7 @@ class _TargetForm(StrictForm):
 
 
 class _FileForm(StrictForm):
-    """What `keep` writes."""
+    """What `store_result` writes."""
 
     column: str
     group: str

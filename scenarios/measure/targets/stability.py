@@ -11,7 +11,7 @@ from agents.hi_ppo.schedulers import MOST_SLOWDOWN
 from agents.replanning.search_schedulers import HoldPlan, searched_plan
 from des import NO_CORRECTIONS
 from des.compiled.simulate import simulate_compiled
-from scenarios.measure.targets.measurement_size import Column, standing_still
+from scenarios.measure.targets.measurement_size import SchedulerColumn, on_still_links
 from scenarios.measure.targets.target import Asked, Target, measured
 from scenarios.suites import SuiteWorld
 
@@ -41,7 +41,7 @@ class Stability:
     free_s: float
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Measure the share of epochs that are stable under load of +-20 %, links standing still.
 
     Following every load costs more than it gains, so a policy keeps plans that are not stable.
@@ -69,10 +69,10 @@ def measure(column: Column) -> list[Target]:
     ]
 
 
-def _draws(column: Column, make: MakeScheduler) -> tuple[Stability, ...]:
+def _draws(column: SchedulerColumn, make: MakeScheduler) -> tuple[Stability, ...]:
     """Measure as many draws as are needed for the epochs asked for, the suites in turn."""
     scope = column.scope
-    suites = [[(name, standing_still(world)) for world in scope.worlds(name)] for name in SUITES]
+    suites = [[(name, on_still_links(world)) for world in scope.worlds(name)] for name in SUITES]
     worlds = [one for in_turn in zip(*suites, strict=True) for one in in_turn]
     draws, num_epochs = list[Stability](), 0
     for turn, (suite, world) in enumerate(cycle(worlds)):
@@ -128,7 +128,7 @@ def _totals(draws: Sequence[Stability]) -> list[str]:
 
 
 def stability_of(
-    column: Column, make: MakeScheduler, suite: str, world: SuiteWorld, draw: int
+    column: SchedulerColumn, make: MakeScheduler, suite: str, world: SuiteWorld, draw: int
 ) -> Stability:
     """Measure one draw."""
     num_epochs = min(world.num_epochs, column.scope.sizes.num_epochs)

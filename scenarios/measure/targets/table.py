@@ -28,20 +28,20 @@ from scenarios.measure.targets import (
     stability,
     time_and_utilisation,
 )
-from scenarios.measure.targets.measurement_size import Column
-from scenarios.measure.targets.page import render
-from scenarios.measure.targets.results_store import KeptGroup, Key, Origin, keep, read_kept
+from scenarios.measure.targets.measurement_size import SchedulerColumn
+from scenarios.measure.targets.page import target_page
+from scenarios.measure.targets.results_store import KeptGroup, Key, Origin, read_kept, store_result
 from scenarios.measure.targets.target import Target
 from scenarios.measure.targets.target_table import (
     LEGEND,
     SEEDS,
-    Measured,
+    MeasuredTargets,
     short,
     spread_of_seeds,
     value_of,
 )
 
-GROUPS: Mapping[str, Callable[[Column], list[Target]]] = MappingProxyType(
+GROUPS: Mapping[str, Callable[[SchedulerColumn], list[Target]]] = MappingProxyType(
     {
         "time": time_and_utilisation.measure,
         "communication": communication.measure,
@@ -61,8 +61,11 @@ WIDTH, COLUMN_WIDTH = 64, 38
 """Characters that the table needs, and each column of figures in it."""
 
 
-def measure(
-    columns: Sequence[Column], origins: Mapping[Key, Origin], run_folder: Path, progress: Console
+def measure_groups(
+    columns: Sequence[SchedulerColumn],
+    origins: Mapping[Key, Origin],
+    run_folder: Path,
+    progress: Console,
 ) -> dict[Key, KeptGroup]:
     """Measure all groups that a run folder does not hold yet, and keep each there as it comes.
 
@@ -87,7 +90,7 @@ def measure(
         with _told(progress, f"{name}: {group}, "):
             targets = tuple(GROUPS[group](by_name[name]))
         found = KeptGroup(targets=targets, source_revision=revision)
-        kept[key] = keep(run_folder, key, origin, found)
+        kept[key] = store_result(run_folder, key, origin, found)
     return kept
 
 
@@ -105,9 +108,9 @@ def _told(progress: Console, doing: str) -> Iterator[None]:
             progress.print(took)
 
 
-def write(
+def write_targets(
     folder: RunFolder,
-    measured: Measured,
+    measured: MeasuredTargets,
     command: str,
     scope_note: str,
     pictures: Sequence[Picture] = (),
@@ -115,10 +118,10 @@ def write(
     """Write kpi.json, kpi.csv and report.html, with pictures below the table."""
     write_json(folder.path / "kpi.json", measured.to_plain(scope_note))
     write_csv(folder.path / "kpi.csv", frame_of(measured))
-    write_text(folder.report_html, render(measured, command, scope_note, pictures))
+    write_text(folder.report_html, target_page(measured, command, scope_note, pictures))
 
 
-def frame_of(measured: Measured) -> pd.DataFrame:
+def frame_of(measured: MeasuredTargets) -> pd.DataFrame:
     """One row a target and column, in plain figures."""
     rows = []
     for name, targets in zip(measured.columns, measured.targets, strict=True):
@@ -137,9 +140,9 @@ def wide_console(num_columns: int) -> Console:
     return Console(highlight=False, width=WIDTH + num_columns * COLUMN_WIDTH)
 
 
-def show(
+def show_targets(
     console: Console,
-    measured: Measured,
+    measured: MeasuredTargets,
     scope_note: str,
     *,
     explained: Sequence[str] | None = None,
@@ -161,7 +164,7 @@ def show(
     console.print(f"{LEGEND} {scope_note}", soft_wrap=True)
 
 
-def _table(measured: Measured) -> Table:
+def _table(measured: MeasuredTargets) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("target")
     table.add_column("asked (beyond)")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scenarios.frame.statistics import Interval, mean_and_interval
+from scenarios.frame.statistics import MeanInterval, mean_and_interval
 
 Verdict = Literal["beyond", "reached", "missed", "not measured"]
 """``beyond`` is the stricter of the two figures that were asked for."""
@@ -114,7 +114,7 @@ class Target:
     reference: str
     asked: Asked
     value: float
-    interval: Interval | None
+    interval: MeanInterval | None
     unit: Unit = PERCENT
     has_fewer_gpus: bool = False
     notes: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class Target:
         }
 
 
-def measured(values: Sequence[float]) -> tuple[float, Interval | None]:
+def measured(values: Sequence[float]) -> tuple[float, MeanInterval | None]:
     """Return the mean of values and its interval; NaN and None of none, no interval of infinity.
 
     Examples

@@ -17,7 +17,7 @@ _MOST_SPREAD = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredTargets:
     """Targets of all columns, in the same order in each.
 
     Attributes
@@ -57,7 +57,7 @@ class Measured:
         return [row[0].name for row in self.rows if any(one.verdict == "missed" for one in row)]
 
 
-def spread_of_seeds(measured: Measured) -> Target:
+def spread_of_seeds(measured: MeasuredTargets) -> Target:
     """Judge several training seeds together: all have to reach what is asked, and lie close.
 
     The value is the range of the mean time against one domain over its mean.

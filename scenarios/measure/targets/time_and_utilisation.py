@@ -7,13 +7,13 @@ from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
 from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
-from scenarios.measure.targets.measurement_size import Column, by_world, misfits_of
+from scenarios.measure.targets.measurement_size import SchedulerColumn, by_world, misfits_of
 from scenarios.measure.targets.references import (
     best_single_domain,
     chain_bound,
     iteration_times_s,
-    least_iteration_s,
     least_pipeline_s,
+    physical_bound_s,
 )
 from scenarios.measure.targets.target import Asked, Target, measured
 from scenarios.suites import SuiteWorld
@@ -28,7 +28,7 @@ _MOST_SHOWN = 8  # cases whose room for a chain the notes name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class DrawTimes:
     """Times of one draw of a world. [s]
 
     Attributes
@@ -62,7 +62,7 @@ class Times:
         return self.single_s / self.own_s - 1.0
 
 
-def times_of(column: Column, world: SuiteWorld, draw: int) -> Times:
+def times_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> DrawTimes:
     """Measure a draw of a world."""
     episode = column.episode(world, draw)
     num_epochs, iterations = len(episode.rows), world.iterations_per_epoch
@@ -70,11 +70,11 @@ def times_of(column: Column, world: SuiteWorld, draw: int) -> Times:
     uniform = even_split_plan(world.topology, world.workload)
     uniform_s = iteration_times_s(world, draw, uniform, num_epochs=num_epochs).sum()
     networks = [held_topology(world, draw, epoch) for epoch in range(num_epochs)]
-    return Times(
+    return DrawTimes(
         own_s=episode.total_s,
         single_s=single.total_s,
         uniform_s=iterations * float(uniform_s),
-        physical_s=iterations * sum(least_iteration_s(one, world.workload) for one in networks),
+        physical_s=iterations * sum(physical_bound_s(one, world.workload) for one in networks),
         pipeline_s=iterations * sum(least_pipeline_s(one, world.workload) for one in networks),
         single_fits=single.fits_memory,
     )
@@ -90,7 +90,7 @@ def even_split_plan(topology: Topology, workload: Workload) -> Plan:
     return plans[best]
 
 
-def measure(column: Column) -> list[Target]:
+def measure(column: SchedulerColumn) -> list[Target]:
     """Measure training time and utilisation."""
     scope = column.scope
     worlds = [world for name in SUITES for world in scope.worlds(name)]
@@ -161,7 +161,7 @@ def _share_shown(value: float, bound: float) -> str:
     return f"{100 * value / bound:.1f} %" if is_known else "none"
 
 
-def _cases(worlds: list[SuiteWorld], times: list[Times]) -> tuple[str, ...]:
+def _cases(worlds: list[SuiteWorld], times: list[DrawTimes]) -> tuple[str, ...]:
     """What is to be known of single cases."""
     bounds = {world.name: chain_bound(world.topology, world.workload) for world in worlds}
     too_slow = [bound for bound in bounds.values() if not bound.allows_a_quarter]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scenarios.frame.statistics import Interval
+from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.target import measured
 
 Rules = Sequence[Mapping[str, float]]
@@ -64,7 +64,7 @@ def in_hindsight(draws: Sequence[Against], rules: Rules) -> dict[str, float]:
     }
 
 
-def behind_hindsight(draws: Sequence[Against], rules: Rules) -> tuple[float, Interval | None]:
+def behind_hindsight(draws: Sequence[Against], rules: Rules) -> tuple[float, MeanInterval | None]:
     """Excess less that of the best rule of each world in hindsight, and its interval."""
     best = in_hindsight(draws, rules)
     return measured(world_means(draws, [one.own - best[one.world] for one in draws]))

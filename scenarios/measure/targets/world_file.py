@@ -30,12 +30,12 @@ def world_of_file(path: Path, model: str) -> SuiteWorld:
     Raises
     ------
     ValueError
-        If the file or the model is wrong, or as `world_of` does.
+        If the file or the model is wrong, or as `suite_world_of` does.
     """
-    return world_of(path.stem, read_topology(str(path)), build_workload(model))
+    return suite_world_of(path.stem, read_topology(str(path)), build_workload(model))
 
 
-def world_of(name: str, topology: Topology, workload: Workload) -> SuiteWorld:
+def suite_world_of(name: str, topology: Topology, workload: Workload) -> SuiteWorld:
     """Make a world of a network, whose own law of movement is left out, and a job.
 
     Raises
