@@ -13,7 +13,7 @@ from des.compiled.foreseeable import rules_of
 from des.compiled.kernels.lanes import NUM_BYTES, OVERHEAD, LaneRules, Lanes
 from des.compiled.kernels.program import HOP, Program, State
 from des.compiled.lanes import new_lanes
-from des.compiled.many.layout import Moments, Small, Tables
+from des.compiled.many.layout import HeldMoments, Small, Tables
 from des.compiled.many.programs import moments_of
 from des.compiled.operation_table import operation_table
 from des.compiled.program import lower, lower_moves
@@ -66,7 +66,7 @@ class StageTables:
         self._programs: dict[int, Program] = {}
         none = np.zeros(0, np.int64)
         first = np.full(task.workload.num_layers + 1, -1)
-        self.moments = Moments(first, np.zeros(1, np.int64), none, none)
+        self.moments = HeldMoments(first, np.zeros(1, np.int64), none, none)
 
     def cover(self, numbers_of_stages: Iterable[int]) -> None:
         """See to it that there are moments of these numbers of stages."""
@@ -122,13 +122,13 @@ class StageTables:
         """Return how links behave in lanes, which may stand still though their law moves them."""
         return rules_of(self._world if is_moving else replace(self._world, movement=None))
 
-    def _with_moments(self, num_stages: int) -> Moments:
+    def _with_moments(self, num_stages: int) -> HeldMoments:
         before = self.moments
         first = before.first.copy()
         first[num_stages] = len(before.start) - 1
         orders = stage_orders(self._task.schedule, num_stages, self._task.workload.num_microbatches)
         found = moments_of([orders])
-        return Moments(
+        return HeldMoments(
             first=first,
             start=np.append(before.start, before.start[-1] + found.start[1:]),
             num_whole=np.append(before.num_whole, found.num_whole),

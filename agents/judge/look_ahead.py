@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decision.situation import Preference
-from agents.judge.candidates import Aim, Near, Pool
+from agents.judge.candidates import Aim, ExploredPlans, Near
 from agents.judge.proposals import ORDERS, PROPOSED, Limits, explore
 from agents.judge.quick_fill import Tools, fill_evenly
 from agents.judge.steady_judge import MISFIT, RelayedJob, SteadyJudge, reachable
 from des import Plan, Topology
 from des.compiled.many.layout import Real, Small
-from des.compiled.many.least_times import figures_of
+from des.compiled.many.least_times import least_figures
 from des.compiled.many.steady import Job, Plans
 from des.world.domain_load import DomainLoad
 
@@ -119,7 +119,7 @@ class PlanJudge(SteadyJudge):
             )
         known = self._tools_known
         if known is None or known.job is not job:
-            known = Tools(self.lanes, job, self.programs, figures_of(job, self.programs))
+            known = Tools(self.lanes, job, self.programs, least_figures(job, self.programs))
             self._tools_known = known
         return known
 
@@ -129,9 +129,9 @@ class PlanJudge(SteadyJudge):
         fill_evenly(self.tools(job), plans, weights, levels_s)
         return levels_s
 
-    def new_pool(self, num_plans: int = _MOST_KEPT, num_keys: int = _NUM_KEYS) -> Pool:
+    def new_pool(self, num_plans: int = _MOST_KEPT, num_keys: int = _NUM_KEYS) -> ExploredPlans:
         """Make room for what a look-ahead finds, with a power of 2 of keys."""
-        return Pool(
+        return ExploredPlans(
             plans=self.new_rows(num_plans),
             costs=np.full(num_plans, np.inf),
             times_s=np.full(num_plans, np.inf),
@@ -154,7 +154,9 @@ class PlanJudge(SteadyJudge):
             weights=np.ones(self.most_stages),
         )
 
-    def look_ahead(self, job: Job, aim: Aim, orders: Small, sizes: Small, how: LookAhead) -> Pool:
+    def look_ahead(
+        self, job: Job, aim: Aim, orders: Small, sizes: Small, how: LookAhead
+    ) -> ExploredPlans:
         """Judge proposed orders (N, K) and go on from the best; the pool holds all that was found.
 
         Raises
@@ -186,7 +188,7 @@ class PlanJudge(SteadyJudge):
         same = Plans(*(np.repeat(field, num, axis=0) for field in written))
         same.schedule[:] = np.arange(num)
         times_s = self.scores(job, same)
-        costs = np.where(times_s < MISFIT, costs_of(aim, same, times_s), np.inf)
+        costs = np.where(times_s < MISFIT, plan_costs(aim, same, times_s), np.inf)
         best = int(costs.argmin())
         if costs[best] == np.inf:
             return Variations((), num)
@@ -248,7 +250,7 @@ def price_matrix(topology: Topology) -> Real:
     return prices
 
 
-def costs_of(aim: Aim, plans: Plans, times_s: Real) -> Real:
+def plan_costs(aim: Aim, plans: Plans, times_s: Real) -> Real:
     """What plans come to, see `agents.judge.candidates.Aim`; ``inf`` where they do not fit."""
     here, there = plans.domain[:, :-1], plans.domain[:, 1:]
     is_border = np.arange(1, plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]

@@ -8,7 +8,7 @@ import numpy as np
 from agents.decision.depths import DEPTHS
 from agents.decision.simulator import Simulator
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate
-from des.compiled.many.job import direct_pairs, has_plain_transport, is_joined
+from des.compiled.many.job import direct_pairs, has_every_link, has_plain_transport
 from des.compiled.many.layout import Flags, Real
 from des.compiled.many.simulation import PlanSimulation, are_direct
 from des.compiled.many.steady import FITS, Job, Plans
@@ -77,7 +77,7 @@ class SteadyJudge(PlanSimulation):
             )
         is_quick = has_steady_plans(topology, self.workload, self.simulator)
         job = self.times_on(topology)
-        if is_quick and is_joined(topology):
+        if is_quick and has_every_link(topology):
             return job
         relayed = RelayedJob(*job)
         relayed.topology, relayed.known_s = topology, {}

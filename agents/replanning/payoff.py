@@ -1,23 +1,13 @@
 """Whether a change of plan pays: its cost against the epoch time that it saves over a horizon."""
 
-from typing import overload
-
 import numpy as np
 
 from des.compiled.many.layout import Real
 
 
-@overload
-def over_horizon_s(change_s: float, epoch_s: float, horizon_epochs: float) -> float: ...
-
-
-@overload
-def over_horizon_s(change_s: Real, epoch_s: Real, horizon_epochs: Real) -> Real: ...
-
-
 def over_horizon_s(
     change_s: float | Real, epoch_s: float | Real, horizon_epochs: float | Real
-) -> float | Real:
+) -> Real:
     """Time until a horizon ends under a plan: change first, then epochs as long as the present one.
 
     Parameters
@@ -36,15 +26,15 @@ def over_horizon_s(
 
     Examples
     --------
-    >>> over_horizon_s(30.0, 100.0, 4.0)
+    >>> float(over_horizon_s(30.0, 100.0, 4.0))
     430.0
-    >>> over_horizon_s(30.0, 100.0, float("inf"))
+    >>> float(over_horizon_s(30.0, 100.0, float("inf")))
     100.0
     """
     is_endless = np.isinf(horizon_epochs)
     weight = np.where(is_endless, 1.0, horizon_epochs)
     total_s: Real = np.where(is_endless, 0.0, change_s) + weight * epoch_s
-    return total_s if total_s.ndim else float(total_s)
+    return total_s
 
 
 def pays(change_s: float, epoch_s: float, present_epoch_s: float, horizon_epochs: float) -> bool:
@@ -77,4 +67,4 @@ def pays(change_s: float, epoch_s: float, present_epoch_s: float, horizon_epochs
     if not np.isfinite(present_epoch_s):
         return True
     changed_s = over_horizon_s(change_s, epoch_s, horizon_epochs)
-    return changed_s < over_horizon_s(0.0, present_epoch_s, horizon_epochs)
+    return bool(changed_s < over_horizon_s(0.0, present_epoch_s, horizon_epochs))

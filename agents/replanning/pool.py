@@ -25,7 +25,7 @@ from des import (
 )
 from des.base.checks import require_count
 from des.compiled.many.layout import Whole
-from des.compiled.many.simulation import rows_of
+from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Job, Plans
 
 MOST_JUDGED = 300_000
@@ -134,7 +134,7 @@ def pool_of(
     leading = [*searched[:2], *plain]
     candidates, dates = _candidates(judge, jobs, first_epochs, [*leading, *searched])
     fitting = np.flatnonzero(judge.scores(base, candidates) < MISFIT)
-    candidates, dates = rows_of(candidates, fitting), dates[fitting]
+    candidates, dates = plan_rows(candidates, fitting), dates[fitting]
     times_s = np.array([judge.scores(job, candidates) for job in jobs])[epochs]
     plans = [judge.plan(candidates, row) for row in range(len(candidates.num_stages))]
     changes = Changes(

@@ -81,4 +81,4 @@ class PlanEveryEpoch:
             pays_bytes=situation.replacement.pays_bytes,
             corrections=situation.corrections,
         )
-        return over_horizon_s(change_s, epoch_s, self._horizon)
+        return float(over_horizon_s(change_s, epoch_s, self._horizon))

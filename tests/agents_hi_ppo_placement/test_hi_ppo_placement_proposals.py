@@ -14,7 +14,7 @@ from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.proposals import Candidates, Proposer
 from agents.hi_ppo.policies import Policies, shipped
-from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, plan_costs
 from agents.judge.steady_judge import MISFIT
 from agents.planners.search.search import search
 from agents.planners.search.search_moves import plans_of_orders
@@ -220,7 +220,7 @@ def test_costs_are_those_of_the_preference():
     aim = aim_of(topology, job, Preference(time=0.5, utilisation=0.2, communication=0.3))
     plans = plans_of_orders([(0,), (0, 1, 2, 3)], [0], 4)
 
-    costs = costs_of(aim, plans, np.array([10.0, 10.0]))
+    costs = plan_costs(aim, plans, np.array([10.0, 10.0]))
 
     assert costs == pytest.approx([0.7 * np.log(10.0), 0.7 * np.log(10.0) + 0.3 * np.log(2.0)])
 

@@ -11,7 +11,7 @@ from sending import transports
 from strategies import free_world, plan, topologies, unit_workload, workloads, world
 
 from des import Corrections, Parallelism, UnreachableError, simulate
-from des.compiled.many.job import is_joined
+from des.compiled.many.job import has_every_link
 from des.compiled.many.simulation import simulate_many
 from des.costs.message_times import direct_links, hop_goodput_bytes_per_s
 
@@ -98,5 +98,5 @@ def test_a_missing_way_back_counts_the_way_there_twice():
     one_way = world("AB", {"AB": (8.0, 1.0)})
     windowed = replace(one_way, transport=replace(one_way.transport, window_bytes=4.0))
 
-    assert not is_joined(windowed)
+    assert not has_every_link(windowed)
     assert direct_links(windowed)[0].tolist() == [[0.0, 2.0], [0.0, 0.0]]

@@ -18,7 +18,7 @@ from des.compiled.many.layout import (
     TOKENS_PER_S,
     UTILISATION,
     Course,
-    Moments,
+    HeldMoments,
     Outcome,
     Real,
     Runs,
@@ -33,7 +33,7 @@ def judge(
     course: Course,
     runs: Runs,
     work: Work,
-    moments: Moments,
+    moments: HeldMoments,
     outcome: Outcome,
     rows: Whole,
     verdict: Verdict,
@@ -58,7 +58,7 @@ def judge(
 
 
 @kernel
-def weigh(runs: Runs, work: Work, moments: Moments, rows: Whole, metrics: Real) -> None:
+def weigh(runs: Runs, work: Work, moments: HeldMoments, rows: Whole, metrics: Real) -> None:
     """Find out what memory placements need; notes devices in use in place of the bubble."""
     stage_count, domains, end_layers = runs
     sums_before, capacity_bytes = work.sums_before, work.capacity_bytes

@@ -12,7 +12,7 @@ from agents.judge.look_ahead import PlanJudge
 from agents.judge.moves import change_times
 from agents.judge.steady_judge import MISFIT, RelayedJob
 from agents.replanning.changes import Changes, state_bytes_of_layers, ways_of
-from agents.replanning.plan_times import iteration_s
+from agents.replanning.plan_times import fitting_iteration_s
 from des import Plan, Topology, cross_domain_bytes
 from des.compiled.many.layout import Real, Small
 from des.compiled.many.steady import Job, Plans
@@ -160,7 +160,7 @@ class KnownPlans:
             scores = self.judge.scores(job, written)
             times_s[list(held)] = np.where(scores < MISFIT, scores, np.inf)
         for row in sorted(set(range(len(plans))).difference(held)):
-            times_s[row] = iteration_s(
+            times_s[row] = fitting_iteration_s(
                 topology, self.judge.workload, plans[row], self.judge.corrections
             )
         return times_s

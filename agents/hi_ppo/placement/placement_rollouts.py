@@ -25,7 +25,7 @@ from agents.hi_ppo.placement.placement_policy import (
 from agents.hi_ppo.placement.pointer import Orders
 from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
-from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of, loaded_job
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, plan_costs
 from agents.judge.steady_judge import MISFIT
 from des import Placement, Plan, Topology, Workload
 from des.compiled.many.layout import Observations, Real, Small, Whole
@@ -248,7 +248,7 @@ def _costs(judge: PlanJudge, job: Job, aim: Aim, plans: Plans) -> Real:
     times_s = judge.scores(job, plans)
     ideal_s = np.exp(_ideal_log_s(job))
     is_misfit = times_s >= MISFIT
-    costs = costs_of(aim, plans, np.where(is_misfit, ideal_s, np.minimum(times_s, 20 * ideal_s)))
+    costs = plan_costs(aim, plans, np.where(is_misfit, ideal_s, np.minimum(times_s, 20 * ideal_s)))
     return costs + _MISFIT_COST * is_misfit
 
 

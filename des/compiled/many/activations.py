@@ -2,14 +2,16 @@
 
 from des.base.arithmetic import held_bytes
 from des.base.jit import inlined
-from des.compiled.many.layout import Moments, Real
+from des.compiled.many.layout import HeldMoments, Real
 
 ACTIVATION, WEIGHT_INPUT, PARAMETERS = 4, 5, 6
 """Columns of ``sums_before`` behind the FLOPs of the passes F, B, D and W."""
 
 
 @inlined
-def peak_held_bytes(sums_before: Real, moments: Moments, first: int, begin: int, end: int) -> float:
+def peak_held_bytes(
+    sums_before: Real, moments: HeldMoments, first: int, begin: int, end: int
+) -> float:
     """Most activations of a stage with the layers from ``begin`` to ``end``. [bytes]
 
     ``first`` is the stage's place in ``moments.start``, ``sums_before`` (L + 1, 7) that of

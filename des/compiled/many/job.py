@@ -37,7 +37,7 @@ def job_on(
         `des.compiled.many.layer_sums.sums_table` of the workload where it is at hand.
     """
     domains = topology.domains
-    is_quick = is_joined(topology) and has_plain_transport(topology, workload)
+    is_quick = has_every_link(topology) and has_plain_transport(topology, workload)
     wire_s, latency_s, turn_s = (_direct if is_quick else _relayed)(topology, workload, corrections)
     return Job(
         num_microbatches=workload.num_microbatches,
@@ -52,7 +52,7 @@ def job_on(
     )
 
 
-def is_joined(topology: Topology) -> bool:
+def has_every_link(topology: Topology) -> bool:
     """Whether a direct link leads from every domain to every other."""
     return len(topology.links) == topology.num_domains * (topology.num_domains - 1)
 

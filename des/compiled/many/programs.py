@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from des.compiled.many.layout import Moments
+from des.compiled.many.layout import HeldMoments
 from des.compiled.many.steady import Programs
 from des.compiled.operation_table import operation_table
 from des.job.workload import Workload
 from des.schedules import Orders, most_held, peaks_held, stage_orders
 
 
-def moments_of(pipelines: Sequence[Orders]) -> Moments:
+def moments_of(pipelines: Sequence[Orders]) -> HeldMoments:
     """Say what the stages of several pipelines hold at the moments that can be their worst.
 
     ``first`` (P,) is where the stages of each pipeline begin. Every stage has a worker of its own.
@@ -22,7 +22,7 @@ def moments_of(pipelines: Sequence[Orders]) -> Moments:
         for moments in peaks_held(orders):
             held += [moment for (moment,) in moments]
             starts.append(len(held))
-    return Moments(
+    return HeldMoments(
         first=np.array(first),
         start=np.array(starts),
         num_whole=np.array([one.num_whole for one in held]),

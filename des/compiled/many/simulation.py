@@ -150,7 +150,7 @@ class PlanSimulation:
         return Plans(num_stages, schedule, domain, end_layer)
 
 
-def rows_of(plans: Plans, rows: Whole | Flags) -> Plans:
+def plan_rows(plans: Plans, rows: Whole | Flags) -> Plans:
     """Return some rows of a table of plans."""
     return Plans(*(field[rows] for field in plans))
 

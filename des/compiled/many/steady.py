@@ -25,7 +25,7 @@ from des.compiled.kernels.lanes import (
 from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.kernels.vectors import LANES
 from des.compiled.many.activations import PARAMETERS, peak_held_bytes
-from des.compiled.many.layout import Moments, Real, Small, Whole
+from des.compiled.many.layout import HeldMoments, Real, Small, Whole
 
 FITS = -1.0
 """Overflow of a plan that fits."""
@@ -79,7 +79,7 @@ class Programs(NamedTuple):
     most_stages: int
     rows: Small
     first_row: Whole
-    moments: Moments
+    moments: HeldMoments
     window: Whole
 
 
@@ -103,7 +103,9 @@ def overflows(job: Job, programs: Programs, plans: Plans, overflow: Real) -> Non
 
 
 @kernel
-def needed_bytes(job: Job, moments: Moments, group: int, stage: int, begin: int, end: int) -> float:
+def needed_bytes(
+    job: Job, moments: HeldMoments, group: int, stage: int, begin: int, end: int
+) -> float:
     """Memory of the layers from ``begin`` to ``end`` at the worst moment of a stage. [bytes]"""
     sums, first = job.sums_before, moments.first[group]
     peak = peak_held_bytes(sums, moments, first + stage, begin, end)
