@@ -7,15 +7,6 @@ than what is there already, see `agents.judge.quick_fill.least_time_s`, are not 
 import math
 from typing import NamedTuple
 
-from agents.judge.proposal_splits import AT_REST, MOVING, near_splits, take_splits
-from agents.judge.quick_fill import (
-    Tools,
-    fill_in_memory,
-    fill_in_time,
-    fill_plan,
-    is_below,
-    least_level_s,
-)
 from agents.judge.candidates import (
     Aim,
     ExploredPlans,
@@ -26,6 +17,15 @@ from agents.judge.candidates import (
     keep,
     limit_s_of,
     nth_cost,
+)
+from agents.judge.proposal_splits import AT_REST, MOVING, near_splits, take_splits
+from agents.judge.quick_fill import (
+    Tools,
+    fill_in_memory,
+    fill_in_time,
+    fill_plan,
+    is_below,
+    least_level_s,
 )
 from des.base.jit import kernel
 from des.compiled.many.layout import Real, Small
