@@ -1,43 +1,48 @@
 """Simulation of large-model training across data centres joined by slow, moving WAN links."""
 
-from des.costs.feasibility import check_job_fits, check_memory, domain_memory
-from des.costs.memory import DomainMemory, InfeasiblePlacementError
-from des.dynamics import (
-    DYNAMICS,
-    STEADY,
-    Dynamics,
-    Law,
-    LinkState,
-    MarkovModulated,
-    Movement,
-    OrnsteinUhlenbeck,
-    Product,
-    Replay,
-)
-from des.dynamics.link_course import StarvationError
-from des.engine.iteration import simulate, simulate_orders
-from des.engine.migration import migration_s, moved_bytes
-from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
-from des.job.models import ALIASES, ARCHITECTURES, build_workload
-from des.job.workload import Layer, Workload
-from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.plan.placement import Placement, Stage
-from des.plan.plan import GradientExchange, Parallelism, Plan, cross_domain_bytes
-from des.plan.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
-from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
-from des.training.background import BackgroundLoad
-from des.training.epoch import EpochResult, simulate_epoch
-from des.training.training_history import TrainingHistory
-from des.training.training_run import run_training
-from des.training.training_settings import EpochView, TrainingRun
-from des.views.exposure import exposed_communication_s
-from des.views.memory_timeline import MemoryTimeline, memory_timeline
-from des.views.prices import MissingPriceError, TrainingCost, cost_of
-from des.world.files.topology_writer import write_topology
-from des.world.topology import Domain, Link, Topology, UnreachableError
-from des.world.transport import Transport
-from des.worlds.generator import PlaneWorlds
-from des.worlds.reading import read_topology
+from typing import TYPE_CHECKING
+
+from des.base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from des.costs.feasibility import check_job_fits, check_memory, domain_memory
+    from des.costs.memory import DomainMemory, InfeasiblePlacementError
+    from des.dynamics import (
+        DYNAMICS,
+        STEADY,
+        Dynamics,
+        Law,
+        LinkState,
+        MarkovModulated,
+        Movement,
+        OrnsteinUhlenbeck,
+        Product,
+        Replay,
+    )
+    from des.dynamics.link_course import StarvationError
+    from des.engine.iteration import simulate, simulate_orders
+    from des.engine.migration import migration_s, moved_bytes
+    from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
+    from des.job.models import ALIASES, ARCHITECTURES, build_workload
+    from des.job.workload import Layer, Workload
+    from des.plan.corrections import NO_CORRECTIONS, Corrections
+    from des.plan.placement import Placement, Stage
+    from des.plan.plan import GradientExchange, Parallelism, Plan, cross_domain_bytes
+    from des.plan.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
+    from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
+    from des.training.background import BackgroundLoad
+    from des.training.epoch import EpochResult, simulate_epoch
+    from des.training.training_history import TrainingHistory
+    from des.training.training_run import run_training
+    from des.training.training_settings import EpochView, TrainingRun
+    from des.views.exposure import exposed_communication_s
+    from des.views.memory_timeline import MemoryTimeline, memory_timeline
+    from des.views.prices import MissingPriceError, TrainingCost, cost_of
+    from des.world.files.topology_writer import write_topology
+    from des.world.topology import Domain, Link, Topology, UnreachableError
+    from des.world.transport import Transport
+    from des.worlds.generator import PlaneWorlds
+    from des.worlds.reading import read_topology
 
 __all__ = [
     "ALIASES",
@@ -107,3 +112,39 @@ __all__ = [
     "simulate_orders",
     "write_topology",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "des.costs.feasibility": "check_job_fits check_memory domain_memory",
+        "des.costs.memory": "DomainMemory InfeasiblePlacementError",
+        "des.dynamics": "DYNAMICS STEADY Dynamics Law LinkState MarkovModulated Movement "
+        "OrnsteinUhlenbeck Product Replay",
+        "des.dynamics.link_course": "StarvationError",
+        "des.engine.iteration": "simulate simulate_orders",
+        "des.engine.migration": "migration_s moved_bytes",
+        "des.engine.result": "IterationResult LinkUse Span StageUse Transfer",
+        "des.job.models": "ALIASES ARCHITECTURES build_workload",
+        "des.job.workload": "Layer Workload",
+        "des.plan.corrections": "NO_CORRECTIONS Corrections",
+        "des.plan.placement": "Placement Stage",
+        "des.plan.plan": "GradientExchange Parallelism Plan cross_domain_bytes",
+        "des.plan.synchronisation": "EVERY_STEP DiLoCo StreamingDiLoCo",
+        "des.schedules": "DEFAULT_SCHEDULE SCHEDULES DeadlockError Operation",
+        "des.training.background": "BackgroundLoad",
+        "des.training.epoch": "EpochResult simulate_epoch",
+        "des.training.training_history": "TrainingHistory",
+        "des.training.training_run": "run_training",
+        "des.training.training_settings": "EpochView TrainingRun",
+        "des.views.exposure": "exposed_communication_s",
+        "des.views.memory_timeline": "MemoryTimeline memory_timeline",
+        "des.views.prices": "MissingPriceError TrainingCost cost_of",
+        "des.world.files.topology_writer": "write_topology",
+        "des.world.topology": "Domain Link Topology UnreachableError",
+        "des.world.transport": "Transport",
+        "des.worlds.generator": "PlaneWorlds",
+        "des.worlds.reading": "read_topology",
+    },
+    rooms="base clock compiled costs devices dynamics engine job plan schedules training views "
+    "world worlds",
+)

@@ -54,7 +54,7 @@ class Pool:
         return Pool(plans=tuple(known_from), known_from=tuple(known_from.values()))
 
 
-def pool_of(
+def candidate_pool(
     world: DecisionWorld,
     draw_seed: int,
     *,

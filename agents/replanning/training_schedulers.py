@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from agents.decision.situation import Scheduler, Situation
-from agents.replanning.pool import pool_of
+from agents.replanning.pool import candidate_pool
 from agents.replanning.rules import Rule
 from agents.replanning.tables import tables_of
 from des import (
@@ -169,9 +169,9 @@ class TrainingEpisode:
 def plans_of_rule(rule: Rule, episode: TrainingEpisode) -> tuple[Plan, ...]:
     """Plan of each epoch of a run by a rule of re-planning.
 
-    The plans to choose from are those of `agents.replanning.pool.pool_of`: a rule takes none before
-    an epoch whose network yields it, but for the clairvoyant. Rules that know the law see another
-    draw of it.
+    The plans to choose from are those of `agents.replanning.pool.candidate_pool`: a rule takes
+    none before an epoch whose network yields it, but for the clairvoyant. Rules that know the law
+    see another draw of it.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def plans_of_rule(rule: Rule, episode: TrainingEpisode) -> tuple[Plan, ...]:
         If no plan fits at base figures.
     """
     seed, corrections = episode.run.seed, episode.corrections
-    pool = pool_of(episode, seed, corrections=corrections, networks=episode.networks(seed))
+    pool = candidate_pool(episode, seed, corrections=corrections, networks=episode.networks(seed))
     tables = tables_of(
         episode,
         seed,

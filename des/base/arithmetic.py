@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy.typing as npt
 
-from des.base.jit import scalar
+from des.base.scalar import scalar
 
 LinkT = TypeVar("LinkT")
 AmountT = TypeVar("AmountT", float, npt.NDArray[Any])
@@ -81,3 +81,14 @@ def serialisation_end_s(
                 return until_s, start_s, num_bytes
             start_s, rate = until_s, next_rate
         until_s = next_until_s
+
+
+@scalar
+def segment_at(time_s: float, interval_s: float) -> int:
+    """Segment of a grid that rules at a time; a border belongs to the segment it opens."""
+    segment = math.floor(time_s / interval_s)
+    if (segment + 1) * interval_s <= time_s:  # the division was rounded down
+        return segment + 1
+    if segment * interval_s > time_s:
+        return segment - 1
+    return segment

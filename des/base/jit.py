@@ -2,28 +2,29 @@
 
 Numba keeps compiled code until the file of the function itself changes; what the function took from
 other modules would stay as it was, silently. So the cache has a folder for every state of a
-kernel's module and of the modules of ours that it imports, directly or through other modules of
-kernels; a module without kernels gives constants and records, so its own imports do not count.
+kernel's module and of the modules of ours that it imports, directly or through other modules that
+compiled code is made of (those that import this module, `des.base.scalar` or Numba); any other
+module gives constants and records, so its own imports do not count.
 """
 
 import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Literal, cast
 
 import numba
 from numba.core import config
 from numba.extending import register_jitable
 
 from des.base.compiling import say_when_compiling
-
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+from des.base.scalar import FunctionT, compile_scalars_by
 
 _ROOT = Path(__file__).resolve().parents[2]
+_MARKS = (__name__, "des.base.scalar")
 _IMPORT = re.compile(r"^(?:from|import)\s+([\w.]+)", re.MULTILINE)
 
 
@@ -51,12 +52,6 @@ def _compiled(function: FunctionT, *, inline: Literal["never", "always"]) -> Fun
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
     return cast(FunctionT, compiled)
-
-
-def scalar(function: FunctionT) -> FunctionT:
-    """Leave a function as it is in Python, and compile it into the kernels that call it."""
-    shared: FunctionT = register_jitable(error_model="numpy")(function)
-    return shared
 
 
 def source_digest(source: Path) -> str:
@@ -87,7 +82,7 @@ def _imports_of(path: Path, _changed_ns: int) -> tuple[Path, ...]:
     """Files of the modules of ours that a module of kernels imports, read again if it changes."""
     roots = (_root_of(path), _ROOT)
     names = _IMPORT.findall(path.read_text(encoding="utf-8"))
-    if __name__ not in names:
+    if not any(name in _MARKS or name.split(".")[0] == numba.__name__ for name in names):
         return ()
     return tuple(file for name in names for root in roots for file in _files_of(root, name))
 
@@ -124,3 +119,5 @@ def _cache_base() -> Path:
 
 COMPILING_LINES = say_when_compiling(str(_cache_base()))
 """Who says on stderr what this process compiles."""
+
+compile_scalars_by(register_jitable(error_model="numpy"))

@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from des.base.checks import require_non_negative, require_positive
-from des.devices.rings import NO_RING, Wires, partition_ranks, ring_ranks
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from des.devices import rings
+else:
+    rings = lazy("des.devices.rings")
 
 MOST_GPUS = 8
 """Of a domain: those of one server. The rings of all subsets are worked out."""
@@ -156,11 +161,11 @@ class GpuTopology:
         return tuple(sorted(pairs))
 
     @cached_property
-    def wires(self) -> Wires:
+    def wires(self) -> "rings.Wires":
         """Figures of pairs, and of the rings of all sets of GPUs."""
         bandwidths, latencies_s = self._of_ranks
         of_sets = self._ring_ranks
-        return Wires(
+        return rings.Wires(
             bandwidth_bytes_per_s=np.array(self.bandwidth_bytes_per_s),
             latency_s=np.array(self.latency_s),
             ring_bandwidth_bytes_per_s=bandwidths[of_sets],
@@ -177,8 +182,8 @@ class GpuTopology:
         bandwidths, latencies_s = self._of_ranks
         found = np.full((2, len(GROUP_SIZES), self.num_gpus + 1), np.nan)
         for row, size in enumerate(GROUP_SIZES):
-            least = partition_ranks(self._ring_ranks, self.free_mask, size, self.num_gpus)
-            can_be = least != NO_RING
+            least = rings.partition_ranks(self._ring_ranks, self.free_mask, size, self.num_gpus)
+            can_be = least != rings.NO_RING
             found[0, row, can_be] = bandwidths[least[can_be]]
             found[1, row, can_be] = latencies_s[least[can_be]]
         return found[0], found[1]
@@ -200,7 +205,7 @@ class GpuTopology:
             for other in range(one):
                 link = (-self.bandwidth_bytes_per_s[one][other], self.latency_s[one][other])
                 ranks[one, other] = ranks[other, one] = rank_of[link]
-        return ring_ranks(ranks)
+        return rings.ring_ranks(ranks)
 
 
 def _check_matrix(field: str, rows: tuple[tuple[float, ...], ...], count: int) -> None:

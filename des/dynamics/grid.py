@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from des.compiled.kernels.link_course import segment_at
+from des.base.arithmetic import segment_at
 from des.dynamics.law import Piece
 
 _SHORTEST_INTERVAL_S = 1e-3

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-import networkx as nx
 import numpy as np
 
 from des.base.checks import require_non_negative
@@ -118,8 +117,13 @@ class MarkovModulated:
 
     def _check_start(self, names: Sequence[str]) -> None:
         if self.starts_in is None:
-            ends_up = nx.number_attracting_components(self._graph())
-            if ends_up > 1 or math.inf in [state.mean_dwell_s for state in self.states]:
+            reached = self._reached()
+            ends_up = {
+                found
+                for name, found in reached.items()
+                if all(name in reached[other] for other in found)
+            }
+            if len(ends_up) > 1 or math.inf in [state.mean_dwell_s for state in self.states]:
                 raise ValueError(
                     "dynamics: starts_in must be given where states cannot be left for good or "
                     "last for ever, got None"
@@ -129,23 +133,28 @@ class MarkovModulated:
                 f"dynamics: starts_in must be one of {', '.join(names)}; got {self.starts_in!r}"
             )
 
-    def _graph(self) -> "nx.DiGraph[str]":
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_nodes_from(state.name for state in self.states)
-        graph.add_edges_from(
-            (state.name, name) for state in self.states for name, _ in state.followed_by
-        )
-        return graph
+    def _reached(self) -> dict[str, frozenset[str]]:
+        """States that may follow each state, at once or later, and the state itself."""
+        followers = {one.name: {name for name, _ in one.followed_by} for one in self.states}
+        reached = {}
+        for start in followers:
+            found, waiting = {start}, [start]
+            while waiting:
+                further = followers[waiting.pop()] - found
+                found |= further
+                waiting += further
+            reached[start] = frozenset(found)
+        return reached
 
     @cached_property
     def last_states(self) -> frozenset[str]:
         """States after which nothing happens: they last for ever, or what follows is down too."""
-        graph = self._graph()
         up = {state.name for state in self.states if state.bandwidth_factor > 0}
+        reached = self._reached()
         return frozenset(
-            name
-            for name in graph
-            if not graph[name] or up.isdisjoint({name, *nx.descendants(graph, name)})
+            state.name
+            for state in self.states
+            if not state.followed_by or up.isdisjoint(reached[state.name])
         )
 
     @cached_property

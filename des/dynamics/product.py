@@ -3,10 +3,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from des.base.random_numbers import derived_seed
+from des.base.lazy import lazy
 from des.dynamics.law import Extremes, Law, LinkFigures, Path, Piece
 from des.dynamics.movement import require_moving
+
+if TYPE_CHECKING:
+    from des.base import random_numbers
+else:
+    random_numbers = lazy("des.base.random_numbers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +41,7 @@ class Product:
         """Draw a course of each law, with seeds that follow from the one given."""
         return _ProductPath(
             [
-                law.path(links, int(derived_seed(seed, index, 0)))
+                law.path(links, int(random_numbers.derived_seed(seed, index, 0)))
                 for index, law in enumerate(self.laws)
             ]
         )

@@ -2,15 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr
 
 from des.base.checks import require_swing
-from des.compiled.kernels.link_course import uniform_factors_of_links
+from des.base.lazy import lazy
 from des.dynamics.correlation import require_correlation, share_common_factor
 from des.dynamics.grid import GridPath, require_interval
 from des.dynamics.law import Extremes, LinkFigures, Path
+
+if TYPE_CHECKING:
+    from scipy import special
+
+    from des.compiled.kernels import link_course
+else:
+    special = lazy("scipy.special")
+    link_course = lazy("des.compiled.kernels.link_course")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +51,11 @@ class Dynamics:
         """
         bandwidth, latency = float(self.bandwidth_fluctuation), float(self.latency_jitter)
         if not self.correlation:
-            return uniform_factors_of_links(seed, num_links, segment, bandwidth, latency)
+            return link_course.uniform_factors_of_links(
+                seed, num_links, segment, bandwidth, latency
+            )
         rng = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, segment]))
-        eps = 2.0 * ndtr(share_common_factor(rng, (2, num_links), self.correlation)) - 1.0
+        eps = 2.0 * special.ndtr(share_common_factor(rng, (2, num_links), self.correlation)) - 1.0
         return np.stack([1.0 + bandwidth * eps[0], 1.0 + latency * eps[1]])
 
     def check_links(self, links: Sequence[LinkFigures]) -> None:

@@ -2,11 +2,15 @@
 
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import pandas as pd
-
+from des.base.lazy import lazy
 from des.costs.memory import DomainMemory
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 Table = Literal["stages", "links", "memory", "spans", "transfers"]
 """Tables that a result can be turned into."""
@@ -133,7 +137,7 @@ class IterationResult:
         """Whether every domain has the memory that the plan needs."""
         return all(memory.fits for memory in self.memory)
 
-    def to_frame(self, table: Table = "spans") -> pd.DataFrame:
+    def to_frame(self, table: Table = "spans") -> "pd.DataFrame":
         """Return one of the tables as a data frame, one row an item.
 
         Raises

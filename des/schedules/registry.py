@@ -4,17 +4,23 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from des.base.lazy import lazy
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.check import check_order_memory, check_orders
 from des.schedules.deep_1f1b import deep_1f1b
-from des.schedules.exact import exact
 from des.schedules.flush import gpipe, one_f_one_b
 from des.schedules.greedy import greedy
 from des.schedules.interleaved import interleaved_1f1b, loop_devices
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
 from des.schedules.zero_bubble import zb_h1, zb_h2
+
+if TYPE_CHECKING:
+    from des.schedules import exact
+else:
+    exact = lazy("des.schedules.exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ SCHEDULES: dict[str, Schedule] = {
     "exact": Schedule(
         "the best that constraint programming finds in a limited search",
         of_pipeline=lambda pipeline, factor: (
-            exact(
+            exact.exact(
                 with_memory(pipeline, factor), time_limit_s=_NEVER_S, work_limit=EXACT_WORK
             ).orders
         ),

@@ -2,12 +2,16 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import pandas as pd
-
+from des.base.lazy import lazy
 from des.plan.plan import Plan
 from des.training.background import LoadSample
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 Series = Literal["iterations", "epochs", "loads"]
 """Time series that a history can be turned into."""
@@ -78,7 +82,7 @@ class TrainingHistory:
         """Model state moved by all changes of plan. [bytes]"""
         return math.fsum(row.moved_bytes for row in self.epochs)
 
-    def to_frame(self, series: Series) -> pd.DataFrame:
+    def to_frame(self, series: Series) -> "pd.DataFrame":
         """Return one of the time series as a data frame.
 
         Plans are written as the placements of their replicas and the schedule, domains by name.

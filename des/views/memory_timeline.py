@@ -8,16 +8,20 @@ backward pass or of the weight gradient. Weights, gradients and the optimiser's 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, NamedTuple
 
 from des.base.arithmetic import held_bytes
+from des.base.lazy import lazy
 from des.costs.memory import bytes_per_parameter, gpus_of_device
 from des.engine.result import IterationResult, Span, StageUse
 from des.job.workload import Workload, total
 from des.plan.plan import Plan
 from des.world.topology import Topology
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 
 class MemoryChange(NamedTuple):
@@ -73,7 +77,7 @@ class MemoryTimeline:
         """Device whose peak is the largest share of its capacity."""
         return max(self.devices, key=lambda device: device.peak_bytes / device.capacity_bytes)
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """Return one row a change; all bytes are those of one GPU of the device."""
         rows = [
             {

@@ -2,8 +2,14 @@
 
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import networkx as nx
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    import networkx as nx
+else:
+    nx = lazy("networkx")
 
 
 @lru_cache(maxsize=4096)

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from numba.core import config
 
 import des.base.jit
-from des.base.jit import kernel, scalar, source_digest, sources_of
+from des.base.jit import kernel, source_digest, sources_of
+from des.base.scalar import scalar
 
 ROOT = Path(des.base.jit.__file__).parents[2]
 
 INNER = """
-from des.base.jit import kernel, scalar
+from des.base.jit import kernel
+from des.base.scalar import scalar
 
 @scalar
 def shared(x):

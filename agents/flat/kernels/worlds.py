@@ -1,6 +1,6 @@
 """Figures of drawn worlds."""
 
-from des.base.jit import scalar
+from des.base.scalar import scalar
 
 
 @scalar

@@ -5,7 +5,8 @@ The messages of a wire are a list in the order in which they leave, linked throu
 
 import math
 
-from des.base.jit import kernel, scalar
+from des.base.jit import kernel
+from des.base.scalar import scalar
 from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MEDIUM, MESSAGE, push
 from des.compiled.kernels.offers import refresh_offer, starve

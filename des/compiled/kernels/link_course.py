@@ -1,22 +1,10 @@
 """Which piece of a moving link's course rules when."""
 
-import math
-
 import numpy as np
 
-from des.base.jit import inlined, kernel, scalar
+from des.base.arithmetic import segment_at
+from des.base.jit import inlined, kernel
 from des.base.random_numbers import uniform_pair
-
-
-@scalar
-def segment_at(time_s: float, interval_s: float) -> int:
-    """Segment of a grid that rules at a time; a border belongs to the segment it opens."""
-    segment = math.floor(time_s / interval_s)
-    if (segment + 1) * interval_s <= time_s:  # the division was rounded down
-        return segment + 1
-    if segment * interval_s > time_s:
-        return segment - 1
-    return segment
 
 
 @inlined

@@ -8,7 +8,8 @@ import math
 from typing import TypeAlias
 
 from des.base.arithmetic import goodput, serialisation_end_s
-from des.base.jit import kernel, scalar
+from des.base.jit import kernel
+from des.base.scalar import scalar
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from agents.decision.run_epochs import run_course
 from agents.decision.world import DecisionWorld
-from agents.replanning.pool import Pool, pool_of
+from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.rules import Rule
 from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
@@ -82,7 +82,7 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     if case.num_epochs is not None:
         world = replace(world, num_epochs=min(world.num_epochs, case.num_epochs))
     begin_s = time.perf_counter()
-    pool = pool_of(world, case.draw, max_plans=MOST_PLANS)
+    pool = candidate_pool(world, case.draw, max_plans=MOST_PLANS)
     candidates_s = time.perf_counter() - begin_s
     draw = draw_of(world, case.draw, pool)
     paths, seconds = walk(draw, [name for name in case.methods if name not in SCHEDULERS])

@@ -1,0 +1,129 @@
+"""What starts at once: importing the simulator loads no library that is slow to load."""
+
+import ast
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import des
+from des.base.lazy import lazy
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = {
+    "matplotlib",
+    "networkx",
+    "numba",
+    "ortools",
+    "pandas",
+    "pydantic",
+    "scipy",
+    "torch",
+    "yaml",
+}
+_SHOW = "; import json, sys; print(json.dumps(sorted(sys.modules)))"
+
+
+def loaded_by(code: str) -> set[str]:
+    """Top-level modules that a new Python has after running some code."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + _SHOW], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    names: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize(
+    ("code", "needed"),
+    [
+        ("import des", set()),
+        ("from des import *", {"pydantic", "yaml"}),  # they check and read files
+        ("from des import simulate, Plan, Topology, build_workload", set()),
+    ],
+)
+def test_importing_the_simulator_loads_no_slow_library(code, needed):
+    assert loaded_by(code) & HEAVY <= needed
+
+
+def test_every_public_name_is_there_and_is_found_where_type_checkers_look():
+    tree = ast.parse(Path(des.__file__).read_text(encoding="utf-8"))
+    typed = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module not in ("typing", "des.base.lazy")
+        for alias in node.names
+    }
+
+    assert set(typed) == set(des.__all__)
+    for name, home in typed.items():
+        assert getattr(des, name) is getattr(sys.modules[str(home)], name)
+    assert set(des.__all__) <= set(dir(des))
+
+
+def test_a_star_import_gives_every_public_name():
+    code = "from des import *; import des; assert set(des.__all__) <= set(globals())"
+
+    loaded_by(code)
+
+
+def test_rooms_are_attributes_and_unknown_names_are_refused():
+    folders = {path.parent.name for path in (ROOT / "des").glob("*/__init__.py")}
+
+    assert {name for name in folders if getattr(des, name).__name__ == f"des.{name}"} == folders
+    with pytest.raises(AttributeError, match="module 'des' has no attribute 'simulat'"):
+        des.simulat  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_lazy_module_is_loaded_by_its_first_name():
+    module = lazy("xml.sax.saxutils")
+
+    assert repr(module) == "<lazy module 'xml.sax.saxutils'>"
+    assert module.escape("<") == "&lt;"  # type: ignore[operator]
+    with pytest.raises(AttributeError, match="nothing"):
+        module.nothing  # noqa: B018
+
+
+def lazy_modules(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Name and module of every lazy import of a module."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Name)
+            and node.value.func.id == "lazy"
+        ):
+            (target,), (module,) = node.targets, node.value.args
+            yield ast.unparse(target), ast.literal_eval(module)
+
+
+def typed_modules(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Name and module of every import for type checkers alone."""
+    for block in tree.body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for node in block.body:
+                if isinstance(node, ast.Import):
+                    yield from ((one.asname or one.name, one.name) for one in node.names)
+                elif isinstance(node, ast.ImportFrom):
+                    home = str(node.module)
+                    yield from (
+                        (one.asname or one.name, f"{home}.{one.name}") for one in node.names
+                    )
+
+
+@pytest.mark.parametrize("package", ["des", "agents", "calibration", "scenarios"])
+def test_type_checkers_see_the_modules_that_are_loaded_late(package):
+    """So who may import whom is checked for them as well."""
+    for path in (ROOT / package).rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+
+        assert set(lazy_modules(tree)) <= set(typed_modules(tree)), path
+
+
+def test_results_still_travel_between_processes():
+    plan = des.Plan(placement=des.Placement(domain_of_layer=(0, 1)))
+
+    assert pickle.loads(pickle.dumps(plan)) == plan
