@@ -45,7 +45,7 @@ class Judge:
         )
         self.schedules, self.simulator = self._judge.schedules, simulator
         self.most_stages, self.programs = self._judge.most_stages, self._judge.programs
-        self.job = self._judge.job_of(topology)
+        self.job = self._judge.network_job(topology)
         self.can_reach = reachable(self.job)
         self.is_quick = has_steady_plans(topology, workload, simulator)
         most = MOST_JUDGED if self.is_quick else MOST_SIMULATED

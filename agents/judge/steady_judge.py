@@ -75,6 +75,10 @@ class SteadyJudge(PlanSimulation):
                 f"steady judge: topology must have {self.num_domains} domains and stand still, got "
                 f"{topology.num_domains} domains, movement {topology.movement!r}"
             )
+        return self.network_job(topology)
+
+    def network_job(self, topology: Topology) -> Job:
+        """As `job_of`, also of a network that moves: plans there are simulated one by one."""
         is_quick = has_steady_plans(topology, self.workload, self.simulator)
         job = self.times_on(topology)
         if is_quick and has_every_link(topology):

@@ -32,13 +32,14 @@ def job_on(
     Parameters
     ----------
     topology
-        A network that stands still.
+        Where its links move, wires and flights are those at base figures, and turns the shortest.
     sums_before
         `des.compiled.many.layer_sums.sums_table` of the workload where it is at hand.
     """
     domains = topology.domains
-    is_quick = has_every_link(topology) and has_plain_transport(topology, workload)
-    wire_s, latency_s, turn_s = (_direct if is_quick else _relayed)(topology, workload, corrections)
+    is_plain = topology.movement is None and has_plain_transport(topology, workload)
+    borders = _direct if is_plain and has_every_link(topology) else _relayed
+    wire_s, latency_s, turn_s = borders(topology, workload, corrections)
     return Job(
         num_microbatches=workload.num_microbatches,
         sums_before=sums_table(workload) if sums_before is None else sums_before,
