@@ -9,6 +9,7 @@ from multiprocessing import get_context
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
 from calibration.fit.prediction import predict
+from calibration.reference.parent import end_with_parent
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 
 
@@ -27,7 +28,7 @@ def processes(num_workers: int) -> Iterator[Executor | None]:
         yield None
         return
     with ProcessPoolExecutor(
-        num_workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent
+        num_workers, mp_context=get_context("spawn"), initializer=_follow_parent
     ) as executor:
         try:
             yield executor
@@ -36,5 +37,7 @@ def processes(num_workers: int) -> Iterator[Executor | None]:
             raise
 
 
-def _leave_interrupts_to_parent() -> None:
+def _follow_parent() -> None:
+    """Ctrl-C and its own end are the parent's to know; we end with it in either case."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()

@@ -31,11 +31,22 @@ def write_json(path: Path, value: object) -> None:
     ValueError
         If a number is NaN or infinite, which JSON does not have.
     """
+    write_bytes(path, json_bytes(path, value))
+
+
+def json_bytes(path: Path, value: object) -> bytes:
+    """Return the content of a JSON file; errors name ``path``.
+
+    Raises
+    ------
+    ValueError
+        If a number is NaN or infinite, which JSON does not have.
+    """
     try:
         text = json.dumps(value, indent=2, allow_nan=False)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    write_text(path, text + "\n")
+    return f"{text}\n".encode()
 
 
 def write_csv(path: Path, frame: pd.DataFrame) -> None:

@@ -12,6 +12,7 @@ from des.base.command import UsageError, exit_code_of
 from scenarios.frame.config import option, parse
 from scenarios.frame.files import read_csv, write_csv
 from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.run_lock import held
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.train.training_points import (
     TrainingPoint,
@@ -50,13 +51,17 @@ def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "")
     points = {seed: _point(config, seed) for seed in config.seeds}
     refuse_other_runs(points.values(), PROG)
-    for point in points.values():
-        code = train_point(point)
-        if code:
-            return code
-    evaluations = {seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()}
-    table = seed_table(evaluations)
-    write_csv(config.out / "seeds.csv", table)
+    config.out.mkdir(parents=True, exist_ok=True)
+    with held(config.out):
+        for point in points.values():
+            code = train_point(point)
+            if code:
+                return code
+        evaluations = {
+            seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()
+        }
+        table = seed_table(evaluations)
+        write_csv(config.out / "seeds.csv", table)
     return _show(config, table)
 
 

@@ -16,6 +16,7 @@ from scenarios.frame.config import option, parse
 from scenarios.frame.files import write_bytes, write_csv
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.ray_extra import LOCAL, ray_module
+from scenarios.frame.run_lock import held
 from scenarios.train.sweep_grid import Trial, trials_of
 from scenarios.train.sweep_results import settings_table, shown_table, sweep_figure, trials_table
 from scenarios.train.sweep_running import Submit, run_trials, submit_to_process
@@ -75,15 +76,16 @@ def _command(argv: Sequence[str] | None) -> int:
     at_once = config.processes
     if at_once is None:
         at_once = len(trials) if config.ray not in (None, LOCAL) else os.cpu_count() or 1
+    config.out.mkdir(parents=True, exist_ok=True)
     try:
-        with _submitter(config.ray, at_once) as submit:
+        with held(config.out), _submitter(config.ray, at_once) as submit:
             errors = run_trials(trials, submit, at_once=at_once, console=console)
+            table = trials_table(trials, errors)
+            write_csv(config.out / "sweep.csv", table)
+            _show(config, trials, errors, table, console)
     except KeyboardInterrupt:
         console.print("Interrupted. The same command continues.")
         return INTERRUPTED
-    table = trials_table(trials, errors)
-    write_csv(config.out / "sweep.csv", table)
-    _show(config, trials, errors, table, console)
     return 1 if errors else 0
 
 

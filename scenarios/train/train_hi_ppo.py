@@ -1,11 +1,11 @@
 """Train Hi-PPO on the training suite: the placement policy, then the move policy."""
 
-import csv
 import itertools
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -14,19 +14,28 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
-from agents.hi_ppo.placement.placement_checkpoint import load_placement, save_placement
+from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
 from agents.hi_ppo.policies import Policies, digest_of
 from agents.hi_ppo.trained_range import TrainedRange
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo.devices import use_torch_threads
+from agents.ppo.training_state import update_of
 from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import suite
-from scenarios.train.hi_ppo_moves import MOVES_CSV, MOVES_PT, MoveStage, train_move_stage
+from scenarios.train.hi_ppo_moves import (
+    MOVES_CSV,
+    MOVES_PT,
+    UPDATES_PER_CHECKPOINT,
+    MoveStage,
+    train_move_stage,
+)
 
 PROG = "python -m scenarios.train_hi_ppo"
 PLACEMENT_PT, PLACEMENT_CSV, POLICIES_PT = "placement.pt", "placement.csv", "hi_ppo.pt"
@@ -39,20 +48,20 @@ number of workers, on the same machine and versions.
 files written to --out:
   config.json    what was asked for, versions and source revision
   {PLACEMENT_CSV}  one row an update of the placement policy
-  {PLACEMENT_PT}   the placement policy, also every {{every}} updates on the way
+  {PLACEMENT_PT}   the placement policy and the state of its training, every {{every}} updates
   tables/        episodes that the move policy is trained on; may be deleted afterwards
   {MOVES_CSV}      one row an update of the move policy
-  {MOVES_PT}       the move policy
+  {MOVES_PT}       the move policy and the state of its training, every {{moves}} updates
   {POLICIES_PT}      both, and the range of the worlds: for scenarios.kpi, agents.decide and others
 
---resume goes on in the folder: a placement policy that is finished and episodes that are there are
-not made again.
+--resume continues the run in --out from its checkpoints, to the same bytes as a run that was not
+interrupted; rows of logs after a checkpoint are cut. Episodes that are there are not made again.
 
 exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be written;
   {EXIT_CODES}
 """
 
-_UPDATES_PER_CHECKPOINT = 50
+_UPDATES_PER_CHECKPOINT = 10
 _NUM_RANGED = 432  # a whole block of the suite
 _LINES_WITHOUT_TERMINAL = 10
 _NUM_KEPT, _NUM_AT_FIRST, _EPOCHS_PER_WORLD, _USES = 512, 64, 4, 6
@@ -96,15 +105,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    epilog = _EPILOG.replace("{every}", str(_UPDATES_PER_CHECKPOINT))
+    epilog = _EPILOG.format(every=_UPDATES_PER_CHECKPOINT, moves=UPDATES_PER_CHECKPOINT)
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     use_torch_threads(1)
-    folder, console = _folder(config), Console(highlight=False)
+    with _folder(config) as folder:
+        _train(config, folder, Console(highlight=False))
+
+
+def _train(config: Config, folder: RunFolder, console: Console) -> None:
+    """Train what is not trained yet, and put it together."""
     begin_s = time.perf_counter()
     placement = _placement(config, folder, console)
     moves = None
     if config.move_worlds:
-        moves, _ = train_move_stage(move_stage(config), folder, console, workers=config.workers)
+        moves = train_move_stage(move_stage(config), folder, console, workers=config.workers)
     policies = Policies(
         placement=placement,
         moves=moves,
@@ -118,16 +132,18 @@ def _command(argv: Sequence[str] | None) -> None:
     )
 
 
-def _folder(config: Config) -> RunFolder:
-    """Make the run folder, or open that of the same training."""
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same training; nobody else has it meanwhile."""
     if not config.resume:
-        folder = RunFolder.create(config.out)
-        folder.write_config(_recorded(config))
-        return folder
-    folder = RunFolder.open_existing(config.out)
-    record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
-    folder.require_begun_with(record, _recorded(config), PROG)
-    return folder
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(_recorded(config))
+            yield folder
+        return
+    with RunFolder.opened(config.out) as folder:
+        record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
+        folder.require_begun_with(record, _recorded(config), PROG)
+        yield folder
 
 
 def _recorded(config: Config) -> dict[str, object]:
@@ -144,13 +160,12 @@ def _told(config: Config) -> dict[str, object]:
 
 
 def _placement(config: Config, folder: RunFolder, console: Console) -> PlacementPolicy:
-    """Train the placement policy, or read the one that is finished."""
-    path, log = folder.path / PLACEMENT_PT, folder.path / PLACEMENT_CSV
-    if path.exists() and log.exists():
-        with log.open(encoding="utf-8") as file:
-            num_updates = sum(1 for _ in file) - 1
-        if num_updates == config.updates:
-            return load_placement(path)
+    """Train the placement policy from where the folder has it; one that is finished is read."""
+    path = folder.path / PLACEMENT_PT
+    state = load_checkpoint(path) if path.exists() else None
+    if state is not None and _update_of(state, config, path) == config.updates:
+        _placement_log(folder, config.updates, console).close()
+        return placement_from_payload(state, source=path)
     trainer = PlacementTrainer(
         training_networks(config.seed),
         seed=config.seed,
@@ -159,6 +174,9 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
         ),
         config=placement_config(config),
     )
+    if state is not None:
+        with console.status("drawing the worlds of the updates before the checkpoint"):
+            trainer.load_state(state, source=path)
     last = train_placement(trainer, folder, console)
     console.print(
         f"placement: orders drawn cost {last.mean_cost - last.found_cost:.3f} more than the best "
@@ -166,6 +184,22 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
         soft_wrap=True,
     )
     return trainer.policy
+
+
+def _update_of(state: Mapping[str, object], config: Config, path: Path) -> int:
+    try:
+        return update_of(state, most=config.updates)
+    except CheckpointError as error:
+        raise CheckpointError(f"checkpoint {path}: {error}") from error
+
+
+def _placement_log(folder: RunFolder, num_updates: int, console: Console) -> UpdateLog:
+    """Open the log of a training of that many updates, and say so if it had more."""
+    columns = [field.name for field in fields(PlacementReport)]
+    log = UpdateLog(folder.path / PLACEMENT_CSV, columns, num_updates=num_updates)
+    if log.note:
+        console.print(log.note, soft_wrap=True, markup=False)
+    return log
 
 
 def move_stage(config: Config) -> MoveStage:
@@ -226,7 +260,6 @@ def train_placement(
     trainer: PlacementTrainer, folder: RunFolder, console: Console
 ) -> PlacementReport:
     """Train to the end, with a row of the log an update; returns the last report."""
-    names = [field.name for field in fields(PlacementReport)]
     total = trainer.config.num_updates
     progress = Progress(
         BarColumn(bar_width=12),
@@ -236,19 +269,17 @@ def train_placement(
         console=console,
         disable=not console.is_terminal,
     )
-    with (folder.path / PLACEMENT_CSV).open("w", newline="") as file, progress:
-        log = csv.writer(file, lineterminator="\n")
-        log.writerow(names)
-        task = progress.add_task("placement", total=total, figures="")
+    with _placement_log(folder, trainer.update, console) as log, progress:
+        task = progress.add_task("placement", total=total, completed=trainer.update, figures="")
         for report in trainer.run():
-            log.writerow([getattr(report, name) for name in names])
-            file.flush()
+            log.append(asdict(report))
             figures = f"cost {report.mean_cost:.3f}, best found {report.found_cost:.3f}"
             progress.update(task, completed=report.update, figures=figures)
             if not console.is_terminal and _is_tenth(report.update, total):
                 console.print(f"update {report.update} of {total}: {figures}", soft_wrap=True)
             if report.update % _UPDATES_PER_CHECKPOINT == 0 or report.update == total:
-                save_placement(folder.path / PLACEMENT_PT, trainer.policy)
+                log.sync()
+                save_checkpoint(folder.path / PLACEMENT_PT, trainer.state())
     return report
 
 

@@ -81,9 +81,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     training = config.training
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
     use_torch_threads(1)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        summary = _train(config, training, folder)
+    return _show(config, summary)
+
+
+def _train(config: Config, training: LocalTraining, folder: RunFolder) -> dict[str, object]:
+    """Train, judge and write all files; returns what `summarise` does."""
     trainer = LocalTrainer(training)
     write_csv(folder.metrics_csv, pd.DataFrame(list(trainer.updates())))
     save_policy(folder.path / "policy.pt", trainer.policy, asdict(training))
@@ -95,7 +101,7 @@ def _command(argv: Sequence[str] | None) -> int:
     write_csv(folder.evaluation_csv, evaluation)
     summary = summarise_local(evaluation, timings)
     write_json(folder.path / "summary.json", summary)
-    return _show(config, summary)
+    return summary
 
 
 def held_out_cases(count: int) -> list[LocalCase]:

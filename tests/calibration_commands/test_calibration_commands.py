@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from processes import python
 from reference_programs import fake_program, fake_programs
 
 from calibration import read_corrections, write_corrections
@@ -367,25 +368,19 @@ def test_a_key_that_is_no_single_run_is_refused(capsys):
     assert "got '', which is that of 0 of 0" in capsys.readouterr().err
 
 
-def started(*flags, **options):
+def started(*flags):
     """Start a command as a process, out of whose way nothing is."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'astra-sim'}"}
-    words = [sys.executable, "-m", "calibration", *flags]
-    return subprocess.Popen(words, text=True, env=environment, **options)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return python("-m", "calibration", *flags, text=True, **streams)
 
 
 def test_ctrl_c_ends_a_calibration_with_one_line():
     """The signal goes to all processes of the command, as that of a terminal does."""
-    process = started(
-        *("run", "--samples", "300", "--workers", "1"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert process.stdout.readline().startswith("300 placements of llama2_70b")
-    assert process.stdout.readline().startswith("reference: our ASTRA-sim engine")
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with started("run", "--samples", "300", "--workers", "1") as process:
+        assert process.stdout.readline().startswith("300 placements of llama2_70b")
+        assert process.stdout.readline().startswith("reference: our ASTRA-sim engine")
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate()
 
     assert (process.returncode, errors) == (INTERRUPTED_EXIT, "interrupted\n")
     assert content_of("runs/calibration") == {}
@@ -394,8 +389,8 @@ def test_ctrl_c_ends_a_calibration_with_one_line():
 def test_a_reader_that_goes_away_is_no_error():
     Store.open("runs.sqlite")
     flags = ("list", "--store", "runs.sqlite")
-    process = started(*flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdout.close()
-    _, errors = process.communicate(timeout=60)
+    with started(*flags) as process:
+        process.stdout.close()
+        _, errors = process.communicate()
 
     assert (process.returncode, errors) == (READER_GONE_EXIT, "")

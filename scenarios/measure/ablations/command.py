@@ -105,13 +105,13 @@ def _command(argv: Sequence[str] | None) -> None:
     variants = variants_of(
         policies_given(config.checkpoint, others), LOOK_AHEADS[config.look_ahead]
     )
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH)
-    frame = compared_variants(config, variants, console)
-    write_csv(folder.path / "ablations.csv", frame)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame = compared_variants(config, variants, console)
+        write_csv(folder.path / "ablations.csv", frame)
     console.print(ablation_table(frame))
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 

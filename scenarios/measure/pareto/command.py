@@ -92,7 +92,21 @@ def _command(argv: Sequence[str] | None) -> None:
     _check(config)
     policies = policies_of(config.checkpoint or shipped_files())
     worlds = priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
-    folder = None if config.out is None else RunFolder.create(config.out)
+    if config.out is None:
+        _study(config, policies, worlds, None)
+        return
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        _study(config, policies, worlds, folder)
+
+
+def _study(
+    config: Config,
+    policies: Mapping[str, Propose],
+    worlds: Sequence[PricedWorld],
+    folder: RunFolder | None,
+) -> None:
+    """Compare on all worlds, and show and write what came out."""
     comparisons = [
         _compared(config, policies, world, table) for world in worlds for table in config.tables
     ]
@@ -103,7 +117,6 @@ def _command(argv: Sequence[str] | None) -> None:
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
     sys.stdout.write(f"{shown[columns].mean().round(3).to_string()}\n")
     if folder is not None:
-        folder.write_config(to_dict(config))
         points = points_frame(comparisons)
         drawn = [one for one in comparisons if one.table == config.tables[0]]
         write_together(

@@ -113,15 +113,17 @@ def _command(argv: Sequence[str] | None) -> int:
         seed=config.seed,
     )
     worlds = suite(config.suite).with_domains(*SMALL).worlds(config.num_worlds, config.seed)
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
-    frame, left_out = robustness_rows(study, worlds)
-    if frame.empty:
-        raise UsageError(f"{PROG}: planners must hold one that has a plan, got {config.planners}")
-    means = means_of(frame)
-    write_csv(folder.path / "robustness.csv", frame)
-    write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
-    write_bytes(folder.path / "robustness.png", png_bytes(robustness_figure(means)))
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame, left_out = robustness_rows(study, worlds)
+        if frame.empty:
+            raise UsageError(
+                f"{PROG}: planners must hold one that has a plan, got {config.planners}"
+            )
+        means = means_of(frame)
+        write_csv(folder.path / "robustness.csv", frame)
+        write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
+        write_bytes(folder.path / "robustness.png", png_bytes(robustness_figure(means)))
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
 

@@ -1,7 +1,8 @@
 """Measure every target, and say of each whether it is reached."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -114,9 +115,10 @@ def _command(argv: Sequence[str] | None) -> int:
     scope = scope_of(config)
     columns = scheduler_columns(config, scope)
     origins = origins_of(config, columns)
-    folder, console = _folder(config), wide_console(len(columns))
+    console = wide_console(len(columns))
     try:
-        return _run(config, columns, origins, folder, console)
+        with _folder(config) as folder:
+            return _run(config, columns, origins, folder, console)
     except KeyboardInterrupt:
         command = f"{PROG} --resume --out {shlex.quote(str(config.out))}"
         console.print(f"Interrupted. Continue with: {command}", soft_wrap=True, markup=False)
@@ -161,13 +163,16 @@ def _begun(config: Config, given: frozenset[str]) -> Config:
     return replace(begun, out=config.out, resume=True)
 
 
-def _folder(config: Config) -> RunFolder:
-    """Make the run folder, or open that of the same run."""
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same run; nobody else has it meanwhile."""
     if config.resume:
-        return RunFolder.open_existing(config.out)
-    folder = RunFolder.create(config.out)
-    folder.write_config(_recorded(config))
-    return folder
+        with RunFolder.opened(config.out) as folder:
+            yield folder
+    else:
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(_recorded(config))
+            yield folder
 
 
 def _recorded(config: Config) -> dict[str, object]:
