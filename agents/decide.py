@@ -1,8 +1,10 @@
 """One scheduling decision as JSON: ``python -m agents.decide --network now.json``.
 
-Reads the network as it is now, with the job and where its layers are; writes the plan, what it
-takes, what the change costs and, with ``--explain``, why. With ``--most-slowdown`` it says which
-plan the bound has overruled, if it did.
+Reads the network as it is now, with the job and where its layers are. Writes the complete plan:
+layers of each domain, schedule, size of microbatches and recomputation, and inside each domain its
+parallelism (tensor x data x pipeline), sharding of the optimiser and GPUs; the time of an iteration
+and of the change; with ``--explain``, what limits the plan. With ``--most-slowdown`` the answer has
+the plan that the bound has overruled, if any.
 
 Exit codes: 0 decided; 2 bad input, or no plan fits.
 """
@@ -16,6 +18,9 @@ from pathlib import Path
 
 from agents.decision.situation import Preference, Situation
 from agents.hi_ppo.decision_report import decide
+from agents.hi_ppo.local.decide import LocalAgent
+from agents.hi_ppo.local.policy import load_policy
+from agents.hi_ppo.local.shipped import shipped_local_file
 from agents.hi_ppo.policies import Policies, shipped
 from des import Placement, Plan, Topology, build_workload, read_topology
 from des.base.atomic_write import write_atomically
@@ -33,19 +38,19 @@ def parser() -> argparse.ArgumentParser:
     )
     add = flags.add_argument
     add("--network", required=True, help="world as it is now: YAML or JSON, or a shipped name")
-    add("--base", help="the same world at base figures; as it is now unless told")
-    add("--checkpoint", type=Path, help="trained policies; those shipped of seed 0 unless told")
+    add("--base", help="topology at nominal link speeds (default: same as --network)")
+    add("--checkpoint", type=Path, help="checkpoint (default: shipped, seed 0)")
+    add("--local-checkpoint", type=Path, help="local agent (default: shipped, seed 0)")
+    add("--across-only", action="store_true", help="decide across domains, not inside them")
     add("--model", default="llama2_70b", help="preset of the model (default: %(default)s)")
-    add("--num-layers", type=int, help="layers that it is divided into; its own unless told")
+    add("--num-layers", type=int, help="number of layers (default: the model's)")
     add("--microbatches", type=int, default=32, help="per iteration (default: %(default)s)")
     add("--last", help="placement in force, such as East*28,West*52; none: a first decision")
     add("--last-schedule", default="1f1b_4x", help="schedule in force (default: %(default)s)")
     add("--epoch-s", type=float, default=300.0, help="time between decisions [s] (%(default)s)")
     add("--iterations-per-epoch", type=int, default=10, help="between decisions (%(default)s)")
     add("--restart-s", type=float, default=RESTART_S, help="of a change of plan [s] (%(default)s)")
-    add(
-        "--restart-only", action="store_true", help="model state is everywhere: moves cost no bytes"
-    )
+    add("--restart-only", action="store_true", help="a move costs a restart only, no transfer")
     add(
         "--preference",
         default="1,0,0",
@@ -71,7 +76,16 @@ def _command(argv: Sequence[str] | None) -> None:
     flags = parser().parse_args(argv)
     situation = situation_of(flags)
     policies = Policies.load(flags.checkpoint or shipped())
-    report = decide(situation, policies, explains=flags.explain, most_slowdown=flags.most_slowdown)
+    local = None
+    if not flags.across_only:
+        local = LocalAgent(policy=load_policy(flags.local_checkpoint or shipped_local_file()))
+    report = decide(
+        situation,
+        policies,
+        explains=flags.explain,
+        most_slowdown=flags.most_slowdown,
+        local=local,
+    )
     for warning in report.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     text = json.dumps(report.as_dict(situation), indent=2, allow_nan=False) + "\n"

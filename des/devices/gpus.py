@@ -140,6 +140,23 @@ class GpuTopology:
             free=tuple(range(count) if free is None else free),
         )
 
+    @classmethod
+    def alike(cls, num_gpus: int, link: LinkClass) -> Self:
+        """Make one of free GPUs of one NUMA node, every two of them joined by the same link.
+
+        Examples
+        --------
+        >>> link = LinkClass(bandwidth_bytes_per_s=50e9, latency_s=5e-7)
+        >>> GpuTopology.alike(4, link).best_groups[0][2, 1] / 1e9
+        np.float64(50.0)
+        """
+        return cls(
+            bandwidth_bytes_per_s=((link.bandwidth_bytes_per_s,) * num_gpus,) * num_gpus,
+            latency_s=((link.latency_s,) * num_gpus,) * num_gpus,
+            numa_of_gpu=(0,) * num_gpus,
+            free=tuple(range(num_gpus)),
+        )
+
     @property
     def num_gpus(self) -> int:
         """All GPUs, taken ones too."""

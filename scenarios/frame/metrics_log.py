@@ -17,7 +17,8 @@ from tensorboard.summary.writer.event_file_writer import (  # type: ignore[impor
     EventFileWriter,
 )
 
-from scenarios.frame.files import read_text, write_text
+from des.base.text_files import read_text
+from scenarios.frame.files import write_text
 
 COUNTERS = ("step", "update")
 LEARNING_COLUMNS = (

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from des.base.atomic_write import finish_together, is_neighbour, write_together
 from des.base.command import UsageError
-from scenarios.frame.files import json_bytes, read_json
+from des.base.text_files import read_json
+from scenarios.frame.files import json_bytes
 from scenarios.frame.run_lock import LOCK, held
 
 INPUTS = ("network", "corrections")
@@ -154,7 +155,7 @@ class RunFolder:
         Parameters
         ----------
         config
-            Plain values, as `scenarios.frame.config.to_dict` returns them.
+            Plain values, as `des.base.flags.to_dict` returns them.
         inputs
             Input files to keep copies of, by stems among `INPUTS`; a copy keeps the suffix.
         """

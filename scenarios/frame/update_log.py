@@ -8,7 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
-from scenarios.frame.files import read_text, write_text
+from des.base.text_files import read_text
+from scenarios.frame.files import write_text
 
 
 class UpdateLog:

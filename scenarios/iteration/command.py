@@ -10,12 +10,12 @@ from rich.table import Table
 
 from des import IterationResult, cross_domain_bytes, simulate
 from des.base.command import exit_code_of
+from des.base.flags import parse
 from des.views.chrome_trace import chrome_trace_json
 from des.views.exposure import exposed_communication_s
 from des.views.gantt import gantt_png
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import TrainingCost, cost_of, has_prices
-from scenarios.frame.config import parse
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table

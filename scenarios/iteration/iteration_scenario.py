@@ -26,7 +26,7 @@ from des import (
     read_topology,
 )
 from des.base.command import UsageError
-from scenarios.frame.config import option
+from des.base.flags import option
 
 PROG = "python -m scenarios.simulate"
 

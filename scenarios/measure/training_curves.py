@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from agents.hi_ppo.policies import SHIPPED
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.frame.config import option, parse
+from des.base.flags import option, parse
 from scenarios.frame.files import write_bytes
 from scenarios.frame.plots import BLUE, FAINT, laid_out, new_figure, png_bytes
 

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from des.base.command import UsageError, exit_code_of
-from scenarios.frame.config import option, parse
+from des.base.flags import option, parse
 from scenarios.frame.plots import REFERENCE_COLOURS
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.crosspipe_assumptions import (

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from pydantic import AfterValidator, Field, model_validator
 
 from des.base.command import exit_code_of
+from des.base.flags import option, parse
 from des.plan.synchronisation import (
     DiLoCo,
     ReplicatedModel,
@@ -25,7 +26,6 @@ from des.plan.synchronisation import (
     compute_utilisation,
     lowest_bandwidth_bytes_per_s,
 )
-from scenarios.frame.config import option, parse
 from scenarios.frame.plots import REFERENCE_COLOURS
 from scenarios.reproduce.cases import (
     PUBLISHED,

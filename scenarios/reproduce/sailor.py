@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from des.base.command import EXIT_CODES, exit_code_of
-from scenarios.frame.config import option, parse
+from des.base.flags import option, parse
 from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
 from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.report import Bound, Reproduction, publish

@@ -10,9 +10,9 @@ from pathlib import Path
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
 from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import parse_given, to_dict
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
-from scenarios.frame.config import parse_given, to_dict
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console

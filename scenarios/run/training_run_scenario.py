@@ -33,11 +33,11 @@ from des import (
     read_topology,
 )
 from des.base.command import UsageError
+from des.base.flags import option
 from des.dynamics import DYNAMICS
 from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad
 from des.training.training_settings import Planner, TrainingRun
-from scenarios.frame.config import option
 from scenarios.iteration import iteration_scenario
 
 PROG = "python -m scenarios.training_run"

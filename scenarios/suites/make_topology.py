@@ -10,12 +10,12 @@ import numpy as np
 
 from des import Dynamics
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.fields import plain_fields
+from des.base.flags import option, parse_given
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, Units, parse_quantity
 from des.world.files.topology_writer import write_topology
 from des.worlds.generator import PlaneWorlds
 from des.worlds.presets import PRESETS, Preset
-from scenarios.frame.config import option, parse_given
-from scenarios.frame.fields import plain_fields
 
 PROG = "python -m scenarios.make_topology"
 _EXAMPLES = f"""\

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from calibration.loop import Entry
-from scenarios.frame.files import read_text, write_text
+from des.base.text_files import read_text
+from scenarios.frame.files import write_text
 
 
 class CalibrationLog:

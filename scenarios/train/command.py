@@ -19,8 +19,8 @@ from calibration import FittedFor, read_corrections
 from calibration.loop import Subject
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
 from des.base.command import INTERRUPTED, UsageError, exit_code_of
+from des.base.flags import from_dict, parse_given
 from des.worlds.reading import topology_path
-from scenarios.frame.config import from_dict, parse_given
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
 from scenarios.train.outcome import Evaluation, evaluate_and_report

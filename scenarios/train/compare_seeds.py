@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from des.base.command import UsageError, exit_code_of
-from scenarios.frame.config import option, parse
+from des.base.flags import option, parse
 from scenarios.frame.files import read_csv, write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import held

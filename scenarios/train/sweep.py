@@ -12,7 +12,7 @@ from rich.console import Console
 
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
-from scenarios.frame.config import option, parse
+from des.base.flags import option, parse
 from scenarios.frame.files import write_bytes, write_csv
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.ray_extra import LOCAL, ray_module

@@ -25,7 +25,7 @@ from agents.ppo.training_state import update_of
 from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from scenarios.frame.config import option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import suite

@@ -24,7 +24,7 @@ from agents.hi_ppo.local.times import LocalPlan, exhaustive
 from agents.hi_ppo.local.training import LocalTrainer, LocalTraining
 from agents.ppo.devices import use_torch_threads
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.frame.config import option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.run_folder import RunFolder
 

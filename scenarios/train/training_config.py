@@ -13,9 +13,9 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
+from des.base.flags import option, to_dict
 from des.plan.replacement import RESTART_S, Replacement
 from des.worlds.reading import topology_path
-from scenarios.frame.config import option, to_dict
 
 PROG = "python -m scenarios.east_west_train"
 REPLACEMENTS = ("none", "restart", "full")

@@ -15,11 +15,11 @@ from processes import python
 from reference_programs import fake_program, fake_programs
 
 from calibration import read_corrections, write_corrections
-from calibration.commands.ending import INTERRUPTED_EXIT, READER_GONE_EXIT
 from calibration.commands.main import COMMANDS, main
 from calibration.reference.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections
+from des.base.command import INTERRUPTED, READER_GONE
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--num-layers", "8", "--microbatches", "4,8", "--workers", "1")
@@ -251,14 +251,17 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "the following arguments are required: COMMAND"),
-        (("runs",), "argument COMMAND: invalid choice: 'runs'"),
+        ((), "python -m calibration: COMMAND must be one of run, check, compare, export,"),
+        (("runs",), "show, prune, got 'runs'; did you mean 'run'?"),
         (("run", "--samples", "0"), "argument --samples: must be a whole number from 1 to"),
-        (("run", "--samples", "many"), "argument --samples: must be a number, got 'many'"),
+        (("run", "--samples", "many"), "argument --samples: must be an integer, got 'many'"),
         (("run", "--microbatches", "9,8"), "--microbatches: must be LEAST,MOST, such as 8,64"),
         (("run", "--time-limit", "-1"), "--time-limit: must be positive and finite, got -1"),
-        (("run", "--sample", "4"), "unrecognized arguments: --sample 4"),
-        (("run", "--backend", "exact"), "argument --backend: invalid choice: 'exact'"),
+        (("run", "--sample", "4"), "unknown argument '--sample'; did you mean '--samples'?"),
+        (
+            ("run", "--backend", "exact"),
+            "--backend: must be one of unaware, aware, pairwise, ns3, got 'exact'",
+        ),
         (
             ("run", "--backend", "ns3", "--endpoints", "one_in_flight"),
             "backend ns3 needs --ns3-bin and --ns3-config and --ns3-top",
@@ -286,7 +289,10 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         (("check", "--corrections", "none.json"), "none.json: corrections file cannot be read"),
         (("check", "--corrections", "file"), "file: line 1: must be JSON"),
         (("compare", "--num-domains", "3"), "num_domains must be left out where the worlds are"),
-        (("compare", "--backends", "aware,exact"), "--backends must be of unaware, aware, pairw"),
+        (
+            ("compare", "--backends", "aware,exact"),
+            "each element one of unaware, aware, pairwise, ns3, got 'aware,exact'",
+        ),
         (("export", "--out", "o", "--placement", "0*3"), "placement"),
         (("export", "--out", "o", "--parallelism", "8"), "must be TENSORxDATAxPIPELINE"),
         (("list", "--store", "none.sqlite"), "store none.sqlite: cannot be opened"),
@@ -382,7 +388,7 @@ def test_ctrl_c_ends_a_calibration_with_one_line():
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate()
 
-    assert (process.returncode, errors) == (INTERRUPTED_EXIT, "interrupted\n")
+    assert (process.returncode, errors) == (INTERRUPTED, "interrupted\n")
     assert content_of("runs/calibration") == {}
 
 
@@ -393,4 +399,4 @@ def test_a_reader_that_goes_away_is_no_error():
         process.stdout.close()
         _, errors = process.communicate()
 
-    assert (process.returncode, errors) == (READER_GONE_EXIT, "")
+    assert (process.returncode, errors) == (READER_GONE, "")

@@ -33,7 +33,6 @@ from des.compiled.kernels.lanes import (
     WIRE_TIME,
     LaneRules,
 )
-from des.compiled.kernels.link_course import segment_ruling, uniform_factors
 from des.compiled.kernels.program import BEYOND, OK, STARVED, UNIFORM
 from des.compiled.kernels.vectors import (
     LANES,
@@ -49,6 +48,7 @@ from des.compiled.kernels.vectors import (
     store,
     whole_number_of,
 )
+from des.dynamics.uniform_course import segment_ruling, uniform_factors
 
 Place: TypeAlias = tuple[Rows, Rows, Rows, int, LaneRules, int, int]
 """Wires, pieces, lanes' own rows, most pieces, rules, and one wire and lane."""

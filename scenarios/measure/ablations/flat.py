@@ -16,7 +16,7 @@ from agents.ppo.devices import use_torch_threads
 from agents.replanning.search_schedulers import HoldPlan
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.frame.config import option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.ablations.flat_training import (

@@ -18,7 +18,7 @@ from agents.ppo.devices import use_torch_threads
 from des import NO_CORRECTIONS, Plan
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from scenarios.frame.config import option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.ablations.intervals import over_seeds_and_networks

@@ -10,7 +10,7 @@ from rich.console import Console
 from agents.replanning.table import SCHEDULERS
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.frame.config import option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import STATIC_SUITE, ComparedDraw, compared_draws
 from scenarios.measure.compare.dynamic_part import (

@@ -13,7 +13,7 @@ from agents.planners.pareto.proposals import Propose
 from des.base.atomic_write import write_together
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.frame.config import option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from scenarios.frame.files import write_json
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder

@@ -12,7 +12,7 @@ import pandas as pd
 from agents.hi_ppo.schedulers import POLICY, shared_scheduler
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.frame.config import option, parse, to_dict
+from des.base.flags import option, parse, to_dict
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder

@@ -19,8 +19,8 @@ from agents.ppo.devices import use_torch_threads
 from agents.replanning.table import scheduler_makers
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.flags import from_dict, option, parse_given, to_dict
 from des.worlds.reading import topology_path
-from scenarios.frame.config import from_dict, option, parse_given, to_dict
 from scenarios.frame.pictures import Picture
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder

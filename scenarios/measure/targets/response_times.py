@@ -51,7 +51,10 @@ def measure(column: SchedulerColumn) -> list[Target]:
     if agent is not None:
         both = TwoLevels(column.make(), agent, column.scope.seed)
         whole = timed_decisions(column, worlds, both)
-        levels = (f"{both.num_misfits} plans had no local plans that fit and agree",)
+        levels = (
+            f"{both.num_misfits} decisions without a complete plan that fits and agrees; "
+            f"{both.num_fallbacks} kept an earlier plan",
+        )
         inside = local_decisions_s(
             agent,
             num_decisions=sizes.num_decisions,

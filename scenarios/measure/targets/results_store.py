@@ -10,8 +10,9 @@ from typing import Annotated, Self
 from pydantic import PlainValidator, ValidationError
 
 from agents.hi_ppo.policies import digest_of
+from des.base.text_files import read_json
 from des.world.files.topology_forms import StrictForm, first_error
-from scenarios.frame.files import read_json, write_json
+from scenarios.frame.files import write_json
 from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.target import Asked, Sense, Target, Unit
 

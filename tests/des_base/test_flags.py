@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from des.base.command import UsageError, exit_code_of
-from scenarios.frame.config import from_dict, parse, to_dict
+from des.base.flags import from_dict, parse, to_dict
 
 
 @dataclass(frozen=True, kw_only=True)
