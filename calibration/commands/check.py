@@ -39,12 +39,13 @@ def _bound_text(position: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ReferenceFlags):
-    """What is checked; the fields are the flags."""
+    """Settings of a check; the fields are the flags."""
 
     samples: int = option(200, "placements to draw", check=require_count)
     corrections: Path = option(
         Path("runs/calibration/corrections.json"),
         "factors; those for another model or network are refused",
+        is_file=True,
     )
     backend: ReferenceBackend = option("aware", "network of the reference")
     bound: float | None = option(

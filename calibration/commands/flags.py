@@ -56,9 +56,9 @@ def require_whole_number(owner: str, field: str, value: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldFlags:
-    """What is run on: the network, its endpoints, the granularity."""
+    """Settings of the network: its file, its endpoints, the granularity."""
 
-    network: str = option(EAST_CENTRAL_WEST.stem, "topology file, or a shipped world")
+    network: str = option(EAST_CENTRAL_WEST.stem, "topology file, or a shipped world", is_file=True)
     endpoints: Endpoints | None = option(
         None, f"{ENDPOINTS_HELP}, which export writes by default; none: as the network has it"
     )

@@ -1,6 +1,8 @@
 """A command line as tyro reads it: flags of text, one value each, and switches."""
 
+import contextlib
 import dataclasses
+import io
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Optional
@@ -27,8 +29,8 @@ class Flag:
 
     @property
     def spelling(self) -> str:
-        """What the user writes."""
-        return self.name if self.is_positional else spelt(self.name)
+        """Spelling on the command line."""
+        return self.name.upper() if self.is_positional else spelt(self.name)
 
     @property
     def absent(self) -> object:
@@ -43,7 +45,7 @@ class Flag:
             return Annotated[Optional[bool], tyro.conf.DisallowNone, shown]  # noqa: UP045 tyro's
         reading: tyro.constructors.PrimitiveConstructorSpec[object] = (
             tyro.constructors.PrimitiveConstructorSpec(
-                nargs="*",  # tyro's own message about another number than one has several lines
+                nargs=1,
                 metavar=self.name.upper() if self.is_positional else self.kind.metavar,
                 instance_from_str=self._read,
                 is_instance=lambda _: True,
@@ -54,14 +56,12 @@ class Flag:
             return Annotated[object, reading, shown, tyro.conf.Positional]
         return Annotated[object, reading, shown]
 
-    def _read(self, texts: list[str]) -> object:
-        if not texts and self.is_positional:
+    def _read(self, texts: Sequence[object]) -> object:
+        text = texts[0]
+        if not isinstance(text, str):  # an empty list, where a place has no text but others follow
             return _ABSENT
-        if len(texts) != 1:
-            came = " ".join(map(repr, texts)) or "none"
-            raise _WrongFlagError(f"argument {self.spelling}: expected one argument, got {came}")
         try:
-            return from_text(texts[0], self.kind)
+            return from_text(text, self.kind)
         except ValueError as error:
             raise _WrongFlagError(f"argument {self.spelling}: {error}") from error
 
@@ -88,20 +88,24 @@ def given_flags(
         If a flag is unknown, has no value or more than one, or a wrong one.
     """
     spec = [(each.name, each.annotation, dataclasses.field(default=each.absent)) for each in flags]
+    arguments = list(sys.argv[1:] if argv is None else argv)
     found: object
     flags_class = dataclasses.make_dataclass("Flags", spec, kw_only=True)
     try:
-        found, unknown = tyro.cli(
-            flags_class,
-            args=argv,
-            prog=prog,
-            description=description.strip(),
-            return_unknown_args=True,
-        )
+        with contextlib.redirect_stderr(io.StringIO()):  # what tyro says of a missing value
+            found, unknown = tyro.cli(
+                flags_class,
+                args=arguments,
+                prog=prog,
+                description=description.strip(),
+                return_unknown_args=True,
+            )
     except _WrongFlagError as error:
         raise UsageError(str(error)) from error
     except SystemExit as end:
-        if not end.code and epilog:  # the end of --help
+        if end.code:
+            raise UsageError(_missing_value(flags, arguments)) from end
+        if epilog:  # below what --help has printed
             sys.stdout.write(f"\n{epilog.strip()}\n")
         raise
     if unknown:
@@ -109,6 +113,18 @@ def given_flags(
         raise UsageError(f"unknown argument {unknown[0]!r}; {hint}")
     values = vars(found)
     return {each.name: values[each.name] for each in flags if values[each.name] is not each.absent}
+
+
+def _missing_value(flags: Sequence[Flag], arguments: Sequence[str]) -> str:
+    """Say which flag has no value, the only thing that tyro refuses before it reads values."""
+    names = {each.spelling for each in flags if not each.kind.is_switch}
+    after = [*arguments[1:], "--"]
+    without = [
+        name
+        for name, value in zip(arguments, after, strict=True)
+        if name.replace("_", "-") in names and value[:1] == "-" and not value[1:2].isdigit()
+    ]
+    return f"argument {', '.join(without[:1])}: expected one argument, got none"
 
 
 def spelt(name: str) -> str:

@@ -60,9 +60,10 @@ def option(
     return field
 
 
-def required(help_text: str, *, is_positional: bool = False) -> Any:
+def required(help_text: str, *, is_file: bool = False, is_positional: bool = False) -> Any:
     """Make a dataclass field without a default; a positional one has no flag, only a place."""
-    return dataclasses.field(metadata={"help": help_text, "is_positional": is_positional})
+    metadata = {"help": help_text, "is_file": is_file, "is_positional": is_positional}
+    return dataclasses.field(metadata=metadata)
 
 
 def parse(

@@ -69,7 +69,7 @@ where they cannot. Courses of all others are worked out piece by piece, see `Pie
 
 
 class Pieces:
-    """Courses of all links by any law, worked out as far as they were asked for."""
+    """Courses of all links by any law, computed as far as they were requested."""
 
     def __init__(self, topology: Topology) -> None:
         assert topology.movement is not None

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -59,11 +60,20 @@ def _start(num_cpus: int) -> None:
                 logging_level=logging.ERROR,
             )
         except Exception as error:
+            _end_what_was_started(error)
             ray.shutdown()
             if attempt == _STARTS or _TIMED_OUT not in str(error):
                 raise
         else:
             return
+
+
+def _end_what_was_started(error: Exception) -> None:
+    """End the processes of a start that has failed, which Ray itself forgets."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        end = getattr(frame.f_locals.get("self"), "kill_all_processes", None)
+        if end is not None:
+            end(check_alive=False, allow_graceful=False, wait=True)
 
 
 def _connect(address: str) -> None:

@@ -29,6 +29,7 @@ from des.base.command import UsageError
 from des.base.flags import option
 
 PROG = "python -m scenarios.simulate"
+OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,11 @@ class Config:
         None,
         "draw one epoch of the moving links; none: they stand at their base figures, unless a "
         "trace is replayed",
+    )
+    other_jobs: str | None = option(
+        None,
+        f"jobs whose messages share the links: {OTHER_JOBS_FORM}; of messages that wait, those of "
+        "the highest priority go first, and this job's is 0",
     )
     out: Path = option(Path("runs/simulate"), "folder for the files")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from small_policies import THREE, placement_policy, policies, slowed, with_memory
 
-from agents.decide import main, parser, situation_of
+from agents.decide import Config, main, situation_of
 from agents.hi_ppo.decision_report import decide
 from agents.hi_ppo.explanation import explain
 from agents.hi_ppo.placement.placement_checkpoint import placement_payload, save_placement
@@ -174,7 +174,7 @@ def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
         (["--last", "East*16,West*16", "--last-schedule", "2f2b"], "2f2b"),
         (["--base", "four_uneven"], "--base must have the domains East, Central, West, got North"),
         (["--preference", "0.5,0.5,0.5"], "weights must add up to 1"),
-        (["--preference", "1"], "--preference must be three numbers such as"),
+        (["--preference", "1"], "argument --preference: must be three numbers such as"),
         (["--preference", "nan,0,1"], "preference: time must"),
         (["--restart-s", "-1"], "restart_s"),
         (["--restart-s", "nan"], "restart_s"),
@@ -220,8 +220,7 @@ def test_checkpoints_that_are_something_else_are_one_line_and_exit_code_2(asked,
 
 
 def test_a_library_call_decides_as_the_command_does(asked, checkpoint):
-    flags = ["--network", "east_central_west", "--model", "llama2_7b"]
-    situation = situation_of(parser().parse_args(flags))
+    situation = situation_of(Config(network="east_central_west", model="llama2_7b"))
     report = decide(situation, policies(), is_warm=False).as_dict(situation)
 
     answer = json.loads(asked()[1])

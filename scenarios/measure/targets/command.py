@@ -1,4 +1,4 @@
-"""Measure every target, and say of each whether it is reached."""
+"""Measure every target, with a verdict on each."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ files written to --out, beside config.json:
 left out are taken from there. Groups that are in {FOLDER}/ are not measured again; a file that they
 come from must not have changed since.
 
-exit codes: 0 all that was measured is reached; 1 a target is missed; 2 a flag or a file is wrong;
+exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is wrong;
   {EXIT_CODES}
 """
 
@@ -146,6 +146,8 @@ def _run(
     write_targets(folder, measured, _command_text(config), note, _pictures(config))
     show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
+    if measured.inconclusive:
+        console.print(f"inconclusive: {', '.join(measured.inconclusive)}", soft_wrap=True)
     if measured.missed:
         console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
         return 1
