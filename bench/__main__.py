@@ -1,4 +1,4 @@
-"""How fast everything is: ``python -m bench``, or ``make bench``.
+"""Speed of every part: ``python -m bench``, or ``make bench``.
 
 Medians of seven rounds in which the contestants take turns, after a first call each that is not
 counted: it compiles and fills caches. Figures are per second of the wall clock and per second of

@@ -46,7 +46,7 @@ class SpeedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRow:
-    """What one run holds at its peak."""
+    """Peak memory of one run."""
 
     name: str = column("run")
     num_events: int = column("events", ",")

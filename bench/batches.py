@@ -64,7 +64,7 @@ def event_by_event(
 
 
 def rules_of(topology: Topology) -> LaneRules:
-    """What the links of a world do while an iteration runs."""
+    """Law of a world's links while an iteration runs."""
     law = topology.dynamics
     assert isinstance(law, Dynamics)
     if law.update_interval_s is None:

@@ -1,4 +1,4 @@
-"""What a planner gets, and what it returns."""
+"""Input and output of a planner."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A scheduler on its way through a draw of a world: what it decides, and what that comes to."""
+"""Run a scheduler through a draw of a world: its decisions, and their times and costs."""
 
 import time
 from collections import Counter
@@ -118,7 +118,7 @@ class CourseResult:
 
     @cached_property
     def moves(self) -> dict[MoveLevel, int]:
-        """How many epochs changed the plan, by level; the first one counts as none of them."""
+        """Number of epochs that changed the plan, by level; the first one does not count."""
         counts = Counter(row.level for row in self.rows[1:])
         return {level: counts[level] for level in LEVELS}
 

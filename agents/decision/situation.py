@@ -1,4 +1,4 @@
-"""What a scheduler sees when it decides, and what it answers."""
+"""Situation that a scheduler sees when it decides, and its decision."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from des.plan.replacement import Replacement
 from des.world.domain_load import DomainLoad
 
 MoveLevel = Literal["nothing", "depth", "split", "order"]
-"""How far a plan departs from the last: equal, another warm-up depth, other shares of the layers
+"""Level of a change of plan: equal to the last, another warm-up depth, other shares of the layers
 over the same domains in the same order, or another order (or subset) of domains."""
 
 
@@ -108,7 +108,7 @@ MakeScheduler = Callable[[], Scheduler]
 
 
 def level_of(last: Plan | None, plan: Plan) -> MoveLevel:
-    """How far a plan departs from the last one.
+    """Classify the change of plan from the last one.
 
     Examples
     --------

@@ -102,7 +102,7 @@ class Crew:
                     self._receive(reference, waiting, results)
                     if on_done is not None and len(results) > num_before:
                         on_done(len(results))
-        finally:  # after an error, what is still under way is nobody's job any more
+        finally:  # after an error, no worker waits for what is still under way
             self._busy = {answer: (member, None) for answer, (member, _) in self._busy.items()}
         return [results[job] for job in range(num_jobs)]
 

@@ -1,4 +1,4 @@
-"""Where rollouts come from: logical workers, each with an environment and its own randomness.
+"""Rollout sources: logical workers, each with an environment and its own randomness.
 
 Results depend on the seed and on the number of logical workers, not on where these are.
 """

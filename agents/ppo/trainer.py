@@ -200,7 +200,7 @@ class Trainer:
         self._last_actions = []  # those of another past
 
     def _identity(self) -> dict[str, object]:
-        """What must agree before a snapshot can be continued."""
+        """Settings that must agree before a snapshot can be continued."""
         return {
             "config": asdict(self.config),
             "seed": self.seed,
@@ -240,7 +240,7 @@ class Trainer:
                 if divergence > self.config.target_kl:
                     break
         *means, gradient_norm = torch.stack(measured).mean(dim=0).tolist()
-        if not math.isfinite(gradient_norm):  # asked once per update: a GPU would have to wait
+        if not math.isfinite(gradient_norm):  # checked once per update: a GPU would have to wait
             raise RuntimeError(
                 f"PPO: gradients of update {self.update_count} must be finite, "
                 f"got norm {gradient_norm} on average"

@@ -29,7 +29,7 @@ from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Job, Plans
 
 MOST_JUDGED = 300_000
-"""Plans that a search of one network judges at most unless told, over more than 6 domains."""
+"""Default maximum of plans that a search of one network judges, over more than 6 domains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

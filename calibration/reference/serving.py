@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 TERMINATED_EXIT = 143
-"""Exit code of a process that is told to end: 128 and the number of SIGTERM."""
+"""Exit code of a process ended by a signal: 128 and the number of SIGTERM."""
 
 
 @contextmanager

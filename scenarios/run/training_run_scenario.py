@@ -1,4 +1,4 @@
-"""What a training run is about: flags, and the world, model and planner that they stand for."""
+"""Scenario of a training run: its flags, and their world, model and planner."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ PROG = "python -m scenarios.training_run"
 OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes")
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
-"""Flags that say nothing where no jobs of others come."""
+"""Flags without effect where no background jobs arrive."""
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas")
 """Flags that say what a planner decides, or does not know."""
 OF_A_PROPOSAL = ("horizon_epochs", "schedule")
@@ -55,14 +55,14 @@ DECIDERS = (*PLANNERS, *RULES, *SCHEDULERS, POLICY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is simulated; the fields are the flags."""
+    """Settings of a training run; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     dynamics: str | None = option(
-        None, f"how links move: one of {', '.join(DYNAMICS)}; none: as the world says"
+        None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
     )
     model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -90,11 +90,11 @@ class Config:
     epochs: int = option(24, "epochs of the run")
     epoch_s: float = option(1200.0, "seconds of an epoch")
     seed: int = option(0, "seed of the links and the jobs")
-    arrivals_per_s: float = option(0.0, "jobs of others that come to each domain; 0: none come")
+    arrivals_per_s: float = option(0.0, "background jobs that arrive in each domain; 0: none")
     mean_duration_s: float = option(1800.0, "mean time for which one of them runs")
     gpu_fraction: float = option(0.125, "share of a domain's GPUs that it takes")
     memory_fraction: float = option(0.05, "share of a domain's memory that it takes")
-    most_jobs: int = option(4, "of them that may run in a domain at a time; the others wait")
+    most_jobs: int = option(4, "background jobs at a time in a domain, at most; the others wait")
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
     out: Path = option(Path("runs/training_run"), "folder for the files")
@@ -102,7 +102,7 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRunScenario:
-    """What the files and names of a `Config` stand for; ``planner`` may be a plan that stays."""
+    """Objects named by the files and names of a `Config`; ``planner`` may be a plan that stays."""
 
     topology: Topology
     workload: Workload
@@ -181,7 +181,7 @@ def load_training_run(config: Config) -> TrainingRunScenario:
 
 
 def background_load(config: Config) -> BackgroundLoad | None:
-    """Jobs of others in each domain; None where none come."""
+    """Background jobs in each domain; None where none arrive."""
     if config.arrivals_per_s == 0:
         return None
     return BackgroundLoad(

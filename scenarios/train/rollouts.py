@@ -1,4 +1,4 @@
-"""Who simulates the rollouts of a training: this process, or actors of Ray."""
+"""Rollout workers of a training: this process, or actors of Ray."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -72,7 +72,7 @@ def make_rollouts(
     Raises
     ------
     ValueError
-        If ray is asked for and not installed, or there is no cluster at the address.
+        If ray is requested and not installed, or there is no cluster at the address.
     """
     environments = WorkerEnvironments(
         task=task,

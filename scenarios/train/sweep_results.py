@@ -1,4 +1,4 @@
-"""What a sweep found: a row for each trial, a row for each combination of settings, a picture."""
+"""Results of a sweep: a row for each trial, a row for each combination, a picture."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Flat PPO, trained on each world it is judged on, beside Hi-PPO that has seen none of them."""
+"""Flat PPO, trained on each world it is judged on, against Hi-PPO that has seen none of them."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ courses:
 
 methods:
   {FLAT}              under its one depth
-  {FLAT_DEPTH}  asked under all depths each time, the quickest plan taken
+  {FLAT_DEPTH}  run under all depths each time, the fastest plan taken
   {HI_PPO}            the shipped policies of the same seed, whole
   {SEARCH}       the best plan at base figures, held
 
@@ -59,7 +59,7 @@ exit codes: 0 done; 2 a flag is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the comparison with flat PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations-flat"), "new or empty folder of the run")
     suites: tuple[str, ...] = option(("eval_held", "hard"), "suites of the worlds")

@@ -37,10 +37,10 @@ examples:
 {STATIC_SUITE} compares planners, each with the same search for the depth; the other suites compare
 rules of re-planning, which choose among the same plans of each draw at the same costs. A rule knows
 a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans
-of the draw from the first epoch on, which nobody could. Schedulers, measured where they are named,
+of the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are named,
 make plans of their own: {", ".join(SCHEDULERS)}.
 
-files written to --out, beside config.json:
+files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
   static.csv, dynamic.csv            rows of all cases
   timings.csv          how long decisions took, which no two runs have in common
@@ -52,12 +52,14 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of a comparison; the fields are the flags."""
 
     suite: tuple[str, ...] = option(_EVALUATION, "suites of worlds")
     num_worlds: int = option(8, "worlds of each suite, from the first one on")
     num_draws: int = option(4, "draws of each world")
-    num_domains: tuple[int, ...] = option((), "only worlds of so many domains; empty: all")
+    num_domains: tuple[int, ...] = option(
+        (), "only worlds with these numbers of domains; empty: all"
+    )
     num_epochs: int | None = option(None, "first epochs of moving worlds only; none: all")
     seed: int = option(0, "seed of the worlds, and of the first draw")
     planners: tuple[str, ...] = option(
@@ -65,7 +67,7 @@ class Config:
     )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
-    out: Path = option(Path("runs/compare"), "run folder; a comparison that is there goes on")
+    out: Path = option(Path("runs/compare"), "run folder; an existing comparison is resumed")
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "workers", "max_judged"):
@@ -136,7 +138,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")
     if any(case.part == "dynamic" for case in cases) and not set(rules) & set(online_rules()):
         raise UsageError(
-            f"{PROG}: planners must hold a rule beside the clairvoyant and those that know all "
+            f"{PROG}: planners must hold a rule besides the clairvoyant and those that know all "
             "plans of a draw, got none"
         )
     for case in {case.suite: case for case in cases}.values():
@@ -146,7 +148,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
 
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
-    """Open a folder that holds the same comparison, or make one; nobody else has it meanwhile."""
+    """Open a folder that holds the same comparison, or make one; it is locked meanwhile."""
     wanted = to_dict(replace(config, workers=1, out=Path("out")))
     if not (config.out / "config.json").exists():
         with RunFolder.created(config.out) as folder:
@@ -165,7 +167,7 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 
 
 class _Progress:
-    """Says how far it is, on a line of its own, where somebody looks."""
+    """Progress on a line of its own, on a terminal only."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

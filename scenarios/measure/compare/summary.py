@@ -1,4 +1,4 @@
-"""What all cases come to: a line a method, and whether the differences mean anything."""
+"""Summary of all cases: a line a method, and whether the differences are significant."""
 
 from collections.abc import Sequence
 
@@ -94,7 +94,7 @@ def best_single_rule(rows: pd.DataFrame) -> str:
     """
     excess = mean_excess(online_part(rows))
     if excess.empty:
-        raise ValueError("comparison: rules must hold one beside the clairvoyant, got none")
+        raise ValueError("comparison: rules must hold one besides the clairvoyant, got none")
     return str(excess.idxmin())
 
 

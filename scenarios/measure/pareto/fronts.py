@@ -1,4 +1,4 @@
-"""Fronts of methods and of the reference, and how near the ones come to the other."""
+"""Fronts of methods and of the reference, and the distance between them."""
 
 from collections.abc import Callable, Sequence
 
@@ -70,7 +70,7 @@ def metrics_of(front: Front, reference: Front) -> FrontMetrics:
 
 
 def merged(fronts: Sequence[Front]) -> Front:
-    """What is left of several fronts: the plans that none of any dominates."""
+    """Join several fronts: keep the plans that none of any dominates."""
     figures: dict[Plan, PlanFigures] = {}
     for front in fronts:
         figures |= {one.plan: one for one in front.figures}

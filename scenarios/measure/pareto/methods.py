@@ -30,7 +30,7 @@ def methods_of(
     Parameters
     ----------
     policies
-        Policies that know preferences; each is asked once for each of the weights. Where
+        Policies that know preferences; each decides once for each of the weights. Where
         activations count, which no preference weighs, each of its plans is offered under all
         depths.
     seed

@@ -105,7 +105,7 @@ class _Table:
         self._scores = np.concatenate([self._scores, scores[best]])
 
     def descend(self, weights: Real) -> None:
-        """From the best order go on to the best neighbour until none is better."""
+        """Climb from the best order to the best neighbour until none is better."""
         search = self._judge.judge
         best: Order | None = None
         while (order := self.best(weights, 1)[0]) != best:

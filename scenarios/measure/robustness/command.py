@@ -35,8 +35,8 @@ examples:
   {PROG} --num-worlds 2 --num-epochs 4 --fluctuations 0,0.3,0.6 --jitters 0.2 --out runs/small
   {PROG} --checkpoint runs/hi_ppo/policies.pt --planners search_once,search_h8,atlas_h8
 
-files written to --out, beside config.json:
-  robustness.csv   a row a method, fluctuation, jitter, world and draw: by how much it is slower
+files written to --out, besides config.json:
+  robustness.csv   a row a method, fluctuation, jitter, world and draw: the slowdown
   robustness.json  means with 95 % intervals over worlds, and which methods have no plan where
   robustness.png   the curves, a panel for each jitter
 
@@ -46,7 +46,7 @@ exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is measured; the fields are the flags."""
+    """Settings of the robustness curves; the fields are the flags."""
 
     out: Path = option(Path("runs/robustness"), "folder to make")
     checkpoint: Path | None = option(None, "trained policies; none: the first ones shipped")
@@ -58,9 +58,12 @@ class Config:
     num_draws: int = option(1, "draws of each world")
     num_epochs: int = option(32, "first epochs of a draw")
     fluctuations: tuple[float, ...] = option(
-        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6), "of bandwidths, as shares of base"
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+        "bandwidth fluctuations, as fractions of the nominal bandwidth",
     )
-    jitters: tuple[float, ...] = option((0.0, 0.2, 0.6), "of latencies, as shares of base")
+    jitters: tuple[float, ...] = option(
+        (0.0, 0.2, 0.6), "latency jitters, as fractions of the nominal latency"
+    )
     seed: int = option(0, "seed of the worlds, and of the first draw")
 
     def __post_init__(self) -> None:

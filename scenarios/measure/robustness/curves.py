@@ -26,7 +26,7 @@ COLUMNS = ("method", "fluctuation", "jitter", "world", "draw", "slowdown", "tota
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swing:
-    """How far links fluctuate about their base figures, as shares of them."""
+    """Fluctuation of the links about their base figures, as shares of them."""
 
     fluctuation: float
     jitter: float
@@ -46,7 +46,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """What is measured on every world.
+    """Amount of the measurement on every world.
 
     Attributes
     ----------

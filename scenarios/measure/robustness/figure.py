@@ -20,7 +20,7 @@ _COLOURS = REFERENCE_COLOURS
 def robustness_figure(means: pd.DataFrame) -> Figure:
     """Draw the means of `scenarios.measure.robustness.curves.means_of`, in percent.
 
-    Policies and planners that plan anew have whole lines, held plans dashed ones.
+    Policies and planners that re-plan have whole lines, held plans dashed ones.
 
     Raises
     ------

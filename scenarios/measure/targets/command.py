@@ -49,11 +49,11 @@ examples:
 methods: {", ".join(_SCHEDULERS)}
 targets: {", ".join(GROUPS)}
 
-files written to --out, beside config.json:
+files written to --out, besides config.json:
   {FOLDER}/                        targets of each column and group, as soon as they are known
   kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
 
---resume goes on in the folder, with the flags that it was begun with: others are refused, those
+--resume continues the run in --out with its original flags: others are refused, those
 left out are taken from there. Groups that are in {FOLDER}/ are not measured again; a file that they
 come from must not have changed since.
 
@@ -64,14 +64,14 @@ exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is measured; the fields are the flags."""
+    """Settings of the targets; the fields are the flags."""
 
     checkpoint: tuple[Path, ...] = option(
         (),
         "trained policies, a column each; without any and without --method those shipped, of a "
         "short run the first one",
     )
-    method: tuple[str, ...] = option((), "planners to measure beside or instead, a column each")
+    method: tuple[str, ...] = option((), "planners to measure, one column each")
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
     targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
     world: Path | None = option(None, "topology file in place of the suites", is_file=True)
@@ -81,8 +81,10 @@ class Config:
     num_draws: int | None = option(None, "draws of each world; none: 1")
     num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
     seed: int = option(0, "seed of the worlds, and of the first draw")
-    out: Path = option(Path("runs/kpi"), "new or empty run folder; with --resume that of the run")
-    resume: bool = option(False, "go on in the folder, with the flags that it was begun with")
+    out: Path = option(
+        Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
+    )
+    resume: bool = option(False, "continue the run in --out with its original flags")
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs"):
@@ -158,8 +160,8 @@ def _begun(config: Config, given: frozenset[str]) -> Config:
     """Flags that the run in the folder was begun with; those given again must be the same."""
     folder = RunFolder.open_existing(config.out)
     record = _recorded(Config()) | folder.read_config()
-    asked = _recorded(config)
-    flags = {name: asked[name] for name in given & asked.keys()}
+    current = _recorded(config)
+    flags = {name: current[name] for name in given & current.keys()}
     folder.require_begun_with(record, flags, PROG)
     begun = from_dict(Config, record, source=str(folder.config_json))
     return replace(begun, out=config.out, resume=True)
@@ -167,7 +169,7 @@ def _begun(config: Config, given: frozenset[str]) -> Config:
 
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
-    """Make the run folder, or open that of the same run; nobody else has it meanwhile."""
+    """Make the run folder, or open that of the same run; it is locked meanwhile."""
     if config.resume:
         with RunFolder.opened(config.out) as folder:
             yield folder
@@ -178,13 +180,13 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 
 
 def _recorded(config: Config) -> dict[str, object]:
-    """What makes the figures; not where they are written."""
+    """Settings that determine the figures; not where they are written."""
     plain = to_dict(config)
     return {name: plain[name] for name in plain if name not in ("out", "resume")}
 
 
 def _pictures(config: Config) -> tuple[Picture, ...]:
-    """How the shipped policies were trained, where these are measured."""
+    """Training of the shipped policies, where these are measured."""
     logs = shipped_logs()
     if config.checkpoint or config.method or not logs:
         return ()
@@ -199,7 +201,7 @@ def targets_of(config: Config) -> tuple[str, ...]:
 
 
 def scope_of(config: Config) -> Scope:
-    """How much is measured, and on what."""
+    """Size of the measurement, and its worlds."""
     sizes: Sizes = SHORT if config.short else FULL
     given = {
         name: getattr(config, name)
@@ -250,7 +252,7 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
 
 
 def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
-    """What the targets of each column and group come from, in the order of the table."""
+    """Inputs of the targets of each column and group, in the order of the table."""
     shared = {"local": _local_file(config)}
     if config.world is not None:
         shared["world"] = topology_path(config.world)

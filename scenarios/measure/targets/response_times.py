@@ -1,4 +1,4 @@
-"""How long decisions take: over domains, inside one, and both together."""
+"""Decision times: over domains, inside one, and both together."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -126,7 +126,7 @@ def timed_decisions(
 
 
 def _counted(decisions: Sequence[TimedDecision]) -> str:
-    """How many there are, and their CPU time: near the wall time where no other work ran."""
+    """Number of decisions, and their CPU time: near the wall time where no other work ran."""
     cpu_s = [one.cpu_s for one in decisions]
     return f"{len(decisions)} decisions, batch 1, warm, one thread; CPU time {_shown(cpu_s)}"
 
@@ -161,7 +161,7 @@ def _shown(seconds: Sequence[float]) -> str:
 
 
 def _of_search(scope: Scope, world: SuiteWorld) -> tuple[str, ...]:
-    """How long the planner takes: seconds, so it is left out of a short run."""
+    """Search time of the planner: seconds, so it is left out of a short run."""
     if scope.is_short:
         return ("the search is timed in a run that is not short",)
 
