@@ -37,8 +37,8 @@ examples:
 {STATIC_SUITE} compares planners, each with the same search for the depth; the other suites compare
 rules of re-planning, which choose among the same plans of each draw at the same costs. A rule knows
 a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans
-of the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are named,
-make plans of their own: {", ".join(SCHEDULERS)}.
+of the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are
+named, make plans of their own: {", ".join(SCHEDULERS)}.
 
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
