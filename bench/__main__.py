@@ -28,7 +28,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print and, if asked to, write into a page."""
+    """Measure, print and, with a page given, write into it."""
     parser = _parser()
     arguments = parser.parse_args(argv)
     names = arguments.only or list(PARTS)

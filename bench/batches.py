@@ -40,7 +40,7 @@ def iterations(
         of_thread = lanes[thread]
         done = run_repeatedly(of_thread, rules, table.rows, table.num_stages, record, seed, count)
         if done != count:
-            raise RuntimeError("bench: an iteration has not come to its end")
+            raise RuntimeError("bench: an iteration has not ended")
 
     if num_threads == 1:
         return lambda: run(0)
@@ -51,14 +51,14 @@ def iterations(
 def event_by_event(
     topology: Topology, workload: Workload, plan: Plan, *, num_seeds: int
 ) -> Callable[[], object]:
-    """Return a call that simulates any iteration under so many seeds of its weather, in turn."""
+    """Return a call that simulates an iteration under ``num_seeds`` seeds of its links in turn."""
     program = lower(topology.epoch_of(SEED), workload, plan, is_recorded=False).program
     state = new_state(program)
     seeds, makespans_s = np.arange(SEED, SEED + num_seeds), np.zeros(num_seeds)
 
     def run() -> None:
         if run_seeds(program, state, seeds, makespans_s) != num_seeds:
-            raise RuntimeError("bench: an iteration has not come to its end")
+            raise RuntimeError("bench: an iteration has not ended")
 
     return run
 

@@ -118,7 +118,7 @@ class MemoryRow:
 
     size: str = column("domains and microbatches")
     environment_bytes: float = column("bytes an environment", ",.0f")
-    rest_bytes: float = column("bytes beside", ",.0f")
+    rest_bytes: float = column("other bytes", ",.0f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """An image file to stand beside the page."""
+    """An image file next to the page."""
 
     file_name: str
     caption: str

@@ -71,7 +71,7 @@ def mesh(num_domains: int, law: Law = MOVING, transport: Transport = PLAIN) -> T
 
 
 def job(num_microbatches: int) -> Workload:
-    """Llama 2 70B in so many microbatches."""
+    """Llama 2 70B in a number of microbatches."""
     return build_workload(MODEL, num_microbatches=num_microbatches)
 
 

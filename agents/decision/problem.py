@@ -29,7 +29,7 @@ class PlanningProblem:
     schedule
         Schedule of planners that choose none.
     schedules
-        What those choose from that do; none given means ``schedule`` alone.
+        Schedules to choose from; none given means ``schedule`` alone.
     last_plan
         The plan in force; None before the first decision.
     """

@@ -42,7 +42,7 @@ class CourseRow:
     Attributes
     ----------
     level
-        How far the plan departs from the last one, by `agents.decision.situation.level_of`.
+        Level of the change from the last plan, by `agents.decision.situation.level_of`.
     iteration_s
         Of one iteration, the change of plan left out. [s]
     change_s
@@ -52,7 +52,7 @@ class CourseRow:
     moved_bytes
         Model state that was sent for the change. [bytes]
     cost_bytes
-        What an iteration sends over WAN links, the change left out. [bytes]
+        Bytes an iteration sends over WAN links, the change left out. [bytes]
     utilisation
         Useful FLOPs over the peak of all GPUs of all domains times ``duration_s``.
     decision_s

@@ -80,7 +80,7 @@ class Decision:
     Attributes
     ----------
     level
-        How far it departs from the last plan; ``order`` for the first one.
+        Level of the change from the last plan; ``order`` for the first one.
     is_fallback
         Whether the scheduler's own plan was not valid, so that the last valid one stays.
     response_s

@@ -88,7 +88,7 @@ class Crew:
         Raises
         ------
         Exception
-            What a job raised, as it was raised there.
+            Error of a job, as it was raised there.
         RuntimeError
             If too many actors are lost in a row, or none can be started.
         """

@@ -80,11 +80,11 @@ class RolloutWorker:
     Parameters
     ----------
     environment
-        What to act in; it is reset. Its randomness is its own, see `environment_seed`.
+        Environment to act in; it is reset. Its randomness is its own, see `environment_seed`.
     seed, worker
         Of the sampling.
     device
-        Where the network is that `collect` is given.
+        Device of the network that `collect` is given.
     """
 
     def __init__(

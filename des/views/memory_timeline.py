@@ -107,7 +107,7 @@ def memory_timeline(
     Parameters
     ----------
     result
-        What `des.engine.iteration.simulate` made of the other arguments.
+        Result of `des.engine.iteration.simulate` for the other arguments.
 
     Notes
     -----

@@ -47,7 +47,7 @@ class SuiteWorld:
         Done in every epoch, at least 10; the epoch over `nominal_iteration_s` of the best even
         split that fits, rounded down.
     replacement
-        What a move costs: bytes and restart, or the restart only.
+        Cost of a move: bytes and restart, or the restart only.
     target_ratio
         Requested transfer/compute ratio; `ratio` is the one that the world has.
     """

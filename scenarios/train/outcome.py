@@ -45,7 +45,7 @@ class Evaluation:
     Attributes
     ----------
     fidelity
-        How true the task is.
+        Accuracy of the simulator in the task.
     has_targets
         Whether the targets are measured too, see `scenarios.measure.targets.after_training`.
     """

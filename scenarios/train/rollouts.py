@@ -63,7 +63,7 @@ def make_rollouts(
         What is used of this machine: threads without Ray, actors on a Ray that is started here.
         A running cluster is used as far as it has CPUs.
     device
-        Where the policy acts; actors of Ray act on their processors.
+        Device on which the policy acts; actors of Ray act on their processors.
     ray
         None: no Ray. Else see `scenarios.frame.ray_session.ray_session`.
     preempt_share

@@ -47,7 +47,7 @@ def settings_table(trials: pd.DataFrame, fields: Sequence[str]) -> pd.DataFrame:
     Parameters
     ----------
     trials
-        What `trials_table` returned.
+        Result of `trials_table`.
     fields
         The varied fields.
 

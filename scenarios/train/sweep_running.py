@@ -34,7 +34,7 @@ def run_trials(
     Returns
     -------
     dict
-        Why trials failed, by their names.
+        Reasons of the failed trials, by their names.
     """
     waiting = deque(trial for trial in trials if not trial.point.finished)
     running: dict[Future[str | None], Trial] = {}

@@ -48,15 +48,15 @@ class TrainingCalibration:
     Parameters
     ----------
     task
-        What is trained.
+        Task of the training.
     loop
         The calibrating loop, or the reason why there is none.
     reference
         By what it is calibrated, `calibration.loop.Subject.reference`.
     folder
-        Where it is logged.
+        Log of the calibrations.
     console
-        Where it is printed.
+        Console for progress.
     """
 
     def __init__(

@@ -2,9 +2,8 @@
 
 Plans have a stage a domain, a static schedule and a direct link each way over every border, see
 `agents.judge.search_judge.Judge.are_steady`. Each is a lane of `des.compiled.kernels.recurrence`,
-beside
-plans of as many stages and the same schedule, so its iteration time is that of `des.simulate` to
-the last bit; so is what memory it needs.
+next to plans of as many stages and the same schedule, so its iteration time is that of
+`des.simulate` to the last bit; so is the memory it needs.
 """
 
 import math
