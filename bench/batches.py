@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from bench.kernels.repeated import run_repeatedly
+from bench.kernels.seeded import run_seeds
 from bench.worlds import SEED
 from des import NO_CORRECTIONS, Dynamics, Plan, Topology, Workload
-from des.compiled.kernels.general import run_seeds
 from des.compiled.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES, LaneRules, Lanes
 from des.compiled.kernels.program import STEADY, UNIFORM
 from des.compiled.kernels.vectors import LANES

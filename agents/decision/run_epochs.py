@@ -128,7 +128,7 @@ class CourseResult:
         return sum(row.is_fallback for row in self.rows)
 
 
-def situation_of(
+def epoch_situation(
     world: DecisionWorld,
     topology: Topology,
     epoch: int,
@@ -188,7 +188,7 @@ def run_course(
     last: Plan | None = None
     for epoch in range(world.num_epochs if num_epochs is None else num_epochs):
         topology = held_topology(world, draw_seed, epoch)
-        situation = situation_of(
+        situation = epoch_situation(
             world, topology, epoch, last, preference=preference, corrections=corrections
         )
         begin_s = clock()

@@ -1,42 +1,17 @@
 """Situation that a scheduler sees when it decides, and its decision."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.base.checks import require_non_negative
 from des.plan.replacement import Replacement
+from des.world.domain_load import DomainLoad
 
 MoveLevel = Literal["nothing", "depth", "split", "order"]
 """Level of a change of plan: equal to the last, another warm-up depth, other shares of the layers
 over the same domains in the same order, or another order (or subset) of domains."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainLoad:
-    """Background load of a domain, as its own cluster manager reports it.
-
-    Attributes
-    ----------
-    utilisation
-        Share of its GPUs' time that other jobs take. The speed in the topology, its
-        ``attainable_fraction``, is what is left already.
-    memory_occupancy
-        Share of its GPUs' memory that other jobs hold; taken off what a plan may use.
-    queue_length
-        Jobs that wait for it.
-    """
-
-    utilisation: float = 0.0
-    memory_occupancy: float = 0.0
-    queue_length: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("utilisation", "memory_occupancy"):
-            value = getattr(self, name)
-            if not 0.0 <= value < 1.0:
-                raise ValueError(f"domain load: {name} must be within [0, 1), got {value!r}")
-        require_non_negative("domain load", "queue_length", self.queue_length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +47,8 @@ class Situation:
     last_plan
         The plan in force; None before the first decision, which costs nothing.
     loads
-        One a domain; none given means that nothing is known beyond the speeds.
+        One a domain; none given means that nothing is known beyond the speeds. The speeds in
+        ``topology`` are what the loads leave already, its memory is not.
     """
 
     topology: Topology
@@ -125,6 +101,10 @@ class Scheduler(Protocol):
 
     def decide(self, situation: Situation) -> Decision:
         """Return the plan for the epoch."""
+
+
+MakeScheduler = Callable[[], Scheduler]
+"""Makes a scheduler that has seen nothing."""
 
 
 def level_of(last: Plan | None, plan: Plan) -> MoveLevel:

@@ -6,8 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
+from agents.decision.situation import Scheduler
+from agents.hi_ppo.schedulers import POLICY, shared_scheduler
 from agents.planners.table import PLANNERS
+from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.training_planner import Replanning
+from agents.replanning.training_schedulers import (
+    ScheduledRun,
+    TrainingEpisode,
+    planned_ahead,
+    plans_of_rule,
+)
 from calibration.fit.corrections_file import read_corrections
 from calibration.fit.fitted_for import FittedFor
 from des import (
@@ -38,6 +47,10 @@ OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_job
 """Flags without effect where no background jobs arrive."""
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas")
 """Flags that say what a planner decides, or does not know."""
+OF_A_PROPOSAL = ("horizon_epochs", "schedule")
+"""Flags for planners of one plan: rules and schedulers have a horizon and choose the schedule."""
+DECIDERS = (*PLANNERS, *RULES, *SCHEDULERS, POLICY)
+"""Planners, rules, schedulers and the trained policies that may decide, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +77,7 @@ class Config:
         None, "placements of further replicas in other domains, separated by semicolons"
     )
     planner: str | None = option(
-        None, f"re-plans every epoch, one of {', '.join(PLANNERS)}; none: the placement stays"
+        None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
@@ -100,7 +113,9 @@ class TrainingRunScenario:
 
 def idle_fields(config: Config) -> tuple[str, ...]:
     """Names of the fields that the others make idle."""
-    of_a_planner = OF_A_PLANNER if config.planner is None else ()
+    of_a_planner: tuple[str, ...] = OF_A_PLANNER if config.planner is None else ()
+    if config.planner in DECIDERS and config.planner not in PLANNERS:
+        of_a_planner = OF_A_PROPOSAL
     return of_a_planner + (OF_OTHER_JOBS if config.arrivals_per_s == 0 else ())
 
 
@@ -114,7 +129,9 @@ def check_given(config: Config, given: Collection[str]) -> None:
     """
     for name in idle_fields(config):
         if name in given:
-            needed = "a planner" if name in OF_A_PLANNER else "arrivals_per_s above 0"
+            needed = "arrivals_per_s above 0"
+            if name in (*OF_A_PLANNER, *OF_A_PROPOSAL):
+                needed = "a planner" if config.planner is None else "a planner of one plan"
             raise UsageError(
                 f"{PROG}: {name} must be left out without {needed}, got {getattr(config, name)!r}"
             )
@@ -157,7 +174,7 @@ def load_training_run(config: Config) -> TrainingRunScenario:
         workload=workload,
         planner=_fixed_plan(config)
         if config.planner is None
-        else _replanner(config, workload, settings, corrections),
+        else _replanner(config, topology, workload, settings, corrections),
         settings=settings,
         corrections=corrections,
     )
@@ -194,16 +211,38 @@ def _fixed_plan(config: Config) -> Plan:
 
 
 def _replanner(
-    config: Config, workload: Workload, settings: TrainingRun, corrections: Corrections
+    config: Config,
+    topology: Topology,
+    workload: Workload,
+    settings: TrainingRun,
+    corrections: Corrections,
 ) -> Planner:
     for name in OF_A_PLACEMENT:
         if getattr(config, name) is not None:
             raise UsageError(f"{PROG}: {name} must be left out where planner is given")
-    if config.planner not in PLANNERS:
-        allowed = ", ".join(PLANNERS)
-        raise UsageError(f"{PROG}: planner must be one of {allowed}; got {config.planner!r}")
+    name = str(config.planner)
+    if name not in DECIDERS:
+        raise UsageError(f"{PROG}: planner must be one of {', '.join(DECIDERS)}; got {name!r}")
+    if name in RULES:
+        episode = TrainingEpisode(
+            topology=topology,
+            workload=workload,
+            schedule=config.schedule,
+            run=settings,
+            corrections=corrections,
+        )
+        return planned_ahead(plans_of_rule(RULES[name], episode))
+    if name not in PLANNERS:
+        scheduled = ScheduledRun(
+            scheduler=_scheduler(name),
+            topology=topology,
+            workload=workload,
+            run=settings,
+            corrections=corrections,
+        )
+        return scheduled.decide()
     replanning = Replanning(
-        planner=PLANNERS[config.planner],
+        planner=PLANNERS[name],
         workload=workload,
         schedule=config.schedule,
         run=settings,
@@ -211,3 +250,17 @@ def _replanner(
         corrections=corrections,
     )
     return replanning.decide(np.random.default_rng(config.seed))
+
+
+def _scheduler(name: str) -> Scheduler:
+    """Make the scheduler of a name; that of the trained policies is the first one shipped.
+
+    Raises
+    ------
+    UsageError
+        If no policies are shipped.
+    """
+    make = shared_scheduler() if name == POLICY else SCHEDULERS[name]
+    if make is None:
+        raise UsageError(f"{PROG}: planner must be another than {POLICY}, as no policy is shipped")
+    return make()

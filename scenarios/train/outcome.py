@@ -11,7 +11,7 @@ from agents.decision.problem import Planner
 from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.planners.exact.exact import most_placements, num_contiguous_placements
-from agents.planners.table import PLANNERS
+from agents.planners.table import PLANNERS, reference_planners
 from des import InfeasiblePlacementError, IterationResult
 from des.views.chrome_trace import write_chrome_trace
 from des.views.gantt import gantt_png
@@ -130,7 +130,7 @@ def evaluate_policy(evaluation: Evaluation, folder: RunFolder, console: Console)
     task = evaluation.task
     draws = held_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
     policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
-    planners: dict[str, Planner] = {POLICY: policy, **PLANNERS}
+    planners: dict[str, Planner] = {POLICY: policy, **reference_planners()}
     why_not = _why_not_exact(task, draws[0])
     if why_not is not None:
         del planners["exact"]

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents.decision.situation import DomainLoad, Preference, Situation, level_of
+from agents.decision.situation import Preference, Situation, level_of
 from des import Movement, OrnsteinUhlenbeck, Placement, Plan, build_workload, read_topology
 from des.plan.replacement import Replacement
+from des.world.domain_load import DomainLoad
 
 WORLD = read_topology("east_central_west")
 

@@ -13,7 +13,7 @@ from rich.progress import track
 from rich.table import Table
 
 from agents.decision.held import held_topology
-from agents.decision.run_epochs import situation_of
+from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import Situation
 from agents.planners.search.search import search
 from agents.ppo.devices import use_torch_threads
@@ -174,7 +174,7 @@ def _situations(config: Config) -> Iterator[tuple[str, Situation]]:
             world = worlds.world(index // len(_SUITES), config.seed)
             epoch = (7 * index) % world.num_epochs
             topology = held_topology(world, config.seed, epoch)
-            yield f"{world.name}-{num_domains}", situation_of(world, topology, epoch, None)
+            yield f"{world.name}-{num_domains}", epoch_situation(world, topology, epoch, None)
 
 
 def ablation_table(frame: pd.DataFrame) -> Table:

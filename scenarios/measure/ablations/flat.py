@@ -10,9 +10,10 @@ import pandas as pd
 from agents.decision.run_epochs import CourseResult, run_course
 from agents.decision.situation import Scheduler
 from agents.hi_ppo.policies import shipped
-from agents.hi_ppo.schedulers import HoldPlan, policy_scheduler
+from agents.hi_ppo.schedulers import policy_scheduler
 from agents.planners.search.search import search
 from agents.ppo.devices import use_torch_threads
+from agents.replanning.search_schedulers import HoldPlan
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from agents.replanning.table import SCHEDULERS
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.compare.bootstrap import paired_bootstrap, relative_by_world
 from scenarios.measure.compare.dynamic_part import CLAIRVOYANT, FORESEEN
@@ -98,8 +99,9 @@ def best_single_rule(rows: pd.DataFrame) -> str:
 
 
 def online_part(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of rules that know neither later epochs nor plans for them."""
-    return rows[~rows["method"].str.endswith(FORESEEN) & (rows["method"] != CLAIRVOYANT)]
+    """Rows of rules that know neither later epochs nor plans for them; schedulers are no rules."""
+    others = rows["method"].isin([CLAIRVOYANT, *SCHEDULERS])
+    return rows[~rows["method"].str.endswith(FORESEEN) & ~others]
 
 
 def foreseen_part(rows: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from agents.hi_ppo.schedulers import POLICY, shared_scheduler
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
@@ -18,11 +19,10 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, robustness_rows
 from scenarios.measure.robustness.figure import robustness_figure
 from scenarios.measure.robustness.methods import (
-    POLICY,
+    default_names,
     held_planners,
     planner_names,
     replanning,
-    scheduler_of,
 )
 from scenarios.measure.targets.measurement_size import SMALL
 from scenarios.suites import suite
@@ -50,7 +50,9 @@ class Config:
 
     out: Path = option(Path("runs/robustness"), "folder to make")
     checkpoint: Path | None = option(None, "trained policies; none: the first ones shipped")
-    planners: tuple[str, ...] = option((), "planners by name; empty: all")
+    planners: tuple[str, ...] = option(
+        (), "planners by name (default: those of milliseconds, and searches)"
+    )
     suite: str = option("eval_held", f"suite of worlds, one of {', '.join(SUITES)}")
     num_worlds: int = option(8, "worlds of the suite, from the first one on")
     num_draws: int = option(1, "draws of each world")
@@ -99,8 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    policy = scheduler_of(config.checkpoint)
-    wanted = config.planners or planner_names()
+    policy = shared_scheduler(config.checkpoint)
+    wanted = config.planners or default_names()
     schedulers = {name: make for name, make in replanning().items() if name in wanted}
     study = Study(
         held={name: planner for name, planner in held_planners().items() if name in wanted},

@@ -11,7 +11,7 @@ from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
 from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.run_epochs import run_course
-from agents.hi_ppo.schedulers import MakeScheduler
+from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.rules.diloco import mean_step_s
 from agents.replanning.plan_times import PlanTimes

@@ -8,19 +8,15 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import load_policy
 from agents.hi_ppo.local.shipped import shipped_local_file
 from agents.hi_ppo.policies import shipped_files
-from agents.hi_ppo.schedulers import (
-    METHODS,
-    MOST_SLOWDOWN,
-    MakeScheduler,
-    fixed_rule_schedulers,
-    policy_scheduler,
-)
+from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, policy_scheduler
 from agents.planners.pareto.proposals import Propose
 from agents.ppo.devices import use_torch_threads
+from agents.replanning.table import scheduler_makers
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.base.flags import from_dict, option, parse_given, to_dict
@@ -42,6 +38,7 @@ from scenarios.measure.targets.world_file import world_of_file
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
 PROG = "python -m scenarios.kpi"
+_SCHEDULERS = scheduler_makers()
 _EXAMPLES = f"""\
 examples:
   {PROG} --short --method search_h4
@@ -49,7 +46,7 @@ examples:
   {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
   {PROG} --resume --out runs/kpi
 
-methods: {", ".join(METHODS)}
+methods: {", ".join(_SCHEDULERS)}
 targets: {", ".join(GROUPS)}
 
 files written to --out, besides config.json:
@@ -96,7 +93,7 @@ class Config:
                 raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
         if self.seed < 0:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
-        for field, known in (("targets", tuple(GROUPS)), ("method", tuple(METHODS))):
+        for field, known in (("targets", tuple(GROUPS)), ("method", tuple(_SCHEDULERS))):
             for name in getattr(self, field) or ():
                 if name not in known:
                     hint = nearest(name, known)
@@ -226,12 +223,12 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     if not paths and not config.method:
         raise UsageError(
             f"{PROG}: there must be something to measure, and no policy is shipped: give "
-            f"--checkpoint, or --method with one of {', '.join(METHODS)}"
+            f"--checkpoint, or --method with one of {', '.join(_SCHEDULERS)}"
         )
     makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
         path.stem: policy_scheduler(path) for path in paths
     }
-    makers |= {name: (METHODS[name], None) for name in config.method}
+    makers |= {name: (_SCHEDULERS[name], None) for name in config.method}
     if len(makers) < len(paths) + len(config.method):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
     agent = LocalAgent(policy=load_policy(_local_file(config)))

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.decision.run_epochs import run_course
-from agents.hi_ppo.schedulers import METHODS, MakeScheduler
+from agents.decision.situation import MakeScheduler
+from agents.replanning.table import SCHEDULERS
 from des import STEADY, Dynamics
 from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, moving_by
 from scenarios.measure.targets.target import Goal, Target, measured
@@ -41,7 +42,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
 
 
 def _rival(name: str, scope: Scope, worlds: Sequence[SuiteWorld]) -> dict[float, list[float]]:
-    return scope.once(("curve", name), lambda: curve_of(METHODS[name], scope, worlds))
+    return scope.once(("curve", name), lambda: curve_of(SCHEDULERS[name], scope, worlds))
 
 
 def curve_of(

@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.decision.run_epochs import CourseResult, run_course, situation_of
+from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
+from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.schedulers import MakeScheduler
 from agents.planners.pareto.proposals import Propose
 from des import STEADY, Plan, Topology
 from des.plan.replacement import Replacement
@@ -208,7 +208,7 @@ class SchedulerColumn:
         topology = held_topology(world, draw, 0)
         scheduler = self.make()
         scheduler.begin()
-        situation = situation_of(world, topology, 0, None)
+        situation = epoch_situation(world, topology, 0, None)
         return scheduler.decide(replace(situation, base=topology)).plan
 
     def episode(self, world: SuiteWorld, draw: int, fixed_rule: str = "") -> CourseResult:

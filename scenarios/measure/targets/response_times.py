@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.decision.run_epochs import situation_of
+from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import Scheduler
 from agents.planners.search.search import search
 from agents.ppo.devices import use_torch_threads
@@ -103,7 +103,9 @@ def timed_decisions(
     ends_s = wall_clock() + sizes.timing_budget_s
     for world in worlds:
         scheduler.begin()
-        scheduler.decide(situation_of(world, held_topology(world, column.scope.seed, 0), 0, None))
+        scheduler.decide(
+            epoch_situation(world, held_topology(world, column.scope.seed, 0), 0, None)
+        )
         if wall_clock() > ends_s:
             break
     turn = 0
@@ -113,7 +115,7 @@ def timed_decisions(
         scheduler.begin()
         last: Plan | None = None
         for epoch in range(world.num_epochs):
-            situation = situation_of(world, held_topology(world, draw, epoch), epoch, last)
+            situation = epoch_situation(world, held_topology(world, draw, epoch), epoch, last)
             begin_s, begin_cpu_s = wall_clock(), cpu_clock()
             decision = scheduler.decide(situation)
             cpu_s, wall_s = cpu_clock() - begin_cpu_s, wall_clock() - begin_s

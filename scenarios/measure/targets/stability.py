@@ -6,7 +6,9 @@ from itertools import cycle
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course
-from agents.hi_ppo.schedulers import MOST_SLOWDOWN, HoldPlan, MakeScheduler, searched_plan
+from agents.decision.situation import MakeScheduler
+from agents.hi_ppo.schedulers import MOST_SLOWDOWN
+from agents.replanning.search_schedulers import HoldPlan, searched_plan
 from des import NO_CORRECTIONS
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.targets.measurement_size import SchedulerColumn, on_still_links
