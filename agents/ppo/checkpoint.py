@@ -100,11 +100,11 @@ class TrainedPolicy:
         Parameters
         ----------
         payload
-            What ``load_checkpoint`` returned for a file holding ``Trainer.state()``.
+            Result of ``load_checkpoint`` for a file holding ``Trainer.state()``.
         source
             The file, to be named in errors.
         observation_size, action_sizes
-            What the caller's environment has.
+            Sizes of the caller's environment.
 
         Raises
         ------

@@ -35,7 +35,7 @@ class DenseLayer(NamedTuple):
 
 
 def num_parameters(sizes: Sequence[int]) -> int:
-    """Entries of all layers of a network with so many inputs, hidden units and outputs."""
+    """Number of parameters of a network with these inputs, hidden units and outputs."""
     return sum(num_out * (num_in + 1) for num_in, num_out in itertools.pairwise(sizes))
 
 

@@ -136,7 +136,7 @@ class PolicyUpdate(Generic[Batch]):
             if self.target_kl is not None and self._divergence(epoch) > self.target_kl:
                 break
         *means, gradient_norm = torch.stack(measured).mean(dim=0).tolist()
-        if not math.isfinite(gradient_norm):  # looked at once an update: a GPU would have to wait
+        if not math.isfinite(gradient_norm):  # checked once per update: a GPU would have to wait
             raise RuntimeError(
                 f"{config.owner}: gradients of update {index} must be finite, "
                 f"got norm {gradient_norm} on average"

@@ -154,7 +154,7 @@ class RayRollouts:
         )
 
     def close(self) -> None:
-        """End the actors; Ray goes on."""
+        """End the actors; Ray stays up."""
         self._crew.close()
 
     def _take_sizes(self, sizes: Sequence[_Sizes]) -> None:
@@ -169,7 +169,7 @@ class RayRollouts:
 
 
 class _Host:
-    """What runs in an actor: any logical worker, from the state that the learner sends."""
+    """Ray actor that runs any logical worker, from the state that the learner sends."""
 
     def __init__(self, make_environment: EnvironmentMaker, seed: int) -> None:
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""What a policy has experienced, and the advantages that follow from it."""
+"""Rollout of a policy, and the advantages computed from it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class RolloutSource(Protocol):
     """One or more logical workers that let a policy act, each with environments of its own.
 
     ``state`` returns ``{"workers": [...]}``, the `RolloutWorker.state` of each in order: so a run
-    can go on with another kind of source.
+    can continue with another kind of source.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Where rollouts come from: logical workers, each with an environment and its own randomness.
+"""Rollout sources: logical workers, each with an environment and its own randomness.
 
 Results depend on the seed and on the number of logical workers, not on where these are.
 """
@@ -80,11 +80,11 @@ class RolloutWorker:
     Parameters
     ----------
     environment
-        What to act in; it is reset. Its randomness is its own, see `environment_seed`.
+        Environment to act in; it is reset. Its randomness is its own, see `environment_seed`.
     seed, worker
         Of the sampling.
     device
-        Where the network is that `collect` is given.
+        Device of the network that `collect` is given.
     """
 
     def __init__(

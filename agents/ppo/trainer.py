@@ -217,7 +217,7 @@ class Trainer:
         self._last_actions = []  # those of another past
 
     def _identity(self) -> dict[str, object]:
-        """What must agree before a snapshot can be continued."""
+        """Settings that must agree before a snapshot can be continued."""
         return {
             "config": asdict(self.config),
             "seed": self.seed,

@@ -40,7 +40,7 @@ def moves_in_time(topology: Topology) -> bool:
 
 
 def repeated_domains(topology: Topology, num_domains: int) -> tuple[Domain, ...]:
-    """Return so many domains, going round those of a topology; later rounds are numbered.
+    """Return ``num_domains`` domains, cycling through those of a topology; repeats are numbered.
 
     Examples
     --------
@@ -68,13 +68,13 @@ def joined_world(
     Parameters
     ----------
     topology
-        What the domains and the transport are taken from.
+        Source of the domains and the transport.
     num_domains
-        How many there are, see `repeated_domains`.
+        Number of domains, see `repeated_domains`.
     figures
         Gives the bandwidth [bytes/s] and the latency [s] of the next pair, in order.
     law
-        How the links may move.
+        Law of the links.
     """
     domains = repeated_domains(topology, num_domains)
     links = []

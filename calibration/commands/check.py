@@ -39,7 +39,7 @@ def _bound_text(position: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ReferenceFlags):
-    """What is checked; the fields are the flags."""
+    """Settings of a check; the fields are the flags."""
 
     samples: int = option(200, "placements to draw", check=require_count)
     corrections: Path = option(

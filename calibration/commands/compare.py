@@ -32,12 +32,12 @@ examples:
 """
 
 Said = Mapping[str, Sequence[Measurement]]
-"""What the backends say, and `des` about the same worlds, by the headings of columns."""
+"""Results of the backends, and of `des` on the same worlds, by the headings of columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ReferenceFlags):
-    """What is compared; the fields are the flags."""
+    """Settings of a comparison; the fields are the flags."""
 
     samples: int = option(16, "placements to draw", check=require_count)
     worlds: Worlds = option(

@@ -37,18 +37,18 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(WorldFlags):
-    """What is written; the fields are the flags."""
+    """Settings of an export; the fields are the flags."""
 
     endpoints: Endpoints | None = option(
         "one_in_flight", f"{ENDPOINTS_HELP}; none: as the network has it"
     )
     backend: Backend = option("aware", "network that the folder is for")
     network_aggregation: Aggregation = option(
-        "harmonic", "how unequal links become one for unaware and aware"
+        "harmonic", "mean of unequal links, for unaware and aware"
     )
     model: str = option(DEFAULT_MODEL, f"one of {MODELS}")
     num_layers: int | None = option(
-        None, "divide the model into that many equal layers; none: its own", check=require_count
+        None, "number of equal layers; none: those of the model", check=require_count
     )
     placement: str | None = option(
         None, "domain times layers, such as 0*28,1*26,2*26; none: even parts"
@@ -64,7 +64,7 @@ class Config(WorldFlags):
     microbatches: int = option(32, "microbatches of an iteration", check=require_count)
     microbatch_size: int = option(1, "sequences of a microbatch", check=require_count)
     sequence_length: int = option(4096, "tokens of a sequence", check=require_count)
-    recomputation: Recomputation = option("flash", "what is kept for the backward pass")
+    recomputation: Recomputation = option("flash", "activations kept for the backward pass")
     seed: int | None = option(
         None, "draw an epoch of the links; none: their base figures", check=require_seed
     )

@@ -35,7 +35,7 @@ files written to --out:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ReferenceFlags):
-    """What is fitted; the fields are the flags."""
+    """Settings of a fit; the fields are the flags."""
 
     backend: ReferenceBackend = option("aware", "network of the reference")
     out: Path = option(Path("runs/calibration"), "folder for the files")

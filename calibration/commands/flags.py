@@ -56,7 +56,7 @@ def require_whole_number(owner: str, field: str, value: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldFlags:
-    """What is run on: the network, its endpoints, the granularity."""
+    """Settings of the network: its file, its endpoints, the granularity."""
 
     network: str = option(EAST_CENTRAL_WEST.stem, "topology file, or a shipped world", is_file=True)
     endpoints: Endpoints | None = option(

@@ -23,11 +23,11 @@ KEY_DIGITS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is listed; the fields are the flags."""
+    """Settings of a list of runs; the fields are the flags."""
 
     store: Path = option(DEFAULT_STORE, "file of runs")
     newest: int | None = option(
-        None, "list only this many of the newest runs", check=require_count, default_text="all"
+        None, "show the N newest runs", check=require_count, default_text="all"
     )
     out: Path | None = option(None, "file for all runs, .csv or .parquet")
 

@@ -1,4 +1,4 @@
-"""What the commands sample: the flags, and the world and workloads that they stand for."""
+"""Flags of the commands that sample cases, and their world and workloads."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +60,7 @@ class Placements:
         """
         if len(self.family.models) != 1:
             raise UsageError(
-                "--model must be one, as factors are fitted for one model; got "
+                "--model takes a single model: factors are per model; got "
                 f"{', '.join(self.family.models)}"
             )
         workload = build_workload(
@@ -74,7 +74,7 @@ class Placements:
 
     @property
     def title(self) -> str:
-        """What is drawn, in one line."""
+        """Summary of the distribution of cases, in one line."""
         family, regime = self.family, self.regime
         least, most = family.num_microbatches
         domains = ", ".join(map(str, regime.num_domains or (self.topology.num_domains,)))
@@ -94,11 +94,11 @@ _MARKED = "of which the first belongs to the mark of the factors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingFlags(WorldFlags):
-    """What placements are drawn from."""
+    """Settings of the distribution of placements."""
 
     model: tuple[str, ...] = option((DEFAULT_MODEL,), f"of {MODELS}", check=require_names)
     num_layers: int | None = option(
-        None, "divide models into that many equal layers; none: their own", check=require_count
+        None, "number of equal layers; none: those of each model", check=require_count
     )
     samples: int = option(128, "placements to draw", check=require_count)
     seed: int = option(0, "seed of the draw", check=require_seed)
@@ -116,7 +116,7 @@ class SamplingFlags(WorldFlags):
         f"of {', '.join(SCHEDULES)}",
         check=require_names,
     )
-    recomputation: Recomputation = option("flash", "what is kept for the backward pass")
+    recomputation: Recomputation = option("flash", "activations kept for the backward pass")
 
     def placements(
         self, *, worlds: Worlds = "given", num_domains: tuple[int, ...] = ()

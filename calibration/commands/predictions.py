@@ -23,7 +23,7 @@ def predict_all(
 
 @contextmanager
 def processes(num_workers: int) -> Iterator[Executor | None]:
-    """Give an executor of so many processes; None for one, which is this."""
+    """Return an executor with several processes; None for one, which is this process."""
     if num_workers == 1:
         yield None
         return

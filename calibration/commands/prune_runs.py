@@ -22,15 +22,13 @@ _S_PER_DAY = 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is removed; the fields are the flags."""
+    """Settings of a removal of runs; the fields are the flags."""
 
     store: Path = option(DEFAULT_STORE, "file of runs")
     older_than_days: float | None = option(
         None, "only runs from before that", check=require_positive
     )
-    keep_newest: int | None = option(
-        None, "only runs other than this many newest ones", check=require_count
-    )
+    keep_newest: int | None = option(None, "keep the N newest runs", check=require_count)
     backend: ReferenceBackend | None = option(None, "only runs of this backend")
 
 

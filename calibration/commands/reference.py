@@ -23,7 +23,7 @@ from des.base.flags import option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """How cases are measured; ``binaries`` None means our own engine."""
+    """Reference simulator of the cases; ``binaries`` None means our own engine."""
 
     aggregation: Aggregation
     binaries: Path | None
@@ -35,7 +35,7 @@ class Reference:
     def seen(
         self, cases: Sequence[PlacementCase], backend: ReferenceBackend
     ) -> list[PlacementCase]:
-        """Return the cases in the world that a backend can express, about which `des` is asked."""
+        """Return the cases in the world that a backend can express, as `des` simulates them."""
         if backend == "ns3":
             return list(cases)
         return [as_seen(case, backend, self.aggregation) for case in cases]
@@ -62,14 +62,14 @@ class Reference:
         return self.binaries if backend in PROGRAMS else None
 
     def describe(self, cases: Sequence[PlacementCase], backend: ReferenceBackend) -> str:
-        """Say what measures, and which world both simulators are asked about."""
+        """Describe the reference, and the world that both simulators run."""
         ours = self._binaries(backend) is None
         by = "our ASTRA-sim engine" if ours else "the original's ASTRA-sim program"
         if backend == "ns3":
             return "reference: ns-3, on the physical topology that was given"
         text = f"reference: {by}, backend {backend}"
         if backend == "unaware":
-            text += ", which has no queues, and des is asked without them (transport.sharing none)"
+            text += " (no queues: des runs with transport.sharing none)"
         num_reduced = sum(
             (seen.topology.domains, seen.topology.links)
             != (case.topology.domains, case.topology.links)
@@ -81,21 +81,21 @@ class Reference:
         return (
             f"{text}; it knows one bandwidth and one latency only, so the unequal {what} of "
             f"{num_reduced} of {len(cases)} cases are made equal (network_aggregation "
-            f"{self.aggregation}), and des is asked about the same reduced worlds"
+            f"{self.aggregation}), and des runs the same reduced worlds"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceFlags(SamplingFlags):
-    """What placements are drawn from, and how they are measured."""
+    """Settings of drawn placements and of their measurement."""
 
     network_aggregation: Aggregation = option(
-        "harmonic", "how unequal links become one where the reference knows no others"
+        "harmonic", "mean of unequal links, where the reference knows equal ones only"
     )
     astra_bin: Path | None = option(
         None,
-        "folder of the original's programs for unaware and aware; none: that of "
-        f"${BINARIES_VARIABLE}, without it our own engine",
+        "folder of the original's programs for unaware and aware; none: "
+        f"${BINARIES_VARIABLE}, if set, else our own engine",
     )
     ns3_bin: Path | None = option(None, "the program AstraSimNetwork, for the backend ns3")
     ns3_config: Path | None = option(None, "its text file of settings")
@@ -135,7 +135,7 @@ class ReferenceFlags(SamplingFlags):
     def _require_one_slot(
         self, backends: Sequence[ReferenceBackend], binaries: Path | None
     ) -> None:
-        """Refuse programs of others where senders have more messages under way than they allow."""
+        """Refuse external programs where senders have more messages under way than they allow."""
         by_programs = [
             each
             for each in backends

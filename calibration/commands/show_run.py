@@ -21,7 +21,7 @@ example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is shown; the fields are the flags."""
+    """Settings of a shown run; the fields are the flags."""
 
     key: str = required("key of a run, or its first digits", is_positional=True)
     store: Path = option(DEFAULT_STORE, "file of runs")

@@ -1,4 +1,4 @@
-"""How faithful predictions are: errors against references by regime, and whether ranks agree."""
+"""Accuracy of predictions: errors against references by regime, and agreement of ranks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def fidelity(
     names
         One a case, to name the worst ones by.
     predicted, reference
-        What both simulators say about each case.
+        Results of both simulators for each case.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from des.plan.corrections import NO_CORRECTIONS, Corrections
 NUM_FOLDS = 5
 
 NEGLIGIBLE_ERROR = 1e-6
-"""Mean error that nobody corrects: references round times to nanoseconds."""
+"""Mean error too small to correct: references round times to nanoseconds."""
 
 
 class FactorInterval(NamedTuple):
@@ -33,12 +33,12 @@ class FactorInterval(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """What fitting has found, and whether it is good for anything.
+    """Result of a fit of the correction factors, and whether it is of use.
 
     Parameters
     ----------
     corrections
-        What to simulate with: the fitted factors if they are kept, else none.
+        Factors to simulate with: the fitted ones if they are kept, else none.
     fitted
         The factors that were found.
     intervals
@@ -82,12 +82,12 @@ def fit(
     Parameters
     ----------
     cases, reference
-        What was measured, and what came out.
+        Cases, and their measurements.
     predict
         What the factors are to make faithful, such as `calibration.fit.prediction.predict`. With
         a pool of processes it must be a function of a module.
     executor
-        What predicts several cases at once; the result is the same without one.
+        Executor that predicts several cases at once; the result is the same without one.
     seed
         Deals the cases out to the folds of the cross-validation.
 

@@ -1,4 +1,4 @@
-"""What a calibration leaves behind: a report, a figure, and every sample as a row."""
+"""Report of a calibration: a page, a figure, and every sample as a row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ class Calibration:
     cases
         As both simulators saw them.
     measured
-        What the reference said about them.
+        Measurements of the cases by the reference.
     fit
-        What came out.
+        Result of the fit.
     """
 
     placements: str

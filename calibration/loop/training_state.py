@@ -1,4 +1,4 @@
-"""What is calibrated while a policy is trained, and by which reference."""
+"""Subject of the calibration during a training, and its reference."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class Subject:
     topology
         The world; each placement meets an epoch of it.
     workload, schedule
-        What is trained.
+        Workload and pipeline schedule of the training.
     family
         What stratified placements are drawn from. It should hold the workload, and other message
         sizes, by which bandwidths and latencies can be told apart.
@@ -78,7 +78,7 @@ class Subject:
 
     @property
     def reference(self) -> str:
-        """Who measures: the network, and our engine or the name of a program."""
+        """Name of the reference: the network, and our engine or the name of a program."""
         by = "our engine" if self.binaries is None else program_in(self.binaries, self.backend).name
         return f"{self.backend} by {by}"
 
@@ -93,7 +93,7 @@ class Subject:
         number
             Of the calibration; each has placements of its own.
         choices
-            What the policy does now; without any, all placements are stratified.
+            Plans of the current policy; without any, all placements are stratified.
         """
         sampler = self._sampler(purpose, number, choices)
         num = self.num_placements if purpose == "fit" else self.num_probed

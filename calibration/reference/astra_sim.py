@@ -54,7 +54,7 @@ _PREPARATION_LIMIT_S = 300.0
 
 
 class RunOptions(TypedDict, total=False):
-    """How to run a case, as `measure_case` describes it."""
+    """Options of a run of a case, as `measure_case` describes them."""
 
     aggregation: Aggregation
     binaries: Path | None
@@ -81,15 +81,15 @@ def measure_case(
         ``unaware``, ``aware`` and ``pairwise`` see the world of `as_seen`; ``ns3`` sees the user's
         physical topology.
     aggregation
-        How unequal links become one, for backends that know no others.
+        Mean of unequal links, for backends that know equal ones only.
     binaries
         Folder of the original's programs; None means our own engine, in this process.
     ns3
-        What the backend ``ns3`` needs.
+        Settings of the backend ``ns3``.
     timeout_s
         Limit for each attempt of a program; `measure_all` limits our own engine as well. [s]
     num_attempts
-        How often a program that fails is run before that is an error.
+        Attempts with a program that fails before that is an error.
 
     Raises
     ------
@@ -239,7 +239,7 @@ def _given(ns3: Ns3 | None) -> Ns3:
 
 
 def _limit_s(backend: ReferenceBackend, options: RunOptions) -> float:
-    """How long a case may keep a process."""
+    """Time limit of a case in a process."""
     limit_s = options.get("timeout_s", TIMEOUT_S)
     if backend != "ns3" and options.get("binaries") is None:
         return limit_s

@@ -1,4 +1,4 @@
-"""Programs of others, run to their end or not at all: a time limit, their output, clear errors."""
+"""External programs, run to their end or not at all: a time limit, their output, clear errors."""
 
 import os
 import selectors
@@ -30,7 +30,7 @@ class ReferenceRunError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a program ended.
+    """Outcome of a program.
 
     ``exit_code`` is negative for the number of a signal; ``stopped`` says why we ended the program,
     None if it did so by itself.

@@ -29,9 +29,9 @@ class AnalyticalBackend:
     Parameters
     ----------
     network
-        How messages meet, see `calibration.reference.astra_config.Backend`.
+        Network model, see `calibration.reference.astra_config.Backend`.
     network_aggregation
-        How unequal links become one, for networks that know no others.
+        Mean of unequal links, for networks that know equal ones only.
     binaries
         Folder of the original's programs; None means our own engine, in this process.
     """
@@ -167,4 +167,4 @@ def _case(topology: Topology, workload: Workload, plan: Plan) -> PlacementCase:
 def _check_original(case: PlacementCase, network: Backend, program: Path) -> None:
     why = why_only_ours(case, network)
     if why is not None:
-        raise ValueError(f"{program}: the original cannot run what is asked for: {why}")
+        raise ValueError(f"{program}: the original cannot run this case: {why}")

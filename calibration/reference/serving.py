@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 TERMINATED_EXIT = 143
-"""Exit code of a process that is told to end: 128 and the number of SIGTERM."""
+"""Exit code of a process ended by a signal: 128 and the number of SIGTERM."""
 
 
 @contextmanager
@@ -38,14 +38,14 @@ def serve(
     *,
     wait_for_starter: Callable[[], object],
 ) -> None:
-    """Say that we are up, then do what comes until nobody is left to ask.
+    """Say that we are up, then serve requests until the client is gone.
 
     Parameters
     ----------
     connection
         Items come from it; results go to it, or the errors of the task, with their tracebacks.
     task
-        What to do with each item.
+        Task for each item.
     wait_for_starter
         Returns when whoever started us has ended: then we end at once, and with us the programs
         that the task runs.
@@ -64,9 +64,9 @@ def serve(
         outcome: Result | Exception
         try:
             outcome = task(item)
-        except Exception as error:  # noqa: BLE001 - whoever asked will see it
+        except Exception as error:  # noqa: BLE001 - the client will see it
             outcome = _sendable(error)
-        with suppress(OSError):  # nobody is left to hear it, which the next question will tell
+        with suppress(OSError):  # the client is gone, which the next request will tell
             connection.send(outcome)
 
 

@@ -21,7 +21,7 @@ from des.base.checks import require_count, require_non_negative
 from des.base.strict_json import parse_json
 
 MetaValue = str | int | float | bool | None
-"""What may be noted about a run."""
+"""Values of a note about a run."""
 
 
 class _Row(NamedTuple):
@@ -99,7 +99,7 @@ class Store:
         meta
             Notes on it, which become columns of `rows`.
         created_s
-            When it was run, in Unix time; now by default. [s]
+            Time of the run, in Unix time; now by default. [s]
 
         Raises
         ------
@@ -215,7 +215,7 @@ class Store:
             raise ValueError(f"store: {target} cannot be written: {error.strerror}") from error
 
     def _measurement(self, row: _Row) -> Measurement:
-        """Read what a run gave, if nobody changed it."""
+        """Read the result of a run, if it is unchanged."""
         if _seal(row[:-1]) != row.seal:
             raise ValueError(
                 f"store {self.path}: run {row.key[:16]} must be as it was written, got another "

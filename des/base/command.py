@@ -1,4 +1,4 @@
-"""How every command ends: with an exit code, and one line where its input is bad."""
+"""Exit codes of commands, and the one line on stderr for bad input."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ INTERRUPTED = 130
 """Exit code of a command ended by Ctrl-C: 128 and the number of SIGINT, as shells have it."""
 
 READER_GONE = 141
-"""Exit code of a command whose output nobody reads to the end: 128 and the number of SIGPIPE."""
+"""Exit code of a command whose reader closes the pipe early: 128 and the number of SIGPIPE."""
 
 EXIT_CODES = f"{INTERRUPTED} interrupted; {READER_GONE} the reader of the output went away"
 """The last words of every list of exit codes."""
@@ -81,7 +81,7 @@ def _flushed() -> bool:
 
 
 def _is_read(stream: IO[str]) -> bool:
-    """Tell whether somebody reads the stream, by an empty line: a failed text may be forgotten."""
+    """Return whether the stream has a reader, by an empty line: a failed text may be lost."""
     try:
         stream.write("\n")
     except BrokenPipeError:

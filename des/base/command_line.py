@@ -29,7 +29,7 @@ class Flag:
 
     @property
     def spelling(self) -> str:
-        """What the user writes."""
+        """Spelling on the command line."""
         return self.name.upper() if self.is_positional else spelt(self.name)
 
     @property

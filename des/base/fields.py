@@ -1,4 +1,4 @@
-"""What the fields of a configuration may hold, and reading them from text and plain values."""
+"""Types of configuration fields, and their values read from text and plain values."""
 
 import dataclasses
 import difflib
@@ -37,7 +37,7 @@ short = reprlib.Repr()  # one line, however much a file holds
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FieldKind:
-    """What a field may hold: one scalar, or a tuple of them, or (optionally) None."""
+    """Type of a field: one scalar, or a tuple of them, or (optionally) None."""
 
     scalar: type
     choices: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class FieldKind:
 
     @property
     def allowed(self) -> str:
-        """What an error message says is allowed."""
+        """Allowed values, as an error message names them."""
         prefix = "a list, each element " if self.is_tuple else ""
         one = f"one of {', '.join(self.choices)}" if self.choices else _ALLOWED[self.scalar]
         return prefix + one + (", or none" if self.is_optional else "")
@@ -59,7 +59,7 @@ class FieldKind:
 
     @property
     def metavar(self) -> str:
-        """What stands for the value in help texts."""
+        """Placeholder of the value in help texts."""
         one = f"{{{','.join(self.choices)}}}" if self.choices else self.scalar.__name__.upper()
         return one + (",..." if self.is_tuple else "")
 

@@ -56,7 +56,7 @@ class Foreseen(NamedTuple):
     spans
         Start and end of each operation, by row of ``table.span_rows``.
     transfers
-        When each message takes its wire, has left and arrives, shaped as ``table.sent_rows``, 3.
+        Times at which messages start, have left and arrive, shaped as ``table.sent_rows``, 3.
     """
 
     table: OperationTable
@@ -76,7 +76,7 @@ def simulate_foreseeable(
     Returns
     -------
     Foreseen | None
-        None where it comes to no end, or where links change more often than there is room for.
+        None where it does not end, or where links change more often than there is room for.
     """
     stages = replica_stages(plan.placement, plan.parallelism)
     table = operation_table(plan.schedule, len(stages), workload.num_microbatches)

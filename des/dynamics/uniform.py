@@ -1,4 +1,4 @@
-"""Links within a band around their base figures, drawn anew per epoch or every so often."""
+"""Links within a band around their base figures, redrawn per epoch or at a fixed interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

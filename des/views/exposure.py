@@ -1,4 +1,4 @@
-"""How much of an iteration is waiting for messages that computing does not hide."""
+"""Exposed communication: the part of an iteration that waits for messages."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def exposed_communication_s(
     Parameters
     ----------
     result
-        What `des.engine.iteration.simulate` made of the other arguments.
+        Result of `des.engine.iteration.simulate` for the other arguments.
 
     Returns
     -------

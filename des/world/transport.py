@@ -1,7 +1,9 @@
-"""How messages share links and endpoints: the rules of a world's network, and the TCP limit."""
+"""Sharing of links and endpoints by messages: the rules of a world's network, the TCP limit."""
 
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from des.base.arithmetic import goodput
 from des.base.checks import require_count, require_non_negative, require_positive
@@ -12,7 +14,7 @@ _ENDPOINTS = ("overlapped", "one_in_flight", "blocking")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """Who may send when, and what a message gets of a link.
+    """Rules for sending: who may send when, and a message's part of a link.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ class Transport:
 
     @property
     def message_window_bytes(self) -> float | None:
-        """What all connections of one message may have under way together. [bytes]"""
+        """Bytes that all connections of one message may have under way together. [bytes]"""
         if self.window_bytes is None:
             return None
         return self.num_endpoint_pairs * self.flows_per_pair * self.window_bytes
@@ -136,3 +138,15 @@ def goodput_bytes_per_s(
         return capacity_bytes_per_s
     require_positive("goodput", "window_bytes", window_bytes)
     return goodput(capacity_bytes_per_s, round_trip_s, window_bytes)
+
+
+def goodputs_bytes_per_s(
+    capacity_bytes_per_s: np.ndarray, round_trip_s: np.ndarray, window_bytes: float | None
+) -> np.ndarray:
+    """`goodput_bytes_per_s` of many links that were checked before, of one shape. [bytes/s]"""
+    if window_bytes is None:
+        return capacity_bytes_per_s
+    rates = capacity_bytes_per_s.copy()
+    is_bound = window_bytes < capacity_bytes_per_s * round_trip_s
+    rates[is_bound] = window_bytes / round_trip_s[is_bound]
+    return rates

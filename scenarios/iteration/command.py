@@ -20,6 +20,7 @@ from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
 from scenarios.iteration.memory_figure import memory_png
+from scenarios.iteration.other_jobs import JobTimes, job_table, job_times, other_jobs
 
 _EXAMPLES = """\
 examples:
@@ -32,6 +33,9 @@ examples:
       every domain is two devices in a row, each of four GPUs that divide its layers
   python -m scenarios.simulate --model llama2_7b --placement "0*32" --replicas "1*32;2*32"
       three replicas of the model, one in each domain
+  python -m scenarios.simulate --other-jobs "llama2_13b:0*20,1*20:1;llama2_7b:1*16,2*16"
+      and how long it takes when its messages share the links with those of two other jobs, one of
+      them of higher priority; GPUs and memory are not shared, other figures are of the job alone
 
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
@@ -45,7 +49,7 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkCost:
-    """What the network adds to an iteration in time, and what it all costs in dollars.
+    """Communication time of an iteration, and its cost in dollars.
 
     ``cost`` is None where the world gives no price.
     """
@@ -65,8 +69,10 @@ def _command(argv: Sequence[str] | None) -> None:
     result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
     network_cost = network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
-    paths = write_files(config.out, iteration_files(scenario, result, network_cost, memory))
-    show_iteration(scenario, result, network_cost, memory, paths)
+    times = job_times(scenario, result, other_jobs(config, scenario))
+    files = iteration_files(scenario, result, network_cost, memory, times)
+    paths = write_files(config.out, files)
+    show_iteration(scenario, result, network_cost, memory, paths, times=times)
 
 
 def network_cost_of(scenario: IterationScenario, result: IterationResult) -> NetworkCost:
@@ -144,11 +150,14 @@ def iteration_files(
     result: IterationResult,
     network_cost: NetworkCost,
     memory: MemoryTimeline,
+    times: Sequence[JobTimes],
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
     stages = result.to_frame("stages")
     stages.insert(0, "stage", range(len(stages)))
     said = iteration_summary(scenario, result, network_cost, memory)
+    if times:
+        said["jobs"] = [asdict(one) for one in times]
     text = {
         "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
         "stages.csv": stages.to_csv(index=False, lineterminator="\n"),
@@ -170,6 +179,8 @@ def show_iteration(
     network_cost: NetworkCost,
     memory: MemoryTimeline,
     paths: Sequence[Path],
+    *,
+    times: Sequence[JobTimes],
 ) -> None:
     """Print the figures and where the files are."""
     console = plain_console(sys.stdout)
@@ -180,6 +191,8 @@ def show_iteration(
     console.print(stage_table(result))
     if result.transfers:
         console.print(link_table(result))
+    if times:
+        console.print(job_table(times, scenario.topology))
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)
 

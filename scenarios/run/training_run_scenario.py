@@ -1,4 +1,4 @@
-"""What a training run is about: flags, and the world, model and planner that they stand for."""
+"""Scenario of a training run: its flags, and their world, model and planner."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -6,8 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
+from agents.decision.situation import Scheduler
+from agents.hi_ppo.schedulers import POLICY, shared_scheduler
 from agents.planners.table import PLANNERS
+from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.training_planner import Replanning
+from agents.replanning.training_schedulers import (
+    ScheduledRun,
+    TrainingEpisode,
+    planned_ahead,
+    plans_of_rule,
+)
 from calibration.fit.corrections_file import read_corrections
 from calibration.fit.fitted_for import FittedFor
 from des import (
@@ -35,21 +44,25 @@ PROG = "python -m scenarios.training_run"
 OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes")
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
-"""Flags that say nothing where no jobs of others come."""
+"""Flags without effect where no background jobs arrive."""
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas")
 """Flags that say what a planner decides, or does not know."""
+OF_A_PROPOSAL = ("horizon_epochs", "schedule")
+"""Flags for planners of one plan: rules and schedulers have a horizon and choose the schedule."""
+DECIDERS = (*PLANNERS, *RULES, *SCHEDULERS, POLICY)
+"""Planners, rules, schedulers and the trained policies that may decide, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is simulated; the fields are the flags."""
+    """Settings of a training run; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     dynamics: str | None = option(
-        None, f"how links move: one of {', '.join(DYNAMICS)}; none: as the world says"
+        None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
     )
     model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -64,7 +77,7 @@ class Config:
         None, "placements of further replicas in other domains, separated by semicolons"
     )
     planner: str | None = option(
-        None, f"asked every epoch, one of {', '.join(PLANNERS)}; none: the placement stays"
+        None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
@@ -77,11 +90,11 @@ class Config:
     epochs: int = option(24, "epochs of the run")
     epoch_s: float = option(1200.0, "seconds of an epoch")
     seed: int = option(0, "seed of the links and the jobs")
-    arrivals_per_s: float = option(0.0, "jobs of others that come to each domain; 0: none come")
+    arrivals_per_s: float = option(0.0, "background jobs that arrive in each domain; 0: none")
     mean_duration_s: float = option(1800.0, "mean time for which one of them runs")
     gpu_fraction: float = option(0.125, "share of a domain's GPUs that it takes")
     memory_fraction: float = option(0.05, "share of a domain's memory that it takes")
-    most_jobs: int = option(4, "of them that may run in a domain at a time; the others wait")
+    most_jobs: int = option(4, "background jobs at a time in a domain, at most; the others wait")
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
     out: Path = option(Path("runs/training_run"), "folder for the files")
@@ -89,7 +102,7 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRunScenario:
-    """What the files and names of a `Config` stand for; ``planner`` may be a plan that stays."""
+    """Objects named by the files and names of a `Config`; ``planner`` may be a plan that stays."""
 
     topology: Topology
     workload: Workload
@@ -100,7 +113,9 @@ class TrainingRunScenario:
 
 def idle_fields(config: Config) -> tuple[str, ...]:
     """Names of the fields that the others make idle."""
-    of_a_planner = OF_A_PLANNER if config.planner is None else ()
+    of_a_planner: tuple[str, ...] = OF_A_PLANNER if config.planner is None else ()
+    if config.planner in DECIDERS and config.planner not in PLANNERS:
+        of_a_planner = OF_A_PROPOSAL
     return of_a_planner + (OF_OTHER_JOBS if config.arrivals_per_s == 0 else ())
 
 
@@ -114,7 +129,9 @@ def check_given(config: Config, given: Collection[str]) -> None:
     """
     for name in idle_fields(config):
         if name in given:
-            needed = "a planner" if name in OF_A_PLANNER else "arrivals_per_s above 0"
+            needed = "arrivals_per_s above 0"
+            if name in (*OF_A_PLANNER, *OF_A_PROPOSAL):
+                needed = "a planner" if config.planner is None else "a planner of one plan"
             raise UsageError(
                 f"{PROG}: {name} must be left out without {needed}, got {getattr(config, name)!r}"
             )
@@ -157,14 +174,14 @@ def load_training_run(config: Config) -> TrainingRunScenario:
         workload=workload,
         planner=_fixed_plan(config)
         if config.planner is None
-        else _replanner(config, workload, settings, corrections),
+        else _replanner(config, topology, workload, settings, corrections),
         settings=settings,
         corrections=corrections,
     )
 
 
 def background_load(config: Config) -> BackgroundLoad | None:
-    """Jobs of others in each domain; None where none come."""
+    """Background jobs in each domain; None where none arrive."""
     if config.arrivals_per_s == 0:
         return None
     return BackgroundLoad(
@@ -194,16 +211,38 @@ def _fixed_plan(config: Config) -> Plan:
 
 
 def _replanner(
-    config: Config, workload: Workload, settings: TrainingRun, corrections: Corrections
+    config: Config,
+    topology: Topology,
+    workload: Workload,
+    settings: TrainingRun,
+    corrections: Corrections,
 ) -> Planner:
     for name in OF_A_PLACEMENT:
         if getattr(config, name) is not None:
             raise UsageError(f"{PROG}: {name} must be left out where planner is given")
-    if config.planner not in PLANNERS:
-        allowed = ", ".join(PLANNERS)
-        raise UsageError(f"{PROG}: planner must be one of {allowed}; got {config.planner!r}")
+    name = str(config.planner)
+    if name not in DECIDERS:
+        raise UsageError(f"{PROG}: planner must be one of {', '.join(DECIDERS)}; got {name!r}")
+    if name in RULES:
+        episode = TrainingEpisode(
+            topology=topology,
+            workload=workload,
+            schedule=config.schedule,
+            run=settings,
+            corrections=corrections,
+        )
+        return planned_ahead(plans_of_rule(RULES[name], episode))
+    if name not in PLANNERS:
+        scheduled = ScheduledRun(
+            scheduler=_scheduler(name),
+            topology=topology,
+            workload=workload,
+            run=settings,
+            corrections=corrections,
+        )
+        return scheduled.decide()
     replanning = Replanning(
-        planner=PLANNERS[config.planner],
+        planner=PLANNERS[name],
         workload=workload,
         schedule=config.schedule,
         run=settings,
@@ -211,3 +250,17 @@ def _replanner(
         corrections=corrections,
     )
     return replanning.decide(np.random.default_rng(config.seed))
+
+
+def _scheduler(name: str) -> Scheduler:
+    """Make the scheduler of a name; that of the trained policies is the first one shipped.
+
+    Raises
+    ------
+    UsageError
+        If no policies are shipped.
+    """
+    make = shared_scheduler() if name == POLICY else SCHEDULERS[name]
+    if make is None:
+        raise UsageError(f"{PROG}: planner must be another than {POLICY}, as no policy is shipped")
+    return make()

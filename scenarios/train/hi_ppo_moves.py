@@ -23,7 +23,7 @@ from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
 from agents.judge.steady_judge import SteadyJudge
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
-from agents.replanning.pool import pool_of
+from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
 from calibration.reference.parent import end_with_parent
 from des import Placement, Plan
@@ -34,7 +34,7 @@ from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import SuiteWorld, suite
 
 MOVES_PT, MOVES_CSV, TABLES = "moves.pt", "moves.csv", "tables"
-"""What a run folder gets: the policy, one row an update, and the folder of episodes."""
+"""Outputs in a run folder: the policy, one row an update, and the folder of episodes."""
 
 UPDATES_PER_CHECKPOINT = 10
 
@@ -53,7 +53,7 @@ def _many_episodes_an_update() -> MoveTrainingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveStage:
-    """What the move policy is trained on, and how.
+    """Settings of the training of the move policy, and its worlds.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class MoveStage:
         Worlds of the training suite, and episodes of each. Plans are found on the networks of the
         first draw and serve all.
     num_variants
-        Of each world, beside its draws, see `agents.hi_ppo.moves.move_augmentation`.
+        Of each world, besides its draws, see `agents.hi_ppo.moves.move_augmentation`.
     communication_share
         Of the variants in which bytes count, by a weight between 0.05 and 0.5; needs the quickest
         plan to send some. Episodes in which they count teach less of those in which they do not.
@@ -92,7 +92,7 @@ def train_move_stage(
     """Make episodes, train on them, and write the policy and the log into the folder.
 
     Episodes that the folder holds already are not made again, and a training that it holds a
-    checkpoint of goes on from there. The result is the same whatever
+    checkpoint of continues from there. The result is the same whatever
     the number of workers, to the last bit.
     """
     require_count("move stage", "workers", workers)
@@ -128,7 +128,7 @@ Work = Callable[[Callable[[_T], _U], Iterable[_T]], Iterator[_U]]
 
 @contextmanager
 def workplace(workers: int) -> Iterator[Work]:  # type: ignore[type-arg]
-    """Where work is done: in this process, or in as many others; results come in order."""
+    """Map over this process or several worker processes; results come in order."""
     if workers == 1:
         yield map
         return
@@ -163,7 +163,7 @@ def episodes_of(world: SuiteWorld, draw_seeds: Sequence[int]) -> list[EpisodeTab
     """Judge the plans that are found on the networks of the first draw in all draws."""
     judge = SteadyJudge(world.workload, world.num_domains)
     networks = [held_topologies(world, draw_seed) for draw_seed in draw_seeds]
-    plans = pool_of(
+    plans = candidate_pool(
         world,
         draw_seeds[0],
         judge=judge,

@@ -46,7 +46,7 @@ whole draws for the move policy. The same seed gives the same weights to the las
 number of workers, on the same machine and versions.
 
 files written to --out:
-  config.json    what was asked for, versions and source revision
+  config.json    settings, versions and source revision
   {PLACEMENT_CSV}  one row an update of the placement policy
   {PLACEMENT_PT}   the placement policy and the state of its training, every {{every}} updates
   tables/        episodes that the move policy is trained on; may be deleted afterwards
@@ -72,7 +72,7 @@ judging plans, so each network is taken several times, with other preferences an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is trained; the fields are the flags."""
+    """Settings of a training of Hi-PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/hi_ppo"), "new or empty folder of the run")
     seed: int = option(0, "seed of everything")
@@ -82,13 +82,13 @@ class Config:
     rounds: int = option(3, "rounds of messages between domains; 0: none")
     imitation: float = option(0.5, "weight of the best orders that a look-ahead finds; 0: none")
     sees_preference: bool = option(
-        True, "whether the placement policy is told the preference; plans are judged by it anyhow"
+        True, "give the policy the preference as an input (it is always part of the cost)"
     )
     move_worlds: int = option(200, "worlds that the move policy is trained on; 0: no move policy")
     move_draws: int = option(3, "episodes of each of them")
     move_updates: int = option(150, "updates of the move policy")
     workers: int = option(2, "processes that make episodes; they change nothing but the time")
-    resume: bool = option(False, "go on in the folder, with the flags that it was begun with")
+    resume: bool = option(False, "continue the run in --out with its original flags")
 
     def __post_init__(self) -> None:
         require_seed(PROG, "seed", self.seed)
@@ -134,7 +134,7 @@ def _train(config: Config, folder: RunFolder, console: Console) -> None:
 
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
-    """Make the run folder, or open that of the same training; nobody else has it meanwhile."""
+    """Make the run folder, or open that of the same training; it is locked meanwhile."""
     if not config.resume:
         with RunFolder.created(config.out) as folder:
             folder.write_config(_recorded(config))
@@ -147,13 +147,13 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 
 
 def _recorded(config: Config) -> dict[str, object]:
-    """What makes the result; neither where it is written nor by how many."""
+    """Settings that determine the result; neither where it is written nor by how many."""
     plain = to_dict(config)
     return {name: plain[name] for name in plain if name not in ("out", "workers", "resume")}
 
 
 def _told(config: Config) -> dict[str, object]:
-    """What the checkpoint says of its training; what its policy sees is in the architecture."""
+    """Training settings kept in the checkpoint; inputs of its policy are in the architecture."""
     record = _recorded(config)
     del record["sees_preference"]
     return record
@@ -203,7 +203,7 @@ def _placement_log(folder: RunFolder, num_updates: int, console: Console) -> Upd
 
 
 def move_stage(config: Config) -> MoveStage:
-    """What the move policy is trained on."""
+    """Worlds and episodes for training the move policy."""
     stage = MoveStage(seed=config.seed, num_worlds=config.move_worlds, num_draws=config.move_draws)
     return replace(stage, training=replace(stage.training, num_updates=config.move_updates))
 
@@ -216,15 +216,15 @@ def trained_range(seed: int) -> TrainedRange:
 
 
 def placement_config(config: Config) -> PlacementConfig:
-    """What the trainer is told."""
-    asked = replace(
+    """Settings of the trainer."""
+    settings = replace(
         PlacementConfig(),
         num_updates=config.updates,
         worlds_per_update=config.worlds,
         samples_per_world=config.samples,
         imitation=config.imitation,
     )
-    return asked if config.imitation else replace(asked, look_ahead_budget=0)
+    return settings if config.imitation else replace(settings, look_ahead_budget=0)
 
 
 def training_networks(seed: int) -> Iterator[tuple[Topology, Topology, Workload]]:

@@ -28,7 +28,7 @@ from scenarios.train.training_calibration import TrainingCalibration
 
 UPDATES_PER_CHECKPOINT = 10
 LINES_WITHOUT_TERMINAL = 10
-"""Where no terminal can show a moving bar, a line is printed for each tenth of the training."""
+"""Number of progress lines of a training without a terminal, where no bar can move."""
 
 
 def restore(
@@ -36,7 +36,7 @@ def restore(
 ) -> None:
     """Continue a trainer and its calibration where the last checkpoint of the run left them.
 
-    A run that was stopped before its first checkpoint begins anew. ``fingerprint`` is that of the
+    A run that was stopped before its first checkpoint starts again. ``fingerprint`` is that of the
     task, see `agents.flat.task.PlacementTask.fingerprint`.
 
     Raises
@@ -95,7 +95,7 @@ def train(
     Returns
     -------
     bool
-        Whether the training is complete and nobody asked to stop.
+        Whether the training is complete and was not stopped.
     """
     with (
         MetricsLog(csv_path=folder.metrics_csv, tensorboard_dir=folder.tensorboard) as log,
@@ -146,7 +146,7 @@ def _row(report: UpdateReport, wall_s: float, steps_per_s: float) -> dict[str, f
 
 
 class _Interrupted:
-    """Whether the user has asked to stop."""
+    """Whether the user has requested a stop."""
 
     def __init__(self) -> None:
         self.is_set = False

@@ -1,4 +1,4 @@
-"""What PPO learns on episodes in tables."""
+"""Learning of PPO on episodes in tables."""
 
 import pytest
 import torch

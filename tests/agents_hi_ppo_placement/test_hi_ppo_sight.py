@@ -1,4 +1,4 @@
-"""What a placement policy is shown: a policy may be kept from the preference."""
+"""Inputs of a placement policy: the preference may be left out."""
 
 from dataclasses import replace
 

@@ -84,8 +84,8 @@ def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_a
     assert fit(*flags, samples=24) == 0
 
     text = capsys.readouterr().out
-    assert "no queues, and des is asked without them (transport.sharing none); it knows" in text
-    assert "are made equal (network_aggregation min), and des is asked about the same" in text
+    assert "(no queues: des runs with transport.sharing none); it knows" in text
+    assert "are made equal (network_aggregation min), and des runs the same" in text
     mean, p95, bias, worst = errors_of(text, "Without factors")
     assert 0 < -bias <= mean <= p95 <= -worst  # what is left out makes nothing later
     order = [
@@ -271,7 +271,7 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
             "one communication slot an NPU, for --endpoints one_in_flight",
         ),
         (("run", "--model", "llama"), "model: must be one of llama2_7b"),
-        (("run", "--model", "llama2_7b,llama2_70b"), "--model must be one, as factors are fitted"),
+        (("run", "--model", "llama2_7b,llama2_70b"), "--model takes a single model: factors"),
         (("run", "--network", "nowhere.yaml"), "nowhere.yaml"),
         (("run", "--schedules", "1f2b"), "must be one of gpipe"),
         (("run", *SMALL, "--samples", "4"), "fit: cases must leave more than the 6 factors"),

@@ -1,4 +1,4 @@
-"""What starts at once: importing the simulator loads no library that is slow to load."""
+"""Light imports: importing the simulator loads no library that is slow to load."""
 
 import ast
 import json

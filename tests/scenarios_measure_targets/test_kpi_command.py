@@ -13,8 +13,9 @@ from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.placement.placement_policy import PlacementArchitecture, PlacementPolicy
 from agents.hi_ppo.policies import Policies
-from agents.hi_ppo.schedulers import METHODS, fixed_rule_schedulers, policy_scheduler
+from agents.hi_ppo.schedulers import fixed_rule_schedulers, policy_scheduler
 from agents.hi_ppo.trained_range import TrainedRange
+from agents.replanning.table import SCHEDULERS
 from des import read_topology, write_topology
 from scenarios.measure.targets.command import main
 from scenarios.measure.targets.fluctuation import fluctuating
@@ -36,7 +37,7 @@ TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2"]
 def tiny_column(method="search_h1", **sizes):
     given = {"num_worlds": 1, "num_epochs": 3} | sizes
     return SchedulerColumn(
-        name=method, make=METHODS[method], scope=Scope(sizes=replace(SHORT, **given))
+        name=method, make=SCHEDULERS[method], scope=Scope(sizes=replace(SHORT, **given))
     )
 
 
@@ -53,7 +54,7 @@ def test_a_table_says_what_is_reached_and_is_the_same_every_time(tmp_path, capsy
     assert "too few draws to claim anything" in shown
     assert "* the reference has fewer GPUs" in shown
     rows = pd.read_csv(outs[0] / "kpi.csv").set_index("name")
-    assert rows.loc["allocation error", "verdict"] == "beyond"
+    assert rows.loc["allocation error", "verdict"] == "exceeded"
     assert rows.loc["training time", "value"] > 0.25
     assert bool(rows.loc["training time", "reference_has_fewer_gpus"])
     table = json.loads((outs[0] / "kpi.json").read_text())
@@ -248,5 +249,5 @@ def test_checkpoints_are_columns_with_the_seeds_judged_together(tmp_path, capsys
     plain = json.loads((tmp_path / "out" / "kpi.json").read_text())
     assert code in (0, 1)
     assert list(plain["columns"]) == ["seed0", "seed1"]
-    assert plain["seeds"]["asked"] == "< 1 %"
+    assert plain["seeds"]["target"] == "< 1 %"
     assert "mean over seeds" in capsys.readouterr().out

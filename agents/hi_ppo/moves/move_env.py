@@ -130,7 +130,7 @@ def game_of(costs: MoveCosts, start: int | None = None) -> MoveGame:
     costs
         What plans and changes cost.
     start
-        Plan before the first epoch, by number; the static one unless told. As for the rules of
+        Plan before the first epoch, by number (default: the static one). As for the rules of
         `agents.planners.replan`, a change from there is decided on at its price and then free.
     """
     first = costs.static if start is None else start

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from agents.decision.depths import DEPTHS
-from agents.decision.situation import TIME_ONLY, DomainLoad, Preference
+from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.placement.config import PlacementConfig
 from agents.hi_ppo.placement.encoder import Networks, networks_of
 from agents.hi_ppo.placement.features import Features, features_of
@@ -25,12 +25,13 @@ from agents.hi_ppo.placement.placement_policy import (
 from agents.hi_ppo.placement.pointer import DomainOrders
 from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
-from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of, loaded_job
-from agents.judge.search_judge import MISFIT
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, plan_costs
+from agents.judge.steady_judge import MISFIT
 from agents.ppo.training_state import random_state, set_random_state
 from des import Placement, Plan, Topology, Workload
 from des.compiled.many.layout import Observations, Real, Small, Whole
 from des.compiled.many.steady import Job, Plans
+from des.world.domain_load import DomainLoad
 
 _MISFIT_COST = 3.0
 """By how much a plan that does not fit is taken to be worse than the worst one that does."""
@@ -263,7 +264,7 @@ def _costs(judge: PlanJudge, job: Job, aim: Aim, plans: Plans) -> Real:
     times_s = judge.scores(job, plans)
     ideal_s = np.exp(_ideal_log_s(job))
     is_misfit = times_s >= MISFIT
-    costs = costs_of(aim, plans, np.where(is_misfit, ideal_s, np.minimum(times_s, 20 * ideal_s)))
+    costs = plan_costs(aim, plans, np.where(is_misfit, ideal_s, np.minimum(times_s, 20 * ideal_s)))
     return costs + _MISFIT_COST * is_misfit
 
 

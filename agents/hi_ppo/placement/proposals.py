@@ -21,9 +21,8 @@ from agents.hi_ppo.placement.placement_policy import (
 )
 from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
-from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import RelayedJob
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, plan_costs
+from agents.judge.steady_judge import MISFIT, RelayedJob
 from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.compiled.many.layout import Real, Small
@@ -270,7 +269,7 @@ def _relayed(
         listed.append(last_plan)
     written = judge.plans_of(listed)
     times_s = judge.scores(job, written)
-    costs = np.where(times_s < MISFIT, costs_of(aim, written, times_s), np.inf)
+    costs = np.where(times_s < MISFIT, plan_costs(aim, written, times_s), np.inf)
     order = [row for row in np.argsort(costs, kind="stable").tolist() if costs[row] < np.inf]
     return PlacementCandidates(
         plans=tuple(listed[row] for row in order),

@@ -7,8 +7,6 @@ them.
 
 import math
 
-import numpy as np
-
 from des.base.jit import kernel
 from des.compiled.kernels.arrivals import meet_workers
 from des.compiled.kernels.events import MEDIUM, MEMBER, MESSAGE, WORKER, close_gap, push
@@ -61,21 +59,6 @@ def run_program(program: Program, state: State) -> int:
 
 
 @kernel
-def run_seeds(program: Program, state: State, seeds: np.ndarray, makespans_s: np.ndarray) -> int:
-    """Simulate a program under several seeds of its links; returns how many ended well.
-
-    Stops at the first that does not. The seeds, which mean something for links drawn by seed only,
-    are written into the program.
-    """
-    for number in range(len(seeds)):
-        program.header[0].seed = seeds[number]
-        if run_program(program, state) != 0:
-            return number
-        makespans_s[number] = state.outcome[0].end_s
-    return len(seeds)
-
-
-@kernel
 def simulate_run(run: ProgramRun) -> int:
     """Simulate a program on a state, both given by their first records."""
     begin(run)
@@ -119,7 +102,7 @@ def handle(run: ProgramRun, now_s: float, rank: int) -> None:
 
 @kernel
 def _end_operation(run: ProgramRun, worker: int, now_s: float) -> None:
-    """Send the output of an operation and go on to the next."""
+    """Send the output of an operation and start the next one."""
     own = at(run.worker_states, worker)
     output = at(run.operations, own.position).output
     own.position += 1

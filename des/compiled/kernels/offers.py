@@ -1,4 +1,4 @@
-"""What links offer while a compiled simulation runs, see `des.engine.conditions`."""
+"""Link conditions while a compiled simulation runs, see `des.engine.conditions`."""
 
 import math
 
@@ -66,7 +66,7 @@ def goodput_at(where: tuple[ProgramRun, int], time_s: float) -> tuple[float, flo
 
 @kernel
 def give_up(run: ProgramRun, status: int, link: int, time_s: float) -> None:
-    """Note why the run cannot go on; the first reason counts."""
+    """Record why the run cannot continue; the first reason counts."""
     outcome = run.outcome
     if outcome.status == OK:
         outcome.status, outcome.link, outcome.time_s = status, link, time_s

@@ -10,7 +10,7 @@ from des.compiled.many.steady import Job, Plans, Programs
 
 
 class LeastFigures(NamedTuple):
-    """What `least_time_s` adds up, worked out once a job.
+    """Terms of `least_time_s`, computed once a job.
 
     ``even_s`` is the time of a microbatch's F and B if all domains shared them evenly.
     ``s_per_flop`` (K,) are of domains; ``crossing_s`` (K, K) is a
@@ -33,7 +33,7 @@ class LeastFigures(NamedTuple):
     journeys: Real
 
 
-def figures_of(job: Job, programs: Programs) -> LeastFigures:
+def least_figures(job: Job, programs: Programs) -> LeastFigures:
     """Work out what `least_time_s` adds up."""
     count, one_way_s = job.num_microbatches, job.wire_s + job.latency_s
     window = np.minimum(programs.window, count)

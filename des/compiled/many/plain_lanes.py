@@ -1,9 +1,9 @@
 """Iterations of plans that stand still, side by side: `des.compiled.kernels.recurrence` without
 the rest.
 
-Links stand still, nobody asks how busy stages and wires were, and plans that cannot come below what
-is asked of them are given up on the way. Times are those of `des.compiled.many.steady.makespans` to
-the last bit: the messages of a wire arrive in the order in which they leave, as all fly as long.
+Links stand still, no utilisation is recorded, and plans over their time limit are abandoned early.
+Times are those of `des.compiled.many.steady.makespans` to the last bit: the messages of a wire
+arrive in the order in which they leave, as all fly as long.
 """
 
 import math
@@ -29,7 +29,7 @@ from des.compiled.many.views import rows_of_view, views_of
 
 _NUM_KINDS = 4
 _NUM_LOOKS = 6
-"""How often it is looked at whether any plan of a block is still of use."""
+"""Number of checks per block whether any of its plans is still of use."""
 
 _ROUNDING = 1.0 - 1e-9
 

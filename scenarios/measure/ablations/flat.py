@@ -1,4 +1,4 @@
-"""Flat PPO, trained on each world it is judged on, beside Hi-PPO that has seen none of them."""
+"""Flat PPO, trained on each world it is judged on, against Hi-PPO that has seen none of them."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,9 +10,10 @@ import pandas as pd
 from agents.decision.run_epochs import CourseResult, run_course
 from agents.decision.situation import Scheduler
 from agents.hi_ppo.policies import shipped
-from agents.hi_ppo.schedulers import HoldPlan, policy_scheduler
+from agents.hi_ppo.schedulers import policy_scheduler
 from agents.planners.search.search import search
 from agents.ppo.devices import use_torch_threads
+from agents.replanning.search_schedulers import HoldPlan
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
@@ -46,7 +47,7 @@ courses:
 
 methods:
   {FLAT}              under its one depth
-  {FLAT_DEPTH}  asked under all depths each time, the quickest plan taken
+  {FLAT_DEPTH}  run under all depths each time, the fastest plan taken
   {HI_PPO}            the shipped policies of the same seed, whole
   {SEARCH}       the best plan at base figures, held
 
@@ -58,7 +59,7 @@ exit codes: 0 done; 2 a flag is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the comparison with flat PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations-flat"), "new or empty folder of the run")
     suites: tuple[str, ...] = option(("eval_held", "hard"), "suites of the worlds")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agents.replanning.table import SCHEDULERS
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
@@ -20,7 +21,7 @@ from scenarios.measure.compare.dynamic_part import (
 )
 from scenarios.measure.compare.outputs import show_comparison, write_comparison
 from scenarios.measure.compare.running import run_cases
-from scenarios.measure.compare.static_part import static_planners
+from scenarios.measure.compare.static_part import rivals, static_planners
 from scenarios.suites import NAMES
 
 PROG = "python -m scenarios.compare"
@@ -36,9 +37,10 @@ examples:
 {STATIC_SUITE} compares planners, each with the same search for the depth; the other suites compare
 rules of re-planning, which choose among the same plans of each draw at the same costs. A rule knows
 a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans
-of the draw from the first epoch on, which nobody could.
+of the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are
+named, make plans of their own: {", ".join(SCHEDULERS)}.
 
-files written to --out, beside config.json:
+files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
   static.csv, dynamic.csv            rows of all cases
   timings.csv          how long decisions took, which no two runs have in common
@@ -50,18 +52,22 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of a comparison; the fields are the flags."""
 
     suite: tuple[str, ...] = option(_EVALUATION, "suites of worlds")
     num_worlds: int = option(8, "worlds of each suite, from the first one on")
     num_draws: int = option(4, "draws of each world")
-    num_domains: tuple[int, ...] = option((), "only worlds of so many domains; empty: all")
+    num_domains: tuple[int, ...] = option(
+        (), "only worlds with these numbers of domains; empty: all"
+    )
     num_epochs: int | None = option(None, "first epochs of moving worlds only; none: all")
     seed: int = option(0, "seed of the worlds, and of the first draw")
-    planners: tuple[str, ...] = option((), "planners and rules by name; empty: all")
+    planners: tuple[str, ...] = option(
+        (), "planners, rules, schedulers by name (default: all but exact and schedulers)"
+    )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
-    out: Path = option(Path("runs/compare"), "run folder; a comparison that is there goes on")
+    out: Path = option(Path("runs/compare"), "run folder; an existing comparison is resumed")
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "workers", "max_judged"):
@@ -74,7 +80,7 @@ class Config:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
         if not self.suite or len(set(self.suite)) < len(self.suite):
             raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
-        known = (*static_planners(), *_RULES)
+        known = (*static_planners(), *_RULES, *SCHEDULERS)
         for field, allowed in (("suite", _EVALUATION), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
@@ -113,10 +119,10 @@ def _compare(
 
 
 def _cases(config: Config) -> list[ComparedDraw]:
-    planners, rules = tuple(static_planners()), _RULES
+    planners, rules = rivals(), _RULES
     if config.planners:
-        planners = tuple(name for name in planners if name in config.planners)
-        rules = tuple(name for name in rules if name in config.planners)
+        planners = tuple(name for name in static_planners() if name in config.planners)
+        rules = tuple(name for name in (*rules, *SCHEDULERS) if name in config.planners)
     cases = compared_draws(
         config.suite,
         num_worlds=config.num_worlds,
@@ -132,7 +138,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")
     if any(case.part == "dynamic" for case in cases) and not set(rules) & set(online_rules()):
         raise UsageError(
-            f"{PROG}: planners must hold a rule beside the clairvoyant and those that know all "
+            f"{PROG}: planners must hold a rule besides the clairvoyant and those that know all "
             "plans of a draw, got none"
         )
     for case in {case.suite: case for case in cases}.values():
@@ -142,7 +148,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
 
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
-    """Open a folder that holds the same comparison, or make one; nobody else has it meanwhile."""
+    """Open a folder that holds the same comparison, or make one; it is locked meanwhile."""
     wanted = to_dict(replace(config, workers=1, out=Path("out")))
     if not (config.out / "config.json").exists():
         with RunFolder.created(config.out) as folder:
@@ -161,7 +167,7 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 
 
 class _Progress:
-    """Says how far it is, on a line of its own, where somebody looks."""
+    """Progress on a line of its own, on a terminal only."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

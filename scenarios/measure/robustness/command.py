@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from agents.hi_ppo.schedulers import POLICY, shared_scheduler
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
@@ -18,11 +19,10 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, robustness_rows
 from scenarios.measure.robustness.figure import robustness_figure
 from scenarios.measure.robustness.methods import (
-    POLICY,
+    default_names,
     held_planners,
     planner_names,
     replanning,
-    scheduler_of,
 )
 from scenarios.measure.targets.measurement_size import SMALL
 from scenarios.suites import suite
@@ -35,8 +35,8 @@ examples:
   {PROG} --num-worlds 2 --num-epochs 4 --fluctuations 0,0.3,0.6 --jitters 0.2 --out runs/small
   {PROG} --checkpoint runs/hi_ppo/policies.pt --planners search_once,search_h8,atlas_h8
 
-files written to --out, beside config.json:
-  robustness.csv   a row a method, fluctuation, jitter, world and draw: by how much it is slower
+files written to --out, besides config.json:
+  robustness.csv   a row a method, fluctuation, jitter, world and draw: the slowdown
   robustness.json  means with 95 % intervals over worlds, and which methods have no plan where
   robustness.png   the curves, a panel for each jitter
 
@@ -46,19 +46,24 @@ exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is measured; the fields are the flags."""
+    """Settings of the robustness curves; the fields are the flags."""
 
     out: Path = option(Path("runs/robustness"), "folder to make")
     checkpoint: Path | None = option(None, "trained policies; none: the first ones shipped")
-    planners: tuple[str, ...] = option((), "planners by name; empty: all")
+    planners: tuple[str, ...] = option(
+        (), "planners by name (default: those of milliseconds, and searches)"
+    )
     suite: str = option("eval_held", f"suite of worlds, one of {', '.join(SUITES)}")
     num_worlds: int = option(8, "worlds of the suite, from the first one on")
     num_draws: int = option(1, "draws of each world")
     num_epochs: int = option(32, "first epochs of a draw")
     fluctuations: tuple[float, ...] = option(
-        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6), "of bandwidths, as shares of base"
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+        "bandwidth fluctuations, as fractions of the nominal bandwidth",
     )
-    jitters: tuple[float, ...] = option((0.0, 0.2, 0.6), "of latencies, as shares of base")
+    jitters: tuple[float, ...] = option(
+        (0.0, 0.2, 0.6), "latency jitters, as fractions of the nominal latency"
+    )
     seed: int = option(0, "seed of the worlds, and of the first draw")
 
     def __post_init__(self) -> None:
@@ -96,8 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    policy = scheduler_of(config.checkpoint)
-    wanted = config.planners or planner_names()
+    policy = shared_scheduler(config.checkpoint)
+    wanted = config.planners or default_names()
     schedulers = {name: make for name, make in replanning().items() if name in wanted}
     study = Study(
         held={name: planner for name, planner in held_planners().items() if name in wanted},

@@ -1,4 +1,4 @@
-"""Measure every target, and say of each whether it is reached."""
+"""Measure every target, with a verdict on each."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,19 +8,15 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import load_policy
 from agents.hi_ppo.local.shipped import shipped_local_file
 from agents.hi_ppo.policies import shipped_files
-from agents.hi_ppo.schedulers import (
-    METHODS,
-    MOST_SLOWDOWN,
-    MakeScheduler,
-    fixed_rule_schedulers,
-    policy_scheduler,
-)
+from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, policy_scheduler
 from agents.planners.pareto.proposals import Propose
 from agents.ppo.devices import use_torch_threads
+from agents.replanning.table import scheduler_makers
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.base.flags import from_dict, option, parse_given, to_dict
@@ -42,6 +38,7 @@ from scenarios.measure.targets.world_file import world_of_file
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
 PROG = "python -m scenarios.kpi"
+_SCHEDULERS = scheduler_makers()
 _EXAMPLES = f"""\
 examples:
   {PROG} --short --method search_h4
@@ -49,32 +46,32 @@ examples:
   {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
   {PROG} --resume --out runs/kpi
 
-methods: {", ".join(METHODS)}
+methods: {", ".join(_SCHEDULERS)}
 targets: {", ".join(GROUPS)}
 
-files written to --out, beside config.json:
+files written to --out, besides config.json:
   {FOLDER}/                        targets of each column and group, as soon as they are known
   kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
 
---resume goes on in the folder, with the flags that it was begun with: others are refused, those
+--resume continues the run in --out with its original flags: others are refused, those
 left out are taken from there. Groups that are in {FOLDER}/ are not measured again; a file that they
 come from must not have changed since.
 
-exit codes: 0 all that was measured is reached; 1 a target is missed; 2 a flag or a file is wrong;
+exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is wrong;
   {EXIT_CODES}
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is measured; the fields are the flags."""
+    """Settings of the targets; the fields are the flags."""
 
     checkpoint: tuple[Path, ...] = option(
         (),
         "trained policies, a column each; without any and without --method those shipped, of a "
         "short run the first one",
     )
-    method: tuple[str, ...] = option((), "planners to measure beside or instead, a column each")
+    method: tuple[str, ...] = option((), "planners to measure, one column each")
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
     targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
     world: Path | None = option(None, "topology file in place of the suites", is_file=True)
@@ -84,8 +81,10 @@ class Config:
     num_draws: int | None = option(None, "draws of each world; none: 1")
     num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
     seed: int = option(0, "seed of the worlds, and of the first draw")
-    out: Path = option(Path("runs/kpi"), "new or empty run folder; with --resume that of the run")
-    resume: bool = option(False, "go on in the folder, with the flags that it was begun with")
+    out: Path = option(
+        Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
+    )
+    resume: bool = option(False, "continue the run in --out with its original flags")
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs"):
@@ -94,7 +93,7 @@ class Config:
                 raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
         if self.seed < 0:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
-        for field, known in (("targets", tuple(GROUPS)), ("method", tuple(METHODS))):
+        for field, known in (("targets", tuple(GROUPS)), ("method", tuple(_SCHEDULERS))):
             for name in getattr(self, field) or ():
                 if name not in known:
                     hint = nearest(name, known)
@@ -149,18 +148,17 @@ def _run(
     write_targets(folder, measured, _command_text(config), note, _pictures(config))
     show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
-    if measured.missed:
-        console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
-        return 1
-    return 0
+    for line in measured.open_targets:
+        console.print(line, soft_wrap=True)
+    return 1 if measured.missed else 0
 
 
 def _begun(config: Config, given: frozenset[str]) -> Config:
     """Flags that the run in the folder was begun with; those given again must be the same."""
     folder = RunFolder.open_existing(config.out)
     record = _recorded(Config()) | folder.read_config()
-    asked = _recorded(config)
-    flags = {name: asked[name] for name in given & asked.keys()}
+    current = _recorded(config)
+    flags = {name: current[name] for name in given & current.keys()}
     folder.require_begun_with(record, flags, PROG)
     begun = from_dict(Config, record, source=str(folder.config_json))
     return replace(begun, out=config.out, resume=True)
@@ -168,7 +166,7 @@ def _begun(config: Config, given: frozenset[str]) -> Config:
 
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
-    """Make the run folder, or open that of the same run; nobody else has it meanwhile."""
+    """Make the run folder, or open that of the same run; it is locked meanwhile."""
     if config.resume:
         with RunFolder.opened(config.out) as folder:
             yield folder
@@ -179,13 +177,13 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 
 
 def _recorded(config: Config) -> dict[str, object]:
-    """What makes the figures; not where they are written."""
+    """Settings that determine the figures; not where they are written."""
     plain = to_dict(config)
     return {name: plain[name] for name in plain if name not in ("out", "resume")}
 
 
 def _pictures(config: Config) -> tuple[Picture, ...]:
-    """How the shipped policies were trained, where these are measured."""
+    """Training of the shipped policies, where these are measured."""
     logs = shipped_logs()
     if config.checkpoint or config.method or not logs:
         return ()
@@ -200,7 +198,7 @@ def targets_of(config: Config) -> tuple[str, ...]:
 
 
 def scope_of(config: Config) -> Scope:
-    """How much is measured, and on what."""
+    """Size of the measurement, and its worlds."""
     sizes: Sizes = SHORT if config.short else FULL
     given = {
         name: getattr(config, name)
@@ -225,12 +223,12 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     if not paths and not config.method:
         raise UsageError(
             f"{PROG}: there must be something to measure, and no policy is shipped: give "
-            f"--checkpoint, or --method with one of {', '.join(METHODS)}"
+            f"--checkpoint, or --method with one of {', '.join(_SCHEDULERS)}"
         )
     makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
         path.stem: policy_scheduler(path) for path in paths
     }
-    makers |= {name: (METHODS[name], None) for name in config.method}
+    makers |= {name: (_SCHEDULERS[name], None) for name in config.method}
     if len(makers) < len(paths) + len(config.method):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
     agent = LocalAgent(policy=load_policy(_local_file(config)))
@@ -251,7 +249,7 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
 
 
 def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
-    """What the targets of each column and group come from, in the order of the table."""
+    """Inputs of the targets of each column and group, in the order of the table."""
     shared = {"local": _local_file(config)}
     if config.world is not None:
         shared["world"] = topology_path(config.world)

@@ -1,4 +1,4 @@
-"""How long decisions take: over domains, inside one, and both together."""
+"""Decision times: over domains, inside one, and both together."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.decision.run_epochs import situation_of
+from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import Scheduler
 from agents.planners.search.search import search
 from agents.ppo.devices import use_torch_threads
@@ -15,7 +15,7 @@ from des import Plan
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets.local_level import TwoLevels, local_decisions_s
 from scenarios.measure.targets.measurement_size import LARGE, SchedulerColumn, Scope
-from scenarios.measure.targets.target import MILLISECONDS, Asked, Target
+from scenarios.measure.targets.target import MILLISECONDS, Goal, Target
 from scenarios.suites import SuiteWorld
 
 Clock = Callable[[], float]
@@ -66,13 +66,13 @@ def measure(column: SchedulerColumn) -> list[Target]:
         _row(
             f"inter-domain decision, {worlds[0].num_domains} domains",
             [one.wall_s for one in across],
-            Asked(sense="below", reach=1.0, beyond=0.005),
+            Goal(sense="below", target=1.0, stretch=0.005),
             (_counted(across), *_parts(across), *_of_search(column.scope, worlds[0])),
         ),
         _row(
             "intra-domain decision",
             inside,
-            Asked(sense="below", reach=0.1, beyond=0.005),
+            Goal(sense="below", target=0.1, stretch=0.005),
             (f"{len(inside)} decisions on drawn cases of one domain, batch 1, warm",)
             if inside
             else levels,
@@ -80,7 +80,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
         _row(
             "response of both levels",
             [one.wall_s for one in whole],
-            Asked(sense="at most", reach=2.0, beyond=0.02),
+            Goal(sense="at most", target=2.0, stretch=0.02),
             (_counted(whole), *levels) if whole else levels,
         ),
     ]
@@ -103,7 +103,9 @@ def timed_decisions(
     ends_s = wall_clock() + sizes.timing_budget_s
     for world in worlds:
         scheduler.begin()
-        scheduler.decide(situation_of(world, held_topology(world, column.scope.seed, 0), 0, None))
+        scheduler.decide(
+            epoch_situation(world, held_topology(world, column.scope.seed, 0), 0, None)
+        )
         if wall_clock() > ends_s:
             break
     turn = 0
@@ -113,7 +115,7 @@ def timed_decisions(
         scheduler.begin()
         last: Plan | None = None
         for epoch in range(world.num_epochs):
-            situation = situation_of(world, held_topology(world, draw, epoch), epoch, last)
+            situation = epoch_situation(world, held_topology(world, draw, epoch), epoch, last)
             begin_s, begin_cpu_s = wall_clock(), cpu_clock()
             decision = scheduler.decide(situation)
             cpu_s, wall_s = cpu_clock() - begin_cpu_s, wall_clock() - begin_s
@@ -124,7 +126,7 @@ def timed_decisions(
 
 
 def _counted(decisions: Sequence[TimedDecision]) -> str:
-    """How many there are, and their CPU time: near the wall time where no other work ran."""
+    """Number of decisions, and their CPU time: near the wall time where no other work ran."""
     cpu_s = [one.cpu_s for one in decisions]
     return f"{len(decisions)} decisions, batch 1, warm, one thread; CPU time {_shown(cpu_s)}"
 
@@ -139,13 +141,13 @@ def _parts(decisions: Sequence[TimedDecision]) -> tuple[str, ...]:
     return (f"median by part: {shown}",)
 
 
-def _row(name: str, seconds: Sequence[float], asked: Asked, notes: tuple[str, ...]) -> Target:
+def _row(name: str, seconds: Sequence[float], goal: Goal, notes: tuple[str, ...]) -> Target:
     is_known = len(seconds) > 0
     return Target(
         name=name,
         definition="99th percentile of the wall time from a changed network to a valid plan",
         reference="planners' search time on the same cases",
-        asked=asked,
+        goal=goal,
         value=float(np.quantile(seconds, 0.99)) if is_known else float("nan"),
         interval=mean_and_interval(seconds) if is_known else None,
         unit=MILLISECONDS,
@@ -159,7 +161,7 @@ def _shown(seconds: Sequence[float]) -> str:
 
 
 def _of_search(scope: Scope, world: SuiteWorld) -> tuple[str, ...]:
-    """How long the planner takes: seconds, so it is left out of a short run."""
+    """Search time of the planner: seconds, so it is left out of a short run."""
     if scope.is_short:
         return ("the search is timed in a run that is not short",)
 

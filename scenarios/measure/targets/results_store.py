@@ -1,4 +1,4 @@
-"""Targets in a run folder, kept group by group as they are measured, so that the run can go on."""
+"""Targets in a run folder, kept group by group as they are measured, so that a run can resume."""
 
 import math
 import reprlib
@@ -14,7 +14,7 @@ from des.base.text_files import read_json
 from des.world.files.topology_forms import StrictForm, first_error
 from scenarios.frame.files import write_json
 from scenarios.frame.statistics import MeanInterval
-from scenarios.measure.targets.target import Asked, Sense, Target, Unit
+from scenarios.measure.targets.target import Goal, Sense, Target, Unit
 
 FOLDER = "measured"
 """Within the run folder; one file a column and group, ``<column>-<group>.json``."""
@@ -28,7 +28,7 @@ _NOT_FINITE = ("nan", "inf", "-inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What targets come from; with another origin they would be others.
+    """Inputs of a group of targets: flags, and the content of files.
 
     Attributes
     ----------
@@ -133,14 +133,14 @@ def _read(path: Path, key: Key, origin: Origin) -> KeptGroup:
 
 
 def _require_same(form: "_FileForm", key: Key, origin: Origin) -> None:
-    asked: dict[str, object] = {"column": key[0], "group": key[1]}
-    asked |= {f"flags.{name}": value for name, value in origin.flags.items()}
+    wanted: dict[str, object] = {"column": key[0], "group": key[1]}
+    wanted |= {f"flags.{name}": value for name, value in origin.flags.items()}
     found: dict[str, object] = {"column": form.column, "group": form.group}
     found |= {f"flags.{name}": value for name, value in form.flags.items()}
-    for name in asked | found:
-        if found.get(name) != asked.get(name):
+    for name in wanted | found:
+        if found.get(name) != wanted.get(name):
             raise ValueError(
-                f"{name} must be {asked.get(name)!r} as in this run, got {found.get(name)!r}"
+                f"{name} must be {wanted.get(name)!r} as in this run, got {found.get(name)!r}"
             )
     for flag in dict(origin.sha256) | form.sha256:
         now, then = origin.sha256.get(flag), form.sha256.get(flag)
@@ -185,10 +185,10 @@ class _UnitForm(StrictForm):
     factor: _Number
 
 
-class _AskedForm(StrictForm):
+class _GoalForm(StrictForm):
     sense: Sense
-    reach: _Number
-    beyond: _Number | None
+    target: _Number
+    stretch: _Number | None
 
 
 class _TargetForm(StrictForm):
@@ -197,7 +197,7 @@ class _TargetForm(StrictForm):
     name: str
     definition: str
     reference: str
-    asked: _AskedForm
+    goal: _GoalForm
     value: _Number
     interval: _IntervalForm | None
     unit: _UnitForm
@@ -206,12 +206,12 @@ class _TargetForm(StrictForm):
 
     def to_target(self) -> Target:
         """Make the value."""
-        asked, interval, unit = self.asked, self.interval, self.unit
+        goal, interval, unit = self.goal, self.interval, self.unit
         return Target(
             name=self.name,
             definition=self.definition,
             reference=self.reference,
-            asked=Asked(sense=asked.sense, reach=asked.reach, beyond=asked.beyond),
+            goal=Goal(sense=goal.sense, target=goal.target, stretch=goal.stretch),
             value=self.value,
             interval=None
             if interval is None
@@ -223,7 +223,7 @@ class _TargetForm(StrictForm):
 
 
 class _FileForm(StrictForm):
-    """What `store_result` writes."""
+    """Fields of a file of `store_result`."""
 
     column: str
     group: str
