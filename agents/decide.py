@@ -7,21 +7,33 @@ plan the bound has overruled, if it did.
 Exit codes: 0 decided; 2 bad input, or no plan fits.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agents.decision.situation import Preference, Situation
-from agents.hi_ppo.decision_report import decide
-from agents.hi_ppo.policies import Policies, shipped
 from des import Placement, Plan, Topology, build_workload, read_topology
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_count, require_positive
 from des.base.command import UsageError, exit_code_of
+from des.base.lazy import lazy
 from des.plan.replacement import RESTART_S, Replacement
+
+if TYPE_CHECKING:
+    from agents.decision import situation as decision_situation
+    from agents.decision.situation import Preference, Situation
+    from agents.hi_ppo import decision_report
+    from agents.hi_ppo import policies as hi_ppo_policies
+else:
+    decision_situation = lazy("agents.decision.situation")
+    decision_report = lazy("agents.hi_ppo.decision_report")
+    hi_ppo_policies = lazy("agents.hi_ppo.policies")
+
 
 PROG = "python -m agents.decide"
 
@@ -70,8 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     flags = parser().parse_args(argv)
     situation = situation_of(flags)
-    policies = Policies.load(flags.checkpoint or shipped())
-    report = decide(situation, policies, explains=flags.explain, most_slowdown=flags.most_slowdown)
+    policies = hi_ppo_policies.Policies.load(flags.checkpoint or hi_ppo_policies.shipped())
+    report = decision_report.decide(
+        situation, policies, explains=flags.explain, most_slowdown=flags.most_slowdown
+    )
     for warning in report.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     text = json.dumps(report.as_dict(situation), indent=2, allow_nan=False) + "\n"
@@ -107,7 +121,7 @@ def situation_of(flags: argparse.Namespace) -> Situation:
         placement = Placement.parse(flags.last, names)
         last = Plan(placement=placement, schedule=flags.last_schedule)
         last.check_against(topology, workload)
-    return Situation(
+    return decision_situation.Situation(
         topology=topology,
         base=base,
         workload=workload,
@@ -132,7 +146,9 @@ def _preference(text: str) -> Preference:
         raise UsageError(
             f"{PROG}: --preference must be three numbers such as 0.4,0.3,0.3; got {text!r}"
         ) from error
-    return Preference(time=time, utilisation=utilisation, communication=communication)
+    return decision_situation.Preference(
+        time=time, utilisation=utilisation, communication=communication
+    )
 
 
 if __name__ == "__main__":

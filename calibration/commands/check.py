@@ -1,9 +1,12 @@
 """Test stored factors on fresh placements; exits 1 if an error exceeds its bound."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from calibration.cases.case import Granularity
 from calibration.commands.console import console, say
@@ -11,10 +14,18 @@ from calibration.commands.flags import add_flag, positive
 from calibration.commands.placements import add_sampling_flags, placements_to_measure
 from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
-from calibration.fit.corrections_file import read_corrections
-from calibration.fit.errors import Fidelity, fidelity_table
-from calibration.fit.regimes import ALL, fidelities, worst_cases
-from calibration.fit.report import FIGURES
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from calibration.fit import corrections_file, regimes, report
+    from calibration.fit import errors as fit_errors
+    from calibration.fit.errors import Fidelity
+else:
+    corrections_file = lazy("calibration.fit.corrections_file")
+    fit_errors = lazy("calibration.fit.errors")
+    regimes = lazy("calibration.fit.regimes")
+    report = lazy("calibration.fit.report")
+
 
 EXAMPLES = """\
 examples:
@@ -63,7 +74,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure fresh placements and compare."""
     placements, backend = placements_to_measure(arguments), arguments.backend
-    corrections = read_corrections(arguments.corrections, used_for=placements.fitted_for())
+    corrections = corrections_file.read_corrections(
+        arguments.corrections, used_for=placements.fitted_for()
+    )
     reference = reference_of(arguments, [backend])
     say(placements.title)
     cases = placements.draw("check")
@@ -71,11 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"factors: {corrections}")
     measured = reference.measure(cases, backend)
     seen = reference.seen(cases, backend)
-    rows = fidelities(seen, {"corrected": predict_all(seen, corrections)}, measured)
-    console().print(fidelity_table(rows, title="With the factors"))
-    for line in worst_cases(seen, rows):
+    rows = regimes.fidelities(seen, {"corrected": predict_all(seen, corrections)}, measured)
+    console().print(fit_errors.fidelity_table(rows, title="With the factors"))
+    for line in regimes.worst_cases(seen, rows):
         say(f"worst {line}")
-    exceeded = list(_exceeded(rows[ALL], _bounds(arguments)))
+    exceeded = list(_exceeded(rows[regimes.ALL], _bounds(arguments)))
     for line in exceeded:
         say(f"EXCEEDED: {line}")
     if not exceeded:
@@ -94,7 +107,7 @@ def _bounds(arguments: argparse.Namespace) -> tuple[float, float, float]:
 
 def _exceeded(found: Fidelity, bounds: tuple[float, float, float]) -> Iterator[str]:
     mean_bound, p95_bound, tau_bound = bounds
-    for field, words in FIGURES.items():
+    for field, words in report.FIGURES.items():
         errors = getattr(found, field)
         for name, error, bound in (
             ("mean", errors.mean, mean_bound),

@@ -1,14 +1,14 @@
 """Run the same placements through unaware, aware, pairwise and des, side by side."""
 
+from __future__ import annotations
+
 import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from calibration.cases.case import Measurement, PlacementCase
-from calibration.cases.table import sample_table
 from calibration.commands.console import console, console_table, say
 from calibration.commands.ending import UsageError
 from calibration.commands.flags import add_flag, names, whole_number
@@ -19,10 +19,21 @@ from calibration.commands.placements import (
 )
 from calibration.commands.predictions import predict_all
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
-from calibration.fit.errors import Fidelity, fidelity, fidelity_table
-from calibration.fit.regimes import case_names, fidelities, worst_cases
-from calibration.reference.astra_sim import ReferenceBackend
 from des.base.atomic_write import write_atomically
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from calibration.cases import table as cases_table
+    from calibration.fit import errors, regimes
+    from calibration.fit.errors import Fidelity
+    from calibration.reference.astra_sim import ReferenceBackend
+else:
+    cases_table = lazy("calibration.cases.table")
+    errors = lazy("calibration.fit.errors")
+    regimes = lazy("calibration.fit.regimes")
+
 
 EXAMPLES = """\
 examples:
@@ -63,9 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show:
         console().print(_side_by_side(cases[: arguments.show], said))
     for backend in backends:
-        rows = fidelities(cases, {"des": said[f"des for {backend}"]}, said[backend])
-        console().print(fidelity_table(rows, title=f"des against {backend}"))
-        for line in worst_cases(cases, rows):
+        rows = regimes.fidelities(cases, {"des": said[f"des for {backend}"]}, said[backend])
+        console().print(errors.fidelity_table(rows, title=f"des against {backend}"))
+        for line in regimes.worst_cases(cases, rows):
             say(f"worst {line}")
     _show_differences(cases, backends, said)
     if arguments.out is not None:
@@ -99,7 +110,7 @@ def backends_of(given: Sequence[str]) -> list[ReferenceBackend]:
 
 def _side_by_side(cases: Sequence[PlacementCase], said: Said) -> Table:
     table = console_table("Iteration time, s", ("placement", "domains: layers"), *said)
-    for index, name in enumerate(case_names(cases)):
+    for index, name in enumerate(regimes.case_names(cases)):
         placement = " | ".join(map(str, cases[index].plan.placements))
         times = (f"{measurements[index].makespan_s:.3f}" for measurements in said.values())
         table.add_row(name, placement, *times)
@@ -113,14 +124,16 @@ def _show_differences(
     others = [each for each in backends if each != "pairwise"]
     if "pairwise" not in backends or not others:
         return
-    names = case_names(cases)
+    names = regimes.case_names(cases)
     rows: dict[str, Fidelity] = {
-        each: fidelity(names, said[each], said["pairwise"]) for each in others
+        each: errors.fidelity(names, said[each], said["pairwise"]) for each in others
     }
-    console().print(fidelity_table(rows, title="Backends against pairwise, each in its own world"))
+    console().print(
+        errors.fidelity_table(rows, title="Backends against pairwise, each in its own world")
+    )
 
 
 def _write(cases: Sequence[PlacementCase], said: Said, path: Path) -> None:
-    table = sample_table(cases, said, joint=": ")
+    table = cases_table.sample_table(cases, said, joint=": ")
     content = table.to_csv(index=False, lineterminator="\n")
     write_atomically(path, content.encode())

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import PlacementCase
@@ -19,7 +19,6 @@ from calibration.commands.flags import (
     world_from_flags,
 )
 from calibration.reference.astra_config import Backend
-from calibration.reference.export import why_only_ours, write_folder
 from des import (
     DEFAULT_SCHEDULE,
     SCHEDULES,
@@ -30,7 +29,14 @@ from des import (
     Topology,
     build_workload,
 )
+from des.base.lazy import lazy
 from des.job.transformer import Recomputation
+
+if TYPE_CHECKING:
+    from calibration.reference import export
+else:
+    export = lazy("calibration.reference.export")
+
 
 EXAMPLES = """\
 examples:
@@ -80,9 +86,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the folder."""
     case = case_of(arguments)
-    write_folder(case, arguments.backend, arguments.out, aggregation=arguments.network_aggregation)
+    export.write_folder(
+        case, arguments.backend, arguments.out, aggregation=arguments.network_aggregation
+    )
     say(f"{case.num_npus} NPUs, {case.workload.name}, {case.plan.schedule}: {case.plan.placement}")
-    why = why_only_ours(case, arguments.backend)
+    why = export.why_only_ours(case, arguments.backend)
     if why is not None:
         say(f"for our engine alone: {why}; the original fails, or gives other cycles")
     say(f"written: {arguments.out} (its README.md has the command lines)")

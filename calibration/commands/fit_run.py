@@ -1,20 +1,30 @@
 """Fit correction factors: sample placements, measure them by a reference, fit, and say what for."""
 
+from __future__ import annotations
+
 import argparse
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibration.commands.console import console, progress_bar, say
 from calibration.commands.placements import add_sampling_flags, placements_to_measure
 from calibration.commands.predictions import processes
 from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
-from calibration.fit.corrections_file import corrections_bytes
-from calibration.fit.errors import fidelity_table
-from calibration.fit.fit import fit, require_enough
-from calibration.fit.prediction import predict
-from calibration.fit.regimes import worst_cases
-from calibration.fit.report import Calibration, factor_lines, report_files
 from des.base.atomic_write import write_together
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from calibration.fit import corrections_file, errors, fit, prediction, regimes, report
+    from calibration.fit.report import Calibration
+else:
+    corrections_file = lazy("calibration.fit.corrections_file")
+    errors = lazy("calibration.fit.errors")
+    fit = lazy("calibration.fit.fit")
+    prediction = lazy("calibration.fit.prediction")
+    regimes = lazy("calibration.fit.regimes")
+    report = lazy("calibration.fit.report")
+
 
 EXAMPLES = """\
 examples:
@@ -55,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Calibrate and write the files."""
     placements, backend = placements_to_measure(arguments), arguments.backend
     fitted_for = placements.fitted_for()
-    require_enough(placements.num)
+    fit.require_enough(placements.num)
     reference = reference_of(arguments, [backend])
     arguments.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()
@@ -68,13 +78,18 @@ def run(arguments: argparse.Namespace) -> int:
     seen = reference.seen(cases, backend)
     with processes(arguments.workers) as executor, progress_bar("fit") as progress:
         progress.add_task("", total=None)
-        found = fit(seen, measured, predict=predict, executor=executor, seed=placements.seed)
-    calibration = Calibration(
+        found = fit.fit(
+            seen, measured, predict=prediction.predict, executor=executor, seed=placements.seed
+        )
+    calibration = report.Calibration(
         placements=placements.title, reference=world, cases=seen, measured=measured, fit=found
     )
     show_fit(calibration)
-    files = report_files(calibration)
-    files = {"corrections.json": corrections_bytes(found.corrections, fitted_for), **files}
+    files = report.report_files(calibration)
+    files = {
+        "corrections.json": corrections_file.corrections_bytes(found.corrections, fitted_for),
+        **files,
+    }
     write_together({arguments.out / name: content for name, content in files.items()})
     for name in files:
         say(f"written: {arguments.out / name}")
@@ -86,10 +101,10 @@ def run(arguments: argparse.Namespace) -> int:
 def show_fit(calibration: Calibration) -> None:
     """Print the uncorrected error, the factors, and the errors before and after."""
     found = console()
-    found.print(fidelity_table(calibration.uncorrected(), title="Without factors"))
-    for line in factor_lines(calibration.fit):
+    found.print(errors.fidelity_table(calibration.uncorrected(), title="Without factors"))
+    for line in report.factor_lines(calibration.fit):
         say(line)
     rows = calibration.before_and_after()
-    found.print(fidelity_table(rows, title="Before and after (held out)"))
-    for line in worst_cases(calibration.cases, rows):
+    found.print(errors.fidelity_table(rows, title="Before and after (held out)"))
+    for line in regimes.worst_cases(calibration.cases, rows):
         say(f"worst {line}")

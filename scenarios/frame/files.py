@@ -1,16 +1,24 @@
 """Files of a run: written whole or not at all, read with errors that name the file and line."""
 
+from __future__ import annotations
+
 import io
 import itertools
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import yaml
 
 from des.base.atomic_write import write_atomically
+from des.base.lazy import lazy
 from des.base.strict_json import parse_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -3,12 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agents.planners.table import PLANNERS
-from agents.replanning.training_planner import Replanning
-from calibration.fit.corrections_file import read_corrections
 from calibration.fit.fitted_for import FittedFor
 from des import (
     ALIASES,
@@ -24,6 +22,7 @@ from des import (
     read_topology,
 )
 from des.base.command import UsageError
+from des.base.lazy import lazy
 from des.dynamics import DYNAMICS
 from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad
@@ -31,7 +30,19 @@ from des.training.training_settings import Planner, TrainingRun
 from scenarios.frame.config import option
 from scenarios.iteration import iteration_scenario
 
+if TYPE_CHECKING:
+    from agents.planners import table
+    from agents.replanning import training_planner
+    from calibration.fit import corrections_file
+else:
+    table = lazy("agents.planners.table")
+    training_planner = lazy("agents.replanning.training_planner")
+    corrections_file = lazy("calibration.fit.corrections_file")
+
+
 PROG = "python -m scenarios.training_run"
+PLANNER_NAMES = ("exact", "uniform", "proportional", "round_robin", "random", "single_domain")
+"""Keys of `agents.planners.table.PLANNERS`, which is slow to load."""
 OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes")
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
@@ -64,7 +75,7 @@ class Config:
         None, "placements of further replicas in other domains, separated by semicolons"
     )
     planner: str | None = option(
-        None, f"asked every epoch, one of {', '.join(PLANNERS)}; none: the placement stays"
+        None, f"asked every epoch, one of {', '.join(PLANNER_NAMES)}; none: the placement stays"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
@@ -143,7 +154,11 @@ def load_training_run(config: Config) -> TrainingRunScenario:
     )
     path = config.corrections
     fitted_for = FittedFor.of(workload, topology, network=str(config.network))
-    corrections = NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for)
+    corrections = (
+        NO_CORRECTIONS
+        if path is None
+        else corrections_file.read_corrections(path, used_for=fitted_for)
+    )
     settings = TrainingRun(
         num_epochs=config.epochs,
         epoch_s=config.epoch_s,
@@ -199,11 +214,11 @@ def _replanner(
     for name in OF_A_PLACEMENT:
         if getattr(config, name) is not None:
             raise UsageError(f"{PROG}: {name} must be left out where planner is given")
-    if config.planner not in PLANNERS:
-        allowed = ", ".join(PLANNERS)
+    if config.planner not in PLANNER_NAMES:
+        allowed = ", ".join(PLANNER_NAMES)
         raise UsageError(f"{PROG}: planner must be one of {allowed}; got {config.planner!r}")
-    replanning = Replanning(
-        planner=PLANNERS[config.planner],
+    replanning = training_planner.Replanning(
+        planner=table.PLANNERS[config.planner],
         workload=workload,
         schedule=config.schedule,
         run=settings,

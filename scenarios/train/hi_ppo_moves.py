@@ -31,9 +31,7 @@ from des.base.checks import require_count, require_seed
 from scenarios.frame.files import write_bytes
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import SuiteWorld, suite
-
-MOVES_PT, MOVES_CSV, TABLES = "moves.pt", "moves.csv", "tables"
-"""What a run folder gets: the policy, one row an update, and the folder of episodes."""
+from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, TABLES
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96

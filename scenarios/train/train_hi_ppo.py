@@ -1,5 +1,7 @@
 """Train Hi-PPO on the training suite: the placement policy, then the move policy."""
 
+from __future__ import annotations
+
 import csv
 import itertools
 import sys
@@ -8,28 +10,54 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
-from agents.hi_ppo.placement.placement_checkpoint import load_placement, save_placement
-from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
-from agents.hi_ppo.policies import Policies, digest_of
-from agents.hi_ppo.trained_range import TrainedRange
-from agents.ppo.devices import use_torch_threads
 from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
+from des.base.lazy import lazy
 from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
-from scenarios.train.hi_ppo_moves import MOVES_CSV, MOVES_PT, MoveStage, train_move_stage
+from scenarios.train.hi_ppo_files import (
+    MOVES_CSV,
+    MOVES_PT,
+    PLACEMENT_CSV,
+    PLACEMENT_PT,
+    POLICIES_PT,
+)
+
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich import progress as rich_progress
+    from rich.console import Console
+
+    from agents.hi_ppo import policies as hi_ppo_policies
+    from agents.hi_ppo import trained_range as hi_ppo_trained_range
+    from agents.hi_ppo.placement import config as placement_settings
+    from agents.hi_ppo.placement import placement_checkpoint, placement_training
+    from agents.hi_ppo.placement.config import PlacementConfig
+    from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+    from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
+    from agents.hi_ppo.trained_range import TrainedRange
+    from agents.ppo import devices
+    from scenarios.train import hi_ppo_moves
+    from scenarios.train.hi_ppo_moves import MoveStage
+else:
+    placement_settings = lazy("agents.hi_ppo.placement.config")
+    placement_checkpoint = lazy("agents.hi_ppo.placement.placement_checkpoint")
+    placement_training = lazy("agents.hi_ppo.placement.placement_training")
+    hi_ppo_policies = lazy("agents.hi_ppo.policies")
+    hi_ppo_trained_range = lazy("agents.hi_ppo.trained_range")
+    devices = lazy("agents.ppo.devices")
+    rich_console = lazy("rich.console")
+    rich_progress = lazy("rich.progress")
+    hi_ppo_moves = lazy("scenarios.train.hi_ppo_moves")
+
 
 PROG = "python -m scenarios.train_hi_ppo"
-PLACEMENT_PT, PLACEMENT_CSV, POLICIES_PT = "placement.pt", "placement.csv", "hi_ppo.pt"
 
 _EPILOG = f"""\
 Networks are those of suite("train"): at random epochs of random draws for the placement policy,
@@ -98,14 +126,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     epilog = _EPILOG.replace("{every}", str(_UPDATES_PER_CHECKPOINT))
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
-    use_torch_threads(1)
-    folder, console = _folder(config), Console(highlight=False)
+    devices.use_torch_threads(1)
+    folder, console = _folder(config), rich_console.Console(highlight=False)
     begin_s = time.perf_counter()
     placement = _placement(config, folder, console)
     moves = None
     if config.move_worlds:
-        moves, _ = train_move_stage(move_stage(config), folder, console, workers=config.workers)
-    policies = Policies(
+        moves, _ = hi_ppo_moves.train_move_stage(
+            move_stage(config), folder, console, workers=config.workers
+        )
+    policies = hi_ppo_policies.Policies(
         placement=placement,
         moves=moves,
         trained_range=trained_range(config.seed),
@@ -114,7 +144,8 @@ def _command(argv: Sequence[str] | None) -> None:
     policies.save(folder.path / POLICIES_PT)
     sys.stdout.write(
         f"trained in {time.perf_counter() - begin_s:.0f} s\n"
-        f"policies: {folder.path / POLICIES_PT}, SHA-256 {digest_of(folder.path / POLICIES_PT)}\n"
+        f"policies: {folder.path / POLICIES_PT}, "
+        f"SHA-256 {hi_ppo_policies.digest_of(folder.path / POLICIES_PT)}\n"
     )
 
 
@@ -150,11 +181,11 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
         with log.open(encoding="utf-8") as file:
             num_updates = sum(1 for _ in file) - 1
         if num_updates == config.updates:
-            return load_placement(path)
-    trainer = PlacementTrainer(
+            return placement_checkpoint.load_placement(path)
+    trainer = placement_training.PlacementTrainer(
         training_networks(config.seed),
         seed=config.seed,
-        architecture=PlacementArchitecture(
+        architecture=placement_settings.PlacementArchitecture(
             num_rounds=config.rounds, sees_preference=config.sees_preference
         ),
         config=placement_config(config),
@@ -170,7 +201,9 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
 
 def move_stage(config: Config) -> MoveStage:
     """What the move policy is trained on."""
-    stage = MoveStage(seed=config.seed, num_worlds=config.move_worlds, num_draws=config.move_draws)
+    stage = hi_ppo_moves.MoveStage(
+        seed=config.seed, num_worlds=config.move_worlds, num_draws=config.move_draws
+    )
     return replace(stage, training=replace(stage.training, num_updates=config.move_updates))
 
 
@@ -178,13 +211,15 @@ def move_stage(config: Config) -> MoveStage:
 def trained_range(seed: int) -> TrainedRange:
     """Range of the first worlds of the training; later ones are drawn from the same."""
     worlds = suite("train").worlds(_NUM_RANGED, seed)
-    return TrainedRange.of([(world.topology, world.workload) for world in worlds])
+    return hi_ppo_trained_range.TrainedRange.of(
+        [(world.topology, world.workload) for world in worlds]
+    )
 
 
 def placement_config(config: Config) -> PlacementConfig:
     """What the trainer is told."""
     asked = replace(
-        PlacementConfig(),
+        placement_settings.PlacementConfig(),
         num_updates=config.updates,
         worlds_per_update=config.worlds,
         samples_per_world=config.samples,
@@ -226,13 +261,13 @@ def train_placement(
     trainer: PlacementTrainer, folder: RunFolder, console: Console
 ) -> PlacementReport:
     """Train to the end, with a row of the log an update; returns the last report."""
-    names = [field.name for field in fields(PlacementReport)]
+    names = [field.name for field in fields(placement_training.PlacementReport)]
     total = trainer.config.num_updates
-    progress = Progress(
-        BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}  ETA"),
-        TimeRemainingColumn(compact=True),
+    progress = rich_progress.Progress(
+        rich_progress.BarColumn(bar_width=12),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TextColumn("{task.fields[figures]}  ETA"),
+        rich_progress.TimeRemainingColumn(compact=True),
         console=console,
         disable=not console.is_terminal,
     )
@@ -248,7 +283,7 @@ def train_placement(
             if not console.is_terminal and _is_tenth(report.update, total):
                 console.print(f"update {report.update} of {total}: {figures}", soft_wrap=True)
             if report.update % _UPDATES_PER_CHECKPOINT == 0 or report.update == total:
-                save_placement(folder.path / PLACEMENT_PT, trainer.policy)
+                placement_checkpoint.save_placement(folder.path / PLACEMENT_PT, trainer.policy)
     return report
 
 

@@ -13,7 +13,7 @@ from agents.replanning.rules import Rule
 from agents.replanning.table import RULES
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
 from des.compiled.many.layout import Whole
-from scenarios.measure.compare.cases import ComparedDraw
+from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
 
 CLAIRVOYANT = "clairvoyant"
 """Knows the whole draw; the bound that the others are compared with."""
@@ -22,9 +22,6 @@ STATIC = "static"
 
 MOST_PLANS = 128
 """Candidates of a draw, but for the few that are always there."""
-
-FORESEEN = "_foreseen"
-"""Ends the names of rules that know all plans of the draw from the first epoch on."""
 
 _SAMPLE_SHIFT = 1 << 40
 """Draws for rules that know the law are others than any that is judged."""

@@ -1,44 +1,58 @@
 """Measure every target, and say of each whether it is reached."""
 
+from __future__ import annotations
+
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.local.policy import load_policy
-from agents.hi_ppo.local.shipped import shipped_local_file
-from agents.hi_ppo.policies import shipped_files
-from agents.hi_ppo.schedulers import (
-    METHODS,
-    MOST_SLOWDOWN,
-    MakeScheduler,
-    fixed_rule_schedulers,
-    policy_scheduler,
-)
-from agents.planners.pareto.proposals import Propose
-from agents.ppo.devices import use_torch_threads
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.config import from_dict, option, parse_given, to_dict
 from scenarios.frame.pictures import Picture
-from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.targets.measurement_size import FULL, SHORT, SchedulerColumn, Scope, Sizes
-from scenarios.measure.targets.results_store import FOLDER, KeptGroup, Key, Origin
-from scenarios.measure.targets.table import (
-    GROUPS,
-    measure_groups,
-    show_targets,
-    wide_console,
-    write_targets,
-)
-from scenarios.measure.targets.target_table import MeasuredTargets
-from scenarios.measure.targets.world_file import world_of_file
-from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
+from scenarios.measure.targets.names import GROUP_NAMES, MEASURED, METHOD_NAMES
+
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich.console import Console
+
+    from agents.hi_ppo import policies, schedulers
+    from agents.hi_ppo.local import decide, policy, shipped
+    from agents.hi_ppo.schedulers import MakeScheduler
+    from agents.planners.pareto.proposals import Propose
+    from agents.ppo import devices
+    from scenarios.frame import plots
+    from scenarios.measure import training_curves
+    from scenarios.measure.targets import (
+        measurement_size,
+        results_store,
+        table,
+        target_table,
+        world_file,
+    )
+    from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, Sizes
+    from scenarios.measure.targets.results_store import KeptGroup, Key, Origin
+else:
+    decide = lazy("agents.hi_ppo.local.decide")
+    policy = lazy("agents.hi_ppo.local.policy")
+    shipped = lazy("agents.hi_ppo.local.shipped")
+    policies = lazy("agents.hi_ppo.policies")
+    schedulers = lazy("agents.hi_ppo.schedulers")
+    devices = lazy("agents.ppo.devices")
+    rich_console = lazy("rich.console")
+    plots = lazy("scenarios.frame.plots")
+    measurement_size = lazy("scenarios.measure.targets.measurement_size")
+    results_store = lazy("scenarios.measure.targets.results_store")
+    table = lazy("scenarios.measure.targets.table")
+    target_table = lazy("scenarios.measure.targets.target_table")
+    world_file = lazy("scenarios.measure.targets.world_file")
+    training_curves = lazy("scenarios.measure.training_curves")
+
 
 PROG = "python -m scenarios.kpi"
 _EXAMPLES = f"""\
@@ -48,16 +62,16 @@ examples:
   {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
   {PROG} --resume --out runs/kpi
 
-methods: {", ".join(METHODS)}
-targets: {", ".join(GROUPS)}
+methods: {", ".join(METHOD_NAMES)}
+targets: {", ".join(GROUP_NAMES)}
 
 files written to --out, beside config.json:
-  {FOLDER}/                        targets of each column and group, as soon as they are known
+  {MEASURED}/                        targets of each column and group, as soon as they are known
   kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
 
 --resume goes on in the folder, with the flags that it was begun with: others are refused, those
-left out are taken from there. Groups that are in {FOLDER}/ are not measured again; a file that they
-come from must not have changed since.
+left out are taken from there. Groups that are in {MEASURED}/ are not measured again; a file that
+they come from must not have changed since.
 
 exit codes: 0 all that was measured is reached; 1 a target is missed; 2 a flag or a file is wrong;
   {EXIT_CODES}
@@ -93,13 +107,13 @@ class Config:
                 raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
         if self.seed < 0:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
-        for field, known in (("targets", tuple(GROUPS)), ("method", tuple(METHODS))):
+        for field, known in (("targets", GROUP_NAMES), ("method", METHOD_NAMES)):
             for name in getattr(self, field) or ():
                 if name not in known:
                     hint = nearest(name, known)
                     raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
         if self.targets == ():
-            raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUPS)}")
+            raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUP_NAMES)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,11 +127,11 @@ def _command(argv: Sequence[str] | None) -> int:
     )
     if config.resume:
         config = _begun(config, given)
-    use_torch_threads(1)  # as the response times have it, whatever was measured before
+    devices.use_torch_threads(1)  # as the response times have it, whatever was measured before
     scope = scope_of(config)
     columns = scheduler_columns(config, scope)
     origins = origins_of(config, columns)
-    folder, console = _folder(config), wide_console(len(columns))
+    folder, console = _folder(config), table.wide_console(len(columns))
     try:
         return _run(config, columns, origins, folder, console)
     except KeyboardInterrupt:
@@ -134,8 +148,8 @@ def _run(
     console: Console,
 ) -> int:
     """Measure what is not there yet, and write and show all."""
-    kept = measure_groups(columns, origins, folder.path, Console(stderr=True))
-    measured = MeasuredTargets(
+    kept = table.measure_groups(columns, origins, folder.path, rich_console.Console(stderr=True))
+    measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),
         targets=tuple(
             tuple(one for key in origins if key[0] == column.name for one in kept[key].targets)
@@ -144,8 +158,8 @@ def _run(
         are_seeds=not config.method,
     )
     note = f"{scope_note(columns[0].scope)}{_revisions_note([kept[key] for key in origins])}"
-    write_targets(folder, measured, _command_text(config), note, _pictures(config))
-    show_targets(console, measured, note)
+    table.write_targets(folder, measured, _command_text(config), note, _pictures(config))
+    table.show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
     if measured.missed:
         console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
@@ -181,34 +195,36 @@ def _recorded(config: Config) -> dict[str, object]:
 
 def _pictures(config: Config) -> tuple[Picture, ...]:
     """How the shipped policies were trained, where these are measured."""
-    logs = shipped_logs()
+    logs = training_curves.shipped_logs()
     if config.checkpoint or config.method or not logs:
         return ()
-    curves = training_curves({path.name: read_log(path) for path in logs})
+    curves = training_curves.training_curves(
+        {path.name: training_curves.read_log(path) for path in logs}
+    )
     caption = f"Training of the placement policy, {len(logs)} seeds and their mean."
-    return (Picture(caption=caption, png=png_bytes(curves)),)
+    return (Picture(caption=caption, png=plots.png_bytes(curves)),)
 
 
 def targets_of(config: Config) -> tuple[str, ...]:
     """Groups of targets that are measured, in their order."""
-    return tuple(name for name in GROUPS if config.targets is None or name in config.targets)
+    return tuple(name for name in table.GROUPS if config.targets is None or name in config.targets)
 
 
 def scope_of(config: Config) -> Scope:
     """How much is measured, and on what."""
-    sizes: Sizes = SHORT if config.short else FULL
+    sizes: Sizes = measurement_size.SHORT if config.short else measurement_size.FULL
     given = {
         name: getattr(config, name)
         for name in ("num_worlds", "num_draws", "num_epochs")
         if getattr(config, name) is not None
     }
-    world = None if config.world is None else world_of_file(config.world, config.model)
-    return Scope(sizes=replace(sizes, **given), seed=config.seed, world=world)
+    world = None if config.world is None else world_file.world_of_file(config.world, config.model)
+    return measurement_size.Scope(sizes=replace(sizes, **given), seed=config.seed, world=world)
 
 
 def _checkpoints(config: Config) -> tuple[Path, ...]:
     """Trained policies that are measured."""
-    paths = config.checkpoint or (() if config.method else tuple(shipped_files()))
+    paths = config.checkpoint or (() if config.method else tuple(policies.shipped_files()))
     if config.short and not config.checkpoint:
         return paths[:1]  # the other seeds are for a run that is not short
     return paths
@@ -220,19 +236,21 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     if not paths and not config.method:
         raise UsageError(
             f"{PROG}: there must be something to measure, and no policy is shipped: give "
-            f"--checkpoint, or --method with one of {', '.join(METHODS)}"
+            f"--checkpoint, or --method with one of {', '.join(schedulers.METHODS)}"
         )
     makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
-        path.stem: policy_scheduler(path) for path in paths
+        path.stem: schedulers.policy_scheduler(path) for path in paths
     }
-    makers |= {name: (METHODS[name], None) for name in config.method}
+    makers |= {name: (schedulers.METHODS[name], None) for name in config.method}
     if len(makers) < len(paths) + len(config.method):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
-    agent = LocalAgent(policy=load_policy(_local_file(config)))
-    bounded = {path.stem: policy_scheduler(path, MOST_SLOWDOWN)[0] for path in paths}
-    fixed_rules = {path.stem: fixed_rule_schedulers(path) for path in paths}
+    agent = decide.LocalAgent(policy=policy.load_policy(_local_file(config)))
+    bounded = {
+        path.stem: schedulers.policy_scheduler(path, schedulers.MOST_SLOWDOWN)[0] for path in paths
+    }
+    fixed_rules = {path.stem: schedulers.fixed_rule_schedulers(path) for path in paths}
     return [
-        SchedulerColumn(
+        measurement_size.SchedulerColumn(
             name=name,
             make=make,
             scope=scope,
@@ -251,15 +269,15 @@ def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, 
     if config.world is not None:
         shared["world"] = topology_path(config.world)
     checkpoints = {path.stem: {"checkpoint": path} for path in _checkpoints(config)}
-    flags, origins = _recorded(config), dict[Key, Origin]()
+    flags, origins = _recorded(config), dict[results_store.Key, results_store.Origin]()
     for column in columns:
-        origin = Origin.of(flags, checkpoints.get(column.name, {}) | shared)
+        origin = results_store.Origin.of(flags, checkpoints.get(column.name, {}) | shared)
         origins |= {(column.name, group): origin for group in targets_of(config)}
     return origins
 
 
 def _local_file(config: Config) -> Path:
-    return shipped_local_file() if config.local is None else config.local
+    return shipped.shipped_local_file() if config.local is None else config.local
 
 
 def scope_note(scope: Scope) -> str:

@@ -1,0 +1,10 @@
+"""What users of `scenarios.pareto` choose among, without the modules that are slow to load."""
+
+TABLE_NAMES = ("all_gpus", "used_gpus", "activations")
+"""Keys of `scenarios.measure.pareto.study.TABLES`."""
+
+NUM_DOMAINS = (5, 6, 10)
+"""Sizes of the worlds."""
+
+NUM_PREFERENCES = 36
+"""Weights of one sweep."""
