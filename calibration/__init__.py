@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from calibration.cases.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
     from calibration.fit.corrections_file import read_corrections, write_corrections
     from calibration.fit.errors import Fidelity, fidelity, fidelity_by_regime, fidelity_table
-    from calibration.fit.fit import Fit, fit
+    from calibration.fit.fit import Fit
     from calibration.fit.fitted_for import FittedFor
     from calibration.fit.prediction import predict
     from calibration.reference.astra_sim import measure_all, measure_case, run_key
@@ -33,7 +33,6 @@ __all__ = [
     "fidelity",
     "fidelity_by_regime",
     "fidelity_table",
-    "fit",
     "measure_all",
     "measure_case",
     "predict",
@@ -51,7 +50,7 @@ __getattr__, __dir__ = lazy_names(
         "calibration.cases.settings": "REGIMES PolicyPlans Regime WorkloadFamily",
         "calibration.fit.corrections_file": "read_corrections write_corrections",
         "calibration.fit.errors": "Fidelity fidelity fidelity_by_regime fidelity_table",
-        "calibration.fit.fit": "Fit fit",
+        "calibration.fit.fit": "Fit",
         "calibration.fit.fitted_for": "FittedFor",
         "calibration.fit.prediction": "predict",
         "calibration.reference.astra_sim": "measure_all measure_case run_key",

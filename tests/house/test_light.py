@@ -92,11 +92,11 @@ def test_help_of_a_command_loads_no_slow_library(command):
 
 
 def test_names_for_users_are_those_of_what_is_loaded_later():
-    assert PLANNER_NAMES == tuple(PLANNERS)
-    assert METHOD_NAMES == tuple(METHODS)
-    assert GROUP_NAMES == tuple(GROUPS)
-    assert TABLE_NAMES == tuple(TABLES)
-    assert NUM_DRAWN == SWEEP.num_samples
+    assert tuple(PLANNERS) == PLANNER_NAMES
+    assert tuple(METHODS) == METHOD_NAMES
+    assert tuple(GROUPS) == GROUP_NAMES
+    assert tuple(TABLES) == TABLE_NAMES
+    assert SWEEP.num_samples == NUM_DRAWN
 
 
 @pytest.mark.parametrize("package", [des, calibration])
