@@ -62,7 +62,6 @@ KINDS = (
 TARGETS = {
     f"{BATCH}, 2 threads": ("4,000,000", "400,000", "130,000"),
     EVENTS: ("x 150",) * len(SIZES),
-    ENGINE: ("x 4",) * len(SIZES),
 }
 """What is aimed at for each size: iterations/s, or times plain SimPy by CPU time."""
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from des.engine.iteration import simulate, simulate_orders
     from des.engine.migration import migration_s, moved_bytes
     from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
+    from des.engine.together import ConcurrentJob, simulate_together
     from des.job.models import ALIASES, ARCHITECTURES, build_workload
     from des.job.workload import Layer, Workload
     from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -54,6 +55,7 @@ __all__ = [
     "SCHEDULES",
     "STEADY",
     "BackgroundLoad",
+    "ConcurrentJob",
     "Corrections",
     "DeadlockError",
     "DiLoCo",
@@ -110,6 +112,7 @@ __all__ = [
     "simulate",
     "simulate_epoch",
     "simulate_orders",
+    "simulate_together",
     "write_topology",
 ]
 
@@ -124,6 +127,7 @@ __getattr__, __dir__ = lazy_names(
         "des.engine.iteration": "simulate simulate_orders",
         "des.engine.migration": "migration_s moved_bytes",
         "des.engine.result": "IterationResult LinkUse Span StageUse Transfer",
+        "des.engine.together": "ConcurrentJob simulate_together",
         "des.job.models": "ALIASES ARCHITECTURES build_workload",
         "des.job.workload": "Layer Workload",
         "des.plan.corrections": "NO_CORRECTIONS Corrections",

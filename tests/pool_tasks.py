@@ -42,3 +42,9 @@ def tell_and_hang(folder: Path) -> None:
     sys.stdout.write("at work\n")
     sys.stdout.flush()
     run_reference_program(words, folder, timeout_s=600.0)
+
+
+def note_and_hang(folder: Path, number: int) -> None:
+    """Leave a file with our number, then hang for ever."""
+    (folder / str(number)).touch()
+    threading.Event().wait()

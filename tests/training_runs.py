@@ -3,11 +3,10 @@
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pandas as pd
+from processes import python, wait_until
 
 from calibration.loop import WALL_CLOCK_COLUMNS as WAITS
 from scenarios.frame.metrics_log import WALL_CLOCK_COLUMNS, read_metrics
@@ -55,13 +54,10 @@ def copy_of_run(run: Path, folder: Path) -> Path:
 
 def interrupted(flags: list[str], folder: Path) -> tuple[int, str]:
     """Train as a user would who presses Ctrl-C after three updates; exit code and output."""
-    command = [sys.executable, "-m", "scenarios.east_west_train"]
-    process = subprocess.Popen(
-        [*command, *flags, "--out", str(folder)], stdout=subprocess.PIPE, text=True
-    )
+    words = ["-m", "scenarios.east_west_train", *flags, "--out", str(folder)]
     metrics = folder / "metrics.csv"
-    while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 3):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    shown, _ = process.communicate(timeout=120)
-    return process.returncode, shown
+    with python(*words, stdout=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: metrics.exists() and metrics.read_text().count("\n") > 3, process)
+        process.send_signal(signal.SIGINT)
+        shown, _ = process.communicate()
+        return process.returncode, shown

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.decision.situation import Decision, Situation, level_of
-from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
-from agents.hi_ppo.local.case import LocalCase, TrainingJob
+from agents.decision.situation import Decision, Scheduler, Situation, level_of
+from agents.hi_ppo.coordinator import NoValidPlanError
+from agents.hi_ppo.local.case import DomainCase, TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
 from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
 from agents.hi_ppo.validation import plan_of_other_domains, require_free, require_valid
@@ -74,8 +74,11 @@ class Hierarchy:
 
     Parameters
     ----------
+    across
+        Places layers across domains, such as `agents.hi_ppo.coordinator.Coordinator`.
     gpus
-        One for each domain of the first situation; domains are known by name from then on.
+        One for each domain of the first situation; domains are known by name from then on. None
+        where GPUs are not known one by one: such a domain is decided by rule.
     validate
         Raises where a complete plan cannot be used, as `agents.hi_ppo.validation.require_valid`,
         given the situation with the inner networks and the workload agreed on.
@@ -85,22 +88,22 @@ class Hierarchy:
 
     def __init__(
         self,
-        coordinator: Coordinator,
+        across: Scheduler,
         local_agent: LocalAgent,
-        gpus: Sequence[GpuTopology],
+        gpus: Sequence[GpuTopology | None],
         *,
         validate: Callable[[Situation, Plan], None] = require_valid,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.coordinator, self.local_agent = coordinator, local_agent
+        self.across, self.local_agent = across, local_agent
         self._first_gpus, self._validate, self._clock = tuple(gpus), validate, clock
-        self._gpus: dict[str, GpuTopology] = {}
+        self._gpus: dict[str, GpuTopology | None] = {}
         self.counts = HierarchyCounts()
         self.begin()
 
     def begin(self) -> None:
         """Forget what was decided and seen; GPUs stay."""
-        self.coordinator.begin()
+        self.across.begin()
         self._last: _Complete | None = None
 
     def decide(self, situation: Situation, job: TrainingJob) -> CompleteDecision:
@@ -126,7 +129,7 @@ class Hierarchy:
         decided: Decision | None = None
         failure: ValueError | None = None
         try:
-            decided = self.coordinator.decide(situation)
+            decided = self.across.decide(situation)
         except (InfeasiblePlacementError, UnreachableError, NoValidPlanError) as error:
             failure = error
         placed_s = self._clock()
@@ -143,7 +146,7 @@ class Hierarchy:
         situation: Situation,
         job: TrainingJob,
         *,
-        gpus: Mapping[str, GpuTopology] | None = None,
+        gpus: Mapping[str, GpuTopology | None] | None = None,
     ) -> CompleteDecision:
         """Decide inside the domains alone: the layers stay where the last complete plan has them.
 
@@ -182,7 +185,7 @@ class Hierarchy:
     ) -> CompleteDecision:
         """Decide inside, put the plan together and validate it; else fall back on the last one."""
         kept: _Complete | None = None
-        cases: tuple[LocalCase, ...] = ()
+        cases: tuple[DomainCase, ...] = ()
         if decided is not None:
             cases = self._cases(situation, job, decided.plan)
             try:
@@ -234,7 +237,7 @@ class Hierarchy:
         job: TrainingJob,
         decided: Decision,
         complete: _Complete,
-        cases: Sequence[LocalCase],
+        cases: Sequence[DomainCase],
     ) -> CompleteDecision:
         """Put a plan together and validate it as a whole."""
         own = complete.decisions
@@ -254,7 +257,7 @@ class Hierarchy:
             is_fallback=decided.is_fallback,
         )
 
-    def _cases(self, situation: Situation, job: TrainingJob, plan: Plan) -> tuple[LocalCase, ...]:
+    def _cases(self, situation: Situation, job: TrainingJob, plan: Plan) -> tuple[DomainCase, ...]:
         return cases_of(
             situation.topology,
             plan,
@@ -264,7 +267,7 @@ class Hierarchy:
             corrections=situation.corrections,
         )
 
-    def _gpus_of(self, situation: Situation) -> tuple[GpuTopology, ...]:
+    def _gpus_of(self, situation: Situation) -> tuple[GpuTopology | None, ...]:
         names = _names_of(situation)
         if not self._gpus:
             if len(self._first_gpus) != len(names):

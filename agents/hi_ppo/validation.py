@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from agents.decision.occupied import occupied
 from agents.decision.situation import Situation
-from agents.hi_ppo.local.case import LocalCase
+from agents.hi_ppo.local.case import DomainCase
 from agents.hi_ppo.local.decide import LocalDecision
 from des import InfeasiblePlacementError, Placement, Plan, check_memory
 
@@ -27,7 +27,7 @@ def require_valid(situation: Situation, plan: Plan) -> None:
         situation.topology.route(lower.domain, upper.domain)
 
 
-def require_free(case: LocalCase, decision: LocalDecision) -> None:
+def require_free(case: DomainCase, decision: LocalDecision) -> None:
     """Refuse a binding to GPUs that others have taken.
 
     Raises
@@ -35,11 +35,11 @@ def require_free(case: LocalCase, decision: LocalDecision) -> None:
     InfeasiblePlacementError
         Naming the domain, the GPUs that are free and those that are taken.
     """
-    taken = sorted(set(decision.binding) - set(case.gpus.free))
+    taken = sorted(set(decision.binding) - set(case.free_gpus))
     if taken:
         raise InfeasiblePlacementError(
             f"domain {case.domain.name}: plan must be bound to the free GPUs "
-            f"{', '.join(map(str, case.gpus.free))}, got {', '.join(map(str, taken))} too"
+            f"{', '.join(map(str, case.free_gpus))}, got {', '.join(map(str, taken))} too"
         )
 
 

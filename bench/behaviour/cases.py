@@ -83,8 +83,8 @@ def train(_: Path) -> Iterator[Case]:
 
 
 def decide(_: Path) -> Iterator[Case]:
-    """A decision on every shipped world, with and without reasons, and each option once."""
-    module, job = "agents.decide", ("--model", "llama2_7b")
+    """A decision across domains on every shipped world, with and without reasons."""
+    module, job = "agents.decide", ("--model", "llama2_7b", "--across-only")
     for world in WORLDS:
         yield one(f"decide/{world}", module, "--network", world, *job)
         yield one(f"decide/{world}-explained", module, "--network", world, *job, "--explain")

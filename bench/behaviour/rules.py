@@ -41,6 +41,16 @@ RULES = (
     ),
     Rule(files="*/terminal", pattern=r" +$", reason=LAYOUT),
     Rule(
+        files="*/terminal",
+        pattern=r"^compiling\b.*\n",
+        reason="what is compiled depends on the cache of this machine",
+    ),
+    Rule(
+        files="decide/*/terminal",
+        pattern=r" --across-only\b",
+        reason="the baseline is of a revision that decided across domains only, without the flag",
+    ),
+    Rule(
         files="*",
         pattern=r'("source_revision": )("[^"]*"|null)',
         replacement=r"\1-",

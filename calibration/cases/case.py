@@ -1,4 +1,4 @@
-"""What calibration compares: one iteration that both simulators can run, and what they measure."""
+"""Calibration cases: one iteration that both simulators can run, and its measurement."""
 
 import math
 from dataclasses import dataclass, replace
@@ -192,7 +192,7 @@ def computing_times_s(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What both simulators say about a case.
+    """Measurement of a case by both simulators.
 
     Parameters
     ----------

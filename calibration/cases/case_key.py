@@ -1,4 +1,4 @@
-"""What a run of a reference simulator is known by: a digest of all that its result depends on."""
+"""Key of a reference run: a digest of all that its result depends on."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ _FORMAT = 1
 """Part of every digest; raised where the same case is to get another one."""
 
 _NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"})
-"""Fields of a topology that no run sees: its links stand still, and nobody is paid."""
+"""Fields of a topology that no run sees: its links stand still, and have no prices."""
 
 _SOURCES = ("astra_sim", "calibration", "des")
 """Packages that a run of our engine passes through, from the case to the measurement."""

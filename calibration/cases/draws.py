@@ -13,7 +13,7 @@ NUM_LEVELS = 4
 
 
 class Factor(IntEnum):
-    """What cases are stratified over; each has random numbers of its own."""
+    """Strata of the cases; each has random numbers of its own."""
 
     OWN = 0  # the numbers of one case that are not stratified
     NUM_DOMAINS = 1

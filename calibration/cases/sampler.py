@@ -22,7 +22,7 @@ from des.plan.plan import Parallelism, Plan
 from des.world.topology import Domain, Topology
 
 Purpose = Literal["fit", "check"]
-"""What a case is for. Whatever the seeds, no case for one is ever drawn for the other."""
+"""Purpose of a case. Whatever the seeds, no case for one is ever drawn for the other."""
 
 _MOST_ROUNDS = 4
 """Stages a used domain, at most."""

@@ -1,4 +1,4 @@
-"""What cases to calibrate on are drawn from: workloads, regimes, and what a policy does."""
+"""Distribution of calibration cases: workloads, regimes, and a policy's plans."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class WorkloadFamily:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regime:
-    """Where cases are to be faithful.
+    """Regime of worlds in which predictions are to be accurate.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ REGIMES: Mapping[str, Regime] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyPlans:
-    """What a policy does now: plans on the domains of the topology, and how often each is chosen.
+    """Plans of the current policy on the domains of the topology, and how often each is chosen.
 
     They are drawn by their weights, which need not add up to 1.
     """

@@ -1,4 +1,4 @@
-"""What several simulators say about the same cases, a row a case."""
+"""Table of several simulators' results on the same cases, a row a case."""
 
 from collections.abc import Mapping, Sequence
 

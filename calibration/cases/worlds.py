@@ -40,7 +40,7 @@ def moves_in_time(topology: Topology) -> bool:
 
 
 def repeated_domains(topology: Topology, num_domains: int) -> tuple[Domain, ...]:
-    """Return so many domains, going round those of a topology; later rounds are numbered.
+    """Return ``num_domains`` domains, cycling through those of a topology; repeats are numbered.
 
     Examples
     --------

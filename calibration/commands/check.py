@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from calibration.cases.case import Granularity
 from calibration.commands.console import console, say
-from calibration.commands.flags import add_flag, positive
-from calibration.commands.placements import add_sampling_flags, placements_to_measure
-from calibration.commands.predictions import predict_all
-from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
+from calibration.commands.reference import ReferenceFlags
+from calibration.reference.astra_sim import ReferenceBackend
+from des.base.checks import require_count, require_positive
+from des.base.flags import option
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
+    from calibration.commands import predictions
     from calibration.fit import corrections_file, regimes, report
     from calibration.fit import errors as fit_errors
     from calibration.fit.errors import Fidelity
 else:
+    predictions = lazy("calibration.commands.predictions")
     corrections_file = lazy("calibration.fit.corrections_file")
     fit_errors = lazy("calibration.fit.errors")
     regimes = lazy("calibration.fit.regimes")
@@ -42,53 +44,62 @@ BOUNDS: Mapping[Granularity, tuple[float, float, float]] = MappingProxyType(
 """Mean and 95th percentile of errors, and Kendall tau, that are good enough."""
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the command."""
-    add_flag(
-        parser,
-        "--corrections",
-        Path,
-        "runs/calibration/corrections.json",
+def _bound_text(position: int) -> str:
+    ours, gpu = (f"{BOUNDS[each][position]:g}" for each in ("domain", "gpu"))
+    return f"{ours}, at --granularity gpu {gpu}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ReferenceFlags):
+    """Settings of a check; the fields are the flags."""
+
+    samples: int = option(200, "placements to draw", check=require_count)
+    corrections: Path = option(
+        Path("runs/calibration/corrections.json"),
         "factors; those for another model or network are refused",
+        is_file=True,
     )
-    add_sampling_flags(parser, num_samples=200)
-    parser.add_argument(
-        "--backend",
-        choices=BACKENDS,
-        default="aware",
-        help="network of the reference (default: %(default)s)",
+    backend: ReferenceBackend = option("aware", "network of the reference")
+    bound: float | None = option(
+        None,
+        "largest mean absolute error, a fraction, of each figure",
+        check=require_positive,
+        default_text=_bound_text(0),
     )
-    for position, (flag, explanation) in enumerate(
-        (
-            ("--bound", "largest mean absolute error, a fraction, of each figure"),
-            ("--p95-bound", "largest 95th percentile of absolute errors of each figure"),
-            ("--tau-bound", "least Kendall tau of iteration times"),
-        )
-    ):
-        ours, gpu = (f"{BOUNDS[each][position]:g}" for each in ("domain", "gpu"))
-        defaults = f"default: {ours}, at --granularity gpu {gpu}"
-        add_flag(parser, flag, positive, None, f"{explanation} ({defaults})")
-    add_reference_flags(parser)
+    p95_bound: float | None = option(
+        None,
+        "largest 95th percentile of absolute errors of each figure",
+        check=require_positive,
+        default_text=_bound_text(1),
+    )
+    tau_bound: float | None = option(
+        None,
+        "least Kendall tau of iteration times",
+        check=require_positive,
+        default_text=_bound_text(2),
+    )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Measure fresh placements and compare."""
-    placements, backend = placements_to_measure(arguments), arguments.backend
+    placements, backend = config.placements(), config.backend
     corrections = corrections_file.read_corrections(
-        arguments.corrections, used_for=placements.fitted_for()
+        config.corrections, used_for=placements.fitted_for()
     )
-    reference = reference_of(arguments, [backend])
+    reference = config.reference([backend])
     say(placements.title)
     cases = placements.draw("check")
     say(reference.describe(cases, backend))
     say(f"factors: {corrections}")
     measured = reference.measure(cases, backend)
     seen = reference.seen(cases, backend)
-    rows = regimes.fidelities(seen, {"corrected": predict_all(seen, corrections)}, measured)
+    rows = regimes.fidelities(
+        seen, {"corrected": predictions.predict_all(seen, corrections)}, measured
+    )
     console().print(fit_errors.fidelity_table(rows, title="With the factors"))
     for line in regimes.worst_cases(seen, rows):
         say(f"worst {line}")
-    exceeded = list(_exceeded(rows[regimes.ALL], _bounds(arguments)))
+    exceeded = list(_exceeded(rows[regimes.ALL], _bounds(config)))
     for line in exceeded:
         say(f"EXCEEDED: {line}")
     if not exceeded:
@@ -96,9 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
     return EXCEEDED_EXIT if exceeded else 0
 
 
-def _bounds(arguments: argparse.Namespace) -> tuple[float, float, float]:
-    given = (arguments.bound, arguments.p95_bound, arguments.tau_bound)
-    usual = BOUNDS[arguments.granularity]
+def _bounds(config: Config) -> tuple[float, float, float]:
+    given = (config.bound, config.p95_bound, config.tau_bound)
+    usual = BOUNDS[config.granularity]
     mean, p95, tau = (
         default if bound is None else bound for bound, default in zip(given, usual, strict=True)
     )

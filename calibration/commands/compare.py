@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import console, console_table, say
-from calibration.commands.ending import UsageError
-from calibration.commands.flags import add_flag, names, whole_number
-from calibration.commands.placements import (
-    add_sampling_flags,
-    add_worlds_flags,
-    placements_to_measure,
-)
-from calibration.commands.predictions import predict_all
-from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
+from calibration.commands.flags import require_counts, require_names, require_whole_number
+from calibration.commands.placements import Worlds
+from calibration.commands.reference import ReferenceFlags
+from calibration.reference.astra_sim import ReferenceBackend
 from des.base.atomic_write import write_atomically
+from des.base.checks import require_count
+from des.base.command import UsageError
+from des.base.flags import option
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from calibration.cases import table as cases_table
+    from calibration.commands import predictions
     from calibration.fit import errors, regimes
     from calibration.fit.errors import Fidelity
-    from calibration.reference.astra_sim import ReferenceBackend
 else:
     cases_table = lazy("calibration.cases.table")
+    predictions = lazy("calibration.commands.predictions")
     errors = lazy("calibration.fit.errors")
     regimes = lazy("calibration.fit.regimes")
 
@@ -45,43 +44,57 @@ examples:
 """
 
 Said = Mapping[str, Sequence[Measurement]]
-"""What the backends say, and `des` about the same worlds, by the headings of columns."""
+"""Results of the backends, and of `des` on the same worlds, by the headings of columns."""
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the command."""
-    add_sampling_flags(parser, num_samples=16)
-    add_worlds_flags(parser)
-    add_flag(parser, "--backends", names, "unaware,aware,pairwise", f"of {', '.join(BACKENDS)}")
-    add_reference_flags(parser)
-    add_flag(parser, "--show", whole_number, "20", "placements to print side by side, at most")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="CSV file for all placements")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ReferenceFlags):
+    """Settings of a comparison; the fields are the flags."""
+
+    samples: int = option(16, "placements to draw", check=require_count)
+    worlds: Worlds = option(
+        "given",
+        "given: epochs of the network; equal, drawn: domains like those of the network, every two "
+        "joined by equal links or by links of their own",
+    )
+    num_domains: tuple[int, ...] = option(
+        (),
+        "of worlds that are not given, such as 3,5,10",
+        check=require_counts,
+        default_text="none",
+    )
+    backends: tuple[ReferenceBackend, ...] = option(
+        ("unaware", "aware", "pairwise"), "networks of the reference", check=require_names
+    )
+    show: int = option(20, "placements to print side by side, at most", check=require_whole_number)
+    out: Path | None = option(None, "CSV file for all placements")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Measure the placements by every backend, and compare `des` with each."""
-    placements, backends = placements_to_measure(arguments), backends_of(arguments.backends)
-    reference = reference_of(arguments, backends)
-    if arguments.out is not None:
-        _make_room(arguments.out)
+    placements = config.placements(worlds=config.worlds, num_domains=config.num_domains)
+    backends = list(dict.fromkeys(config.backends))
+    reference = config.reference(backends)
+    if config.out is not None:
+        _make_room(config.out)
     say(placements.title)
     cases = placements.draw("check")
     said: dict[str, Sequence[Measurement]] = {}
     for backend in backends:
         say(reference.describe(cases, backend))
         said[backend] = reference.measure(cases, backend)
-        said[f"des for {backend}"] = predict_all(reference.seen(cases, backend))
-    if arguments.show:
-        console().print(_side_by_side(cases[: arguments.show], said))
+        said[f"des for {backend}"] = predictions.predict_all(reference.seen(cases, backend))
+    if config.show:
+        console().print(_side_by_side(cases[: config.show], said))
     for backend in backends:
         rows = regimes.fidelities(cases, {"des": said[f"des for {backend}"]}, said[backend])
         console().print(errors.fidelity_table(rows, title=f"des against {backend}"))
         for line in regimes.worst_cases(cases, rows):
             say(f"worst {line}")
     _show_differences(cases, backends, said)
-    if arguments.out is not None:
-        _write(cases, said, arguments.out)
-        say(f"written: {arguments.out}")
+    if config.out is not None:
+        _write(cases, said, config.out)
+        say(f"written: {config.out}")
     return 0
 
 
@@ -92,20 +105,6 @@ def _make_room(path: Path) -> None:
         raise UsageError(f"--out must be a file, got the folder {path}")
     with tempfile.TemporaryFile(dir=path.parent):
         pass
-
-
-def backends_of(given: Sequence[str]) -> list[ReferenceBackend]:
-    """Check the names of backends.
-
-    Raises
-    ------
-    UsageError
-        If there is no such backend.
-    """
-    backends = [each for name in given for each in BACKENDS if each == name]
-    if len(backends) != len(given):
-        raise UsageError(f"--backends must be of {', '.join(BACKENDS)}; got {', '.join(given)}")
-    return list(dict.fromkeys(backends))
 
 
 def _side_by_side(cases: Sequence[PlacementCase], said: Said) -> Table:

@@ -1,24 +1,15 @@
 """Write a folder that ASTRA-sim runs as it is: traces, network, system, and the command lines."""
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
 
 from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import PlacementCase
 from calibration.cases.worlds import snapshot
 from calibration.commands.console import say
-from calibration.commands.flags import (
-    DEFAULT_MODEL,
-    MODELS,
-    add_flag,
-    add_world_flags,
-    count,
-    positive,
-    seed,
-    world_from_flags,
-)
+from calibration.commands.flags import DEFAULT_MODEL, ENDPOINTS_HELP, MODELS, Endpoints, WorldFlags
 from calibration.reference.astra_config import Backend
+from calibration.reference.export import why_only_ours, write_folder
 from des import (
     DEFAULT_SCHEDULE,
     SCHEDULES,
@@ -29,14 +20,9 @@ from des import (
     Topology,
     build_workload,
 )
-from des.base.lazy import lazy
+from des.base.checks import require_count, require_positive, require_seed
+from des.base.flags import option, required
 from des.job.transformer import Recomputation
-
-if TYPE_CHECKING:
-    from calibration.reference import export
-else:
-    export = lazy("calibration.reference.export")
-
 
 EXAMPLES = """\
 examples:
@@ -49,55 +35,55 @@ examples:
 """
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the command."""
-    add_world_flags(parser)
-    parser.add_argument(
-        "--backend",
-        choices=get_args(Backend),
-        default="aware",
-        help="network that the folder is for (default: %(default)s)",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(WorldFlags):
+    """Settings of an export; the fields are the flags."""
+
+    endpoints: Endpoints | None = option(
+        "one_in_flight", f"{ENDPOINTS_HELP}; none: as the network has it"
     )
-    parser.add_argument(
-        "--network-aggregation",
-        choices=get_args(Aggregation),
-        default="harmonic",
-        help="how unequal links become one for unaware and aware (default: %(default)s)",
+    backend: Backend = option("aware", "network that the folder is for")
+    network_aggregation: Aggregation = option(
+        "harmonic", "mean of unequal links, for unaware and aware"
     )
-    for flag, kind, default, explanation in (
-        ("--model", str, DEFAULT_MODEL, f"one of {MODELS}"),
-        ("--num-layers", count, None, "divide the model into that many equal layers"),
-        ("--placement", str, None, "domain times layers, such as 0*28,1*26,2*26; without it even"),
-        ("--replicas", str, None, "placements of further replicas, separated by semicolons"),
-        ("--schedule", str, DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}"),
-        ("--parallelism", str, None, "tensor x data x pipeline, for all domains or one for each"),
-        ("--activation-compression", positive, "1.0", "factor by which messages shrink"),
-        ("--microbatches", count, "32", "microbatches of an iteration"),
-        ("--microbatch-size", count, "1", "sequences of a microbatch"),
-        ("--sequence-length", count, "4096", "tokens of a sequence"),
-        ("--recomputation", str, "flash", f"one of {', '.join(get_args(Recomputation))}"),
-        ("--seed", seed, None, "draw an epoch of the links; without it their base figures"),
-    ):
-        add_flag(parser, flag, kind, default, explanation)
-    parser.set_defaults(endpoints="one_in_flight")  # the original's rule, whatever the network has
-    parser.add_argument("--out", type=Path, required=True, help="folder to write, new or empty")
+    model: str = option(DEFAULT_MODEL, f"one of {MODELS}")
+    num_layers: int | None = option(
+        None, "number of equal layers; none: those of the model", check=require_count
+    )
+    placement: str | None = option(
+        None, "domain times layers, such as 0*28,1*26,2*26; none: even parts"
+    )
+    replicas: str | None = option(None, "placements of further replicas, separated by semicolons")
+    schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
+    parallelism: str | None = option(
+        None, "tensor x data x pipeline, for all domains or one for each"
+    )
+    activation_compression: float = option(
+        1.0, "factor by which messages shrink", check=require_positive
+    )
+    microbatches: int = option(32, "microbatches of an iteration", check=require_count)
+    microbatch_size: int = option(1, "sequences of a microbatch", check=require_count)
+    sequence_length: int = option(4096, "tokens of a sequence", check=require_count)
+    recomputation: Recomputation = option("flash", "activations kept for the backward pass")
+    seed: int | None = option(
+        None, "draw an epoch of the links; none: their base figures", check=require_seed
+    )
+    out: Path = required("folder to write, new or empty")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Write the folder."""
-    case = case_of(arguments)
-    export.write_folder(
-        case, arguments.backend, arguments.out, aggregation=arguments.network_aggregation
-    )
+    case = case_of(config)
+    write_folder(case, config.backend, config.out, aggregation=config.network_aggregation)
     say(f"{case.num_npus} NPUs, {case.workload.name}, {case.plan.schedule}: {case.plan.placement}")
-    why = export.why_only_ours(case, arguments.backend)
+    why = why_only_ours(case, config.backend)
     if why is not None:
         say(f"for our engine alone: {why}; the original fails, or gives other cycles")
-    say(f"written: {arguments.out} (its README.md has the command lines)")
+    say(f"written: {config.out} (its README.md has the command lines)")
     return 0
 
 
-def case_of(arguments: argparse.Namespace) -> PlacementCase:
+def case_of(config: Config) -> PlacementCase:
     """Make the iteration that the flags describe.
 
     Raises
@@ -105,29 +91,29 @@ def case_of(arguments: argparse.Namespace) -> PlacementCase:
     ValueError
         If a flag is wrong, or a trace cannot hold the iteration.
     """
-    topology = _steady(world_from_flags(arguments), arguments.seed)
+    topology = _steady(config.read_topology(), config.seed)
     workload = build_workload(
-        arguments.model,
-        num_layers=arguments.num_layers,
-        num_microbatches=arguments.microbatches,
-        microbatch_size=arguments.microbatch_size,
-        sequence_length=arguments.sequence_length,
-        recomputation=arguments.recomputation,
+        config.model,
+        num_layers=config.num_layers,
+        num_microbatches=config.microbatches,
+        microbatch_size=config.microbatch_size,
+        sequence_length=config.sequence_length,
+        recomputation=config.recomputation,
     )
     names = list(topology.index_of)
     placement = Placement.even(topology.num_domains, workload.num_layers)
-    if arguments.placement is not None:
-        placement = Placement.parse(arguments.placement, names)
-    replicas = [] if arguments.replicas is None else arguments.replicas.split(";")
+    if config.placement is not None:
+        placement = Placement.parse(config.placement, names)
+    replicas = [] if config.replicas is None else config.replicas.split(";")
     plan = Plan(
         placement=placement,
-        schedule=arguments.schedule,
-        parallelism=_parallelism(arguments.parallelism, topology.num_domains),
+        schedule=config.schedule,
+        parallelism=_parallelism(config.parallelism, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
-        activation_compression=arguments.activation_compression,
+        activation_compression=config.activation_compression,
     )
     return PlacementCase(
-        topology=topology, workload=workload, plan=plan, granularity=arguments.granularity
+        topology=topology, workload=workload, plan=plan, granularity=config.granularity
     )
 
 

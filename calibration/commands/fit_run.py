@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.commands.console import console, progress_bar, say
-from calibration.commands.placements import add_sampling_flags, placements_to_measure
-from calibration.commands.predictions import processes
-from calibration.commands.reference import BACKENDS, add_reference_flags, reference_of
+from calibration.commands.reference import ReferenceFlags
+from calibration.reference.astra_sim import ReferenceBackend
 from des.base.atomic_write import write_together
+from des.base.flags import option
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
+    from calibration.commands import predictions
     from calibration.fit import corrections_file, errors, fit, prediction, regimes, report
     from calibration.fit.report import Calibration
 else:
+    predictions = lazy("calibration.commands.predictions")
     corrections_file = lazy("calibration.fit.corrections_file")
     errors = lazy("calibration.fit.errors")
     fit = lazy("calibration.fit.fit")
@@ -42,32 +44,21 @@ files written to --out:
 """
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the command."""
-    add_sampling_flags(parser, num_samples=128)
-    parser.add_argument(
-        "--backend",
-        choices=BACKENDS,
-        default="aware",
-        help="network of the reference (default: %(default)s)",
-    )
-    add_reference_flags(parser)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("runs/calibration"),
-        metavar="DIR",
-        help="folder for the files (default: %(default)s)",
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ReferenceFlags):
+    """Settings of a fit; the fields are the flags."""
+
+    backend: ReferenceBackend = option("aware", "network of the reference")
+    out: Path = option(Path("runs/calibration"), "folder for the files")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Calibrate and write the files."""
-    placements, backend = placements_to_measure(arguments), arguments.backend
+    placements, backend = config.placements(), config.backend
     fitted_for = placements.fitted_for()
     fit.require_enough(placements.num)
-    reference = reference_of(arguments, [backend])
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    reference = config.reference([backend])
+    config.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()
     say(placements.title)
     cases = placements.draw("fit")
@@ -76,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     measured = reference.measure(cases, backend)
     measured_s = time.perf_counter() - start_s
     seen = reference.seen(cases, backend)
-    with processes(arguments.workers) as executor, progress_bar("fit") as progress:
+    with predictions.processes(config.workers) as executor, progress_bar("fit") as progress:
         progress.add_task("", total=None)
         found = fit.fit(
             seen, measured, predict=prediction.predict, executor=executor, seed=placements.seed
@@ -90,9 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
         "corrections.json": corrections_file.corrections_bytes(found.corrections, fitted_for),
         **files,
     }
-    write_together({arguments.out / name: content for name, content in files.items()})
+    write_together({config.out / name: content for name, content in files.items()})
     for name in files:
-        say(f"written: {arguments.out / name}")
+        say(f"written: {config.out / name}")
     took_s = time.perf_counter() - start_s
     say(f"took {took_s:.1f} s, of which the reference {measured_s:.1f} s")
     return 0

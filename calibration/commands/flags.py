@@ -1,124 +1,73 @@
-"""Flags that several commands have, and reading their values."""
+"""Flags that several commands have, and checks of their values."""
 
-import argparse
-from collections.abc import Callable
-from dataclasses import replace
-from typing import NoReturn, TypeVar, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 from calibration.cases.case import Granularity
-from calibration.commands.ending import UsageError
 from des import ALIASES, ARCHITECTURES, Topology, read_topology
-from des.base.checks import MOST_ITEMS, require_count, require_positive, require_seed
+from des.base.checks import MOST_ITEMS, require_count
+from des.base.flags import option
 from des.worlds import EAST_CENTRAL_WEST
 
-Number = TypeVar("Number", int, float)
-
-DEFAULT_STORE = "runs/calibration.sqlite"
+DEFAULT_STORE = Path("runs/calibration.sqlite")
 DEFAULT_MODEL = "llama2_70b"
 MODELS = ", ".join([*ARCHITECTURES, *ALIASES])
-ENDPOINTS = ("overlapped", "one_in_flight")
+
+Endpoints = Literal["overlapped", "one_in_flight"]
 """Rules of senders that an execution trace can follow."""
 
-
-class Parser(argparse.ArgumentParser):
-    """Raises instead of printing the usage, so that every error is one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Report a wrong command line."""
-        raise UsageError(message)
+ENDPOINTS_HELP = (
+    "overrule transport.endpoints of the network; the original's programs, which have one "
+    "communication slot an NPU, need one_in_flight"
+)
 
 
-def add_flag(
-    parser: argparse.ArgumentParser,
-    name: str,
-    kind: Callable[[str], object],
-    default: str | None,
-    explanation: str,
-) -> None:
-    """Add a flag with a value; a default is read as if it were given."""
-    shown = "" if default is None else " (default: %(default)s)"
-    parser.add_argument(name, type=kind, default=default, help=explanation + shown)
+def require_counts(owner: str, field: str, values: Sequence[int]) -> None:
+    """Refuse no numbers, and anything but counts."""
+    if not values:
+        raise ValueError(f"{owner}: {field} must have at least one number, got none")
+    for value in values:
+        require_count(owner, field, value, MOST_ITEMS)
 
 
-def count(text: str) -> int:
-    """Read a whole number of at least 1."""
-    return _read(text, int, lambda value: require_count("value", "it", value))
-
-
-def seed(text: str) -> int:
-    """Read a seed."""
-    return _read(text, int, lambda value: require_seed("value", "it", value))
-
-
-def whole_number(text: str) -> int:
-    """Read a whole number, also 0."""
-    return 0 if text.strip() == "0" else count(text)
-
-
-def positive(text: str) -> float:
-    """Read a positive number."""
-    return _read(text, float, lambda value: require_positive("value", "it", value))
-
-
-def counts(text: str) -> tuple[int, ...]:
-    """Read whole numbers with commas between them."""
-    return tuple(_item_count(item) for item in text.split(","))
-
-
-def least_and_most(text: str) -> tuple[int, int]:
-    """Read two whole numbers, or one for both."""
-    values = counts(text)
+def require_least_and_most(owner: str, field: str, values: Sequence[int]) -> None:
+    """Refuse anything but two counts in order, or one for both."""
+    require_counts(owner, field, values)
     if len(values) > 2 or values[0] > values[-1]:
-        raise argparse.ArgumentTypeError(
-            f"must be LEAST,MOST, such as 8,64, or one number for both; got {text!r}"
+        raise ValueError(
+            f"{owner}: {field} must be LEAST,MOST, such as 8,64, or one number for both; "
+            f"got {','.join(map(str, values))}"
         )
-    return values[0], values[-1]
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Read names with commas between them."""
-    return tuple(item.strip() for item in text.split(","))
+def require_names(owner: str, field: str, values: Sequence[str]) -> None:
+    """Refuse no names."""
+    if not values:
+        raise ValueError(f"{owner}: {field} must have at least one name, got none")
 
 
-def _item_count(text: str) -> int:
-    return _read(text, int, lambda value: require_count("value", "it", value, MOST_ITEMS))
+def require_whole_number(owner: str, field: str, value: int) -> None:
+    """Refuse anything but counts and 0."""
+    if value != 0:
+        require_count(owner, field, value)
 
 
-def _read(text: str, kind: Callable[[str], Number], check: Callable[[Number], None]) -> Number:
-    """Read a number; argparse puts the name of the flag before what is wrong with it."""
-    try:
-        value = kind(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from error
-    try:
-        check(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error).removeprefix("value: it ")) from error
-    return value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldFlags:
+    """Settings of the network: its file, its endpoints, the granularity."""
 
-
-def add_world_flags(parser: argparse.ArgumentParser) -> None:
-    """Add what is run on: the network, its endpoints, the granularity."""
-    add_flag(parser, "--network", str, EAST_CENTRAL_WEST.stem, "topology file, or a shipped world")
-    parser.add_argument(
-        "--endpoints",
-        choices=ENDPOINTS,
-        help="overrule transport.endpoints of the network; the original's programs, which have "
-        "one communication slot an NPU, need one_in_flight, which export writes unless told "
-        "otherwise",
+    network: str = option(EAST_CENTRAL_WEST.stem, "topology file, or a shipped world", is_file=True)
+    endpoints: Endpoints | None = option(
+        None, f"{ENDPOINTS_HELP}, which export writes by default; none: as the network has it"
     )
-    parser.add_argument(
-        "--granularity",
-        choices=get_args(Granularity),
-        default="domain",
-        help="one NPU a domain, or one a GPU (default: %(default)s)",
-    )
+    granularity: Granularity = option("domain", "one NPU a domain, or one a GPU")
 
-
-def world_from_flags(arguments: argparse.Namespace) -> Topology:
-    """Read the network of `add_world_flags`."""
-    topology = read_topology(arguments.network)
-    if arguments.endpoints is None:
-        return topology
-    transport = replace(topology.transport, endpoints=arguments.endpoints)
-    return replace(topology, transport=transport)
+    def read_topology(self) -> Topology:
+        """Read the network, with the endpoints of the flags."""
+        topology = read_topology(self.network)
+        if self.endpoints is None:
+            return topology
+        transport = replace(topology.transport, endpoints=self.endpoints)
+        return replace(topology, transport=transport)

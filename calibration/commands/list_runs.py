@@ -1,13 +1,15 @@
 """List the runs of a store, oldest first, or write all of them to a CSV or Parquet file."""
 
-import argparse
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from calibration.commands.console import console, console_table, say
-from calibration.commands.ending import UsageError
-from calibration.commands.flags import DEFAULT_STORE, add_flag, count
+from calibration.commands.flags import DEFAULT_STORE
 from calibration.runs.store import Store
+from des.base.checks import require_count
+from des.base.command import UsageError
+from des.base.flags import option
 
 EXAMPLES = """\
 examples:
@@ -19,27 +21,31 @@ KEY_DIGITS = 16
 """First digits of a key, by which people know a run."""
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the command."""
-    add_flag(parser, "--store", Path, DEFAULT_STORE, "file of runs")
-    add_flag(parser, "--newest", count, None, "only so many of the newest runs")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write all runs to .csv, .parquet")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of a list of runs; the fields are the flags."""
+
+    store: Path = option(DEFAULT_STORE, "file of runs")
+    newest: int | None = option(
+        None, "show the N newest runs", check=require_count, default_text="all"
+    )
+    out: Path | None = option(None, "file for all runs, .csv or .parquet")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Print the runs."""
-    store = Store.open(arguments.store, must_exist=True)
-    if arguments.out is not None:
-        if arguments.newest is not None:
+    store = Store.open(config.store, must_exist=True)
+    if config.out is not None:
+        if config.newest is not None:
             raise UsageError("--newest must be left out with --out, which writes all runs")
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        store.export(arguments.out)
-        say(f"written: {arguments.out}")
+        config.out.parent.mkdir(parents=True, exist_ok=True)
+        store.export(config.out)
+        say(f"written: {config.out}")
         return 0
     rows = store.rows()
-    shown = rows if arguments.newest is None else rows.tail(arguments.newest)
+    shown = rows if config.newest is None else rows.tail(config.newest)
     table = console_table(
-        f"{len(shown)} of {len(rows)} runs in {arguments.store}",
+        f"{len(shown)} of {len(rows)} runs in {config.store}",
         ("key", "when (UTC)", "backend", "reduced by", "model", "schedule", "placement"),
         "iteration time s",
     )

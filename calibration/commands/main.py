@@ -1,58 +1,54 @@
 """Keep the simulator faithful to ASTRA-sim: measure by it, fit correction factors, check them."""
 
-import argparse
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType, ModuleType
+from importlib import import_module
+from types import MappingProxyType
 
-import calibration.commands.check
-import calibration.commands.compare
-import calibration.commands.export
-import calibration.commands.fit_run
-import calibration.commands.list_runs
-import calibration.commands.prune_runs
-import calibration.commands.show_run
-from calibration.commands.ending import EXIT_CODES, exit_code_of
-from calibration.commands.flags import Parser
+from calibration.reference.binaries import ReferenceRunError
+from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import parse, parse_command
 
-COMMANDS: Mapping[str, ModuleType] = MappingProxyType(
+PROG = "python -m calibration"
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "run": calibration.commands.fit_run,
-        "check": calibration.commands.check,
-        "compare": calibration.commands.compare,
-        "export": calibration.commands.export,
-        "list": calibration.commands.list_runs,
-        "show": calibration.commands.show_run,
-        "prune": calibration.commands.prune_runs,
+        "run": ("fit_run", "Fit correction factors: sample, measure, fit, say what for"),
+        "check": ("check", "Test stored factors on fresh placements"),
+        "compare": ("compare", "Run the same placements through unaware, aware, pairwise and des"),
+        "export": ("export", "Write a folder that ASTRA-sim runs as it is"),
+        "list": ("list_runs", "List the runs of a store, or write them to a file"),
+        "show": ("show_run", "Show all that a store holds of one run"),
+        "prune": ("prune_runs", "Remove runs from a store"),
     }
 )
-"""Modules with ``add_flags(parser)``, ``run(arguments) -> int`` and ``EXAMPLES``."""
+"""Module of each command, with ``Config``, ``run(config)`` and ``EXAMPLES``; what it does."""
+
+_EXIT_CODES = (
+    "exit codes: 0 done; 1 a bound is exceeded (check); 2 bad input, or a reference simulator\n"
+    f"  without a result; {EXIT_CODES}"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
+    return exit_code_of(lambda: _command(argv), with_output=ReferenceRunError)
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    parser = Parser(
-        prog="python -m calibration",
+    name, arguments = parse_command(
+        {name: about for name, (_, about) in COMMANDS.items()},
+        argv,
+        prog=PROG,
         description=__doc__,
-        epilog=EXIT_CODES,
-        allow_abbrev=False,
+        epilog=_EXIT_CODES,
     )
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
-        description = str(module.__doc__)
-        subparser = subparsers.add_parser(
-            name,
-            help=description.splitlines()[0].rstrip("."),
-            description=description,
-            epilog=f"{module.EXAMPLES}\n{EXIT_CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.add_flags(subparser)
-        subparser.set_defaults(run=module.run)
-    arguments = parser.parse_args(argv)
-    code: int = arguments.run(arguments)
+    module = import_module(f"calibration.commands.{COMMANDS[name][0]}")  # the others take seconds
+    config = parse(
+        module.Config,
+        arguments,
+        prog=f"{PROG} {name}",
+        description=str(module.__doc__),
+        epilog=f"{module.EXAMPLES}\n{_EXIT_CODES}",
+    )
+    code: int = module.run(config)
     return code

@@ -1,29 +1,25 @@
-"""What the commands sample: the flags, and the world and workloads that they stand for."""
+"""Flags of the commands that sample cases, and their world and workloads."""
 
-import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from calibration.cases.case import Granularity, PlacementCase
 from calibration.cases.sampler import Purpose, sample_cases
 from calibration.cases.settings import Regime, WorkloadFamily
-from calibration.commands.ending import UsageError
 from calibration.commands.flags import (
     DEFAULT_MODEL,
     MODELS,
-    add_flag,
-    add_world_flags,
-    count,
-    counts,
-    least_and_most,
-    names,
-    seed,
-    world_from_flags,
+    WorldFlags,
+    require_counts,
+    require_least_and_most,
+    require_names,
 )
 from calibration.fit.fitted_for import FittedFor
 from des import SCHEDULES, Topology, build_workload
+from des.base.checks import require_count, require_seed
+from des.base.command import UsageError
+from des.base.flags import option
 from des.job.transformer import Recomputation
 
 Worlds = Literal["given", "equal", "drawn"]
@@ -64,7 +60,7 @@ class Placements:
         """
         if len(self.family.models) != 1:
             raise UsageError(
-                "--model must be one, as factors are fitted for one model; got "
+                "--model takes a single model: factors are per model; got "
                 f"{', '.join(self.family.models)}"
             )
         workload = build_workload(
@@ -78,7 +74,7 @@ class Placements:
 
     @property
     def title(self) -> str:
-        """What is drawn, in one line."""
+        """Summary of the distribution of cases, in one line."""
         family, regime = self.family, self.regime
         least, most = family.num_microbatches
         domains = ", ".join(map(str, regime.num_domains or (self.topology.num_domains,)))
@@ -93,57 +89,52 @@ class Placements:
 _NPU: dict[Granularity, str] = {"domain": "domain", "gpu": "GPU"}
 
 
-def add_sampling_flags(parser: argparse.ArgumentParser, *, num_samples: int) -> None:
-    """Add what placements are drawn from."""
-    add_world_flags(parser)
-    sizes = "of which the first belongs to the mark of the factors"
-    flags: tuple[tuple[str, Callable[[str], object], str | None, str], ...] = (
-        ("--model", names, DEFAULT_MODEL, f"of {MODELS}"),
-        ("--num-layers", count, None, "divide models into that many equal layers"),
-        ("--samples", count, str(num_samples), "placements to draw"),
-        ("--seed", seed, "0", "seed of the draw"),
-        ("--microbatches", least_and_most, "8,64", "least and most microbatches"),
-        ("--microbatch-sizes", counts, "1,2,4", f"sequences of a microbatch, {sizes}"),
-        ("--sequence-lengths", counts, "4096,2048", f"tokens of a sequence, {sizes}"),
-        ("--schedules", names, "gpipe,1f1b,interleaved_1f1b,zb_h1", f"of {', '.join(SCHEDULES)}"),
-        ("--recomputation", str, "flash", f"one of {', '.join(get_args(Recomputation))}"),
+_MARKED = "of which the first belongs to the mark of the factors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingFlags(WorldFlags):
+    """Settings of the distribution of placements."""
+
+    model: tuple[str, ...] = option((DEFAULT_MODEL,), f"of {MODELS}", check=require_names)
+    num_layers: int | None = option(
+        None, "number of equal layers; none: those of each model", check=require_count
     )
-    for flag in flags:
-        add_flag(parser, *flag)
-
-
-def add_worlds_flags(parser: argparse.ArgumentParser) -> None:
-    """Add worlds other than the network itself."""
-    parser.add_argument(
-        "--worlds",
-        choices=get_args(Worlds),
-        default="given",
-        help="given: epochs of the network; equal, drawn: domains like those of the network, every "
-        "two joined by equal links or by links of their own (default: %(default)s)",
+    samples: int = option(128, "placements to draw", check=require_count)
+    seed: int = option(0, "seed of the draw", check=require_seed)
+    microbatches: tuple[int, ...] = option(
+        (8, 64), "least and most microbatches", check=require_least_and_most
     )
-    add_flag(parser, "--num-domains", counts, None, "of worlds that are not given, such as 3,5,10")
-
-
-def placements_to_measure(arguments: argparse.Namespace) -> Placements:
-    """Read the flags of `add_sampling_flags`, and those of `add_worlds_flags` if there are such."""
-    given = vars(arguments)
-    return Placements(
-        network=Path(arguments.network).stem,
-        topology=world_from_flags(arguments),
-        family=WorkloadFamily(
-            models=arguments.model,
-            num_layers=arguments.num_layers,
-            num_microbatches=arguments.microbatches,
-            microbatch_sizes=arguments.microbatch_sizes,
-            sequence_lengths=arguments.sequence_lengths,
-            recomputation=arguments.recomputation,
-            schedules=arguments.schedules,
-        ),
-        regime=Regime(
-            worlds=given.get("worlds", "given"),
-            num_domains=given.get("num_domains") or (),
-            granularity=arguments.granularity,
-        ),
-        num=arguments.samples,
-        seed=arguments.seed,
+    microbatch_sizes: tuple[int, ...] = option(
+        (1, 2, 4), f"sequences of a microbatch, {_MARKED}", check=require_counts
     )
+    sequence_lengths: tuple[int, ...] = option(
+        (4096, 2048), f"tokens of a sequence, {_MARKED}", check=require_counts
+    )
+    schedules: tuple[str, ...] = option(
+        ("gpipe", "1f1b", "interleaved_1f1b", "zb_h1"),
+        f"of {', '.join(SCHEDULES)}",
+        check=require_names,
+    )
+    recomputation: Recomputation = option("flash", "activations kept for the backward pass")
+
+    def placements(
+        self, *, worlds: Worlds = "given", num_domains: tuple[int, ...] = ()
+    ) -> Placements:
+        """Make what the flags describe, in these worlds."""
+        return Placements(
+            network=Path(self.network).stem,
+            topology=self.read_topology(),
+            family=WorkloadFamily(
+                models=self.model,
+                num_layers=self.num_layers,
+                num_microbatches=(self.microbatches[0], self.microbatches[-1]),
+                microbatch_sizes=self.microbatch_sizes,
+                sequence_lengths=self.sequence_lengths,
+                recomputation=self.recomputation,
+                schedules=self.schedules,
+            ),
+            regime=Regime(worlds=worlds, num_domains=num_domains, granularity=self.granularity),
+            num=self.samples,
+            seed=self.seed,
+        )

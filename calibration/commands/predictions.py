@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
+from calibration.reference.parent import end_with_parent
 from des.base.lazy import lazy
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 
@@ -28,12 +29,12 @@ def predict_all(
 
 @contextmanager
 def processes(num_workers: int) -> Iterator[Executor | None]:
-    """Give an executor of so many processes; None for one, which is this."""
+    """Return an executor with several processes; None for one, which is this process."""
     if num_workers == 1:
         yield None
         return
     with ProcessPoolExecutor(
-        num_workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent
+        num_workers, mp_context=get_context("spawn"), initializer=_follow_parent
     ) as executor:
         try:
             yield executor
@@ -42,5 +43,7 @@ def processes(num_workers: int) -> Iterator[Executor | None]:
             raise
 
 
-def _leave_interrupts_to_parent() -> None:
+def _follow_parent() -> None:
+    """Ctrl-C and its own end are the parent's to know; we end with it in either case."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()

@@ -1,14 +1,16 @@
 """Remove runs from a store: those to which all that is given applies."""
 
-import argparse
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.commands.console import say
-from calibration.commands.ending import UsageError
-from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive
-from calibration.commands.reference import BACKENDS
+from calibration.commands.flags import DEFAULT_STORE
+from calibration.reference.astra_sim import ReferenceBackend
 from calibration.runs.store import Store
+from des.base.checks import require_count, require_positive
+from des.base.command import UsageError
+from des.base.flags import option
 
 EXAMPLES = """\
 examples:
@@ -18,23 +20,27 @@ examples:
 _S_PER_DAY = 86400.0
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the command."""
-    add_flag(parser, "--store", Path, DEFAULT_STORE, "file of runs")
-    add_flag(parser, "--older-than-days", positive, None, "only runs from before that")
-    add_flag(parser, "--keep-newest", count, None, "only runs beyond so many newest ones")
-    parser.add_argument("--backend", choices=BACKENDS, help="only runs of this backend")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of a removal of runs; the fields are the flags."""
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Remove the runs and say how many."""
-    days = arguments.older_than_days
-    if (days, arguments.keep_newest, arguments.backend) == (None, None, None):
-        raise UsageError("one of --older-than-days, --keep-newest and --backend must be given")
-    num_removed = Store.open(arguments.store, must_exist=True).prune(
-        created_before_s=None if days is None else max(0.0, time.time() - days * _S_PER_DAY),
-        backend=arguments.backend,
-        keep_newest=arguments.keep_newest,
+    store: Path = option(DEFAULT_STORE, "file of runs")
+    older_than_days: float | None = option(
+        None, "only runs from before that", check=require_positive
     )
-    say(f"removed {num_removed} runs from {arguments.store}")
+    keep_newest: int | None = option(None, "keep the N newest runs", check=require_count)
+    backend: ReferenceBackend | None = option(None, "only runs of this backend")
+
+
+def run(config: Config) -> int:
+    """Remove the runs and say how many."""
+    days = config.older_than_days
+    if (days, config.keep_newest, config.backend) == (None, None, None):
+        raise UsageError("one of --older-than-days, --keep-newest and --backend must be given")
+    num_removed = Store.open(config.store, must_exist=True).prune(
+        created_before_s=None if days is None else max(0.0, time.time() - days * _S_PER_DAY),
+        backend=config.backend,
+        keep_newest=config.keep_newest,
+    )
+    say(f"removed {num_removed} runs from {config.store}")
     return 0

@@ -1,30 +1,29 @@
 """Measuring cases by the reference that the flags name, with a bar of progress."""
 
-import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
-from calibration.commands.ending import UsageError
-from calibration.commands.flags import DEFAULT_STORE, add_flag, count, positive, world_from_flags
-from calibration.reference.astra_config import Backend, as_seen
+from calibration.commands.flags import DEFAULT_STORE
+from calibration.commands.placements import SamplingFlags
+from calibration.reference.astra_config import as_seen
 from calibration.reference.astra_sim import TIMEOUT_S, ReferenceBackend, measure_all
 from calibration.reference.environment import BINARIES_VARIABLE
 from calibration.reference.export import PROGRAMS
 from calibration.reference.ns3 import Ns3
 from calibration.runs.store import Store
-
-BACKENDS: tuple[ReferenceBackend, ...] = (*get_args(Backend), "ns3")
+from des.base.checks import require_count, require_positive
+from des.base.command import UsageError
+from des.base.flags import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """How cases are measured; ``binaries`` None means our own engine."""
+    """Reference simulator of the cases; ``binaries`` None means our own engine."""
 
     aggregation: Aggregation
     binaries: Path | None
@@ -36,7 +35,7 @@ class Reference:
     def seen(
         self, cases: Sequence[PlacementCase], backend: ReferenceBackend
     ) -> list[PlacementCase]:
-        """Return the cases in the world that a backend can express, about which `des` is asked."""
+        """Return the cases in the world that a backend can express, as `des` simulates them."""
         if backend == "ns3":
             return list(cases)
         return [as_seen(case, backend, self.aggregation) for case in cases]
@@ -70,7 +69,7 @@ class Reference:
             return "reference: ns-3, on the physical topology that was given"
         text = f"reference: {by}, backend {backend}"
         if backend == "unaware":
-            text += ", which has no queues, and des is asked without them (transport.sharing none)"
+            text += " (no queues: des runs with transport.sharing none)"
         num_reduced = sum(
             (seen.topology.domains, seen.topology.links)
             != (case.topology.domains, case.topology.links)
@@ -82,95 +81,82 @@ class Reference:
         return (
             f"{text}; it knows one bandwidth and one latency only, so the unequal {what} of "
             f"{num_reduced} of {len(cases)} cases are made equal (network_aggregation "
-            f"{self.aggregation}), and des is asked about the same reduced worlds"
+            f"{self.aggregation}), and des runs the same reduced worlds"
         )
 
 
-def add_reference_flags(parser: argparse.ArgumentParser) -> None:
-    """Add how cases are measured."""
-    parser.add_argument(
-        "--network-aggregation",
-        choices=get_args(Aggregation),
-        default="harmonic",
-        help="how unequal links become one where the reference knows no others (default: "
-        "%(default)s)",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceFlags(SamplingFlags):
+    """Settings of drawn placements and of their measurement."""
+
+    network_aggregation: Aggregation = option(
+        "harmonic", "mean of unequal links, where the reference knows equal ones only"
     )
-    parser.add_argument(
-        "--astra-bin",
-        type=Path,
-        metavar="DIR",
-        help="folder of the original's programs for unaware and aware; without it that of "
-        f"${BINARIES_VARIABLE}, without both our own engine",
+    astra_bin: Path | None = option(
+        None,
+        "folder of the original's programs for unaware and aware; none: "
+        f"${BINARIES_VARIABLE}, if set, else our own engine",
     )
-    for flag, explanation in (
-        ("--ns3-bin", "the program AstraSimNetwork, for the backend ns3"),
-        ("--ns3-config", "its text file of settings"),
-        ("--ns3-topology", "its text file of the physical topology"),
-    ):
-        parser.add_argument(flag, type=Path, metavar="FILE", help=explanation)
-    add_flag(parser, "--workers", count, str(os.cpu_count() or 1), "processes at a time")
-    add_flag(parser, "--time-limit", positive, str(TIMEOUT_S), "limit of a run, in seconds")
-    add_flag(
-        parser,
-        "--store",
-        str,
-        DEFAULT_STORE,
-        "file of all runs, none of which is repeated; none: keep no runs",
+    ns3_bin: Path | None = option(None, "the program AstraSimNetwork, for the backend ns3")
+    ns3_config: Path | None = option(None, "its text file of settings")
+    ns3_topology: Path | None = option(None, "its text file of the physical topology")
+    workers: int = option(os.cpu_count() or 1, "processes at a time", check=require_count)
+    time_limit: float = option(TIMEOUT_S, "limit of a run, in seconds", check=require_positive)
+    store: Path | None = option(
+        DEFAULT_STORE, "file of all runs, none of which is repeated; none: keep no runs"
     )
 
+    def reference(self, backends: Sequence[ReferenceBackend]) -> Reference:
+        """Make the reference of the backends; the environment may name the programs.
 
-def reference_of(arguments: argparse.Namespace, backends: Sequence[ReferenceBackend]) -> Reference:
-    """Read the flags of `add_reference_flags`; the environment may name the programs.
-
-    Raises
-    ------
-    ValueError
-        If a flag does not go with the backends, or the store cannot be opened.
-    """
-    if arguments.astra_bin is not None and not set(PROGRAMS) & set(backends):
-        raise UsageError(f"--astra-bin has programs for {' and '.join(PROGRAMS)} only")
-    variable = os.environ.get(BINARIES_VARIABLE)
-    binaries = arguments.astra_bin or (Path(variable) if variable else None)
-    _require_one_slot(arguments, backends, binaries)
-    store = None
-    if arguments.store != "none":
-        path = Path(arguments.store)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        store = Store.open(path)
-    return Reference(
-        aggregation=arguments.network_aggregation,
-        binaries=binaries,
-        ns3=_ns3(arguments) if "ns3" in backends else None,
-        num_workers=arguments.workers,
-        timeout_s=arguments.time_limit,
-        store=store,
-    )
-
-
-def _require_one_slot(
-    arguments: argparse.Namespace, backends: Sequence[ReferenceBackend], binaries: Path | None
-) -> None:
-    """Refuse programs of others where senders have more messages under way than they allow."""
-    by_programs = [
-        each for each in backends if each == "ns3" or (binaries is not None and each in PROGRAMS)
-    ]
-    endpoints = world_from_flags(arguments).transport.endpoints
-    if by_programs and endpoints != "one_in_flight":
-        whose = "ns-3" if by_programs[0] == "ns3" else f"the programs in {binaries}"
-        raise UsageError(
-            f"{whose}: have one communication slot an NPU, for --endpoints one_in_flight, got "
-            f"{endpoints}; without --astra-bin and {BINARIES_VARIABLE} our own engine runs"
+        Raises
+        ------
+        ValueError
+            If a flag does not go with the backends, or the store cannot be opened.
+        """
+        if self.astra_bin is not None and not set(PROGRAMS) & set(backends):
+            raise UsageError(f"--astra-bin has programs for {' and '.join(PROGRAMS)} only")
+        variable = os.environ.get(BINARIES_VARIABLE)
+        binaries = self.astra_bin or (Path(variable) if variable else None)
+        self._require_one_slot(backends, binaries)
+        store = None
+        if self.store is not None:
+            self.store.parent.mkdir(parents=True, exist_ok=True)
+            store = Store.open(self.store)
+        return Reference(
+            aggregation=self.network_aggregation,
+            binaries=binaries,
+            ns3=self._ns3() if "ns3" in backends else None,
+            num_workers=self.workers,
+            timeout_s=self.time_limit,
+            store=store,
         )
 
+    def _require_one_slot(
+        self, backends: Sequence[ReferenceBackend], binaries: Path | None
+    ) -> None:
+        """Refuse programs of others where senders have more messages under way than they allow."""
+        by_programs = [
+            each
+            for each in backends
+            if each == "ns3" or (binaries is not None and each in PROGRAMS)
+        ]
+        endpoints = self.read_topology().transport.endpoints
+        if by_programs and endpoints != "one_in_flight":
+            whose = "ns-3" if by_programs[0] == "ns3" else f"the programs in {binaries}"
+            raise UsageError(
+                f"{whose}: have one communication slot an NPU, for --endpoints one_in_flight, got "
+                f"{endpoints}; without --astra-bin and {BINARIES_VARIABLE} our own engine runs"
+            )
 
-def _ns3(arguments: argparse.Namespace) -> Ns3:
-    flags = {
-        "--ns3-bin": arguments.ns3_bin,
-        "--ns3-config": arguments.ns3_config,
-        "--ns3-topology": arguments.ns3_topology,
-    }
-    missing = [flag for flag, value in flags.items() if value is None]
-    if missing:
-        raise UsageError(f"backend ns3 needs {' and '.join(missing)}")
-    binary, config, topology = flags.values()
-    return Ns3(binary=binary, config=config, physical_topology=topology)
+    def _ns3(self) -> Ns3:
+        flags = {
+            "--ns3-bin": self.ns3_bin,
+            "--ns3-config": self.ns3_config,
+            "--ns3-topology": self.ns3_topology,
+        }
+        missing = [flag for flag, value in flags.items() if value is None]
+        if missing:
+            raise UsageError(f"backend ns3 needs {' and '.join(missing)}")
+        binary, config, topology = (path for path in flags.values() if path is not None)
+        return Ns3(binary=binary, config=config, physical_topology=topology)

@@ -1,15 +1,16 @@
 """Show all that a store holds of one run."""
 
-import argparse
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from calibration.commands.console import say
-from calibration.commands.ending import UsageError
-from calibration.commands.flags import DEFAULT_STORE, add_flag
+from calibration.commands.flags import DEFAULT_STORE
 from calibration.runs.store import Store
+from des.base.command import UsageError
+from des.base.flags import option, required
 
 EXAMPLES = """\
 example:
@@ -18,20 +19,22 @@ example:
 """
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the command."""
-    parser.add_argument("key", metavar="KEY", help="key of a run, or its first digits")
-    add_flag(parser, "--store", Path, DEFAULT_STORE, "file of runs")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of a shown run; the fields are the flags."""
+
+    key: str = required("key of a run, or its first digits", is_positional=True)
+    store: Path = option(DEFAULT_STORE, "file of runs")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Print the run as JSON."""
-    rows = Store.open(arguments.store, must_exist=True).rows()
-    found = rows[rows["key"].str.startswith(arguments.key)]
+    rows = Store.open(config.store, must_exist=True).rows()
+    found = rows[rows["key"].str.startswith(config.key)]
     if len(found) != 1:
         raise UsageError(
-            f"key must be the beginning of the key of one run in {arguments.store}, "
-            f"got {arguments.key!r}, which is that of {len(found)} of {len(rows)}"
+            f"key must be the beginning of the key of one run in {config.store}, "
+            f"got {config.key!r}, which is that of {len(found)} of {len(rows)}"
         )
     figures = {
         name: value.item() if isinstance(value, np.generic) else value

@@ -18,7 +18,7 @@ VERSION = 2
 
 
 class _Header(BaseModel):
-    """What the file is, before anyone trusts its numbers."""
+    """Provenance of a corrections file, read before its numbers are trusted."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 

@@ -1,4 +1,4 @@
-"""How faithful predictions are: errors against references by regime, and whether ranks agree."""
+"""Accuracy of predictions: errors against references by regime, and agreement of ranks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

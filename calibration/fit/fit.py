@@ -19,7 +19,7 @@ from des.plan.corrections import NO_CORRECTIONS, Corrections
 NUM_FOLDS = 5
 
 NEGLIGIBLE_ERROR = 1e-6
-"""Mean error that nobody corrects: references round times to nanoseconds."""
+"""Mean error too small to correct: references round times to nanoseconds."""
 
 
 class FactorInterval(NamedTuple):
@@ -33,7 +33,7 @@ class FactorInterval(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """What fitting has found, and whether it is good for anything.
+    """Result of a fit of the correction factors, and whether it is of use.
 
     Parameters
     ----------

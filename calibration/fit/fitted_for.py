@@ -1,4 +1,4 @@
-"""What correction factors were fitted for, so that nobody corrects another world by them."""
+"""Provenance of correction factors, checked before use."""
 
 import hashlib
 import json
@@ -61,12 +61,12 @@ class FittedFor:
             Naming what differs.
         """
         for field in ("model", "network"):
-            fitted, asked = (getattr(one, f"{field}_digest") for one in (self, other))
-            if fitted != asked:
+            fitted, given = (getattr(one, f"{field}_digest") for one in (self, other))
+            if fitted != given:
                 raise ValueError(
                     f"fitted_for.{field}: factors must be used for the {field} that they were "
                     f"fitted for, {getattr(self, field)} (digest {fitted[:12]}), "
-                    f"got {getattr(other, field)} (digest {asked[:12]})"
+                    f"got {getattr(other, field)} (digest {given[:12]})"
                 )
 
 

@@ -1,4 +1,4 @@
-"""Which correction factors cases can tell, and how exactly."""
+"""Identifiability of the correction factors from cases, and their precision."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

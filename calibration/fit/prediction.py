@@ -1,4 +1,4 @@
-"""What `des` says about a case, in the terms in which ASTRA-sim measures it."""
+"""Predictions of `des` for a case, in the terms in which ASTRA-sim measures it."""
 
 from collections import defaultdict
 from heapq import heapify, heappop, heappush
@@ -40,7 +40,7 @@ def predict(case: PlacementCase, corrections: Corrections = NO_CORRECTIONS) -> M
 
 
 class _Ends:
-    """When the NPUs of an iteration have finished, and how long they have computed by then."""
+    """Finish times of the NPUs of an iteration, and how long they have computed by then."""
 
     def __init__(
         self, case: PlacementCase, corrections: Corrections, result: IterationResult
@@ -51,7 +51,7 @@ class _Ends:
         self._end_s: defaultdict[int, float] = defaultdict(float)
         self._computing_s: defaultdict[int, float] = defaultdict(float)
         self._part_arrival_s: defaultdict[tuple[int, int], float] = defaultdict(float)
-        """When a stage has got the last message of the ring of a bucket."""
+        """Arrival at a stage of the last message of the ring of a bucket."""
 
     def exposed_s(self) -> tuple[float, ...]:
         """Of each domain, see `Layout.exposed_of_domains`."""
@@ -137,7 +137,7 @@ class _Ends:
                     self._end(rank, free_s)
 
     def _made_s(self, number: int, stage: int) -> float:
-        """When a stage has made its part of a bucket."""
+        """Time at which a stage has made its part of a bucket."""
         spans = [span for span in self._result.spans if span.kind in "BW"]
         if not self._case.plan.exchange.overlapped:
             device_of = self._case.plan.device_of_stage

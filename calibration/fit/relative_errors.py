@@ -1,4 +1,4 @@
-"""How far a prediction is off from a reference, in parts of the reference."""
+"""Relative errors of predictions, in parts of the reference."""
 
 import math
 from typing import NamedTuple

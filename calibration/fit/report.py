@@ -1,4 +1,4 @@
-"""What a calibration leaves behind: a report, a figure, and every sample as a row."""
+"""Report of a calibration: a page, a figure, and every sample as a row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

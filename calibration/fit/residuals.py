@@ -18,7 +18,7 @@ _CASES_PER_TASK = 8
 
 
 class Residuals:
-    """What is to be made small: relative errors of makespan, then those of exposed communication.
+    """Residuals to minimise: relative errors of makespan, then those of exposed communication.
 
     Nothing is predicted twice. An executor predicts several cases at once; the order of the results
     and so every bit of them is the same without one.
@@ -59,7 +59,7 @@ class Residuals:
         return np.stack(columns, axis=1)
 
     def _learn(self, asked: Sequence[Sequence[Corrections]]) -> None:
-        """Predict what is not known yet; what is asked of one case goes to one worker."""
+        """Predict what is not known yet; all predictions of a case go to one worker."""
         unknown = [
             tuple(each for each in dict.fromkeys(corrections) if each not in known)
             for known, corrections in zip(self._known, asked, strict=True)

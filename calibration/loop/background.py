@@ -1,4 +1,4 @@
-"""Who calibrates: a process in the background, which shares nothing with the one that trains."""
+"""Calibration in a background process, which shares nothing with the training."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""When a training is calibrated, in its own steps, whatever the clock says."""
+"""Calibration schedule of a training, in its own steps, whatever the clock says."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ def default_interval_steps(total_steps: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
-    """When a training of ``total_steps`` is calibrated: before it, then every ``interval_steps``.
+    """Steps of a training at which it is calibrated: before it, then every ``interval_steps``.
 
     Half-way between two of them the policy's placements are looked at for drift. What a calibration
     finds takes effect at the end of the first update that is ``lead_steps`` after the order; none

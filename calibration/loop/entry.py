@@ -13,7 +13,7 @@ WALL_CLOCK_COLUMNS = ("waited_s",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What one calibration found.
+    """Log entry of one calibration.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ class CalibrationLoop:
         step
             Steps of training done; grows from call to call.
         choose
-            Says what the policy chooses now; asked only if that is needed, and then at once.
+            Returns what the policy chooses now; called only if that is needed, and then at once.
 
         Raises
         ------

@@ -11,7 +11,7 @@ from calibration.reference.serving import serve
 
 
 def main() -> None:
-    """Take the subject from the connection, then orders; return rounds until nobody asks."""
+    """Take the subject from the connection, then orders; return rounds until it closes."""
     connection = Connection(int(sys.argv[1]))
     try:
         subject = connection.recv()

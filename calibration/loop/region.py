@@ -1,4 +1,4 @@
-"""Which placements have been calibrated on: the smallest and largest figures that describe them."""
+"""Region of the calibrated placements: least and largest figures that describe them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One calibration: placements drawn, measured and predicted, and the factors to go on with."""
+"""One calibration: placements drawn, measured and predicted, and the resulting factors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRound:
-    """What a calibration found; equal orders find equal things.
+    """Result of a calibration; equal orders give equal results.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class CalibrationRound:
         Errors under ``corrections``: where these were fitted, each case by factors that were fitted
         without it.
     corrections
-        What to go on with.
+        Factors for the next steps.
     reason
         Why these.
     region

@@ -1,4 +1,4 @@
-"""What is calibrated while a policy is trained, and by which reference."""
+"""Subject of the calibration during a training, and its reference."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +78,7 @@ class Subject:
 
     @property
     def reference(self) -> str:
-        """Who measures: the network, and our engine or the name of a program."""
+        """Name of the reference: the network, and our engine or the name of a program."""
         by = "our engine" if self.binaries is None else program_in(self.binaries, self.backend).name
         return f"{self.backend} by {by}"
 

@@ -39,7 +39,7 @@ AMPLE_MEMORY_GB_PER_S = 1e12
 """Leaves every computation bound by its operations, and sums of less than a TB without cost."""
 
 LEAST_MEMORY_BANDWIDTH_BYTES_PER_S = 1e9
-"""What computations need to be bound by their operations, see
+"""Least memory bandwidth at which computations are bound by their operations, see
 `calibration.reference.trace_nodes`.
 """
 
@@ -51,7 +51,7 @@ def as_seen(
 
     ``unaware`` and ``aware`` have one bandwidth and one latency between domains, see `aggregated`.
     At granularity ``gpu`` all backends have one of each inside all domains. ``unaware`` has no
-    queues, so both simulators are asked about messages that never meet (``transport.sharing``
+    queues, so both simulators run messages that never meet (``transport.sharing``
     none), whatever the case says.
 
     Raises

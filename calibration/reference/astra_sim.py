@@ -54,7 +54,7 @@ _PREPARATION_LIMIT_S = 300.0
 
 
 class RunOptions(TypedDict, total=False):
-    """How to run a case, as `measure_case` describes it."""
+    """Options of a run of a case, as `measure_case` describes them."""
 
     aggregation: Aggregation
     binaries: Path | None
@@ -239,7 +239,7 @@ def _given(ns3: Ns3 | None) -> Ns3:
 
 
 def _limit_s(backend: ReferenceBackend, options: RunOptions) -> float:
-    """How long a case may keep a process."""
+    """Time limit of a case in a process."""
     limit_s = options.get("timeout_s", TIMEOUT_S)
     if backend != "ns3" and options.get("binaries") is None:
         return limit_s

@@ -1,4 +1,4 @@
-"""Programs of others, run to their end or not at all: a time limit, their output, clear errors."""
+"""External programs, run to their end or not at all: a time limit, their output, clear errors."""
 
 import os
 import selectors
@@ -9,8 +9,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
+
+from calibration.reference.parent import be_killed_with
 
 MOST_OUTPUT_BYTES = 2**26
 """A program that prints more babbles; 1000 NPUs print less than a MiB."""
@@ -27,7 +30,7 @@ class ReferenceRunError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a program ended.
+    """Outcome of a program.
 
     ``exit_code`` is negative for the number of a signal; ``stopped`` says why we ended the program,
     None if it did so by itself.
@@ -54,8 +57,9 @@ class Ended:
 def run_reference_program(words: Sequence[str], folder: Path, *, timeout_s: float) -> Ended:
     """Run a program in a folder until it has ended and closed its output.
 
-    What it has started is killed when it ends, unless that has made a session of its own. All of it
-    is killed if that takes too long, it prints too much, or we are interrupted.
+    What it has started is killed when it ends, unless that has made a session of its own. All of
+    it is killed if that takes too long, it prints too much, or we are interrupted; on Linux the
+    program itself also if we are killed.
 
     Raises
     ------
@@ -72,6 +76,7 @@ def run_reference_program(words: Sequence[str], folder: Path, *, timeout_s: floa
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            preexec_fn=partial(be_killed_with, os.getpid()),  # noqa: PLW1509 - one system call
         )
     except OSError as error:
         raise ReferenceRunError(

@@ -167,4 +167,4 @@ def _case(topology: Topology, workload: Workload, plan: Plan) -> PlacementCase:
 def _check_original(case: PlacementCase, network: Backend, program: Path) -> None:
     why = why_only_ours(case, network)
     if why is not None:
-        raise ValueError(f"{program}: the original cannot run what is asked for: {why}")
+        raise ValueError(f"{program}: the original cannot run this case: {why}")

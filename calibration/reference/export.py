@@ -63,8 +63,8 @@ def write_folder(
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"folder {folder}: must be empty or new, but already holds files")
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as beside:
-            whole = Path(beside) / folder.name
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+            whole = Path(scratch) / folder.name
             whole.mkdir()
             write_inputs(seen, backend, traces, whole)
             (whole / "README.md").write_text(_readme(case, backend, traces, aggregation), "utf-8")

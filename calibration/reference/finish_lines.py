@@ -1,4 +1,4 @@
-"""What ASTRA-sim prints: when each NPU finished, and how long it was not computing by then."""
+"""Finish lines of ASTRA-sim: when each NPU finished, and its time without computing by then."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MOST_CYCLES = 2**63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """When an NPU finished, and that time without its computations. [ns]"""
+    """Finish time of an NPU, and that time without its computations. [ns]"""
 
     cycles: int
     exposed_cycles: int

@@ -1,4 +1,4 @@
-"""Which NPUs work on which stage, and which way their messages go."""
+"""Layout of NPUs over stages, and the direction of their messages."""
 
 from collections.abc import Mapping
 

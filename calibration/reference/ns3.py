@@ -17,7 +17,7 @@ _TOPOLOGY_LINE = re.compile(r"^[ \t]*TOPOLOGY_FILE\b.*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ns3:
-    """What a user brings for the packet-level backend.
+    """User's program and settings for the packet-level backend.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Programs of others as the reference: the original's analytical ones, and ns-3."""
+"""External programs as the reference: the original's analytical ones, and ns-3."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ _CRASHES = frozenset(
     for number in (signal.SIGABRT, signal.SIGSEGV)
     for code in (-number, 128 + number)  # as a shell shows it
 )
-"""How the original may end after all its output where an NPU is in two small groups."""
+"""Exit codes with which the original may end after all its output, with two small groups an NPU."""
 
 
 def program_in(folder: Path, backend: Backend) -> Path:
@@ -156,7 +156,7 @@ def _finishes(
     timeout_s: float,
     num_attempts: int,
 ) -> tuple[Finish, ...]:
-    """Run a program until an attempt gives a result, at most so many times."""
+    """Run a program until an attempt gives a result, at most ``num_attempts`` times."""
     computing_cycles = [_computing_cycles(trace, system) for trace in traces.traces]
     may_crash = _uses_several_groups(traces)
     failures: list[ReferenceRunError] = []
@@ -173,7 +173,7 @@ def _finishes(
 
 
 def _computing_cycles(trace: Trace, system: SystemConfig) -> int:
-    """How long an NPU computes, which ASTRA-sim does not count as exposed communication. [ns]"""
+    """Computing time of an NPU, which ASTRA-sim does not count as exposed communication. [ns]"""
     computations = (node for node in trace.nodes if node.type == NodeType.COMP)
     return sum(roofline_ns(node, system) or 0 for node in computations)
 

@@ -38,7 +38,7 @@ def serve(
     *,
     wait_for_starter: Callable[[], object],
 ) -> None:
-    """Say that we are up, then do what comes until nobody is left to ask.
+    """Say that we are up, then serve requests until the client is gone.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def serve(
         outcome: Result | Exception
         try:
             outcome = task(item)
-        except Exception as error:  # noqa: BLE001 - whoever asked will see it
+        except Exception as error:  # noqa: BLE001 - the client will see it
             outcome = _sendable(error)
-        with suppress(OSError):  # nobody is left to hear it, which the next question will tell
+        with suppress(OSError):  # the client is gone, which the next request will tell
             connection.send(outcome)
 
 

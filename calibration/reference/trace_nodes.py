@@ -22,7 +22,7 @@ MOST_TAG = 500_000_000 - 1
 GROUPS_WITH_OWN_TAGS = 500
 
 OPERAND_BYTES = 1
-"""What a computation moves: so little that any memory of 1 GB/s and more leaves it compute-bound.
+"""Bytes that a computation moves: so few that any memory of 1 GB/s leaves it compute-bound.
 
 So it lasts as long as its operations take at the peak, to the nanosecond, where durations in the
 file would be whole microseconds.

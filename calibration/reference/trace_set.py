@@ -27,7 +27,7 @@ class TraceSet:
         )
 
     def _bytes_out(self, rank: int, node: TraceNode) -> int:
-        """What an NPU sends to other domains for one of its nodes."""
+        """Bytes that an NPU sends to other domains for one of its nodes."""
         if node.type == NodeType.COMM_SEND:
             target, num_bytes = node.unsigned32("comm_dst"), node.unsigned64("comm_size")
         elif node.type == NodeType.COMM_COLL and "pg_name" in node.attributes:

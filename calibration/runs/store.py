@@ -28,7 +28,7 @@ else:
 
 
 MetaValue = str | int | float | bool | None
-"""What may be noted about a run."""
+"""Values of a note about a run."""
 
 
 class _Row(NamedTuple):
@@ -222,7 +222,7 @@ class Store:
             raise ValueError(f"store: {target} cannot be written: {error.strerror}") from error
 
     def _measurement(self, row: _Row) -> Measurement:
-        """Read what a run gave, if nobody changed it."""
+        """Read the result of a run, if it is unchanged."""
         if _seal(row[:-1]) != row.seal:
             raise ValueError(
                 f"store {self.path}: run {row.key[:16]} must be as it was written, got another "

@@ -11,7 +11,7 @@ VERSION = 1
 
 _APPLICATION_ID = 0x45575243  # "EWRC" in the header of the file
 _BUSY_S = 60.0
-"""How long a writer waits for others; a write takes milliseconds."""
+"""Time a writer waits for others; a write takes milliseconds."""
 
 
 def create_if_empty(path: Path, tables: str) -> None:
@@ -92,7 +92,7 @@ _REASONS = {
     "SQLITE_NOTADB": "must be a store of runs, got another or a damaged file",
     "SQLITE_READONLY": "cannot be written, as the file or its folder is read-only",
 }
-"""What SQLite's errors mean to a user, by the start of their names."""
+"""User messages for SQLite's errors, by the start of their names."""
 
 
 def _reason(error: sqlite3.Error) -> str:

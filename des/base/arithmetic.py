@@ -58,7 +58,7 @@ def serialisation_end_s(
         elif until_s == math.inf:
             return math.inf, start_s, num_bytes
         next_rate, next_until_s = rate_at(link, until_s)
-        if next_rate != rate:  # an equal rate goes on as if there were no border, to the last bit
+        if next_rate != rate:  # an equal rate continues as if there were no border, to the last bit
             num_bytes -= (until_s - start_s) * rate
             if num_bytes <= 0.0:  # the last byte left at the border, rounding aside
                 return until_s, start_s, num_bytes

@@ -1,4 +1,4 @@
-"""How functions are compiled: same bits as Python, and a cache that notices every change.
+"""Compilation of functions: same bits as Python, and a cache that notices every change.
 
 Numba keeps compiled code until the file of the function itself changes; what the function took from
 other modules would stay as it was, silently. So the cache has a folder for every state of a
@@ -118,6 +118,6 @@ def _cache_base() -> Path:
 
 
 COMPILING_LINES = say_when_compiling(str(_cache_base()))
-"""Who says on stderr what this process compiles."""
+"""Reporter on stderr of what this process compiles."""
 
 compile_scalars_by(register_jitable(error_model="numpy"))

@@ -1,4 +1,4 @@
-"""Which iterations can be worked out by recurrence, see `des.compiled.kernels.recurrence`."""
+"""Iterations eligible for the recurrence of `des.compiled.kernels.recurrence`."""
 
 from itertools import pairwise
 

@@ -11,7 +11,7 @@ NOBODY = -1
 
 
 class Marks(NamedTuple):
-    """What the transfers of each flow are marked by: who sent, in which pass, which microbatch.
+    """Mark of the transfers of a flow: sender, pass and microbatch.
 
     The microbatch is that of the first message; the next ones have the next ones, or all the same.
     """
@@ -77,7 +77,7 @@ class Flows:
         self._add((*where, receiver, sender, NOBODY, 0.0, *delays), num_messages)
 
     def add_stay(self, *, num_messages: int, receiver: int = NOBODY, sender: int = NOBODY) -> None:
-        """Add messages that stay on their device, or numbers of messages that nobody sends."""
+        """Add messages that stay on their device, or numbers of messages that are never sent."""
         self._add((SAME_DEVICE, 0, 0, receiver, sender, NOBODY, 0.0, 0.0, 0.0), num_messages)
 
     def _add(self, record: tuple[float, ...], num_messages: int, mark: Mark = _UNSEEN) -> None:
@@ -105,6 +105,6 @@ class Flows:
         )
 
     def marks(self) -> Marks:
-        """What transfers are marked by."""
+        """Marks of the transfers."""
         stages, kinds, microbatches, steps = map(np.array, zip(*self._marks, strict=True))
         return Marks(stages, kinds, np.cumsum(self._counts) - self._counts, microbatches, steps)

@@ -76,7 +76,7 @@ def simulate_foreseeable(
     Returns
     -------
     Foreseen | None
-        None where it comes to no end, or where links change more often than there is room for.
+        None where it does not end, or where links change more often than there is room for.
     """
     stages = replica_stages(plan.placement, plan.parallelism)
     table = operation_table(plan.schedule, len(stages), workload.num_microbatches)

@@ -20,7 +20,7 @@ _CACHE_LINE_BYTES = 64
 
 
 def new_lanes(num_stages: int, num_slots: int, num_pieces: int = 32) -> Lanes:
-    """Make room for tables of at most so many stages and arrival slots.
+    """Allocate tables of at most ``num_stages`` stages and ``num_slots`` arrival slots.
 
     Parameters
     ----------

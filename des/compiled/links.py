@@ -53,7 +53,7 @@ def weather_fields(topology: Topology) -> dict[str, Any]:
 
 
 class Pieces:
-    """Courses of all links by any law, worked out as far as they were asked for."""
+    """Courses of all links by any law, computed as far as they were requested."""
 
     def __init__(self, topology: Topology) -> None:
         assert topology.movement is not None

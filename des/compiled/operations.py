@@ -51,7 +51,7 @@ def operation_columns(orders: Orders) -> tuple[tuple[Any, ...], ...]:
 
 
 def workers_of(orders: Orders, devices: Sequence[int]) -> np.ndarray:
-    """Where each worker's operations are, and whether another one shares its device.
+    """Rows of each worker's operations, and whether another one shares its device.
 
     ``devices`` has that of each stage; a worker without operations has none.
     """

@@ -1,4 +1,4 @@
-"""What a compiled run leaves behind, as the readable engine reports it."""
+"""Results of a compiled run, in the form of the readable engine."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ from des.world.topology import Topology
 
 _new_span = partial(tuple.__new__, Span)
 _new_transfer = partial(tuple.__new__, Transfer)
-"""What `_make` does, without a call of Python code for each of thousands."""
+"""Same as `_make`, without a call of Python code for each of thousands."""
 
 
 def iteration_result(

@@ -58,7 +58,7 @@ def make_state(
     """Make a state for programs of at most these counts.
 
     The queue holds an event for each worker, member and medium, up to two for each message that
-    somebody waits for, and under fair sharing a division that was put off for each hop.
+    a worker waits for, and under fair sharing a division that was put off for each hop.
     """
     num_events = num_workers + 2 * num_members + num_links + 2 * num_messages + num_transfers
     lengths = {

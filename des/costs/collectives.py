@@ -1,4 +1,4 @@
-"""How long collective operations take under the alpha-beta model: steps of latency and bytes.
+"""Times of collective operations under the alpha-beta model: steps of latency and bytes.
 
 A message of ``n`` bytes takes ``latency_s + n / bandwidth_bytes_per_s``. All ranks work at the same
 pace, the steps of one operation do not overlap, and the arithmetic of a reduction is free. The

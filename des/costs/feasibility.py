@@ -51,7 +51,7 @@ def orders_of_plan(
 
 
 def peaks_of_plan(workload: Workload, plan: Plan, orders: Orders) -> Peaks:
-    """What the workers of a plan hold at their peaks, by `peaks_held` of its orders."""
+    """Peak memory of the workers of a plan, by `peaks_held` of its orders."""
     if not is_static(plan.schedule):
         return peaks_held(orders)
     shares = plan.microbatches_of_replicas(workload.num_microbatches)

@@ -21,7 +21,7 @@ A reduce-scatter leaves every GPU its part of the sum; with an all-gather after 
 
 
 def left_fraction(workload: Workload, stage: Stage, bucket: Bucket) -> float:
-    """How much of a stage's backward pass comes after it has made a bucket.
+    """Part of a stage's backward pass that comes after it has made a bucket.
 
     A pass spends its time on the layers in proportion to the FLOPs of their whole backward pass.
     """

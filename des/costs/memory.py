@@ -1,4 +1,4 @@
-"""How much memory plans need in their domains."""
+"""Memory that plans need in their domains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from des.schedules.check import Held
 from des.world.topology import Domain, Topology
 
 Peaks = tuple[tuple[tuple[Held, ...], ...], ...]
-"""What every worker holds at the moments that can be its worst, by `peaks_held`."""
+"""Activations of every worker at its potential peaks, by `peaks_held`."""
 
 
 class InfeasiblePlacementError(ValueError):
@@ -57,7 +57,7 @@ class DomainMemory:
 
 
 class ParameterBytes(NamedTuple):
-    """What is kept of one parameter, all GPUs of a device together. [bytes]"""
+    """Bytes of state for each parameter, all GPUs of a device together. [bytes]"""
 
     weight: int
     gradient: int

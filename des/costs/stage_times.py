@@ -1,4 +1,4 @@
-"""How long the passes of stages take: a pipeline in numbers."""
+"""Times of the passes of stages: a pipeline in numbers."""
 
 import math
 from collections.abc import Sequence
@@ -134,7 +134,7 @@ def _room_bytes(
     *,
     num_devices: int,
 ) -> float:
-    """What a schedule may use of a device; without room for one microbatch, what 1F1B holds."""
+    """Memory a schedule may use of a device; without room for one microbatch, that of 1F1B."""
     held, sums = 0.0, workload.sums_before
     for stage in stages:
         held += max(stage.total(sums.activation_bytes), stage.total(sums.weight_input_bytes))

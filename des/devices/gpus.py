@@ -25,7 +25,7 @@ GROUP_SIZES = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkClass:
-    """How well two GPUs are joined, each way at once."""
+    """Quality of the connection of two GPUs, each way at once."""
 
     bandwidth_bytes_per_s: float
     latency_s: float
@@ -49,7 +49,7 @@ LINK_CLASSES = MappingProxyType(
 )
 """Classes as ``nvidia-smi topo -m`` names them, with the figures by which NCCL chooses its rings.
 
-``NV#`` is so many NVLinks, PIX at most one PCIe bridge, PXB several, PHB the host bridge of a
+``NV#`` is # NVLinks, PIX at most one PCIe bridge, PXB several, PHB the host bridge of a
 processor, NODE several host bridges of a NUMA node, SYS the link between processors. NCCL (2.18,
 ``graph/topo.h``, ``graph/tuning.cc``) reckons with 20 GB/s an NVLink of the A100's kind (line rate
 25), 12 GB/s for PCIe 3.0 x16 (line rate 15.75), a sixth less through Intel's processors, 10 GB/s
@@ -138,6 +138,23 @@ class GpuTopology:
             latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
             numa_of_gpu=tuple(_numa_nodes(classes) if numa_of_gpu is None else numa_of_gpu),
             free=tuple(range(count) if free is None else free),
+        )
+
+    @classmethod
+    def alike(cls, num_gpus: int, link: LinkClass) -> Self:
+        """Make one of free GPUs of one NUMA node, every two of them joined by the same link.
+
+        Examples
+        --------
+        >>> link = LinkClass(bandwidth_bytes_per_s=50e9, latency_s=5e-7)
+        >>> GpuTopology.alike(4, link).best_groups[0][2, 1] / 1e9
+        np.float64(50.0)
+        """
+        return cls(
+            bandwidth_bytes_per_s=((link.bandwidth_bytes_per_s,) * num_gpus,) * num_gpus,
+            latency_s=((link.latency_s,) * num_gpus,) * num_gpus,
+            numa_of_gpu=(0,) * num_gpus,
+            free=tuple(range(num_gpus)),
         )
 
     @property

@@ -15,7 +15,7 @@ NO_RING = 1 << 30
 
 
 class Wires(NamedTuple):
-    """What pairs and groups of ``n`` GPUs have.
+    """Bandwidths of pairs and groups of ``n`` GPUs.
 
     ``bandwidth_bytes_per_s`` and ``latency_s`` (n, n) are those of pairs. ``ring_...`` (2**n,) are
     those of the slowest hop in the best ring of the GPUs of a set, whose bits are their numbers;
@@ -30,7 +30,7 @@ class Wires(NamedTuple):
 
 @kernel
 def bits(mask: int) -> int:
-    """How many GPUs a set has."""
+    """Number of GPUs of a set."""
     count = 0
     while mask:
         mask &= mask - 1

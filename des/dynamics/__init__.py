@@ -1,4 +1,4 @@
-"""How links move: laws declared for a world, and draws of them."""
+"""Laws of moving links declared for a world, and draws of them."""
 
 from des.dynamics.law import Extremes, Law, LinkFigures, Path, Piece
 from des.dynamics.markov import LinkState, MarkovModulated

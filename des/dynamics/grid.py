@@ -1,4 +1,4 @@
-"""Paths whose links are all redrawn at once, every so many seconds."""
+"""Paths whose links are all redrawn at once, at a fixed interval."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _SHORTEST_INTERVAL_S = 1e-3
 """A millisecond: far below any latency, and keeps the pieces of a transfer countable."""
 
 _MOST_SEGMENTS = 4096
-"""Kept; a run goes on in time, and what it has left behind need not stay in memory."""
+"""Paths kept; a run advances in time, and past intervals need not stay in memory."""
 
 
 def require_interval(owner: str, field: str, value: float) -> None:

@@ -1,4 +1,4 @@
-"""What every law of moving links can do, and what one draw of it is."""
+"""Interface of every law of moving links, and one draw of it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -25,7 +25,7 @@ class LinkFigures(Protocol):
 
 
 class Piece(NamedTuple):
-    """What rules on one link from ``start_s``, inclusive, to ``end_s``; ``inf`` is for ever."""
+    """Conditions on one link from ``start_s``, inclusive, to ``end_s``; ``inf`` is for ever."""
 
     start_s: float
     end_s: float
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 
 
 class Extremes(NamedTuple):
-    """What the factors on a link never go below or above."""
+    """Bounds of the factors on a link."""
 
     least_bandwidth_factor: float
     most_bandwidth_factor: float
@@ -46,11 +46,11 @@ class Path(Protocol):
     """One draw of a law: a piecewise constant course of every link, from time 0 on."""
 
     def piece_at(self, link: int, time_s: float) -> Piece:
-        """Piece that holds a time on the link at a position; the same whatever is asked first."""
+        """Piece that holds a time on the link at a position; the same in any order of queries."""
 
 
 class Law(Protocol):
-    """How links move in time; frozen, and the same (links, seed) always give the same path."""
+    """Law by which links move in time; frozen: the same (links, seed) always give the same path."""
 
     def check_links(self, links: Sequence[LinkFigures]) -> None:
         """Raise ``ValueError`` where the law cannot move these links."""

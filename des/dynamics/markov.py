@@ -211,7 +211,7 @@ class MarkovModulated:
 
 
 class _Courses:
-    """The states of every link by time, worked out as far as was asked."""
+    """The states of every link by time, computed as far as was requested."""
 
     def __init__(self, law: MarkovModulated, num_links: int, seed: int) -> None:
         self._law = law

@@ -91,7 +91,7 @@ class _Course:
     """``z`` of all links by step, in blocks of steps, each with random numbers of its own.
 
     A block starts with what the blocks before it leave. As they are forgotten, only the last of
-    them count, and any block can be asked for at once.
+    them count, and any block can be computed at once.
     """
 
     def __init__(self, law: OrnsteinUhlenbeck, num_links: int, seed: int) -> None:

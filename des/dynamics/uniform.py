@@ -1,4 +1,4 @@
-"""Links within a band around their base figures, drawn anew per epoch or every so often."""
+"""Links within a band around their base figures, redrawn per epoch or at a fixed interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from des.dynamics.law import Extremes, LinkFigures, Path
 if TYPE_CHECKING:
     from scipy import special
 
-    from des.compiled.kernels import link_course
+    from des.dynamics import uniform_course
 else:
     special = lazy("scipy.special")
-    link_course = lazy("des.compiled.kernels.link_course")
+    uniform_course = lazy("des.dynamics.uniform_course")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Dynamics:
         """
         bandwidth, latency = float(self.bandwidth_fluctuation), float(self.latency_jitter)
         if not self.correlation:
-            return link_course.uniform_factors_of_links(
+            return uniform_course.uniform_factors_of_links(
                 seed, num_links, segment, bandwidth, latency
             )
         rng = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, segment]))

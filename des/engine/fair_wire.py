@@ -1,8 +1,7 @@
 """One direction of a link whose messages leave side by side, each with an equal part of it."""
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Generator, Sequence
 from heapq import heappop, heappush
 
 import simpy
@@ -10,16 +9,14 @@ import simpy
 from des.clock import MEDIUM, Clock
 from des.dynamics.link_course import StarvationError
 from des.engine.conditions import Conditions, Offer
-
-Left = Callable[[float, float], None]
-"""Told when the last byte of a message has left, which is now, and when it will arrive. [s]"""
+from des.engine.wire import Passage
 
 
 class FairMedium:
     """Divides itself among the messages on its wires, anew whenever one joins or has left.
 
-    It carries one direction of a link, or both where they share it (half duplex). ``number`` tells
-    it from other media.
+    It carries one direction of a link, or both where they share it (half duplex), for one job or
+    several. ``number`` tells it from other media.
     """
 
     def __init__(self, clock: Clock, number: int) -> None:
@@ -84,7 +81,7 @@ class FairWire:
         self.conditions = conditions
         self._clock = clock
         self._medium = medium
-        self._sending: list[tuple[float, int, Left]] = []
+        self._sending: list[tuple[float, int, simpy.Event]] = []
         self._level_bytes = self._since_s = self._rate_bytes_per_s = 0.0
         self._joined = False
         self._num_present = 0
@@ -98,23 +95,20 @@ class FairWire:
         """Messages that have bytes to send now."""
         return len(self._sending)
 
-    def carry(self, rank: int, ready_s: float, num_bytes: float, left: Left) -> None:
-        """Take a message now: spend the overhead, then send the bytes beside those of others.
+    def carry(self, rank: int, num_bytes: float) -> Generator[simpy.Event, None, Passage]:
+        """Spend the overhead of a message, then send its bytes along with those of others.
 
-        Parameters
-        ----------
-        rank
-            That of the message, which no other one has.
-        ready_s
-            The time, which is now. [s]
+        ``rank`` is that of the message, which no other one on this medium has.
         """
-        self._come(ready_s, num_bytes)
-        overhead_s = self.conditions.message_overhead_s
-        if overhead_s > 0:
-            join = partial(self._join, rank, ready_s + overhead_s, num_bytes, left)
-            self._clock.at(ready_s + overhead_s, rank).callbacks.append(join)
-        else:
-            self._join(rank, ready_s, num_bytes, left)
+        clock, start_s = self._clock, self._clock.now
+        self._come(start_s, num_bytes)
+        if self.conditions.message_overhead_s > 0:
+            yield clock.at(start_s + self.conditions.message_overhead_s, rank)
+        left = clock.event()
+        self._join(rank, num_bytes, left)
+        yield left
+        end_s = clock.now
+        return Passage(start_s, end_s, end_s + self.conditions.at(end_s).latency_s)
 
     def set_rate(self, rate_bytes_per_s: float, now_s: float) -> None:
         """Give each message another rate; an equal one goes on undisturbed, to the last bit."""
@@ -130,7 +124,7 @@ class FairWire:
         return self._since_s + (self._sending[0][0] - self._level_bytes) / self._rate_bytes_per_s
 
     def let_go(self, now_s: float) -> None:
-        """Let the messages fly whose last byte has left.
+        """Let the messages fly whose last byte has left, in order.
 
         Once one has joined nobody else leaves at the rate of before, even if it is empty.
         """
@@ -138,17 +132,11 @@ class FairWire:
             self._level_bytes, _, left = heappop(self._sending)
             self._since_s = now_s
             self._go(now_s)
-            left(now_s, now_s + self.conditions.at(now_s).latency_s)
+            left.succeed()
 
-    def _join(
-        self,
-        rank: int,
-        now_s: float,
-        num_bytes: float,
-        left: Left,
-        _: simpy.Event | None = None,
-    ) -> None:
+    def _join(self, rank: int, num_bytes: float, left: simpy.Event) -> None:
         """Send from now on, from the level of now; of equal levels the lowest rank leaves first."""
+        now_s = self._clock.now
         self.let_go(now_s)
         if not self._sending:
             self._level_bytes = self._rate_bytes_per_s = 0.0

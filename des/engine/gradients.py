@@ -7,7 +7,7 @@ import simpy
 
 from des.clock import MEMBER, Clock, Message, Moment
 from des.costs.inner_sums import HALVES_BEFORE, half_sum_s, left_fraction
-from des.engine.network import Network, Parcel
+from des.engine.network import Carrier, Network, Parcel
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, buckets_behind
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -27,24 +27,26 @@ class GradientSums:
     def __init__(
         self,
         clock: Clock,
-        network: Network,
+        network: Carrier,
         topology: Topology,
         workload: Workload,
         plan: Plan,
         *,
         buckets: Sequence[Bucket],
         corrections: Corrections,
+        first_number: int = 0,
     ) -> None:
         self._clock, self._network = clock, network
         self._topology, self._workload, self._plan = topology, workload, plan
         self._buckets, self._corrections = buckets, corrections
+        self._first_number = first_number
         self.are_due = bool(buckets)
         self.end_s = 0.0
         self._members: list[list[Moment]] = []
         if not self.are_due:
             return
         self._stages, self._device_of = plan.stages, plan.device_of_stage
-        numbers = count()
+        numbers = count(first_number)
         self._members = [
             [Moment(clock, MEMBER + next(numbers)) for _ in bucket.stages] for bucket in buckets
         ]
@@ -94,7 +96,7 @@ class GradientSums:
         Their messages are numbered after those of the pipelines.
         """
         num_stages = len(self._stages) if self.are_due else 0
-        numbers = count(2 * num_stages * self._workload.num_microbatches)
+        numbers = count(self._first_number + 2 * num_stages * self._workload.num_microbatches)
         for number, bucket in enumerate(self._buckets):
             num_steps = 2 * (len(bucket.stages) - 1) if bucket.between_domains else 0
             inboxes = [
@@ -113,13 +115,13 @@ class GradientSums:
         after = (position + 1) % len(bucket.stages)
         yield member
         for _ in range(HALVES_BEFORE[bucket.inside]):
-            yield from self._inside(member, stage, bucket)
+            yield from self._inside(member.rank, stage, bucket)
         if inboxes[position]:
             send = self._network.way(self._parcel(bucket, stage, bucket.stages[after]))
             for sent, received in zip(inboxes[after], inboxes[position], strict=True):
                 send(sent, self._clock.now)
                 yield received
-        yield from self._inside(member, stage, bucket)
+        yield from self._inside(member.rank, stage, bucket)
         self.end_s = max(self.end_s, self._clock.now)
 
     def _parcel(self, bucket: Bucket, sender: int, receiver: int) -> Parcel:
@@ -132,9 +134,7 @@ class GradientSums:
             sender=self._device_of[sender],
         )
 
-    def _inside(
-        self, member: Moment, stage: int, bucket: Bucket
-    ) -> Generator[simpy.Event, None, None]:
+    def _inside(self, rank: int, stage: int, bucket: Bucket) -> Generator[simpy.Event, None, None]:
         """Half an all-reduce among the replicas of one device, which does one at a time."""
         duration_s = half_sum_s(
             self._topology,
@@ -149,7 +149,7 @@ class GradientSums:
         device = self._device_of[stage]
         start_s = max(self._clock.now, self._inner_free_s[device])
         self._inner_free_s[device] = start_s + duration_s
-        yield member.again_at(start_s + duration_s)
+        yield self._clock.at(start_s + duration_s, rank)
 
 
 def exchange_behind_s(

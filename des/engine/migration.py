@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from des.base.checks import require_non_negative
 from des.clock import Clock, Message
-from des.engine.network import Network, Parcel
+from des.engine.network import Carrier, Network, Parcel
 from des.job.transformer import BYTES_PER_PARAMETER
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -100,11 +100,12 @@ def migration_s(
     return _transfer_s(topology, list(layer_moves(workload, old, new)), corrections) + restart_s
 
 
-def _transfer_s(topology: Topology, moves: Sequence[LayerMove], corrections: Corrections) -> float:
-    """Time until the last of some layers that all leave at time 0 has arrived. [s]"""
-    clock = Clock()
-    network = Network(clock, topology, corrections)
-    for number, move in enumerate(moves):
+def send_moves(
+    clock: Clock, network: Carrier, topology: Topology, moves: Sequence[LayerMove]
+) -> list[Message]:
+    """Hand layers over to a network now, a message each, in order; returns what happens at last."""
+    messages = [Message(clock, number, move.layer) for number, move in enumerate(moves)]
+    for message, move in zip(messages, moves, strict=True):
         parcel = Parcel(
             num_bytes=move.num_bytes,
             route=topology.route(move.source, move.target),
@@ -112,8 +113,17 @@ def _transfer_s(topology: Topology, moves: Sequence[LayerMove], corrections: Cor
             kind="M",
             sender=move.source,
         )
-        network.way(parcel)(Message(clock, number, move.layer), 0.0)
+        network.way(parcel)(message, clock.now)
+    return messages
+
+
+def _transfer_s(topology: Topology, moves: Sequence[LayerMove], corrections: Corrections) -> float:
+    """Time until the last of some layers that all leave at time 0 has arrived. [s]"""
+    clock = Clock()
+    network = Network(clock, topology, corrections)
+    messages = send_moves(clock, network, topology, moves)
     clock.run_out()
+    assert all(message.processed for message in messages)
     return max((transfer.arrival_s for transfer in network.transfers()), default=0.0)
 
 

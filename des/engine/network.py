@@ -1,27 +1,21 @@
-"""The links while a simulation runs: messages find their way over one or several wires."""
+"""The links while a simulation runs: messages find their way over one or several of them."""
 
-from collections import deque
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Generator
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import simpy
 
 from des.clock import Clock, Message
-from des.dynamics.link_course import Weather
-from des.engine.conditions import Conditions
-from des.engine.fair_wire import FairMedium, FairWire
+from des.engine.fair_wire import FairWire
+from des.engine.media import Media
 from des.engine.result import LinkUse, Transfer
-from des.engine.wire import Turn, Wire
+from des.engine.wire import Passage, Wire
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
 
 Send = Callable[[Message, float], None]
 """Hands a message over at a time, which is now; the message happens when it has arrived."""
-
-_new = tuple.__new__
-"""``_new(Transfer, values)`` is ``Transfer(*values)`` without a call of Python code."""
 
 
 class Parcel(NamedTuple):
@@ -37,114 +31,124 @@ class Parcel(NamedTuple):
     sender: int
 
 
-class Network:
-    """Wires of the links in use, and a record of what they carried."""
+class Carrier(Protocol):
+    """What a job needs of a network: to carry its messages, on a clock that both are given.
 
-    def __init__(self, clock: Clock, topology: Topology, corrections: Corrections) -> None:
+    Whatever has these three methods can stand in for `Network`, such as a simulation of packets.
+    """
+
+    def way(self, parcel: Parcel) -> Send:
+        """Prepare the way of messages; what is returned is called once for each of them."""
+
+    def transfers(self) -> tuple[Transfer, ...]:
+        """All hops of all messages, link by link, each in the order in which messages left."""
+
+    def link_uses(self) -> tuple[LinkUse, ...]:
+        """What each link of the world carried of these messages."""
+
+
+class Network:
+    """Wires of one job over the media of the links, and a record of what they carried.
+
+    Parameters
+    ----------
+    media
+        Where several jobs meet; None: this one has the links to itself.
+    priority
+        That of the job, where the media go by priority: the higher one goes first.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        topology: Topology,
+        corrections: Corrections,
+        *,
+        media: Media | None = None,
+        priority: int = 0,
+    ) -> None:
         self._clock, self._topology, self._corrections = clock, topology, corrections
-        self._push = clock.push
-        moving, transport = topology.movement, topology.transport
-        self._weather = None if moving is None else Weather(moving, topology.links)
-        self._is_fair = transport.sharing == "fair"
-        self._has_queues = transport.sharing != "none"
-        self._one_in_flight = transport.endpoints == "one_in_flight"
+        self._media = Media(clock, topology) if media is None else media
+        self._priority = priority
+        self._is_fair = topology.transport.sharing == "fair"
+        self._one_in_flight = topology.transport.endpoints == "one_in_flight"
         self._wires: dict[int, Wire] = {}
         self._fair_wires: dict[int, FairWire] = {}
-        self._endpoints: dict[int, _Endpoint] = {}
+        self._last_of_sender: dict[int, simpy.Event] = {}
         self._transfers: list[list[Transfer]] = [[] for _ in topology.links]
 
     def way(self, parcel: Parcel) -> Send:
-        """Prepare the way of messages, which store and forward.
-
-        Each hop takes a message once the hop before has wholly delivered it.
-        """
+        """Prepare the way of messages, each of which a process of its own brings to its end."""
         for link in parcel.route:
             if link not in self._wires and link not in self._fair_wires:
                 self._open(link)
-        send = partial(self._share if self._is_fair else self._queue, parcel)
-        if not self._one_in_flight:
-            return send
-        if parcel.sender not in self._endpoints:
-            self._endpoints[parcel.sender] = _Endpoint(self._clock)
-        return partial(self._endpoints[parcel.sender].send, send)
+        deliver = self._deliver_in_order if self._one_in_flight else self._deliver
+
+        def send(message: Message, ready_s: float) -> None:
+            assert ready_s == self._clock.now, f"{ready_s!r} is not now, {self._clock.now!r}"
+            self._clock.process(deliver(parcel, message))
+
+        return send
 
     def _open(self, link: int) -> None:
         """Make the wires of all links that share the medium of one."""
-        links = _links_of_medium(self._topology, link)
-        if self._is_fair:
-            medium = FairMedium(self._clock, links[0])
-            for each in links:
-                self._fair_wires[each] = medium.add(self._conditions(each))
-        else:
-            turn = Turn() if self._has_queues else None
-            for each in links:
-                self._wires[each] = Wire(self._conditions(each), turn)
-
-    def _conditions(self, link: int) -> Conditions:
-        topology = self._topology
-        return Conditions(
-            link,
-            topology.links[link],
-            topology.transport,
-            self._corrections,
-            self._weather,
-            round_trip_s=topology.round_trip_s(link),
-        )
-
-    def _queue(
-        self,
-        parcel: Parcel,
-        message: Message,
-        ready_s: float,
-        hop: int = 0,
-        event: simpy.Event | None = None,
-    ) -> None:
-        """Let a message queue for a wire that serves in turn; all its times are known at once.
-
-        So they are where there are no queues: then it starts when it is ready.
-        """
-        num_bytes, route, stage, kind, _ = parcel
-        link = route[hop]
-        start_s, end_s, arrival_s = self._wires[link].carry(ready_s, num_bytes)
-        self._transfers[link].append(
-            _new(Transfer, (link, stage, kind, message.microbatch, start_s, end_s, arrival_s))
-        )
-        if hop + 1 == len(route):
-            self._push((arrival_s, message.rank, 0, message))
-        else:
-            reached = self._clock.at(arrival_s, message.rank)
-            reached.callbacks.append(partial(self._queue, parcel, message, arrival_s, hop + 1))
-
-    def _share(
-        self,
-        parcel: Parcel,
-        message: Message,
-        ready_s: float,
-        hop: int = 0,
-        event: simpy.Event | None = None,
-    ) -> None:
-        """Let a message join those on a wire, which says when it has left."""
-        num_bytes, route, stage, kind, _ = parcel
-        link = route[hop]
-
-        def left(end_s: float, arrival_s: float) -> None:
-            self._transfers[link].append(
-                Transfer(link, stage, kind, message.microbatch, ready_s, end_s, arrival_s)
-            )
-            if hop + 1 == len(route):
-                message.happen_at(arrival_s)
+        for each in self._media.links_of_medium(link):
+            conditions = self._media.conditions(each, self._corrections)
+            if self._is_fair:
+                self._fair_wires[each] = self._media.fair(each).add(conditions)
             else:
-                reached = self._clock.at(arrival_s, message.rank)
-                reached.callbacks.append(partial(self._share, parcel, message, arrival_s, hop + 1))
+                self._wires[each] = Wire(conditions, self._media.turn(each))
 
-        self._fair_wires[link].carry(message.rank, ready_s, num_bytes, left)
+    def _deliver(self, parcel: Parcel, message: Message) -> Generator[simpy.Event, None, None]:
+        """Bring a message to its receiver."""
+        yield from self._travel(parcel, message)
+        message.succeed()
+
+    def _deliver_in_order(
+        self, parcel: Parcel, message: Message
+    ) -> Generator[simpy.Event, None, None]:
+        """Bring a message to its receiver when the one before it of the same sender has arrived.
+
+        The sender's next message leaves before the receiver of this one goes on.
+        """
+        before = self._last_of_sender.get(parcel.sender)
+        arrived = self._last_of_sender[parcel.sender] = self._clock.event()
+        if before is not None:
+            yield before
+        yield from self._travel(parcel, message)
+        arrived.succeed()
+        message.succeed()
+
+    def _travel(self, parcel: Parcel, message: Message) -> Generator[simpy.Event, None, None]:
+        """Store and forward: each hop takes a message once the hop before has delivered it."""
+        for link in parcel.route:
+            passage = yield from self._cross(link, message.rank, parcel.num_bytes)
+            self._transfers[link].append(
+                Transfer(link, parcel.stage, parcel.kind, message.microbatch, *passage)
+            )
+            yield self._clock.at(passage.arrival_s, message.rank)
+
+    def _cross(
+        self, link: int, rank: int, num_bytes: float
+    ) -> Generator[simpy.Event, None, Passage]:
+        """Send a message over one link by the rules of sharing."""
+        if self._is_fair:
+            return (yield from self._fair_wires[link].carry(rank, num_bytes))
+        if not self._media.by_priority:  # the wire knows at once when it is free
+            return self._wires[link].carry(self._clock.now, num_bytes)
+        with self._media.gate(link).request(priority=-self._priority) as turn:
+            yield turn
+            passage = self._wires[link].carry(self._clock.now, num_bytes)
+            yield self._clock.at(passage.end_s)
+        return passage
 
     def transfers(self) -> tuple[Transfer, ...]:
         """All hops of all messages, link by link, each in the order in which messages left."""
         return tuple(chain.from_iterable(self._transfers))
 
     def link_uses(self) -> tuple[LinkUse, ...]:
-        """Sum up what each link carried."""
+        """Sum up what each link carried of these messages."""
+        wires: dict[int, Wire] | dict[int, FairWire]
         wires = self._fair_wires if self._is_fair else self._wires
         uses = []
         for index, link in enumerate(self._topology.links):
@@ -159,37 +163,3 @@ class Network:
                 )
             )
         return tuple(uses)
-
-
-class _Endpoint:
-    """A sender that has one message under way at a time; the others wait in order."""
-
-    __slots__ = ("_clock", "_waiting")
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._waiting: deque[tuple[Send, Message]] = deque()
-
-    def send(self, send: Send, message: Message, ready_s: float) -> None:
-        """Send a message when all before it have arrived."""
-        self._waiting.append((send, message))
-        if len(self._waiting) == 1:
-            self._start(ready_s)
-
-    def _start(self, time_s: float) -> None:
-        send, message = self._waiting[0]
-        message.callbacks.insert(0, self._arrived)  # before those who wait for the message
-        send(message, time_s)
-
-    def _arrived(self, _: simpy.Event) -> None:
-        self._waiting.popleft()
-        if self._waiting:
-            self._start(self._clock.now)
-
-
-def _links_of_medium(topology: Topology, link: int) -> list[int]:
-    """Links that share a medium with one: it alone, or both directions under half duplex."""
-    if not topology.transport.half_duplex:
-        return [link]
-    ends = {topology.links[link].source, topology.links[link].target}
-    return [index for index, one in enumerate(topology.links) if {one.source, one.target} == ends]

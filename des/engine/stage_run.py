@@ -22,6 +22,15 @@ class Device:
         self.number = number
         self.free_at_s = 0.0
 
+    def compute(self, duration_s: float, *, ready_s: float) -> tuple[float, float]:
+        """Work as soon as all that asked before is done; returns start and end. [s]
+
+        A first-come-first-served queue needs no process, see `des.engine.wire.Wire`.
+        """
+        start_s = max(ready_s, self.free_at_s)
+        self.free_at_s = start_s + duration_s
+        return start_s, self.free_at_s
+
 
 class LocalWire:
     """One direction between two devices of a domain: first come, first served, or no queue."""
@@ -59,9 +68,12 @@ class PassRun:
 class StageRun:
     """One stage at work."""
 
-    __slots__ = ("busy_s", "device", "passes", "stage")
+    __slots__ = ("busy_s", "device", "number", "passes", "stage")
 
-    def __init__(self, stage: Stage, duration_s: dict[Pass, float], device: Device) -> None:
+    def __init__(
+        self, number: int, stage: Stage, duration_s: dict[Pass, float], device: Device
+    ) -> None:
+        self.number = number
         self.stage = stage
         self.device = device
         self.passes = {kind: PassRun(each_s) for kind, each_s in duration_s.items()}
@@ -76,6 +88,6 @@ def make_stage_runs(
     devices = [Device(number) for number in range(max(numbers) + 1)]
     times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
     return [
-        StageRun(stage, times, devices[number])
-        for stage, times, number in zip(stages, times_s, numbers, strict=True)
+        StageRun(index, stage, times, devices[number])
+        for index, (stage, times, number) in enumerate(zip(stages, times_s, numbers, strict=True))
     ]

@@ -1,7 +1,17 @@
 """One direction of a link whose messages leave one after the other, or each as if alone."""
 
+from typing import NamedTuple
+
 from des.dynamics.link_course import moving_serialisation_end_s
 from des.engine.conditions import Conditions
+
+
+class Passage(NamedTuple):
+    """When a message takes a link, when its last byte has left and when it has arrived."""
+
+    start_s: float
+    end_s: float
+    arrival_s: float
 
 
 class Turn:
@@ -42,13 +52,8 @@ class Wire:
         self.num_bytes = 0.0
         self.num_messages = 0
 
-    def carry(self, ready_s: float, num_bytes: float) -> tuple[float, float, float]:
+    def carry(self, ready_s: float, num_bytes: float) -> Passage:
         """Send a message that is ready; where they queue, calls must come in order of ``ready_s``.
-
-        Returns
-        -------
-        tuple
-            When it takes the medium, when its last byte has left, when it has arrived. [s]
 
         Raises
         ------
@@ -70,7 +75,7 @@ class Wire:
         self.busy_s += end_s - start_s
         self.num_bytes += num_bytes
         self.num_messages += 1
-        return start_s, end_s, arrival_s
+        return Passage(start_s, end_s, arrival_s)
 
     def _end_s(self, start_s: float, num_bytes: float) -> float:
         conditions = self._conditions

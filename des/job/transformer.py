@@ -169,7 +169,7 @@ def boundary_message_bytes(*, batch_size: int, sequence: int, hidden_size: int) 
 
 
 Recomputation = Literal["flash", "none", "selective", "full"]
-"""What is kept for the backward pass, and what is made again; see `layer_activation_bytes`."""
+"""Recomputation: which activations are kept, and which made again; see `layer_activation_bytes`."""
 
 
 def layer_activation_bytes(
@@ -216,7 +216,7 @@ def layer_recomputation_flops(flops: PassFlops, recomputation: Recomputation) ->
 def layer_weight_input_bytes(
     architecture: Architecture, *, batch_size: int, sequence: int
 ) -> float:
-    """What a layer keeps from its input gradient to its weight gradient: ``32 s b h``. [bytes]
+    """Bytes a layer keeps from its input gradient to its weight gradient: ``32 s b h``. [bytes]
 
     P. Qi et al., "Zero bubble pipeline parallelism", ICLR'24, table on FLOPs and activations. With
     full recomputation this is more than what is kept before the input gradient.

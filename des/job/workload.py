@@ -1,4 +1,4 @@
-"""What is trained in one iteration: the model's layers and the microbatches sent through them."""
+"""Workload of one iteration: the model's layers and the microbatches sent through them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which gradients are summed up after a step, and in which pieces."""
+"""Buckets of gradients that are summed up after a step."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
     """Exchanges that belong to a step, last layers first.
 
     Replicas within a device sum up their gradients after every step. What is due between domains
-    includes that; what goes on behind the next steps is not among them, see `buckets_behind`.
+    includes that; what overlaps the next steps is not among them, see `buckets_behind`.
     """
     due = frozenset[int]()
     if plan.replicas and plan.synchronisation.overlap_steps == 0:

@@ -1,4 +1,4 @@
-"""Which layer runs where: placements and the stages they form."""
+"""Placements of layers in domains, and the stages they form."""
 
 import re
 import reprlib

@@ -17,7 +17,7 @@ from des.world.topology import Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelism:
-    """How the GPUs of one domain share the layers that are placed there.
+    """Division of one domain's layers among its GPUs.
 
     ``pipeline`` devices in a row take equal parts of the layers. Each is ``data`` replicas that
     split every microbatch, of ``tensor`` GPUs that split every layer. GPUs beyond their product
@@ -72,7 +72,7 @@ class Parallelism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientExchange:
-    """When gradients (or changes of parameters) of the replicas are summed up.
+    """Synchronisation times of the replicas: when gradients or parameter changes are summed up.
 
     Every bucket of a stage starts on its own: with ``overlapped`` as soon as the last backward pass
     has made it, else when the replica's whole pipeline has finished. A bucket holds whole layers,
@@ -198,7 +198,7 @@ class Plan:
                 )
 
     def parallelism_of(self, domain: int) -> Parallelism | None:
-        """How a domain's GPUs share the work; None where they work as one device."""
+        """Division of the work among a domain's GPUs; None where they work as one device."""
         return self.parallelism[domain] if self.parallelism else None
 
     def microbatches_of_replicas(self, num_microbatches: int) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from des.base.checks import require_non_negative
 
 RESTART_S = 11.4
-"""Time in which a training stops, builds its communicators anew and goes on.
+"""Time in which a training stops, rebuilds its communicators and restarts.
 
 Planning 0.1, clean-up 3, topology 1.25, communicators 4.5, model 2 and data loaders 0.5 s: the
 steps of a reconfiguration as measured by F. Strati et al., "Sailor: Automating distributed training
@@ -15,7 +15,7 @@ over dynamic, heterogeneous, and geo-distributed clusters", SOSP'25.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """What it costs to change the placement, see `des.engine.migration.migration_s`."""
+    """Cost of a change of placement, see `des.engine.migration.migration_s`."""
 
     restart_s: float = RESTART_S
     pays_bytes: bool = True

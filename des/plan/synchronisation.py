@@ -1,4 +1,4 @@
-"""When replicas in different domains synchronise, what they exchange, and how much delays them.
+"""Synchronisation of replicas in different domains: times, messages, and delays.
 
 Three modes: every step (data parallelism), every H steps (DiLoCo), and every H steps a part at a
 time (Streaming DiLoCo). The all-reduce of a layer starts when the backward pass has made its
@@ -59,7 +59,7 @@ class Synchronisation(Protocol):
 
     @property
     def overlap_steps(self) -> int:
-        """Whole steps that go on while a fragment is on its way; 0 means that none does."""
+        """Whole steps computed while a fragment is on its way; 0 means none."""
 
     @property
     def bits_per_value(self) -> float:
@@ -93,7 +93,7 @@ class DiLoCo:
         return (Fragment(layers=tuple(range(num_layers)), due_step=self.steps_between),)
 
     def exposed_s(self, transfer_s: float, model: ReplicatedModel) -> float:
-        """What the backward pass does not hide: at least the layer whose values come last."""
+        """Part the backward pass does not hide: at least the layer whose values come last."""
         hidden_s = BACKWARD_FRACTION * model.step_time_s
         return max(transfer_s / model.num_layers, transfer_s - hidden_s)
 
@@ -134,7 +134,7 @@ class StreamingDiLoCo:
         )
 
     def exposed_s(self, transfer_s: float, model: ReplicatedModel) -> float:
-        """What the backward pass and the steps of overlap do not hide."""
+        """Part that neither the backward pass nor the steps of overlap hide."""
         return max(0.0, transfer_s - (BACKWARD_FRACTION + self.overlap_steps) * model.step_time_s)
 
 

@@ -13,7 +13,7 @@ from des.schedules.recurrence import timing_of
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
 Objective = Literal["longest_worker_s", "makespan_s"]
-"""What is made short; see `des.schedules.recurrence.Timing`."""
+"""Objective of a search for a schedule; see `des.schedules.recurrence.Timing`."""
 
 _HOLD_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _GAP_FRACTIONS = (0.0, 0.5, 1.0)

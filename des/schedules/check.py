@@ -146,7 +146,7 @@ class Held(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def peaks_held(orders: Orders) -> tuple[tuple[tuple[Held, ...], ...], ...]:
-    """What every worker holds at the moments that can be its worst, whatever a microbatch weighs.
+    """Activations that every worker holds at its potential peaks, for any microbatch size.
 
     These are starts of forwards and ends of input gradients at which no other moment has at least
     as many of everything.
@@ -155,7 +155,7 @@ def peaks_held(orders: Orders) -> tuple[tuple[tuple[Held, ...], ...], ...]:
 
 
 def _moments(order: Order) -> dict[tuple[Held, ...], None]:
-    """What is held at the start of each forward and the end of each D, without repetition."""
+    """Activations held at the start of each forward and the end of each D, without repetition."""
     stages = sorted({operation.stage for operation in order})
     whole, halved = dict.fromkeys(stages, 0), dict.fromkeys(stages, 0)
     moments: dict[tuple[Held, ...], None] = {}

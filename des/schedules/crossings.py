@@ -1,4 +1,4 @@
-"""Where outputs go: the next stage that needs them, and the border and wire in between."""
+"""Destinations of outputs: the next stage that needs them, the border and wire in between."""
 
 from typing import NamedTuple
 

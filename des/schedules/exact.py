@@ -27,7 +27,7 @@ class ExactSchedule:
 
     @property
     def gap_fraction(self) -> float:
-        """How much longer than the bound; 0 is proven optimal, up to the search's rounding.
+        """Excess over the bound; 0 is proven optimal, up to the search's rounding.
 
         Infinite where the search had no time to prove anything.
         """

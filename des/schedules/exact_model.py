@@ -126,7 +126,7 @@ class OrderModel:
             self.cp.add_no_overlap(intervals)
 
     def _hold(self, device: int) -> None:
-        """What is kept from the start of F to the end of D, and from there to the end of W.
+        """Memory kept from the start of F to the end of D, and from there to the end of W.
 
         A whole backward pass keeps the same from its first half to its end.
         """

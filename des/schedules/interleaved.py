@@ -19,7 +19,7 @@ def wave_devices(num_devices: int, num_chunks: int) -> tuple[int, ...]:
     """Device of each stage where the model goes down the devices and back up in turn.
 
     Two chunks make the V of ZB-V [1]_: device ``d`` has stages ``d`` and ``2 p - 1 - d``, so the
-    last stage lies beside the first. More make the waves of Hanayo [2]_.
+    last stage is next to the first. More make the waves of Hanayo [2]_.
 
     References
     ----------

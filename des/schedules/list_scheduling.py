@@ -19,7 +19,7 @@ Turn = Literal["F", "D", "alternate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchRule:
-    """What a free device does where it has a choice.
+    """Priority rule of a free device between operations.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def list_schedule(pipeline: Pipeline, rule: DispatchRule) -> Orders:
 
     Forward passes start only where memory is left for one microbatch on the device's later stages
     and for an input gradient that keeps more than it frees. Without that room the stages on a
-    device could block each other for ever; with it the oldest microbatch can always go on.
+    device could block each other for ever; with it the oldest microbatch can always proceed.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def list_schedule(pipeline: Pipeline, rule: DispatchRule) -> Orders:
 
 @dataclass(slots=True, kw_only=True)
 class _Device:
-    """What one device has done, what it holds and what is left to fill gaps with."""
+    """State of one device: operations done, memory held, and work left to fill gaps with."""
 
     stages: dict[str, tuple[int, ...]]
     memory_bytes: float
@@ -122,7 +122,7 @@ class _Board:
         return tuple(tuple(device.order) for device in self._devices)
 
     def _choose(self, device: _Device, now_s: float) -> Operation | None:
-        """What a free device does now, by its rule; None where it waits."""
+        """Next operation of a free device, by its rule; None where it waits."""
         rule, soon_s = self._rule, now_s * ROUNDING
         forward_s, forward = self._first("F", device, now_s)
         gradient_s, gradient = self._first("D", device, now_s)

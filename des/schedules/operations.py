@@ -1,4 +1,4 @@
-"""What a device does in which order: the passes of its stages over the microbatches."""
+"""Orders of operations of a device: the passes of its stages over the microbatches."""
 
 from typing import Literal, NamedTuple
 
@@ -26,7 +26,7 @@ class Operation(NamedTuple):
 
 
 Order = tuple[Operation, ...]
-"""What one worker does, first to last."""
+"""Operations of one worker, first to last."""
 
 Orders = tuple[Order, ...]
 """One order a worker. Most schedules have a worker a stage; those with several stages (chunks) on

@@ -1,4 +1,4 @@
-"""When the operations of given orders run, by recurrence instead of events."""
+"""Start and end times of operations in given orders, by recurrence instead of events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

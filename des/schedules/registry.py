@@ -25,7 +25,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How a schedule's orders are made.
+    """Maker of a schedule's orders.
 
     A *static* one asks for the numbers of stages and microbatches alone and has a worker a stage;
     others look at the pipeline: its devices, times, borders and memory. ``factor`` says what a
@@ -41,7 +41,7 @@ class Schedule:
 
 _MEMORY = "times the activation memory of 1f1b, instead of all there is"
 EXACT_WORK = 20.0
-"""How long ``exact`` searches, in CP-SAT's deterministic time: a minute or two."""
+"""Search time of ``exact``, in CP-SAT's deterministic time: a minute or two."""
 
 _NEVER_S = 1e9
 """A limit on wall-clock time that nothing meets, so that equal searches end equally."""

@@ -45,7 +45,7 @@ class LoadSample(NamedTuple):
     queue_length: int
 
 
-class Job(NamedTuple):
+class BackgroundJob(NamedTuple):
     """A job of others: when it comes and how long it runs once it has its GPUs."""
 
     arrival_s: float
@@ -91,12 +91,12 @@ class BackgroundLoad:
                 )
 
 
-def draw_jobs(load: BackgroundLoad, rng: np.random.Generator) -> Iterator[Job]:
+def draw_jobs(load: BackgroundLoad, rng: np.random.Generator) -> Iterator[BackgroundJob]:
     """Draw the jobs of a domain, in the order of arrival, without end."""
     arrival_s = 0.0
     while True:
         arrival_s += float(rng.exponential(1.0 / load.arrivals_per_s))
-        yield Job(arrival_s, float(rng.exponential(load.mean_duration_s)))
+        yield BackgroundJob(arrival_s, float(rng.exponential(load.mean_duration_s)))
 
 
 def domain_rng(seed: int, domain: int) -> np.random.Generator:
@@ -145,14 +145,18 @@ class Background:
         return self._change
 
     def _arrivals(
-        self, domain: int, load: BackgroundLoad, slots: simpy.Resource, jobs: Iterator[Job]
+        self,
+        domain: int,
+        load: BackgroundLoad,
+        slots: simpy.Resource,
+        jobs: Iterator[BackgroundJob],
     ) -> Generator[simpy.Event, None, None]:
         for job in jobs:
             yield self._clock.at(job.arrival_s)
             self._clock.process(self._run(domain, load, slots, job))
 
     def _run(
-        self, domain: int, load: BackgroundLoad, slots: simpy.Resource, job: Job
+        self, domain: int, load: BackgroundLoad, slots: simpy.Resource, job: BackgroundJob
     ) -> Generator[simpy.Event, None, None]:
         """Wait for GPUs, run, and leave them to the next."""
         with slots.request() as turn:

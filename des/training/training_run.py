@@ -69,7 +69,9 @@ def run_training(
         If something waits for a link that is down for ever.
     """
     decide = (lambda _: planner) if isinstance(planner, Plan) else planner
-    training = _Training(topology, workload, decide, run, corrections, watch=watch)
+    training = _Training(
+        Clock(), topology, workload, decide, run, corrections=corrections, watch=watch
+    )
     return training.history()
 
 
@@ -99,18 +101,19 @@ class _Training:
 
     def __init__(
         self,
+        clock: Clock,
         topology: Topology,
         workload: Workload,
         planner: Planner,
         run: TrainingRun,
-        corrections: Corrections,
         *,
+        corrections: Corrections,
         watch: Callable[[IterationRow], None] | None,
     ) -> None:
         self._topology, self._workload, self._planner = topology, workload, planner
         self._run, self._corrections, self._watch = run, corrections, watch
-        self._clock = Clock()
-        self._background = Background(self._clock, topology, run.background, run.seed)
+        self._clock = clock
+        self._background = Background(clock, topology, run.background, run.seed)
         self._steps = StepSimulator(workload, corrections)
         self._steps.enter(self._drawn(0))
         self._epochs: list[_Epoch] = []

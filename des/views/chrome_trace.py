@@ -74,11 +74,11 @@ class _Tracks:
         self._wan = len(domains) + 1
 
     def of_stage(self, stage: int) -> Event:
-        """Where the passes of a stage are shown."""
+        """Track of the passes of a stage."""
         return {"pid": self._process_of[self._result.stages[stage].domain], "tid": stage}
 
     def of_link(self, link: int) -> Event:
-        """Where the transfers of a link direction are shown."""
+        """Track of the transfers of a link direction."""
         return {"pid": self._wan, "tid": link}
 
     def metadata(self) -> Iterator[Event]:

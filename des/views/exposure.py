@@ -1,4 +1,4 @@
-"""How much of an iteration is waiting for messages that computing does not hide."""
+"""Exposed communication: the part of an iteration that waits for messages."""
 
 from dataclasses import replace
 

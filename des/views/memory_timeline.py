@@ -24,7 +24,7 @@ else:
 
 
 class MemoryChange(NamedTuple):
-    """What a GPU of a device holds of activations from a time on, and the stage that changed it."""
+    """Activations on a GPU of a device from a time on, and the stage that changed them."""
 
     time_s: float
     stage: int

@@ -1,4 +1,4 @@
-"""What iterations cost in dollars, at the prices of the links and GPUs of a world."""
+"""Cost of iterations in dollars, at the prices of the links and GPUs of a world."""
 
 import math
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ SECONDS_PER_HOUR = 3600.0
 
 
 class MissingPriceError(ValueError):
-    """A cost was asked for where a link or domain in use has no price."""
+    """Error of a cost where a link or domain in use has no price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCost:
-    """What so many equal iterations cost.
+    """Cost of ``num_iterations`` equal iterations.
 
     Bytes count once for every link of their route, and each of these links charges for them. GPUs
     are paid for from the start to the end of an iteration, busy or idle: all of a domain that has

@@ -1,4 +1,4 @@
-"""Which way messages take where no direct link joins two domains."""
+"""Routes of messages where no direct link joins two domains."""
 
 from fractions import Fraction
 from functools import lru_cache

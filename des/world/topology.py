@@ -67,7 +67,7 @@ class Domain:
 
     @property
     def attainable_flops_per_s(self) -> float:
-        """What transformer layers get out of all GPUs of the domain together. [FLOP/s]"""
+        """Throughput of transformer layers on all GPUs of the domain together. [FLOP/s]"""
         return self.peak_flops_per_s * self.attainable_fraction
 
     @property

@@ -1,4 +1,4 @@
-"""What a world is known by before any plan: its transfer/compute ratio, and a least time."""
+"""Figures of a world before any plan: its transfer/compute ratio, and a least time."""
 
 import math
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def transfer_compute_ratio_of(workload: Workload, topology: Topology) -> float:
     -----
     For equal domains of ``F`` FLOP/s this is ``h F / (B N / K)`` [1]_ with hidden size ``h``, mean
     bandwidth ``B`` and ``2 N`` forward FLOPs a token. ``N`` is the number of parameters but for
-    what a layer does beside multiplying by its weights: at 4096 tokens ``2 N`` is 1.14 (Llama 2
+    what a layer does besides multiplying by its weights: at 4096 tokens ``2 N`` is 1.14 (Llama 2
     7B) to 1.04 times (Llama 3 405B) twice the parameters, and R that much lower.
 
     `des.IterationResult.transfer_compute_ratio` is the same for an even split over all domains in

@@ -1,4 +1,4 @@
-"""How messages share links and endpoints: the rules of a world's network, and the TCP limit."""
+"""Sharing of links and endpoints by messages: the rules of a world's network, the TCP limit."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ _ENDPOINTS = ("overlapped", "one_in_flight", "blocking")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """Who may send when, and what a message gets of a link.
+    """Rules for sending: who may send when, and a message's part of a link.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Transport:
 
     @property
     def message_window_bytes(self) -> float | None:
-        """What all connections of one message may have under way together. [bytes]"""
+        """Bytes that all connections of one message may have under way together. [bytes]"""
         if self.window_bytes is None:
             return None
         return self.num_endpoint_pairs * self.flows_per_pair * self.window_bytes

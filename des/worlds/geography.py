@@ -1,4 +1,4 @@
-"""What the distance between two places says about a link between them: estimates, not measurements.
+"""Link figures from the distance between two places: estimates, not measurements.
 
 All rules are fits to pairs of cloud regions, so they carry over to other operators only roughly.
 """

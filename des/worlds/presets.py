@@ -72,7 +72,7 @@ EAST_WEST_CLUSTERS: Mapping[str, Position] = {
         ("Zhongwei", 37.50, 105.20),
     )
 }
-"""Where the clusters are: the public coordinates of their cities and counties."""
+"""Locations of the clusters: the public coordinates of their cities and counties."""
 
 AWS_REGIONS: Mapping[str, tuple[Position, float]] = {
     name: (Position(latitude_deg=north, longitude_deg=east), price_usd_per_gb)
@@ -85,7 +85,7 @@ AWS_REGIONS: Mapping[str, tuple[Position, float]] = {
         ("Singapore", 1.35, 103.82, 0.09),
     )
 }
-"""Where the regions are, and what a GB costs that leaves them for another region."""
+"""Locations of the regions, and the price of a GB that leaves them for another region."""
 
 AWS_GPU_PRICE_USD_PER_HOUR = 4.1
 """An eighth of a p4d.24xlarge."""

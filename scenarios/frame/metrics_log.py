@@ -1,5 +1,6 @@
 """The training log: one CSV row per update, the same scalars in TensorBoard, no torch."""
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -16,7 +17,8 @@ from tensorboard.summary.writer.event_file_writer import (  # type: ignore[impor
     EventFileWriter,
 )
 
-from scenarios.frame.files import read_text, write_text
+from des.base.text_files import read_text
+from scenarios.frame.files import write_text
 
 COUNTERS = ("step", "update")
 LEARNING_COLUMNS = (
@@ -88,7 +90,7 @@ class MetricsLog:
         self.close()
 
     def append(self, row: Mapping[str, float]) -> None:
-        """Write one update; it is on disk when this returns.
+        """Write one update; the end of this process cannot lose it, that of the machine can.
 
         Parameters
         ----------
@@ -121,10 +123,20 @@ class MetricsLog:
         ]
         self._add(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
 
-    def resume_from(self, step: int) -> None:
+    def sync(self) -> None:
+        """Let all rows reach the disk, before a checkpoint that is after them does."""
+        with self.csv_path.open("rb") as file:
+            os.fsync(file.fileno())
+
+    def resume_from(self, step: int) -> int:
         """Drop every row after the checkpoint's step, as if the run had stopped there.
 
         In TensorBoard the scalars after ``step`` are marked as superseded.
+
+        Returns
+        -------
+        int
+            Rows that were dropped.
 
         Raises
         ------
@@ -144,6 +156,7 @@ class MetricsLog:
         self._last_step = step
         restart = SessionLog(status=SessionLog.START)
         self._add(Event(wall_time=time.time(), step=step + 1, session_log=restart))
+        return len(rows) - len(kept)
 
     def close(self) -> None:
         """Finish the event file."""

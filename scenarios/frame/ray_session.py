@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ OBJECT_STORE_BYTES = 512 * 2**20
 """Of a Ray of our own: rollouts and weights are small, and what does not fit goes to disk."""
 
 _CONNECT_TIMEOUT_S = 10.0
+_STARTS, _TIMED_OUT = 10, "timed out during startup"
 
 
 @contextmanager
@@ -35,14 +37,7 @@ def ray_session(address: str, *, num_cpus: int) -> Iterator[int]:
         If there is no cluster at the address.
     """
     if address == LOCAL:
-        ray.init(
-            LOCAL,
-            num_cpus=num_cpus,
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        _start(num_cpus)
     else:
         _connect(address)
     try:
@@ -50,6 +45,35 @@ def ray_session(address: str, *, num_cpus: int) -> Iterator[int]:
         yield num_cpus if address == LOCAL else int(known.get("CPU", 0))
     finally:
         ray.shutdown()
+
+
+def _start(num_cpus: int) -> None:
+    """Start a Ray here; on a busy machine that may take longer than Ray waits, half a minute."""
+    for attempt in range(1, _STARTS + 1):
+        try:
+            ray.init(
+                LOCAL,
+                num_cpus=num_cpus,
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except Exception as error:
+            _end_what_was_started(error)
+            ray.shutdown()
+            if attempt == _STARTS or _TIMED_OUT not in str(error):
+                raise
+        else:
+            return
+
+
+def _end_what_was_started(error: Exception) -> None:
+    """End the processes of a start that has failed, which Ray itself forgets."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        end = getattr(frame.f_locals.get("self"), "kill_all_processes", None)
+        if end is not None:
+            end(check_alive=False, allow_graceful=False, wait=True)
 
 
 def _connect(address: str) -> None:

@@ -4,22 +4,66 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from des.base.atomic_write import finish_together, is_neighbour, write_together
 from des.base.command import UsageError
-from scenarios.frame.files import read_json, write_bytes, write_json
+from des.base.text_files import read_json
+from scenarios.frame.files import json_bytes
+from scenarios.frame.run_lock import LOCK, held
+
+INPUTS = ("network", "corrections")
+"""Stems of the copies of input files that a run folder may hold."""
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFolder:
-    """Where one run keeps its files; `create` makes one and `open_existing` resumes one."""
+    """Where one run keeps its files.
+
+    `created` makes one and `opened` resumes one, each with the lock of the folder, which no other
+    process can then use. ``config.json`` is the first file of a run: a folder without it was never
+    begun, whatever a killed process has left there under temporary names.
+    """
 
     path: Path
+
+    @classmethod
+    @contextmanager
+    def created(cls, path: Path) -> Iterator["RunFolder"]:
+        """Make the folder as `create`, and hold its lock.
+
+        Raises
+        ------
+        ValueError
+            As `create`, or if another process uses the folder.
+        """
+        _made(path)
+        _check_writable(path)
+        with held(path):
+            yield cls.create(path)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path) -> Iterator["RunFolder"]:
+        """Open the folder of an earlier run as `open_existing`, and hold its lock.
+
+        Raises
+        ------
+        ValueError
+            As `open_existing`, or if another process uses the folder.
+        """
+        _require_folder(path)
+        _check_writable(path)
+        with held(path):
+            folder = cls.open_existing(path)
+            _finish_inputs(path)
+            yield folder
 
     @classmethod
     def create(cls, path: Path) -> "RunFolder":
@@ -30,12 +74,7 @@ class RunFolder:
         ValueError
             If the folder already holds files, or cannot be made or written.
         """
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            is_empty = not any(path.iterdir())
-        except OSError as error:
-            raise ValueError(f"run folder {path}: cannot be made: {error.strerror}") from error
-        if not is_empty:
+        if _made(path):
             raise ValueError(
                 f"run folder {path}: already holds files; continue that run with --resume "
                 "or choose another --out"
@@ -52,8 +91,7 @@ class RunFolder:
         ValueError
             If the folder or its config.json is missing, corrupt or cannot be written.
         """
-        if not path.is_dir():
-            raise ValueError(f"run folder {path}: does not exist, so there is no run to resume")
+        _require_folder(path)
         folder = cls(path=path)
         folder.read_config()
         _check_writable(path)
@@ -63,12 +101,6 @@ class RunFolder:
     def config_json(self) -> Path:
         """Configuration, package versions and source revision."""
         return self.path / "config.json"
-
-    def keep(self, original: Path, stem: str) -> str:
-        """Keep a copy of an input file, so that the run can be repeated; return its name."""
-        name = f"{stem}{original.suffix}"
-        write_bytes(self.path / name, original.read_bytes())
-        return name
 
     @property
     def metrics_csv(self) -> Path:
@@ -115,20 +147,29 @@ class RunFolder:
         """Event files, the same numbers as the metrics."""
         return self.path / "tensorboard"
 
-    def write_config(self, config: Mapping[str, object]) -> None:
+    def write_config(
+        self, config: Mapping[str, object], inputs: Mapping[str, Path] | None = None
+    ) -> None:
         """Record everything needed to repeat the run, and nothing that differs when it repeats.
 
         Parameters
         ----------
         config
-            Plain values, as `scenarios.frame.config.to_dict` returns them.
+            Plain values, as `des.base.flags.to_dict` returns them.
+        inputs
+            Input files to keep copies of, by stems among `INPUTS`; a copy keeps the suffix.
         """
         record = {
             "config": dict(config),
             "versions": package_versions(),
             "source_revision": source_revision(),
         }
-        write_json(self.config_json, record)
+        copies = {
+            self.path / f"{stem}{original.suffix}": original.read_bytes()
+            for stem, original in (inputs or {}).items()
+        }
+        config_json = self.config_json
+        write_together({config_json: json_bytes(config_json, record), **copies})
 
     def require_begun_with(
         self, record: Mapping[str, object], asked: Mapping[str, object], prog: str
@@ -182,6 +223,32 @@ def source_revision(checkout: Path = _CHECKOUT) -> str | None:
     command = [git, "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return result.stdout.strip() if result.returncode == 0 else None
+
+
+def _made(path: Path) -> list[Path]:
+    """Make a folder; return what it holds of an earlier run or of other people."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return [entry for entry in path.iterdir() if not _is_passing(entry)]
+    except OSError as error:
+        raise ValueError(f"run folder {path}: cannot be made: {error.strerror}") from error
+
+
+def _require_folder(path: Path) -> None:
+    if not path.is_dir():
+        raise ValueError(f"run folder {path}: does not exist, so there is no run to resume")
+
+
+def _finish_inputs(path: Path) -> None:
+    """Put copies of input files in their places, should the process that wrote them be killed."""
+    pending = (entry for entry in path.iterdir() if is_neighbour(entry))
+    names = (entry.name.removeprefix(".").removesuffix(".tmp") for entry in pending)
+    finish_together([path / name for name in names if Path(name).stem in INPUTS])
+
+
+def _is_passing(entry: Path) -> bool:
+    """Tell whether a file is the lock, or what a killed process has not finished writing."""
+    return entry.name == LOCK or is_neighbour(entry)
 
 
 def _check_writable(path: Path) -> None:

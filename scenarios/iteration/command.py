@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from des import IterationResult, cross_domain_bytes, simulate
 from des.base.command import exit_code_of
+from des.base.flags import parse
 from des.base.lazy import lazy
 from des.views.chrome_trace import chrome_trace_json
 from des.views.exposure import exposed_communication_s
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import TrainingCost, cost_of, has_prices
-from scenarios.frame.config import parse
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from des.views import gantt
-    from scenarios.iteration import memory_figure
+    from scenarios.iteration import memory_figure, other_jobs
+    from scenarios.iteration.other_jobs import JobTimes
 else:
     gantt = lazy("des.views.gantt")
     rich_table = lazy("rich.table")
     memory_figure = lazy("scenarios.iteration.memory_figure")
+    other_jobs = lazy("scenarios.iteration.other_jobs")
 
 
 _EXAMPLES = """\
@@ -44,6 +46,9 @@ examples:
       every domain is two devices in a row, each of four GPUs that divide its layers
   python -m scenarios.simulate --model llama2_7b --placement "0*32" --replicas "1*32;2*32"
       three replicas of the model, one in each domain
+  python -m scenarios.simulate --other-jobs "llama2_13b:0*20,1*20:1;llama2_7b:1*16,2*16"
+      and how long it takes when its messages share the links with those of two other jobs, one of
+      them of higher priority; GPUs and memory are not shared, other figures are of the job alone
 
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
@@ -77,8 +82,10 @@ def _command(argv: Sequence[str] | None) -> None:
     result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
     network_cost = network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
-    paths = write_files(config.out, iteration_files(scenario, result, network_cost, memory))
-    show_iteration(scenario, result, network_cost, memory, paths)
+    times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
+    files = iteration_files(scenario, result, network_cost, memory, times)
+    paths = write_files(config.out, files)
+    show_iteration(scenario, result, network_cost, memory, paths, times=times)
 
 
 def network_cost_of(scenario: IterationScenario, result: IterationResult) -> NetworkCost:
@@ -156,11 +163,14 @@ def iteration_files(
     result: IterationResult,
     network_cost: NetworkCost,
     memory: MemoryTimeline,
+    times: Sequence[JobTimes],
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
     stages = result.to_frame("stages")
     stages.insert(0, "stage", range(len(stages)))
     said = iteration_summary(scenario, result, network_cost, memory)
+    if times:
+        said["jobs"] = [asdict(one) for one in times]
     text = {
         "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
         "stages.csv": stages.to_csv(index=False, lineterminator="\n"),
@@ -184,6 +194,8 @@ def show_iteration(
     network_cost: NetworkCost,
     memory: MemoryTimeline,
     paths: Sequence[Path],
+    *,
+    times: Sequence[JobTimes],
 ) -> None:
     """Print the figures and where the files are."""
     console = plain_console(sys.stdout)
@@ -194,6 +206,8 @@ def show_iteration(
     console.print(stage_table(result))
     if result.transfers:
         console.print(link_table(result))
+    if times:
+        console.print(other_jobs.job_table(times, scenario.topology))
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)
 

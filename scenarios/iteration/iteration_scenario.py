@@ -26,8 +26,8 @@ from des import (
     read_topology,
 )
 from des.base.command import UsageError
+from des.base.flags import option
 from des.base.lazy import lazy
-from scenarios.frame.config import option
 
 if TYPE_CHECKING:
     from calibration.fit import corrections_file
@@ -36,6 +36,7 @@ else:
 
 
 PROG = "python -m scenarios.simulate"
+OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,11 @@ class Config:
         None,
         "draw one epoch of the moving links; none: they stand at their base figures, unless a "
         "trace is replayed",
+    )
+    other_jobs: str | None = option(
+        None,
+        f"jobs whose messages share the links: {OTHER_JOBS_FORM}; of messages that wait, those of "
+        "the highest priority go first, and this job's is 0",
     )
     out: Path = option(Path("runs/simulate"), "folder for the files")
 

@@ -28,7 +28,7 @@ def stage_table(result: IterationResult) -> Table:
     table = rich_table.Table(
         title="Stages (memory: all stages of the domain)", title_justify="left"
     )
-    _add_columns(table, "domain", "layers", "busy s", "idle s", "memory GB", "of GB")
+    add_columns(table, "domain", "layers", "busy s", "idle s", "memory GB", "of GB")
     for stage in result.stages:
         memory = memory_of[stage.domain]
         table.add_row(
@@ -45,7 +45,7 @@ def stage_table(result: IterationResult) -> Table:
 def link_table(result: IterationResult) -> Table:
     """What each link direction in use carried."""
     table = rich_table.Table(title="Links in use", title_justify="left")
-    _add_columns(table, "link", "messages", "GB", "busy s", "of the makespan")
+    add_columns(table, "link", "messages", "GB", "busy s", "of the makespan")
     for link in result.links:
         if link.num_messages:
             table.add_row(
@@ -58,7 +58,8 @@ def link_table(result: IterationResult) -> Table:
     return table
 
 
-def _add_columns(table: Table, name: str, *numbers: str) -> None:
+def add_columns(table: Table, name: str, *numbers: str) -> None:
+    """Add a column of text and columns of numbers."""
     table.add_column(name)
     for number in numbers:
         table.add_column(number, justify="right")

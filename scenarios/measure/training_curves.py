@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse
 from scenarios.frame.files import write_bytes
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from des.base.command import UsageError
 from des.base.strict_json import parse_json
+from des.base.text_files import read_text
 from des.world.files.topology_forms import first_error
-from scenarios.frame.files import read_text
 
 PUBLISHED = Path(str(files(__package__) / "data"))
 """Folder of the figures that come with EastWest; its README.md names their sources."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import UsageError, exit_code_of
+from des.base.flags import option, parse
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from des.base.command import exit_code_of
+from des.base.flags import option, parse
 from des.base.lazy import lazy
 from des.plan.synchronisation import (
     DiLoCo,
@@ -26,7 +27,6 @@ from des.plan.synchronisation import (
     compute_utilisation,
     lowest_bandwidth_bytes_per_s,
 )
-from scenarios.frame.config import option, parse
 from scenarios.reproduce.cases import (
     PUBLISHED,
     CaseFile,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import option, parse
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse
 from scenarios.reproduce.cases import PUBLISHED
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from des import Layer, Link, Placement, Plan, Topology, Workload, simulate_orders
 from des.base.command import exit_code_of
+from des.base.flags import option, parse
 from des.base.lazy import lazy
 from des.schedules import Orders, Pipeline, check_order_memory
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from scenarios.frame.config import option, parse
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.unit_world import unit_domain
 

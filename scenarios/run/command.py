@@ -11,25 +11,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
-from scenarios.frame.config import parse_given, to_dict
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
+from scenarios.run.training_run_scenario import (
+    PROG,
+    Config,
+    check_given,
+    idle_fields,
+    load_training_run,
+)
 
 if TYPE_CHECKING:
     from rich import progress as rich_progress
     from rich.progress import Progress
 
     from scenarios.frame import plots
-    from scenarios.run import training_run_figure, training_run_scenario
-    from scenarios.run.training_run_scenario import Config
+    from scenarios.run import training_run_figure
 else:
     rich_progress = lazy("rich.progress")
     plots = lazy("scenarios.frame.plots")
     training_run_figure = lazy("scenarios.run.training_run_figure")
-    training_run_scenario = lazy("scenarios.run.training_run_scenario")
 
 
 _EXAMPLES = f"""\
@@ -59,13 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config, given = parse_given(
-        training_run_scenario.Config,
-        argv,
-        prog=training_run_scenario.PROG,
-        description=__doc__ or "",
-        epilog=_EXAMPLES,
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
     )
-    training_run_scenario.check_given(config, given)
+    check_given(config, given)
     history = run(config)
     paths = write_files(config.out, training_run_files(config, history))
     show_training_run(config, history, paths)
@@ -79,7 +80,7 @@ def run(config: Config) -> TrainingHistory:
     ValueError
         If a file, a name or a number is wrong, or a plan does not fit into the memory.
     """
-    scenario = training_run_scenario.load_training_run(config)
+    scenario = load_training_run(config)
     with _progress(config.epochs * config.epoch_s) as bar:
         return run_training(
             scenario.topology,
@@ -119,7 +120,7 @@ class _Bar:
 
 def training_run_summary(config: Config, history: TrainingHistory) -> dict[str, object]:
     """Return the content of result.json."""
-    left_out = {"out", *training_run_scenario.idle_fields(config)}
+    left_out = {"out", *idle_fields(config)}
     changes = [row for row in history.epochs if row.migration_s > 0]
     return {
         "num_iterations": len(history.iterations),

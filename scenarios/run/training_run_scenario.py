@@ -22,12 +22,12 @@ from des import (
     read_topology,
 )
 from des.base.command import UsageError
+from des.base.flags import option
 from des.base.lazy import lazy
 from des.dynamics import DYNAMICS
 from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad
 from des.training.training_settings import Planner, TrainingRun
-from scenarios.frame.config import option
 from scenarios.iteration import iteration_scenario
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from des.base.checks import nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from scenarios.frame.config import option, parse
+from des.base.flags import option, parse
 from scenarios.frame.writing import write_files
 from scenarios.suites.catalogue import NAMES, SUITES
 from scenarios.suites.listing import INDEX_CSV, files_of, suite_summary, suite_table

@@ -3,7 +3,7 @@
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from des import Dynamics
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.fields import plain_fields
+from des.base.flags import option, parse_given, required
 from des.base.lazy import lazy
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, Units, parse_quantity
 from des.worlds.generator import PlaneWorlds
 from des.worlds.presets import PRESETS, Preset
-from scenarios.frame.config import option, parse_given
-from scenarios.frame.fields import plain_fields
 
 if TYPE_CHECKING:
     from des.world.files import topology_writer
@@ -51,7 +51,7 @@ class Config:
     latency_jitter: float = option(0.2, "how far latencies move from epoch to epoch")
     price_usd_per_gb: float | None = option(None, "mean of the prices of the links")
     gpu_price_usd_per_hour: float | None = option(None, "price of each GPU")
-    out: Path = field(metadata={"help": "file to write, .yaml or .yml; a missing folder is made"})
+    out: Path = required("file to write, .yaml or .yml; a missing folder is made")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

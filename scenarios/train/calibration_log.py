@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from calibration.loop import Entry
-from scenarios.frame.files import read_text, write_text
+from des.base.text_files import read_text
+from scenarios.frame.files import write_text
 
 
 class CalibrationLog:
@@ -21,7 +22,7 @@ class CalibrationLog:
         The file; it is there after the first calibration.
     earlier
         Calibrations up to a checkpoint. Their rows stay; those that are missing are made again,
-        without what the clock said.
+        without what the clock said, and later ones are cut: ``note`` says so.
 
     Raises
     ------
@@ -32,11 +33,16 @@ class CalibrationLog:
     def __init__(self, path: Path, earlier: Sequence[Entry] = ()) -> None:
         self._path = path
         self._lines: list[str] = []
-        kept = read_text(path).splitlines(keepends=True)[1:] if earlier and path.exists() else []
+        kept = read_text(path).splitlines(keepends=True)[1:] if path.exists() else []
         for position, entry in enumerate(earlier):
             self._add(entry)
             if position < len(kept):
                 self._lines[-1] = kept[position]
+        self.note = _note(path, num_kept=len(kept), num_earlier=len(earlier))
+        if self.note and self._lines:
+            write_text(path, "".join(self._lines))
+        elif self.note:
+            path.unlink()
 
     def append(self, entry: Entry) -> None:
         """Write a calibration; it is on disk when this returns."""
@@ -48,6 +54,18 @@ class CalibrationLog:
         if not self._lines:
             self._lines.append(_csv_line(row))
         self._lines.append(_csv_line(row.values()))
+
+
+def _note(path: Path, *, num_kept: int, num_earlier: int) -> str:
+    """Say how the file differed from the checkpoint; empty if it did not."""
+    if num_kept > num_earlier:
+        return f"{path}: {num_kept - num_earlier} rows after the checkpoint are cut"
+    if num_kept < num_earlier:
+        return (
+            f"{path}: {num_earlier - num_kept} rows before the checkpoint were missing and are "
+            "made again from it, without what the clock said"
+        )
+    return ""
 
 
 def _csv_line(cells: Iterable[object]) -> str:

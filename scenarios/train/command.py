@@ -14,9 +14,9 @@ import calibration
 from calibration import FittedFor
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
 from des.base.command import INTERRUPTED, UsageError, exit_code_of
+from des.base.flags import from_dict, parse_given
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
-from scenarios.frame.config import from_dict, parse_given
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_config import (
     PROG,
@@ -71,14 +71,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config, given = resolve(argv)
     if config.resume:
-        config, folder = _open_run(config, given)
-        task = make_scenario_task(config)
-        subject = training_calibration.subject_of(config, task)
-    else:
-        task = make_scenario_task(config)
-        subject = training_calibration.subject_of(config, task)
-        folder = _create_run(config)
-    return _run(config, task, subject, folder, _console())
+        with RunFolder.opened(_path_to_resume(config)) as folder:
+            config = _begun(config, given, folder)
+            task = make_scenario_task(config)
+            return _run(
+                config, task, training_calibration.subject_of(config, task), folder, _console()
+            )
+    task = make_scenario_task(config)
+    subject = training_calibration.subject_of(config, task)
+    with RunFolder.created(_new_path(config)) as folder:
+        folder.write_config(recorded(config), _inputs(config))
+        return _run(config, task, subject, folder, _console())
 
 
 def _console() -> Console:
@@ -185,15 +188,15 @@ def make_scenario_task(config: Config) -> PlacementTask:
     )
 
 
-def _create_run(config: Config) -> RunFolder:
-    """Make the run folder, with copies of the input files: it can be resumed and repeated alone."""
-    path = _numbered(max(_numbers(), default=0) + 1) if config.out is None else config.out
-    folder = RunFolder.create(path)
-    folder.keep(topology_path(config.network), "network")
-    if config.corrections is not None:
-        folder.keep(config.corrections, "corrections")
-    folder.write_config(recorded(config))
-    return folder
+def _new_path(config: Config) -> Path:
+    """Path of the run folder to make."""
+    return _numbered(max(_numbers(), default=0) + 1) if config.out is None else config.out
+
+
+def _inputs(config: Config) -> dict[str, Path]:
+    """Input files of which the run folder keeps copies: it can be resumed and repeated alone."""
+    inputs = {"network": topology_path(config.network)}
+    return inputs if config.corrections is None else inputs | {"corrections": config.corrections}
 
 
 def _numbered(number: int) -> Path:
@@ -206,16 +209,19 @@ def _numbers() -> list[int]:
     return [int(match[1]) for match in matches if match is not None]
 
 
-def _open_run(config: Config, given: frozenset[str]) -> tuple[Config, RunFolder]:
-    """Open the run to resume; its own configuration holds, and flags must not contradict it."""
-    path = config.out
-    if path is None:
-        numbers = _numbers()
-        if not numbers:
-            raise UsageError(f"{PROG}: --resume must find a run in {RUNS}, or be told by --out")
-        path = _numbered(max(numbers))
-    folder = RunFolder.open_existing(path)
-    record = folder.read_config()
+def _path_to_resume(config: Config) -> Path:
+    """Path of the run folder to resume: the newest one without --out."""
+    if config.out is not None:
+        return config.out
+    numbers = _numbers()
+    if not numbers:
+        raise UsageError(f"{PROG}: --resume must find a run in {RUNS}, or be told by --out")
+    return _numbered(max(numbers))
+
+
+def _begun(config: Config, given: frozenset[str], folder: RunFolder) -> Config:
+    """Configuration that the run was begun with; given flags must not contradict it."""
+    path, record = folder.path, folder.read_config()
     asked = recorded(config)
     fixed = given - RUNTIME_FIELDS - {"kpi"}
     folder.require_begun_with(record, {name: asked[name] for name in fixed}, PROG)
@@ -223,4 +229,4 @@ def _open_run(config: Config, given: frozenset[str]) -> tuple[Config, RunFolder]
     corrections = None if old.corrections is None else path / old.corrections
     kept = replace(old, network=str(path / old.network), corrections=corrections)
     kept = replace(kept, kpi=config.kpi if "kpi" in given else old.kpi)
-    return replace(kept, workers=config.workers, ray=config.ray, out=path, resume=True), folder
+    return replace(kept, workers=config.workers, ray=config.ray, out=path, resume=True)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import UsageError, exit_code_of
+from des.base.flags import option, parse
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse
 from scenarios.frame.files import read_csv, write_csv
 from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.run_lock import held
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,13 +60,17 @@ def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "")
     points = {seed: _point(config, seed) for seed in config.seeds}
     training_points.refuse_other_runs(points.values(), PROG)
-    for point in points.values():
-        code = training_points.train_point(point)
-        if code:
-            return code
-    evaluations = {seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()}
-    table = seed_table(evaluations)
-    write_csv(config.out / "seeds.csv", table)
+    config.out.mkdir(parents=True, exist_ok=True)
+    with held(config.out):
+        for point in points.values():
+            code = training_points.train_point(point)
+            if code:
+                return code
+        evaluations = {
+            seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()
+        }
+        table = seed_table(evaluations)
+        write_csv(config.out / "seeds.csv", table)
     return _show(config, table)
 
 

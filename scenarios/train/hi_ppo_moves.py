@@ -1,11 +1,10 @@
 """Second stage of the training of Hi-PPO: the move policy, on episodes of the training suite."""
 
-import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,18 +19,20 @@ from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.moves.move_augmentation import VariantConfig, variant_of
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import MoveGame, game_of
-from agents.hi_ppo.moves.move_network import MoveNetwork
 from agents.hi_ppo.moves.move_policy import MovePolicy
-from agents.hi_ppo.moves.move_training import MoveTrainingConfig, MoveUpdate, train_on_games
+from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
 from agents.judge.steady_judge import SteadyJudge
+from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from agents.replanning.pool import pool_of
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
+from calibration.reference.parent import end_with_parent
 from des import Placement, Plan
 from des.base.checks import require_count, require_seed
 from scenarios.frame.files import write_bytes
 from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import SuiteWorld, suite
-from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, TABLES
+from scenarios.train.hi_ppo_files import MOVE_UPDATES_PER_CHECKPOINT, MOVES_CSV, MOVES_PT, TABLES
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
@@ -48,7 +49,7 @@ def _many_episodes_an_update() -> MoveTrainingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveStage:
-    """What the move policy is trained on, and how.
+    """Settings of the training of the move policy, and its worlds.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ class MoveStage:
         Worlds of the training suite, and episodes of each. Plans are found on the networks of the
         first draw and serve all.
     num_variants
-        Of each world, beside its draws, see `agents.hi_ppo.moves.move_augmentation`.
+        Of each world, besides its draws, see `agents.hi_ppo.moves.move_augmentation`.
     communication_share
         Of the variants in which bytes count, by a weight between 0.05 and 0.5; needs the quickest
         plan to send some. Episodes in which they count teach less of those in which they do not.
@@ -83,10 +84,11 @@ class MoveStage:
 
 def train_move_stage(
     stage: MoveStage, folder: RunFolder, console: Console, *, workers: int = 1
-) -> tuple[MovePolicy, list[MoveUpdate]]:
+) -> MovePolicy:
     """Make episodes, train on them, and write the policy and the log into the folder.
 
-    Episodes that the folder holds already are not made again. The result is the same whatever
+    Episodes that the folder holds already are not made again, and a training that it holds a
+    checkpoint of continues from there. The result is the same whatever
     the number of workers, to the last bit.
     """
     require_count("move stage", "workers", workers)
@@ -97,22 +99,23 @@ def train_move_stage(
         if not console.is_terminal:
             console.print(f"moves: {len(games)} episodes of {len(paths)} worlds", soft_wrap=True)
         task = progress.add_task("updates", total=stage.training.num_updates)
-        with (folder.path / MOVES_CSV).open("w", newline="") as file:
-            log = csv.writer(file, lineterminator="\n")
-            names = [one.name for one in fields(MoveUpdate)]
-            log.writerow(names)
-
-            def told(update: MoveUpdate, network: MoveNetwork) -> None:
-                log.writerow([getattr(update, name) for name in names])
-                file.flush()
+        trainer = MoveTrainer(games, config=stage.training, seed=stage.seed)
+        checkpoint = folder.path / MOVES_PT
+        if checkpoint.exists():
+            trainer.load_state(load_checkpoint(checkpoint), source=checkpoint)
+        progress.update(task, completed=trainer.update)
+        columns = [one.name for one in fields(MoveUpdate)]
+        with UpdateLog(folder.path / MOVES_CSV, columns, num_updates=trainer.update) as log:
+            if log.note:
+                console.print(log.note, soft_wrap=True, markup=False)
+            for update in trainer.run():
+                log.append(asdict(update))
                 progress.advance(task)
-
-            network, updates = train_on_games(
-                games, config=stage.training, seed=stage.seed, on_update=told
-            )
-    policy = MovePolicy(network=network)
-    policy.save(folder.path / MOVES_PT)
-    return policy, updates
+                is_last = trainer.update == stage.training.num_updates
+                if is_last or trainer.update % MOVE_UPDATES_PER_CHECKPOINT == 0:
+                    log.sync()
+                    save_checkpoint(checkpoint, trainer.state())
+    return MovePolicy(network=trainer.network.eval())
 
 
 Work = Callable[[Callable[[_T], _U], Iterable[_T]], Iterator[_U]]
@@ -121,11 +124,13 @@ Work = Callable[[Callable[[_T], _U], Iterable[_T]], Iterator[_U]]
 
 @contextmanager
 def workplace(workers: int) -> Iterator[Work]:  # type: ignore[type-arg]
-    """Where work is done: in this process, or in as many others; results come in order."""
+    """Map over this process or several worker processes; results come in order."""
     if workers == 1:
         yield map
         return
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        max_workers=workers, mp_context=get_context("spawn"), initializer=end_with_parent
+    ) as pool:
         yield pool.map
 
 

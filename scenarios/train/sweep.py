@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.flags import option, parse
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse
 from scenarios.frame.files import write_bytes, write_csv
 from scenarios.frame.ray_extra import LOCAL, ray_module
+from scenarios.frame.run_lock import held
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,15 +92,16 @@ def _command(argv: Sequence[str] | None) -> int:
     at_once = config.processes
     if at_once is None:
         at_once = len(trials) if config.ray not in (None, LOCAL) else os.cpu_count() or 1
+    config.out.mkdir(parents=True, exist_ok=True)
     try:
-        with _submitter(config.ray, at_once) as submit:
+        with held(config.out), _submitter(config.ray, at_once) as submit:
             errors = sweep_running.run_trials(trials, submit, at_once=at_once, console=console)
+            table = sweep_results.trials_table(trials, errors)
+            write_csv(config.out / "sweep.csv", table)
+            _show(config, trials, errors, table, console)
     except KeyboardInterrupt:
         console.print("Interrupted. The same command continues.")
         return INTERRUPTED
-    table = sweep_results.trials_table(trials, errors)
-    write_csv(config.out / "sweep.csv", table)
-    _show(config, trials, errors, table, console)
     return 1 if errors else 0
 
 

@@ -1,6 +1,5 @@
 """What a sweep trains: every combination of the varied fields with every seed."""
 
-import argparse
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from des.base.checks import nearest
 from des.base.command import UsageError
-from scenarios.frame.fields import from_text, kinds_of
+from des.base.fields import from_text, kinds_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import command as east_west_train
 from scenarios.train.training_config import RUNTIME_FIELDS, Config
@@ -128,7 +127,7 @@ def _varied(vary: Sequence[str]) -> dict[str, list[str]]:
 def _spelt(field: str, text: str) -> str:
     try:
         value = from_text(_flag_text(field, text), _KINDS[field])
-    except argparse.ArgumentTypeError as error:
+    except ValueError as error:
         raise UsageError(f"sweep: vary: {field} {error}") from error
     if isinstance(value, tuple):
         return "x".join(map(str, value))

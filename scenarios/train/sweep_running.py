@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from calibration.reference.parent import end_with_parent
 from scenarios.train.sweep_grid import Trial
 from scenarios.train.training_points import TrainingPoint, train_point_unseen
 
@@ -17,7 +18,9 @@ Submit = Callable[[TrainingPoint], "Future[str | None]"]
 
 def submit_to_process(point: TrainingPoint) -> "Future[str | None]":
     """Train in a process that is this point's alone, so that its death is nobody else's."""
-    pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        max_workers=1, mp_context=get_context("spawn"), initializer=end_with_parent
+    )
     future = pool.submit(train_point_unseen, point)
     pool.shutdown(wait=False)
     return future

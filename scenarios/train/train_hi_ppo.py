@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +17,13 @@ import numpy as np
 from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import suite
 from scenarios.train.hi_ppo_files import (
+    MOVE_UPDATES_PER_CHECKPOINT,
     MOVES_CSV,
     MOVES_PT,
     PLACEMENT_CSV,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from agents.hi_ppo.placement.placement_policy import PlacementPolicy
     from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
     from agents.hi_ppo.trained_range import TrainedRange
-    from agents.ppo import devices
+    from agents.ppo import checkpoint, devices, training_state
     from scenarios.train import hi_ppo_moves
     from scenarios.train.hi_ppo_moves import MoveStage
 else:
@@ -51,7 +53,9 @@ else:
     placement_training = lazy("agents.hi_ppo.placement.placement_training")
     hi_ppo_policies = lazy("agents.hi_ppo.policies")
     hi_ppo_trained_range = lazy("agents.hi_ppo.trained_range")
+    checkpoint = lazy("agents.ppo.checkpoint")
     devices = lazy("agents.ppo.devices")
+    training_state = lazy("agents.ppo.training_state")
     rich_console = lazy("rich.console")
     rich_progress = lazy("rich.progress")
     hi_ppo_moves = lazy("scenarios.train.hi_ppo_moves")
@@ -67,20 +71,20 @@ number of workers, on the same machine and versions.
 files written to --out:
   config.json    what was asked for, versions and source revision
   {PLACEMENT_CSV}  one row an update of the placement policy
-  {PLACEMENT_PT}   the placement policy, also every {{every}} updates on the way
+  {PLACEMENT_PT}   the placement policy and the state of its training, every {{every}} updates
   tables/        episodes that the move policy is trained on; may be deleted afterwards
   {MOVES_CSV}      one row an update of the move policy
-  {MOVES_PT}       the move policy
+  {MOVES_PT}       the move policy and the state of its training, every {{moves}} updates
   {POLICIES_PT}      both, and the range of the worlds: for scenarios.kpi, agents.decide and others
 
---resume goes on in the folder: a placement policy that is finished and episodes that are there are
-not made again.
+--resume continues the run in --out from its checkpoints, to the same bytes as a run that was not
+interrupted; rows of logs after a checkpoint are cut. Episodes that are there are not made again.
 
 exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be written;
   {EXIT_CODES}
 """
 
-_UPDATES_PER_CHECKPOINT = 50
+_UPDATES_PER_CHECKPOINT = 10
 _NUM_RANGED = 432  # a whole block of the suite
 _LINES_WITHOUT_TERMINAL = 10
 _NUM_KEPT, _NUM_AT_FIRST, _EPOCHS_PER_WORLD, _USES = 512, 64, 4, 6
@@ -124,15 +128,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    epilog = _EPILOG.replace("{every}", str(_UPDATES_PER_CHECKPOINT))
+    epilog = _EPILOG.format(every=_UPDATES_PER_CHECKPOINT, moves=MOVE_UPDATES_PER_CHECKPOINT)
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
-    folder, console = _folder(config), rich_console.Console(highlight=False)
+    with _folder(config) as folder:
+        _train(config, folder, rich_console.Console(highlight=False))
+
+
+def _train(config: Config, folder: RunFolder, console: Console) -> None:
+    """Train what is not trained yet, and put it together."""
     begin_s = time.perf_counter()
     placement = _placement(config, folder, console)
     moves = None
     if config.move_worlds:
-        moves, _ = hi_ppo_moves.train_move_stage(
+        moves = hi_ppo_moves.train_move_stage(
             move_stage(config), folder, console, workers=config.workers
         )
     policies = hi_ppo_policies.Policies(
@@ -149,16 +158,18 @@ def _command(argv: Sequence[str] | None) -> None:
     )
 
 
-def _folder(config: Config) -> RunFolder:
-    """Make the run folder, or open that of the same training."""
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same training; nobody else has it meanwhile."""
     if not config.resume:
-        folder = RunFolder.create(config.out)
-        folder.write_config(_recorded(config))
-        return folder
-    folder = RunFolder.open_existing(config.out)
-    record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
-    folder.require_begun_with(record, _recorded(config), PROG)
-    return folder
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(_recorded(config))
+            yield folder
+        return
+    with RunFolder.opened(config.out) as folder:
+        record = _recorded(Config()) | folder.read_config()  # flags that older runs did not have
+        folder.require_begun_with(record, _recorded(config), PROG)
+        yield folder
 
 
 def _recorded(config: Config) -> dict[str, object]:
@@ -175,13 +186,12 @@ def _told(config: Config) -> dict[str, object]:
 
 
 def _placement(config: Config, folder: RunFolder, console: Console) -> PlacementPolicy:
-    """Train the placement policy, or read the one that is finished."""
-    path, log = folder.path / PLACEMENT_PT, folder.path / PLACEMENT_CSV
-    if path.exists() and log.exists():
-        with log.open(encoding="utf-8") as file:
-            num_updates = sum(1 for _ in file) - 1
-        if num_updates == config.updates:
-            return placement_checkpoint.load_placement(path)
+    """Train the placement policy from where the folder has it; one that is finished is read."""
+    path = folder.path / PLACEMENT_PT
+    state = checkpoint.load_checkpoint(path) if path.exists() else None
+    if state is not None and _update_of(state, config, path) == config.updates:
+        _placement_log(folder, config.updates, console).close()
+        return placement_checkpoint.placement_from_payload(state, source=path)
     trainer = placement_training.PlacementTrainer(
         training_networks(config.seed),
         seed=config.seed,
@@ -190,6 +200,9 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
         ),
         config=placement_config(config),
     )
+    if state is not None:
+        with console.status("drawing the worlds of the updates before the checkpoint"):
+            trainer.load_state(state, source=path)
     last = train_placement(trainer, folder, console)
     console.print(
         f"placement: orders drawn cost {last.mean_cost - last.found_cost:.3f} more than the best "
@@ -197,6 +210,22 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
         soft_wrap=True,
     )
     return trainer.policy
+
+
+def _update_of(state: Mapping[str, object], config: Config, path: Path) -> int:
+    try:
+        return training_state.update_of(state, most=config.updates)
+    except checkpoint.CheckpointError as error:
+        raise checkpoint.CheckpointError(f"checkpoint {path}: {error}") from error
+
+
+def _placement_log(folder: RunFolder, num_updates: int, console: Console) -> UpdateLog:
+    """Open the log of a training of that many updates, and say so if it had more."""
+    columns = [field.name for field in fields(placement_training.PlacementReport)]
+    log = UpdateLog(folder.path / PLACEMENT_CSV, columns, num_updates=num_updates)
+    if log.note:
+        console.print(log.note, soft_wrap=True, markup=False)
+    return log
 
 
 def move_stage(config: Config) -> MoveStage:
@@ -261,7 +290,6 @@ def train_placement(
     trainer: PlacementTrainer, folder: RunFolder, console: Console
 ) -> PlacementReport:
     """Train to the end, with a row of the log an update; returns the last report."""
-    names = [field.name for field in fields(placement_training.PlacementReport)]
     total = trainer.config.num_updates
     progress = rich_progress.Progress(
         rich_progress.BarColumn(bar_width=12),
@@ -271,19 +299,17 @@ def train_placement(
         console=console,
         disable=not console.is_terminal,
     )
-    with (folder.path / PLACEMENT_CSV).open("w", newline="") as file, progress:
-        log = csv.writer(file, lineterminator="\n")
-        log.writerow(names)
-        task = progress.add_task("placement", total=total, figures="")
+    with _placement_log(folder, trainer.update, console) as log, progress:
+        task = progress.add_task("placement", total=total, completed=trainer.update, figures="")
         for report in trainer.run():
-            log.writerow([getattr(report, name) for name in names])
-            file.flush()
+            log.append(asdict(report))
             figures = f"cost {report.mean_cost:.3f}, best found {report.found_cost:.3f}"
             progress.update(task, completed=report.update, figures=figures)
             if not console.is_terminal and _is_tenth(report.update, total):
                 console.print(f"update {report.update} of {total}: {figures}", soft_wrap=True)
             if report.update % _UPDATES_PER_CHECKPOINT == 0 or report.update == total:
-                placement_checkpoint.save_placement(folder.path / PLACEMENT_PT, trainer.policy)
+                log.sync()
+                checkpoint.save_checkpoint(folder.path / PLACEMENT_PT, trainer.state())
     return report
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.run_folder import RunFolder
 
@@ -91,9 +91,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     training = config.training
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
     devices.use_torch_threads(1)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        summary = _train(config, training, folder)
+    return _show(config, summary)
+
+
+def _train(config: Config, training: LocalTraining, folder: RunFolder) -> dict[str, object]:
+    """Train, judge and write all files; returns what `summarise` does."""
     trainer = local_training.LocalTrainer(training)
     write_csv(folder.metrics_csv, pd.DataFrame(list(trainer.updates())))
     policy.save_policy(folder.path / "policy.pt", trainer.policy, asdict(training))
@@ -105,7 +111,7 @@ def _command(argv: Sequence[str] | None) -> int:
     write_csv(folder.evaluation_csv, evaluation)
     summary = summarise_local(evaluation, timings)
     write_json(folder.path / "summary.json", summary)
-    return _show(config, summary)
+    return summary
 
 
 def held_out_cases(count: int) -> list[LocalCase]:

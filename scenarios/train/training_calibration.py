@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +72,7 @@ class TrainingCalibration:
         self._reference = reference
         self._loop = None if isinstance(loop, str) else loop
         self._why_not = loop if isinstance(loop, str) else ""
-        self._log = CalibrationLog(folder.calibrations_csv)
+        self._log: CalibrationLog | None = None  # of a loop, from `begin` or `load_state` on
 
     @property
     def in_force(self) -> Corrections:
@@ -87,6 +87,8 @@ class TrainingCalibration:
         unused = self._reference.startswith("pairwise") and os.environ.get(BINARIES_VARIABLE)
         hint = f"; {BINARIES_VARIABLE} has no program for it" if unused else ""
         self._print(f"Calibration: {self._reference}{hint}")
+        if self._log is None:
+            self._open_log(())
         if trainer.step_count == 0:
             with self._console.status("calibrating: measuring placements by the reference"):
                 self.advance(trainer)
@@ -114,6 +116,7 @@ class TrainingCalibration:
                 f"checkpoint: {error}"
             ) from error
         for entry in entries:
+            assert self._log is not None
             self._log.append(entry)
             self._print(entry.line())
         if self._loop.in_force != before:
@@ -153,7 +156,7 @@ class TrainingCalibration:
                     f"checkpoint {source}: calibration must be what a calibration has left, "
                     f"got {type(error).__name__}: {error}"
                 ) from error
-            self._log = CalibrationLog(self._folder.calibrations_csv, self._loop.entries)
+            self._open_log(self._loop.entries)
 
     def print_summary(self) -> None:
         """Say what calibrating came to, and what it cost."""
@@ -173,6 +176,12 @@ class TrainingCalibration:
             return (f"Calibration: none, {self._why_not}",)
         entries = self._loop.entries
         return fidelity_line(entries, self._reference), *(entry.line() for entry in entries)
+
+    def _open_log(self, earlier: Sequence[Entry]) -> None:
+        """Bring the log in line with the checkpoint, and say so where it was not."""
+        self._log = CalibrationLog(self._folder.calibrations_csv, earlier)
+        if self._log.note:
+            self._print(self._log.note)
 
     def _print(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, markup=False)

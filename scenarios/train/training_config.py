@@ -14,10 +14,10 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
+from des.base.flags import option, to_dict
 from des.base.lazy import lazy
 from des.plan.replacement import RESTART_S, Replacement
 from des.worlds.reading import topology_path
-from scenarios.frame.config import option, to_dict
 
 if TYPE_CHECKING:
     from agents.ppo import devices

@@ -84,7 +84,14 @@ def train(
         _Display(trainer, console) as display,
         _interrupts(console) as interrupted,
     ):
-        log.resume_from(trainer.step_count)
+        num_cut = log.resume_from(trainer.step_count)
+        if num_cut:
+            console.print(
+                f"{log.csv_path}: {num_cut} rows after the checkpoint, which is of update "
+                f"{trainer.update_count}, are cut; their updates are made again",
+                soft_wrap=True,
+                markup=False,
+            )
         while not (trainer.finished or interrupted.is_set):
             started_s = time.perf_counter()
             report = trainer.update()
@@ -95,6 +102,7 @@ def train(
             due = trainer.update_count % UPDATES_PER_CHECKPOINT == 0
             if due or trainer.finished or interrupted.is_set:
                 of_run = {"task": fingerprint, "calibration": calibration.state()}
+                log.sync()
                 save_checkpoint(folder.checkpoint_pt, {**trainer.state(), **of_run})
     return trainer.finished and not interrupted.is_set
 

@@ -1,16 +1,25 @@
 """``python -m agents.decide``: one decision as JSON, which the simulator agrees with."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from small_policies import THREE, placement_policy, policies, slowed, with_memory
 
-from agents.decide import main, parser, situation_of
+from agents.decide import Config, main, situation_of
 from agents.hi_ppo.decision_report import decide
 from agents.hi_ppo.explanation import explain
 from agents.hi_ppo.placement.placement_checkpoint import placement_payload, save_placement
 from agents.ppo.checkpoint import save_checkpoint
-from des import Placement, Plan, build_workload, migration_s, simulate
+from des import (
+    Parallelism,
+    Placement,
+    Plan,
+    build_workload,
+    migration_s,
+    read_topology,
+    simulate,
+)
 from des.world.files.topology_writer import to_yaml
 
 
@@ -31,8 +40,9 @@ def written(path, topology) -> str:
 def asked(checkpoint, capsys):
     """Run the command on a job of 32 layers and return its answer and its warnings."""
 
-    def run(*flags: str, network: str = "east_central_west"):
+    def run(*flags: str, network: str = "east_central_west", is_complete: bool = False):
         given = ["--network", network, "--checkpoint", str(checkpoint), "--model", "llama2_7b"]
+        given += [] if is_complete else ["--across-only"]
         code = main([*given, *flags])
         out, err = capsys.readouterr()
         return code, out, err
@@ -164,7 +174,7 @@ def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
         (["--last", "East*16,West*16", "--last-schedule", "2f2b"], "2f2b"),
         (["--base", "four_uneven"], "--base must have the domains East, Central, West, got North"),
         (["--preference", "0.5,0.5,0.5"], "weights must add up to 1"),
-        (["--preference", "1"], "--preference must be three numbers such as"),
+        (["--preference", "1"], "argument --preference: must be three numbers such as"),
         (["--preference", "nan,0,1"], "preference: time must"),
         (["--restart-s", "-1"], "restart_s"),
         (["--restart-s", "nan"], "restart_s"),
@@ -210,9 +220,90 @@ def test_checkpoints_that_are_something_else_are_one_line_and_exit_code_2(asked,
 
 
 def test_a_library_call_decides_as_the_command_does(asked, checkpoint):
-    flags = ["--network", "east_central_west", "--model", "llama2_7b"]
-    situation = situation_of(parser().parse_args(flags))
+    situation = situation_of(Config(network="east_central_west", model="llama2_7b"))
     report = decide(situation, policies(), is_warm=False).as_dict(situation)
 
     answer = json.loads(asked()[1])
     assert {**answer, "response_ms": 0} == {**report, "response_ms": 0}
+
+
+def complete_plan(answer, topology) -> tuple[Plan, int, str]:
+    """The plan that an answer writes down, its microbatch size and recomputation."""
+    names = [domain.name for domain in topology.domains]
+    inside = {stage["domain"]: stage for stage in answer["stages"]}
+    parallelism = tuple(
+        replace(
+            Parallelism.parse(inside[name]["parallelism"]),
+            shard_optimiser=inside[name]["shard_optimiser"],
+        )
+        if name in inside
+        else Parallelism()
+        for name in names
+    )
+    placement = Placement.parse(answer["placement"], names)
+    plan = Plan(placement=placement, schedule=answer["schedule"], parallelism=parallelism)
+    return plan, answer["microbatch_size"], answer["recomputation"]
+
+
+def test_a_complete_answer_is_a_plan_that_takes_as_long_as_it_says(asked):
+    """GPUs of a domain are all alike here, so its inner network is that of any binding."""
+    code, out, _ = asked("--microbatches", "32", is_complete=True)
+    answer = json.loads(out)
+    plan, size, recomputation = complete_plan(answer, THREE)
+    workload = build_workload(
+        "llama2_7b",
+        num_microbatches=32 // size,
+        microbatch_size=size,
+        recomputation=recomputation,
+    )
+    found = simulate(THREE, workload, plan)
+
+    assert code == 0
+    assert found.fits_memory
+    assert answer["iteration_s"] == found.makespan_s
+    assert answer["utilisation"] == found.utilisation
+    across = json.loads(asked("--microbatches", "32")[1])
+    assert answer["across_iteration_s"] == across["iteration_s"]
+    assert answer["placement"] == across["placement"]
+    for stage in answer["stages"]:
+        shape = Parallelism.parse(stage["parallelism"])
+        assert stage["decided_by"] == "local agent"
+        assert len(set(stage["gpus"])) == len(stage["gpus"]) == shape.num_gpus
+        assert set(stage["gpus"]) <= set(range(8))
+    parts = answer["response_ms"]
+    summed = parts["inter_domain"] + parts["intra_domain"] + parts["complete_validation"]
+    assert parts["total"] == pytest.approx(summed)
+
+
+def test_the_answer_across_domains_alone_has_nothing_of_what_is_inside(asked):
+    answer = json.loads(asked()[1])
+
+    assert not {"microbatch_size", "recomputation", "across_iteration_s"} & set(answer)
+    assert all(set(stage) == {"domain", "first_layer", "num_layers"} for stage in answer["stages"])
+
+
+def test_domains_of_more_than_8_gpus_are_decided_by_rule_and_the_answer_says_so(asked):
+    """`four_uneven` has domains of 8, 12 and 16 GPUs."""
+    code, out, err = asked(network="four_uneven", is_complete=True)
+    answer = json.loads(out)
+    world = read_topology("four_uneven")
+    plan, size, recomputation = complete_plan(answer, world)
+    workload = build_workload(
+        "llama2_7b", num_microbatches=32 // size, microbatch_size=size, recomputation=recomputation
+    )
+
+    assert code == 0
+    assert simulate(world, workload, plan).fits_memory
+    by_rule = {stage["domain"] for stage in answer["stages"] if stage["decided_by"] == "rule"}
+    large = {domain.name for domain in world.domains if domain.num_gpus > 8}
+    assert by_rule == large & {stage["domain"] for stage in answer["stages"]}
+    for name in by_rule:
+        assert any(name in warning and "by rule" in warning for warning in answer["warnings"])
+        assert name in err
+    for stage in answer["stages"]:
+        if stage["domain"] in by_rule:
+            shape = Parallelism.parse(stage["parallelism"])
+            num_gpus = world.domains[world.index_of[stage["domain"]]].num_gpus
+            assert shape.data == 1
+            assert num_gpus % shape.tensor == 0
+            assert shape.pipeline == min(num_gpus // shape.tensor, stage["num_layers"])

@@ -121,7 +121,7 @@ def test_rebinding_keeps_the_placement_and_asks_nobody_across_domains():
     assert set(found.local[changed].binding) <= {0, 1, 4, 5}
     assert found.response_s["inter_domain"] == 0.0
     assert (both.counts.rebindings, both.counts.decisions) == (1, 1)
-    assert both.coordinator.counts.decisions == 1
+    assert both.across.counts.decisions == 1
     check_memory(found.topology, found.workload, found.plan)
 
 

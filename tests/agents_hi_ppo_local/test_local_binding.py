@@ -5,6 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from gpu_numbers import renumbered
 from test_local_options import case_of
 
 from agents.hi_ppo.local.best_binding import best_binding
@@ -22,7 +23,7 @@ from agents.hi_ppo.local.times import (
 )
 from des import Corrections, Parallelism, Placement, Plan, Topology, simulate
 from des.devices.gpus import GpuTopology
-from des.devices.servers import draw_server, renumbered, server
+from des.devices.servers import draw_server, server
 
 SEEDS = range(6)
 

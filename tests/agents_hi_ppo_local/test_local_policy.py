@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
+from gpu_numbers import renumbered
 from test_local_options import case_of
 
 from agents.hi_ppo.local.decide import LocalAgent, Ranked, SharedSetting, proposed
@@ -23,7 +24,6 @@ from agents.hi_ppo.local.times import exhaustive, seconds_per_sequence
 from agents.hi_ppo.local.training import LocalTrainer, LocalTraining
 from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from des import InfeasiblePlacementError
-from des.devices.servers import renumbered
 
 SHORT = LocalTraining(num_cases=12, num_updates=3, cases_per_update=8)
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 from move_episodes import random_tables
 
-from agents.hi_ppo.moves.move_costs import MoveCosts
+from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import game_of, joined_games
 from agents.hi_ppo.moves.move_evaluation import constant_of, cost_of, greedy_of, policy_of
 from agents.hi_ppo.moves.move_rules import RULES
-from agents.hi_ppo.moves.move_training import MoveTrainingConfig, train_moves, train_on_games
+from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig
 from agents.replanning.tables import EpisodeTables
 
 
@@ -28,7 +28,8 @@ def test_what_is_learnt_beats_every_fixed_rule_where_persistence_decides() -> No
     )
     config = MoveTrainingConfig(num_updates=30, episodes_per_update=40, minibatch_states=512)
 
-    network, rows = train_on_games(train, config=config, seed=0)
+    trainer = MoveTrainer(train, config=config, seed=0)
+    rows, network = list(trainer.run()), trainer.network.eval()
 
     learnt = cost_of(held_out, greedy_of(policy_of(network, held_out))).mean()
     fixed = [cost_of(held_out, constant_of(held_out, rule)).mean() for rule in range(len(RULES))]
@@ -38,21 +39,23 @@ def test_what_is_learnt_beats_every_fixed_rule_where_persistence_decides() -> No
 
 def test_training_repeats_itself_to_the_last_bit() -> None:
     tables = [random_tables(seed, num_epochs=8) for seed in range(4)]
+    games = [game_of(MoveCosts.of(with_plans(one, working_plans(one)))) for one in tables]
     config = MoveTrainingConfig(num_updates=3, episodes_per_update=3, hidden_sizes=(16,))
 
-    runs = [train_moves(tables, config=config, seed=seed) for seed in (5, 5, 6)]
+    trainers = [MoveTrainer(games, config=config, seed=seed) for seed in (5, 5, 6)]
+    runs = [list(trainer.run()) for trainer in trainers]
 
     weights = [
-        torch.cat([part.flatten() for part in policy.network.parameters()]).tolist()
-        for policy, _ in runs
+        torch.cat([part.flatten() for part in trainer.network.parameters()]).tolist()
+        for trainer in trainers
     ]
-    assert runs[0][1] == runs[1][1]
+    assert runs[0] == runs[1]
     assert weights[0] == weights[1] != weights[2]
 
 
 def test_training_wants_episodes_and_sensible_numbers() -> None:
     with pytest.raises(ValueError, match="games must be one or more"):
-        train_on_games([], config=MoveTrainingConfig(), seed=0)
+        MoveTrainer([], config=MoveTrainingConfig(), seed=0)
     with pytest.raises(ValueError, match="num_updates must be at least 1"):
         MoveTrainingConfig(num_updates=0)
     with pytest.raises(ValueError, match="learning_rate must be at least 0"):

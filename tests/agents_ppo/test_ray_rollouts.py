@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from processes import FAILSAFE_S, with_time_enough
 
 from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.recalibration import corrections_of, recalibrate
@@ -178,7 +179,8 @@ def actor_processes(folder: Path) -> list[int]:
 
 
 def on_ray(walks: Walks | Placing, num_actors: int = 1, **options: Any) -> RayRollouts:
-    options = {"num_workers": NUM_WORKERS} | options
+    patient = {"timeout_s": FAILSAFE_S, "start_timeout_s": FAILSAFE_S}
+    options = {"num_workers": NUM_WORKERS} | patient | options
     return RayRollouts(walks, seed=SEED, num_actors=num_actors, **options)
 
 
@@ -250,7 +252,7 @@ def test_actors_that_are_killed_cost_nothing_but_their_rollout(tmp_path):
 def test_an_actor_that_hangs_is_given_up(tmp_path):
     walks = Walks(folder=tmp_path)
     trouble = tmp_path / f"2-hang-{NUM_STEPS + 1}"
-    with closing(on_ray(walks, timeout_s=2.5)) as rollouts:
+    with closing(on_ray(walks, timeout_s=2.5, max_losses=1000)) as rollouts:
         local = here(walks)
         assert_equal_rollouts(rollouts, local)
         trouble.touch()
@@ -286,14 +288,22 @@ def test_an_error_of_an_environment_is_raised_once_and_changes_nothing(tmp_path)
 
 
 def test_stragglers_stop_early_and_training_goes_on(tmp_path):
-    """Worker 1 sleeps in each step; worker 0 does not, and is all that is waited for."""
-    walks = Walks(folder=tmp_path, slow=(1,), step_s=0.3)
-    with closing(on_ray(walks, num_actors=2, num_workers=2, preempt_share=0.5)) as rollouts:
-        trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
-        for _ in range(2):
-            report = trainer.update()
-            assert 2 * (NUM_STEPS + 2) <= report.rollout_steps < 2 * 2 * NUM_STEPS
-        assert trainer.step_count < 2 * trainer.steps_per_update
+    """Worker 1 sleeps in each step; worker 0 does not, and is all that is waited for.
+
+    On a busy machine it has to sleep for long to be the slower one.
+    """
+
+    def steps_of_updates(step_s: float) -> list[int]:
+        walks = Walks(folder=tmp_path, slow=(1,), step_s=step_s)
+        with closing(on_ray(walks, num_actors=2, num_workers=2, preempt_share=0.5)) as rollouts:
+            trainer = Trainer(rollouts, PPO, SEED, total_steps=10_000)
+            steps = [trainer.update().rollout_steps for _ in range(2)]
+            assert trainer.step_count == sum(steps)
+        return steps
+
+    steps = with_time_enough(steps_of_updates, lambda steps: max(steps) < 4 * NUM_STEPS, (0.3, 5.0))
+
+    assert all(2 * (NUM_STEPS + 2) <= num < 2 * 2 * NUM_STEPS for num in steps)
 
 
 def test_who_has_not_begun_when_enough_are_done_does_a_quarter(tmp_path):

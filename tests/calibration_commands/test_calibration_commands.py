@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from processes import python
 from reference_programs import fake_program, fake_programs
 
 from calibration import read_corrections, write_corrections
-from calibration.commands.ending import INTERRUPTED_EXIT, READER_GONE_EXIT
 from calibration.commands.main import COMMANDS, main
 from calibration.reference.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections
+from des.base.command import INTERRUPTED, READER_GONE
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--num-layers", "8", "--microbatches", "4,8", "--workers", "1")
@@ -83,8 +84,8 @@ def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_a
     assert fit(*flags, samples=24) == 0
 
     text = capsys.readouterr().out
-    assert "no queues, and des is asked without them (transport.sharing none); it knows" in text
-    assert "are made equal (network_aggregation min), and des is asked about the same" in text
+    assert "(no queues: des runs with transport.sharing none); it knows" in text
+    assert "are made equal (network_aggregation min), and des runs the same" in text
     mean, p95, bias, worst = errors_of(text, "Without factors")
     assert 0 < -bias <= mean <= p95 <= -worst  # what is left out makes nothing later
     order = [
@@ -250,14 +251,17 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "the following arguments are required: COMMAND"),
-        (("runs",), "argument COMMAND: invalid choice: 'runs'"),
+        ((), "python -m calibration: COMMAND must be one of run, check, compare, export,"),
+        (("runs",), "show, prune, got 'runs'; did you mean 'run'?"),
         (("run", "--samples", "0"), "argument --samples: must be a whole number from 1 to"),
-        (("run", "--samples", "many"), "argument --samples: must be a number, got 'many'"),
+        (("run", "--samples", "many"), "argument --samples: must be an integer, got 'many'"),
         (("run", "--microbatches", "9,8"), "--microbatches: must be LEAST,MOST, such as 8,64"),
         (("run", "--time-limit", "-1"), "--time-limit: must be positive and finite, got -1"),
-        (("run", "--sample", "4"), "unrecognized arguments: --sample 4"),
-        (("run", "--backend", "exact"), "argument --backend: invalid choice: 'exact'"),
+        (("run", "--sample", "4"), "unknown argument '--sample'; did you mean '--samples'?"),
+        (
+            ("run", "--backend", "exact"),
+            "--backend: must be one of unaware, aware, pairwise, ns3, got 'exact'",
+        ),
         (
             ("run", "--backend", "ns3", "--endpoints", "one_in_flight"),
             "backend ns3 needs --ns3-bin and --ns3-config and --ns3-top",
@@ -267,7 +271,7 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
             "one communication slot an NPU, for --endpoints one_in_flight",
         ),
         (("run", "--model", "llama"), "model: must be one of llama2_7b"),
-        (("run", "--model", "llama2_7b,llama2_70b"), "--model must be one, as factors are fitted"),
+        (("run", "--model", "llama2_7b,llama2_70b"), "--model takes a single model: factors"),
         (("run", "--network", "nowhere.yaml"), "nowhere.yaml"),
         (("run", "--schedules", "1f2b"), "must be one of gpipe"),
         (("run", *SMALL, "--samples", "4"), "fit: cases must leave more than the 6 factors"),
@@ -285,7 +289,10 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         (("check", "--corrections", "none.json"), "none.json: corrections file cannot be read"),
         (("check", "--corrections", "file"), "file: line 1: must be JSON"),
         (("compare", "--num-domains", "3"), "num_domains must be left out where the worlds are"),
-        (("compare", "--backends", "aware,exact"), "--backends must be of unaware, aware, pairw"),
+        (
+            ("compare", "--backends", "aware,exact"),
+            "each element one of unaware, aware, pairwise, ns3, got 'aware,exact'",
+        ),
         (("export", "--out", "o", "--placement", "0*3"), "placement"),
         (("export", "--out", "o", "--parallelism", "8"), "must be TENSORxDATAxPIPELINE"),
         (("list", "--store", "none.sqlite"), "store none.sqlite: cannot be opened"),
@@ -367,35 +374,29 @@ def test_a_key_that_is_no_single_run_is_refused(capsys):
     assert "got '', which is that of 0 of 0" in capsys.readouterr().err
 
 
-def started(*flags, **options):
+def started(*flags):
     """Start a command as a process, out of whose way nothing is."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'astra-sim'}"}
-    words = [sys.executable, "-m", "calibration", *flags]
-    return subprocess.Popen(words, text=True, env=environment, **options)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return python("-m", "calibration", *flags, text=True, **streams)
 
 
 def test_ctrl_c_ends_a_calibration_with_one_line():
     """The signal goes to all processes of the command, as that of a terminal does."""
-    process = started(
-        *("run", "--samples", "300", "--workers", "1"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert process.stdout.readline().startswith("300 placements of llama2_70b")
-    assert process.stdout.readline().startswith("reference: our ASTRA-sim engine")
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with started("run", "--samples", "300", "--workers", "1") as process:
+        assert process.stdout.readline().startswith("300 placements of llama2_70b")
+        assert process.stdout.readline().startswith("reference: our ASTRA-sim engine")
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate()
 
-    assert (process.returncode, errors) == (INTERRUPTED_EXIT, "interrupted\n")
+    assert (process.returncode, errors) == (INTERRUPTED, "interrupted\n")
     assert content_of("runs/calibration") == {}
 
 
 def test_a_reader_that_goes_away_is_no_error():
     Store.open("runs.sqlite")
     flags = ("list", "--store", "runs.sqlite")
-    process = started(*flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdout.close()
-    _, errors = process.communicate(timeout=60)
+    with started(*flags) as process:
+        process.stdout.close()
+        _, errors = process.communicate()
 
-    assert (process.returncode, errors) == (READER_GONE_EXIT, "")
+    assert (process.returncode, errors) == (READER_GONE, "")

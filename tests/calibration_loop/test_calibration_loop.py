@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import is_running, python, wait_until
 from reference_programs import fake_programs
 
 from calibration import ReferenceRunError, WorkloadFamily
@@ -412,11 +412,11 @@ print(calibrator.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     here = Path(__file__).parent
-    words = [sys.executable, "-c", code, str(here), str(here.parent)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        started_s = time.monotonic()
-        shown, _ = process.communicate(timeout=120.0)
+    words = ["-c", code, str(here), str(here.parent)]
+    with python(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        shown = process.stdout.readline()
+        process.wait()
 
-    assert int(shown) > 0
-    assert process.returncode == -signal.SIGKILL
-    assert time.monotonic() - started_s < 110.0
+        assert process.returncode == -signal.SIGKILL
+        assert wait_until(lambda: not is_running(int(shown)))
+        assert process.stdout.read() == b""

@@ -3,33 +3,24 @@
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from processes import python
 
 from des.base.command import INTERRUPTED, READER_GONE, exit_code_of
 from scenarios.suites.make_topology import main as make_topology
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def started(code, *, unbuffered=False, **streams):
-    """Run some code in a Python of its own."""
-    command = [sys.executable, "-c", code]
-    environment = os.environ | {"PYTHONUNBUFFERED": "1" if unbuffered else ""}
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment, text=True, stderr=subprocess.PIPE, **streams
-    )
 
 
 def ended_without_reader(body, *, unbuffered=False):
     """Exit code and stderr of a command whose stdout nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
-    process = started(f"{body}\nraise SystemExit(main())", unbuffered=unbuffered, stdout=writing)
-    os.close(writing)
-    _, errors = process.communicate(timeout=60)
+    code = f"{body}\nraise SystemExit(main())"
+    environment = {"PYTHONUNBUFFERED": "1" if unbuffered else ""}
+    streams = {"stdout": writing, "stderr": subprocess.PIPE}
+    with python("-c", code, env=environment, text=True, **streams) as process:
+        os.close(writing)
+        _, errors = process.communicate()
     return process.returncode, errors
 
 
@@ -42,16 +33,16 @@ def test_ctrl_c_is_one_line_and_exit_code_130(capsys):
 
 
 def test_ctrl_c_ends_a_process_without_a_traceback():
-    process = started(
-        "import time\n"
+    code = (
+        "import threading\n"
         "from des.base.command import exit_code_of\n"
-        "body = lambda: print('ready', flush=True) or time.sleep(60)\n"
-        "raise SystemExit(exit_code_of(body))",
-        stdout=subprocess.PIPE,
+        "body = lambda: print('ready', flush=True) or threading.Event().wait()\n"
+        "raise SystemExit(exit_code_of(body))"
     )
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with python("-c", code, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
 
     assert (process.returncode, errors) == (INTERRUPTED, "interrupted\n")
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from des.base.arithmetic import segment_at
 from des.base.random_numbers import derived_seed, philox, uniform_pair, unit
-from des.compiled.kernels.link_course import segment_ruling, uniform_factors_of_links
+from des.dynamics.uniform_course import segment_ruling, uniform_factors_of_links
 
 WORDS = st.integers(0, 2**63 - 1)
 

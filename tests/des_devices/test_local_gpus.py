@@ -4,9 +4,10 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
+from gpu_numbers import renumbered
 
 from des.devices.gpus import GpuTopology
-from des.devices.servers import SERVERS, draw_server, renumbered, server
+from des.devices.servers import SERVERS, draw_server, server
 
 SEEDS = range(8)
 

@@ -10,6 +10,7 @@ from shutil import which
 
 import pytest
 from hand_traces import on_gpus
+from processes import FAILSAFE_S
 
 from astra_sim.files.execution_trace import CollectiveType, read_traces
 from calibration.reference.chakra_trace import TraceSet, build_traces, write_traces
@@ -21,7 +22,7 @@ def chakra(module: str, *arguments: str) -> None:
     subprocess.run(
         [sys.executable, "-W", "ignore", "-m", f"chakra.src.{module}.{module}", *arguments],
         check=True,
-        timeout=60,
+        timeout=FAILSAFE_S,
     )
 
 

@@ -13,14 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import scenarios
-from scenarios.frame.files import (
-    read_csv,
-    read_json,
-    write_bytes,
-    write_csv,
-    write_json,
-    write_text,
-)
+from des.base.text_files import read_json
+from scenarios.frame.files import read_csv, write_bytes, write_csv, write_json, write_text
 from scenarios.frame.run_folder import RunFolder, package_versions, source_revision
 
 

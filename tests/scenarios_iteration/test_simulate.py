@@ -11,6 +11,7 @@ from strategies import ALLOWED_SCHEDULES
 
 from calibration import write_corrections
 from des import (
+    ConcurrentJob,
     Corrections,
     GradientExchange,
     Parallelism,
@@ -19,6 +20,7 @@ from des import (
     build_workload,
     read_topology,
     simulate,
+    simulate_together,
 )
 from des.worlds import EAST_CENTRAL_WEST, WORLDS
 from scenarios.iteration.command import Config, main
@@ -177,6 +179,75 @@ def test_a_world_with_prices_says_what_an_iteration_costs(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert f"{cost['communication_usd']:.4f} USD" in shown
     assert f"{cost['compute_usd']:.4f} USD" in shown
+
+
+def test_other_jobs_share_the_links_and_change_nothing_else(tmp_path, capsys):
+    flags = [*SMALL, "--placement", "0*16,1*16"]
+    alone = run(tmp_path / "alone", *flags)
+    others = "llama2_13b:0*20,1*20:2; llama2_7b:East*16,Central*16"
+    together = run(tmp_path / "together", *flags, "--other-jobs", others)
+
+    jobs = [
+        ConcurrentJob(
+            workload=build_workload(model, num_microbatches=4),
+            plan=Plan(placement=Placement.parse(placement)),
+            priority=priority,
+        )
+        for model, placement, priority in (
+            ("llama2_7b", "0*16,1*16", 0),
+            ("llama2_13b", "0*20,1*20", 2),
+            ("llama2_7b", "0*16,1*16", 0),
+        )
+    ]
+    topology = read_topology(EAST_CENTRAL_WEST)
+    said = json.loads(together.pop("result.json"))
+    assert [(one["model"], one["priority"]) for one in said["jobs"]] == [
+        (job.workload.name, job.priority) for job in jobs
+    ]
+    assert [one["alone_s"] for one in said["jobs"]] == [
+        simulate(topology, job.workload, job.plan).makespan_s for job in jobs
+    ]
+    assert [one["together_s"] for one in said["jobs"]] == [
+        result.makespan_s for result in simulate_together(topology, jobs)
+    ]
+    del said["jobs"]
+    assert said == json.loads(alone.pop("result.json"))
+    assert together == alone
+    assert "slower by" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        (
+            "llama2_7b",
+            "other-jobs must be model:placement[:priority], separated by semicolons; "
+            "got 'llama2_7b'",
+        ),
+        ("llama2_7b:0*32:high", "other-jobs must be .* got 'llama2_7b:0*32:high'"),
+        ("llama2_7b:0*32;", "other-jobs must be .* got ''"),
+        (
+            "llama2_7b:0*31",
+            "other-jobs: llama2_7b:0*31: .* one domain for each of the 32 layers of llama2_7b, got 31",
+        ),
+        ("gpt3_175b:0*96", "other-jobs: gpt3_175b:0*96: .* East must hold at most 640.0 GB"),
+    ],
+)
+def test_other_jobs_that_cannot_be_are_refused_in_one_line(others, message, tmp_path, capsys):
+    assert main([*QUICK, "--other-jobs", others, "--out", str(tmp_path / "out")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(re.escape(message).replace(r"\.\*", ".*"), line)
+    assert not (tmp_path / "out").exists()
+
+
+def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys):
+    path = tmp_path / "fair.yaml"
+    text = EAST_CENTRAL_WEST.read_text(encoding="utf-8")
+    path.write_text(text + "transport:\n  sharing: fair\n")
+    flags = ["--network", str(path), "--other-jobs", "llama2_7b:0*32:1"]
+
+    assert main([*QUICK, *flags, "--out", str(tmp_path / "out")]) == 2
+    assert "priorities of jobs must be equal where" in capsys.readouterr().err
 
 
 def test_a_world_without_prices_says_nothing_of_dollars(tmp_path, capsys):
@@ -362,7 +433,7 @@ def test_the_examples_of_the_help_run(capsys, tmp_path, monkeypatch):
     examples = re.findall(r"^  python -m scenarios.simulate(.*)$", capsys.readouterr().out, re.M)
     monkeypatch.chdir(tmp_path)
 
-    assert len(examples) == 5
+    assert len(examples) == 6
     for example in examples:
         assert main(shlex.split(example)) == 0
         assert sorted(path.name for path in tmp_path.glob("runs/simulate/*")) == FILES

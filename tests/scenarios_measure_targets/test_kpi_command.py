@@ -53,7 +53,7 @@ def test_a_table_says_what_is_reached_and_is_the_same_every_time(tmp_path, capsy
     assert "too few draws to claim anything" in shown
     assert "* the reference has fewer GPUs" in shown
     rows = pd.read_csv(outs[0] / "kpi.csv").set_index("name")
-    assert rows.loc["allocation error", "verdict"] == "beyond"
+    assert rows.loc["allocation error", "verdict"] == "exceeded"
     assert rows.loc["training time", "value"] > 0.25
     assert bool(rows.loc["training time", "reference_has_fewer_gpus"])
     table = json.loads((outs[0] / "kpi.json").read_text())
@@ -248,5 +248,5 @@ def test_checkpoints_are_columns_with_the_seeds_judged_together(tmp_path, capsys
     plain = json.loads((tmp_path / "out" / "kpi.json").read_text())
     assert code in (0, 1)
     assert list(plain["columns"]) == ["seed0", "seed1"]
-    assert plain["seeds"]["asked"] == "< 1 %"
+    assert plain["seeds"]["target"] == "< 1 %"
     assert "mean over seeds" in capsys.readouterr().out

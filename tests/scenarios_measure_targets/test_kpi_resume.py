@@ -23,7 +23,7 @@ from scenarios.measure.targets.results_store import (
     read_kept,
     store_result,
 )
-from scenarios.measure.targets.target import Asked, Target, Unit
+from scenarios.measure.targets.target import Goal, Target, Unit
 
 TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west"]
 FLAGS = [*TINY, "--method", "search_once,search_h1", "--targets", "time,communication"]
@@ -194,9 +194,9 @@ def test_there_must_be_a_run_to_resume(tmp_path, capsys):
         (["sha256", "checkpoint"], "ab", "sha256.checkpoint must be that of no file"),
         (["targets"], None, "targets: Input should be a valid list, got None"),
         (["targets", 1, "value"], "1", "targets[1].value: must be a number or one of nan, inf"),
-        (["targets", 0, "asked", "reach"], True, "targets[0].asked.reach: must be a number"),
-        (["targets", 0, "asked", "beyond"], 0.1, "asked at least: beyond must be stricter"),
-        (["targets", 0, "asked", "sense"], "over", "targets[0].asked.sense: Input should be"),
+        (["targets", 0, "goal", "target"], True, "targets[0].goal.target: must be a number"),
+        (["targets", 0, "goal", "stretch"], 0.1, "goal at least: stretch must be stricter"),
+        (["targets", 0, "goal", "sense"], "over", "targets[0].goal.sense: Input should be"),
         (["targets", 0, "interval"], 3, "targets[0].interval: must be a mapping, got 3"),
         (["targets", 0, "notes", 0], 3, "targets[0].notes[0]: Input should be a valid string"),
         (["targets", 0, "more"], 3, "targets[0].more: unknown key"),
@@ -279,12 +279,12 @@ def targets(draw):
     """Any target: figures that are no numbers, texts of any letters."""
     sense = draw(st.sampled_from(["at least", "at most", "above", "below"]))
     low, high = sorted([draw(numbers(finite=True)), draw(numbers(finite=True))])
-    reach, beyond = (low, high) if sense in ("at least", "above") else (high, low)
+    bound, stretch = (low, high) if sense in ("at least", "above") else (high, low)
     return Target(
         name=draw(st.text()),
         definition=draw(st.text()),
         reference=draw(st.text()),
-        asked=Asked(sense=sense, reach=reach, beyond=draw(st.sampled_from([beyond, None]))),
+        goal=Goal(sense=sense, target=bound, stretch=draw(st.sampled_from([stretch, None]))),
         value=draw(numbers() | st.integers(-3, 3)),
         interval=draw(
             st.none() | st.builds(MeanInterval, mean=numbers(), half_width=numbers() | st.just(0))
@@ -313,7 +313,7 @@ def test_numbers_that_json_does_not_have_are_written_as_text(tmp_path):
         name="nan",
         definition="",
         reference="",
-        asked=Asked(sense="below", reach=1.0),
+        goal=Goal(sense="below", target=1.0),
         value=-math.inf,
         interval=MeanInterval(mean=0.1, half_width=math.nan),
     )

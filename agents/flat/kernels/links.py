@@ -7,8 +7,8 @@ from agents.flat.kernels.worlds import within
 from des.base.arithmetic import goodput
 from des.base.jit import kernel
 from des.base.random_numbers import uniform_pair
-from des.compiled.kernels.link_course import uniform_factors
 from des.compiled.many.layout import Course, Figures, Links, Observations, Real, Small, Whole
+from des.dynamics.uniform_course import uniform_factors
 
 
 @kernel

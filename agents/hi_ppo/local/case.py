@@ -110,14 +110,14 @@ def sums_of(job: TrainingJob, microbatch_size: int, recomputation: str) -> np.nd
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalCase:
-    """What the local agent decides on.
+class DomainCase:
+    """A domain with the layers that were placed there, before its GPUs share them.
 
     Attributes
     ----------
     domain
         Its speed is what is left under its load, as everywhere (see
-        `agents.decision.situation.DomainLoad`); its inner network is that of ``gpus``.
+        `agents.decision.situation.DomainLoad`).
     first_layer, num_layers
         The layers in a row that were placed there.
     stages_before, stages_behind
@@ -127,7 +127,6 @@ class LocalCase:
     """
 
     domain: Domain
-    gpus: GpuTopology
     job: TrainingJob
     first_layer: int
     num_layers: int
@@ -139,10 +138,6 @@ class LocalCase:
 
     def __post_init__(self) -> None:
         owner = f"local case of domain {self.domain.name}"
-        if self.gpus.num_gpus != self.domain.num_gpus:
-            raise ValueError(
-                f"{owner}: gpus must be its {self.domain.num_gpus} GPUs, got {self.gpus.num_gpus}"
-            )
         for name in ("first_layer", "stages_before", "stages_behind"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -163,6 +158,11 @@ class LocalCase:
             )
 
     @property
+    def free_gpus(self) -> tuple[int, ...]:
+        """Numbers of the GPUs that may be used."""
+        return tuple(range(self.domain.num_gpus))
+
+    @property
     def room_bytes(self) -> float:
         """Memory of one GPU that others do not hold."""
         return self.domain.gpu_memory_bytes * (1.0 - self.load.memory_occupancy)
@@ -174,3 +174,26 @@ class LocalCase:
             return np.inf
         factor = schedule_named(self.schedule)[1]
         return 1.0 if factor is None else factor
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalCase(DomainCase):
+    """A domain whose GPUs are known one by one: what the local agent decides on.
+
+    The inner network of the domain is that of ``gpus``.
+    """
+
+    gpus: GpuTopology
+
+    def __post_init__(self) -> None:
+        if self.gpus.num_gpus != self.domain.num_gpus:
+            raise ValueError(
+                f"local case of domain {self.domain.name}: gpus must be its "
+                f"{self.domain.num_gpus} GPUs, got {self.gpus.num_gpus}"
+            )
+        super().__post_init__()
+
+    @property
+    def free_gpus(self) -> tuple[int, ...]:
+        """Numbers of the GPUs that other jobs have not taken."""
+        return self.gpus.free

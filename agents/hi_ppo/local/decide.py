@@ -39,6 +39,8 @@ class LocalDecision:
         Estimate of the iteration's time over its sequences (`agents.hi_ppo.local.times`). [s]
     response_s
         Wall time of the decision, a timing. [s]
+    is_by_rule
+        Whether `agents.hi_ppo.local.by_rule` decided, not the policy.
     """
 
     parallelism: Parallelism
@@ -47,6 +49,7 @@ class LocalDecision:
     binding: tuple[int, ...]
     seconds_per_sequence: float
     response_s: float
+    is_by_rule: bool = False
 
     @property
     def plan(self) -> LocalPlan:

@@ -10,6 +10,7 @@ import numpy as np
 from agents.hi_ppo.local.case import (
     MICROBATCH_SIZES,
     RECOMPUTATIONS,
+    DomainCase,
     LocalCase,
     TrainingJob,
     sums_of,
@@ -168,15 +169,20 @@ def options_of(case: LocalCase) -> Options:
     )
 
 
-def held(case: LocalCase, pipeline: np.ndarray, num_microbatches: np.ndarray) -> np.ndarray:
-    """Microbatches that each device holds at its worst (N, 8): those of a warm-up and one more.
+def held(
+    case: DomainCase,
+    pipeline: np.ndarray,
+    num_microbatches: np.ndarray,
+    most_devices: int = MOST_GPUS,
+) -> np.ndarray:
+    """Microbatches that each device holds at its worst (N, D): those of a warm-up and one more.
 
     A device with ``r`` stages behind it begins with ``floor(c r)`` forwards under 1F1B of factor
     ``c`` (`des.schedules.flush`); GPipe holds all.
     """
     if np.isinf(case.warm_up_factor):
-        return np.asarray(np.repeat(num_microbatches[:, None], MOST_GPUS, axis=1))
-    behind = case.stages_behind + pipeline[:, None] - 1 - np.arange(MOST_GPUS)
+        return np.asarray(np.repeat(num_microbatches[:, None], most_devices, axis=1))
+    behind = case.stages_behind + pipeline[:, None] - 1 - np.arange(most_devices)
     warm_up = np.floor(case.warm_up_factor * np.maximum(behind, 0))
     return np.asarray(np.minimum(warm_up + 1, num_microbatches[:, None]))
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from agents.hi_ppo.local.best_binding import best_binding
 from agents.hi_ppo.local.binding import Work, quick_binding
-from agents.hi_ppo.local.case import LocalCase
+from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.options import LocalOption, Options, options_of, tensor_steps
 from agents.hi_ppo.local.quickest import Works, quickest_binding, work_at
 from des import Domain
@@ -117,7 +117,7 @@ def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
     return _plan(case, options.rows.options[best], kept, best_s)
 
 
-def seconds_per_sequence(case: LocalCase, option: LocalOption, binding: tuple[int, ...]) -> float:
+def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> float:
     """Time of an iteration over its sequences, by the formulas of `des`. [s]
 
     The compiled code does the same; this is what it is checked against.
@@ -128,9 +128,9 @@ def seconds_per_sequence(case: LocalCase, option: LocalOption, binding: tuple[in
         If the binding does not name a free GPU for each place, each once.
     """
     shape = option.parallelism
-    if len(binding) != shape.num_gpus or not set(binding) <= set(case.gpus.free):
+    if len(binding) != shape.num_gpus or not set(binding) <= set(case.free_gpus):
         raise ValueError(
-            f"binding: must name {shape.num_gpus} of the free GPUs {case.gpus.free}, got {binding}"
+            f"binding: must name {shape.num_gpus} of the free GPUs {case.free_gpus}, got {binding}"
         )
     if len(set(binding)) < len(binding):
         raise ValueError(f"binding: must name each GPU once, got {binding}")
@@ -168,12 +168,14 @@ def seconds_per_sequence(case: LocalCase, option: LocalOption, binding: tuple[in
     return iteration_s / case.job.num_sequences
 
 
-def joined_by(case: LocalCase, group: np.ndarray) -> Domain:
+def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
     """Return the domain with the inner network that the best ring of some GPUs has.
 
     `des` reckons with one figure a domain; this is how it gets that of a binding. A GPU alone has
-    the network of the domain, which it does not use.
+    the network of the domain, which it does not use; so have GPUs that are not known one by one.
     """
+    if not isinstance(case, LocalCase):
+        return case.domain
     mask = sum(1 << int(gpu) for gpu in group)
     if len(group) == 1:
         return case.domain
@@ -189,7 +191,7 @@ def _slowest_of_each(hop_s: list[float], size: int) -> float:
     return sum(max(hop_s[at : at + size]) for at in range(1, len(hop_s), size))
 
 
-def _gradient_s(case: LocalCase, num_bytes: float, group: np.ndarray) -> float:
+def _gradient_s(case: DomainCase, num_bytes: float, group: np.ndarray) -> float:
     figures = corrected_inside(joined_by(case, group), case.corrections)
     return ring_all_reduce_s(
         num_bytes, len(group), figures.intra_bandwidth_bytes_per_s, figures.intra_latency_s

@@ -1,12 +1,13 @@
 """Local decisions of all domains of a plan: made to agree, and put into it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from agents.decision.situation import DomainLoad
-from agents.hi_ppo.local.case import NO_LOAD, LocalCase, TrainingJob
+from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule
+from agents.hi_ppo.local.case import NO_LOAD, DomainCase, LocalCase, TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.times import joined_by
 from des import (
@@ -25,15 +26,16 @@ def cases_of(
     topology: Topology,
     plan: Plan,
     job: TrainingJob,
-    gpus: Sequence[GpuTopology],
+    gpus: Sequence[GpuTopology | None],
     *,
     loads: Sequence[DomainLoad] = (),
     corrections: Corrections = NO_CORRECTIONS,
-) -> tuple[LocalCase, ...]:
+) -> tuple[DomainCase, ...]:
     """Return the local cases of a plan's domains, from the input on.
 
     Every other domain counts as one stage; `settle` puts that right. ``gpus`` and ``loads`` are one
-    a domain of the topology; no loads means none.
+    a domain of the topology; no loads means none. Domains whose GPUs are not known one by one have
+    None, and are decided by rule.
 
     Raises
     ------
@@ -53,10 +55,9 @@ def cases_of(
                 f"local cases: {name} must hold one for each of {topology.num_domains} domains, "
                 f"got {len(given)}"
             )
-    return tuple(
-        LocalCase(
+    cases = (
+        DomainCase(
             domain=topology.domains[stage.domain],
-            gpus=gpus[stage.domain],
             job=job,
             first_layer=stage.first_layer,
             num_layers=stage.num_layers,
@@ -67,6 +68,18 @@ def cases_of(
             corrections=corrections,
         )
         for stage in stages
+    )
+    known = (gpus[stage.domain] for stage in stages)
+    return tuple(
+        case if own is None else with_gpus(case, own)
+        for case, own in zip(cases, known, strict=True)
+    )
+
+
+def with_gpus(case: DomainCase, gpus: GpuTopology) -> LocalCase:
+    """Return the case of a domain with its GPUs one by one."""
+    return LocalCase(
+        gpus=gpus, **{field.name: getattr(case, field.name) for field in fields(DomainCase)}
     )
 
 
@@ -95,7 +108,7 @@ def agree(
     return tuple(sorted(sorted(common), key=slowest_s))
 
 
-def settle(agent: LocalAgent, cases: Sequence[LocalCase]) -> tuple[LocalDecision, ...]:
+def settle(agent: LocalAgent, cases: Sequence[DomainCase]) -> tuple[LocalDecision, ...]:
     """Decide for all domains of a pipeline, from the input on, so that they fit together.
 
     All have the same microbatches and recomputation: the best of `agree` that fits. A device holds
@@ -107,7 +120,10 @@ def settle(agent: LocalAgent, cases: Sequence[LocalCase]) -> tuple[LocalDecision
     InfeasiblePlacementError
         If no setting fits all domains; the message is that of the best one.
     """
-    alternatives = [agent.alternatives(case) for case in cases]
+    alternatives = [
+        agent.alternatives(case) if isinstance(case, LocalCase) else alternatives_by_rule(case)
+        for case in cases
+    ]
     failure: InfeasiblePlacementError | None = None
     for setting in agree(alternatives):
         devices = [one[setting].parallelism.pipeline for one in alternatives]
@@ -121,7 +137,7 @@ def settle(agent: LocalAgent, cases: Sequence[LocalCase]) -> tuple[LocalDecision
                 )
                 is_known = known == cases[place]  # as assumed: a stage a domain
                 decision = (
-                    alternatives[place][setting] if is_known else agent.decide(known, setting)
+                    alternatives[place][setting] if is_known else _decide(agent, known, setting)
                 )
                 devices[place] = decision.parallelism.pipeline
                 found.append(decision)
@@ -131,6 +147,12 @@ def settle(agent: LocalAgent, cases: Sequence[LocalCase]) -> tuple[LocalDecision
         return tuple(reversed(found))
     assert failure is not None
     raise failure
+
+
+def _decide(agent: LocalAgent, case: DomainCase, setting: SharedSetting) -> LocalDecision:
+    if isinstance(case, LocalCase):
+        return agent.decide(case, setting)
+    return decide_by_rule(case, setting)
 
 
 def with_local(plan: Plan, decisions: Sequence[LocalDecision], num_domains: int) -> Plan:
@@ -158,7 +180,7 @@ def workload_of(job: TrainingJob, decisions: Sequence[LocalDecision]) -> Workloa
 
 
 def bound_topology(
-    topology: Topology, plan: Plan, cases: Sequence[LocalCase], decisions: Sequence[LocalDecision]
+    topology: Topology, plan: Plan, cases: Sequence[DomainCase], decisions: Sequence[LocalDecision]
 ) -> Topology:
     """Return the topology with the inner networks that the bindings have.
 

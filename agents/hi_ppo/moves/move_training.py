@@ -1,22 +1,28 @@
 """Trains the move policy by PPO, with advantages that are exact because episodes are tables."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agents.decision.situation import TIME_ONLY, Preference
-from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
-from agents.hi_ppo.moves.move_env import MoveGame, game_of, joined_games
+from agents.hi_ppo.moves.move_env import MoveGame, joined_games
 from agents.hi_ppo.moves.move_evaluation import policy_of
-from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, choice_log_probs
-from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_network import (
+    MoveArchitecture,
+    MoveNetwork,
+    choice_log_probs,
+    move_network_from_payload,
+    move_network_payload,
+)
+from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.normaliser import Moments
 from agents.ppo.ppo_loss import gains_of
-from agents.replanning.tables import EpisodeTables
+from agents.ppo.training_state import random_state, require_same, set_random_state, update_of
 
 _LEAST_CHANCE = 1e-4  # states that are met less often are not learnt from
 _FIGURES = ("policy_loss", "entropy", "approximate_kl", "clip_fraction")
@@ -91,34 +97,8 @@ class MoveUpdate:
     learning_rate: float
 
 
-def train_moves(
-    tables: Sequence[EpisodeTables],
-    *,
-    config: MoveTrainingConfig,
-    seed: int,
-    preference: Preference = TIME_ONLY,
-) -> tuple[MovePolicy, list[MoveUpdate]]:
-    """Train a policy on episodes, of plans that work in all epochs; see `train_on_games`.
-
-    Raises
-    ------
-    ValueError
-        If there are no tables.
-    """
-    working = [with_plans(one, working_plans(one)) for one in tables]
-    games = [game_of(MoveCosts.of(one, preference)) for one in working]
-    network, updates = train_on_games(games, config=config, seed=seed)
-    return MovePolicy(network=network), updates
-
-
-def train_on_games(
-    games: Sequence[MoveGame],
-    *,
-    config: MoveTrainingConfig,
-    seed: int,
-    on_update: Callable[[MoveUpdate, MoveNetwork], None] | None = None,
-) -> tuple[MoveNetwork, list[MoveUpdate]]:
-    """Train on games; the same arguments give the same network, to the last bit.
+class MoveTrainer:
+    """Trains a network on games, update by update; equal arguments give equal weights.
 
     Parameters
     ----------
@@ -126,13 +106,6 @@ def train_on_games(
         One episode each.
     seed
         For the first weights, the episodes of each update and the order of minibatches.
-    on_update
-        Told of each update, with the network as it then is.
-
-    Returns
-    -------
-    MoveNetwork, list[MoveUpdate]
-        The trained network, and a row for each update.
 
     Notes
     -----
@@ -146,30 +119,75 @@ def train_on_games(
     .. [1] J. Schulman, F. Wolski, P. Dhariwal, A. Radford and O. Klimov, "Proximal policy
        optimization algorithms", arXiv:1707.06347, 2017.
     """
-    if not games:
-        raise ValueError("move training: games must be one or more, got none")
-    first, drawing = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-    rng = np.random.default_rng(int(drawing))
-    architecture = MoveArchitecture(
-        hidden_sizes=config.hidden_sizes, start_horizon_epochs=config.start_horizon_epochs
-    )
-    network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
-    for game in games:
-        network.normaliser.merge(Moments.of(torch.from_numpy(game.observation)))
-    optimiser = torch.optim.AdamW(
-        network.layers.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
-    )
-    updates: list[MoveUpdate] = []
-    queue: list[int] = []
-    for index in range(config.num_updates):
-        while len(queue) < config.episodes_per_update:
-            queue += rng.permutation(len(games)).tolist()
-        drawn, queue = queue[: config.episodes_per_update], queue[config.episodes_per_update :]
-        game = joined_games([games[at] for at in drawn])
-        updates.append(_update(network, optimiser, game, config, rng, index=index))
-        if on_update is not None:
-            on_update(updates[-1], network)
-    return network.eval(), updates
+
+    def __init__(self, games: Sequence[MoveGame], *, config: MoveTrainingConfig, seed: int) -> None:
+        if not games:
+            raise ValueError("move training: games must be one or more, got none")
+        self.config, self.seed, self.update = config, seed, 0
+        self._games = games
+        first, drawing = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        self._rng = np.random.default_rng(int(drawing))
+        architecture = MoveArchitecture(
+            hidden_sizes=config.hidden_sizes, start_horizon_epochs=config.start_horizon_epochs
+        )
+        self.network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
+        for game in games:
+            self.network.normaliser.merge(Moments.of(torch.from_numpy(game.observation)))
+        self._optimiser = torch.optim.AdamW(
+            self.network.layers.parameters(),
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+        )
+        self._queue: list[int] = []
+
+    def run(self) -> Iterator[MoveUpdate]:
+        """Train to the end, update by update."""
+        count = self.config.episodes_per_update
+        while self.update < self.config.num_updates:
+            while len(self._queue) < count:
+                self._queue += self._rng.permutation(len(self._games)).tolist()
+            drawn, self._queue = self._queue[:count], self._queue[count:]
+            game = joined_games([self._games[at] for at in drawn])
+            self.update += 1
+            yield _update(
+                self.network, self._optimiser, game, self.config, self._rng, index=self.update - 1
+            )
+
+    def state(self) -> dict[str, object]:
+        """Snapshot for `save_checkpoint`; also what `MovePolicy.load` reads."""
+        return {
+            "move_policy": move_network_payload(self.network),
+            **self._identity(),
+            "update": self.update,
+            "rng": random_state(self._rng),
+            "queue": list(self._queue),
+            "optimiser": self._optimiser.state_dict(),
+        }
+
+    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
+        """Go on from a snapshot of an equal training on the same games; ``source`` is its file.
+
+        Raises
+        ------
+        CheckpointError
+            If it is none, or of another training.
+        """
+        try:
+            update = update_of(state, most=self.config.num_updates)
+            require_same(state, self._identity())
+            network = move_network_from_payload(state["move_policy"])
+            self.network.load_state_dict(network.state_dict())
+            self._optimiser.load_state_dict(state["optimiser"])
+            set_random_state(self._rng, state["rng"])
+            self._queue = [int(at) for at in state["queue"]]
+        except (LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"checkpoint {source}: {error}") from error
+        self.update = update
+
+    def _identity(self) -> dict[str, object]:
+        """What must agree before a snapshot can be continued."""
+        settings = asdict(self.config)
+        return {"training_seed": self.seed, "training": settings, "num_games": len(self._games)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

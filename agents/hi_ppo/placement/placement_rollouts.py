@@ -1,8 +1,8 @@
 """What the placement policy is trained on: plans drawn for many networks, and what they come to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of, loaded_job
 from agents.judge.search_judge import MISFIT
+from agents.ppo.training_state import random_state, set_random_state
 from des import Placement, Plan, Topology, Workload
 from des.compiled.many.layout import Observations, Real, Small, Whole
 from des.compiled.many.steady import Job, Plans
@@ -76,16 +77,31 @@ class Worlds:
 
     def __init__(self, source: WorldSource, rng: np.random.Generator) -> None:
         self._source, self._rng = source, rng
+        self._num_taken = 0
         self._judges: dict[tuple[object, ...], PlanJudge] = {}
 
     def drawn(self, count: int, most_domains: int) -> list[TrainingWorld]:
         """Take the next networks of no more than so many domains; others are left out."""
         found: list[TrainingWorld] = []
         while len(found) < count:
-            topology, base, workload = next(self._source)
+            topology, base, workload = self._next()
             if topology.num_domains <= most_domains:
                 found.append(self._world(topology, base, workload))
         return found
+
+    def state(self) -> dict[str, object]:
+        """Plain content from which `load_state` goes on."""
+        return {"num_taken": self._num_taken, "rng": random_state(self._rng)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: the source, which must be fresh, is run up to there."""
+        set_random_state(self._rng, state["rng"])
+        while self._num_taken < state["num_taken"]:
+            self._next()
+
+    def _next(self) -> tuple[Topology, Topology, Workload]:
+        self._num_taken += 1
+        return next(self._source)
 
     def _world(self, topology: Topology, base: Topology, workload: Workload) -> TrainingWorld:
         judge = self._judge_of(workload, topology.num_domains)

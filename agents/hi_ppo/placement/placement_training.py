@@ -1,18 +1,23 @@
 """Training of the placement policy by proximal policy optimisation with groups as baselines."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
+from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload, placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_rollouts import Rollout, Worlds, WorldSource, collect
 from agents.hi_ppo.placement.pointer import log_probs_of
+from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.ppo_loss import clipped_policy_loss
+from agents.ppo.training_state import require_same, update_of
 from des.base.checks import require_seed
 
 _LEAST_SPREAD = 0.01
@@ -63,6 +68,7 @@ class PlacementTrainer:
         config: PlacementConfig | None = None,
     ) -> None:
         require_seed("placement trainer", "seed", seed)
+        self.seed = seed
         self.config = config or PlacementConfig()
         self._generator = torch.Generator().manual_seed(seed)
         self._worlds = Worlds(source, np.random.default_rng(seed))
@@ -76,6 +82,45 @@ class PlacementTrainer:
         """Train to the end, update by update."""
         while self.update < self.config.num_updates:
             yield self.step()
+
+    def state(self) -> dict[str, object]:
+        """Snapshot for `save_checkpoint`; also what `load_placement` reads."""
+        return {
+            **placement_payload(self.policy),
+            **self._identity(),
+            "update": self.update,
+            "worlds": self._worlds.state(),
+            "generator": self._generator.get_state(),
+            "optimiser": self._optimiser.state_dict(),
+        }
+
+    def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
+        """Go on, before any update, from a snapshot of an equal training; ``source`` is its file.
+
+        Raises
+        ------
+        CheckpointError
+            If it is none, or of another training.
+        """
+        policy = placement_from_payload(state, source=source)
+        try:
+            update = update_of(state, most=self.config.num_updates)
+            require_same(state, self._identity())
+            self.policy.load_state_dict(policy.state_dict())
+            self._optimiser.load_state_dict(state["optimiser"])
+            self._generator.set_state(state["generator"])
+            self._worlds.load_state(state["worlds"])
+        except (LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"checkpoint {source}: {error}") from error
+        self.update = update
+
+    def _identity(self) -> dict[str, object]:
+        """What must agree before a snapshot can be continued."""
+        return {
+            "training_seed": self.seed,
+            "training": asdict(self.config),
+            "architecture": placement_payload(self.policy)["architecture"],
+        }
 
     def step(self) -> PlacementReport:
         """Make one update."""

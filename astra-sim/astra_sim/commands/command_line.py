@@ -28,14 +28,14 @@ INTERRUPTED_EXIT = 130
 """Exit code of a command ended by Ctrl-C: 128 and the number of SIGINT, as shells have it."""
 
 READER_GONE_EXIT = 141
-"""Exit code of a command whose output nobody reads to the end: 128 and the number of SIGPIPE."""
+"""Exit code of a command whose reader closes the pipe early: 128 and the number of SIGPIPE."""
 
 ERROR_LEVELS = ("error", "critical")
 
 
 @dataclass(slots=True)
 class Journal:
-    """Where lines go: stdout and ``log.log``; what went wrong goes to stderr and ``err.log``."""
+    """Streams of the command: stdout and ``log.log``; errors go to stderr and ``err.log``."""
 
     command: str
     log: list[IO[str]] = field(default_factory=list)

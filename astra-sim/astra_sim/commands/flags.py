@@ -11,7 +11,7 @@ from astra_sim.files.errors import AstraSimUsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """What a command line asks for; scales of computation and communication have no effect."""
+    """Settings of a command line; scales of computation and communication have no effect."""
 
     workload_configuration: str
     system_configuration: str
@@ -32,7 +32,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Flag:
-    """How one flag is read; without a default it must be given."""
+    """Specification of one flag; without a default it is required."""
 
     parse: Callable[[str], Any]
     value: str

@@ -58,7 +58,7 @@ class EventQueue:
 
 
 class Timers:
-    """What an NPU has set to happen: all of one tick is one event of the global list.
+    """Timers of an NPU: all of one tick are one event of the global list.
 
     The first timer for a tick inserts the event, later ones join it at its end, also while it
     runs. A ``NodeError`` ends the timer that raised it, not the batch.

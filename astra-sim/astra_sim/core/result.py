@@ -1,4 +1,4 @@
-"""What a run gives back, rank by rank, and the error of a run that did not come to its end."""
+"""Result of a run, rank by rank, and the error of a run that did not end."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ class RooflineStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankStatistics:
-    """Where the time of a rank went; None stands for a line that is not printed."""
+    """Time of a rank by kind; None stands for a line that is not printed."""
 
     wall_ns: int
     """Latest end of a node."""
@@ -59,12 +59,12 @@ class RunResult:
     num_never_run: int
     """Nodes of all ranks that were not completed."""
     diagnosis: tuple[str, ...]
-    """Who waits for what, and messages never received; empty if all ran and all were."""
+    """Waiting nodes with their causes, and messages never received; empty if all ran."""
     num_events: int
     spans: tuple[tuple[NodeSpan, ...], ...] = field(repr=False)
     """Completed nodes of each rank, in the order in which they were."""
     lines: tuple[str, ...]
-    """What the command prints, without time stamps."""
+    """Output of the command, without time stamps."""
 
     @property
     def is_complete(self) -> bool:

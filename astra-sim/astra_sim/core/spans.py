@@ -1,4 +1,4 @@
-"""When a node ran."""
+"""Spans of time in which nodes ran."""
 
 from dataclasses import dataclass
 

@@ -23,7 +23,7 @@ _MAX_WINDOW_LENGTH = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
-    """How one phase of a collective is run: over one dimension or, as ``one...``, over all NPUs.
+    """Algorithm of one phase of a collective: over one dimension or, as ``one...``, over all NPUs.
 
     ``window`` is how many exchanges a direct algorithm has under way at once, None without limit.
     """

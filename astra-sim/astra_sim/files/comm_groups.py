@@ -11,7 +11,7 @@ from astra_sim.files.json_fields import read_json_fields, shown
 MAX_GROUP = 2**31 - 1
 
 LEADING_INTEGER = re.compile(r"\s*([+-]?[0-9]+)")
-"""What the original reads of a group's name; anything may follow."""
+"""Prefix that the original reads of a group's name; anything may follow."""
 
 
 def read_comm_groups(path: str | Path) -> Mapping[int, tuple[int, ...]]:

@@ -111,7 +111,7 @@ class PairwiseDimension:
 
     @property
     def topology(self) -> Literal["Pairwise"]:
-        """What the file calls it."""
+        """Name in the file."""
         return "Pairwise"
 
     @property

@@ -1,4 +1,4 @@
-"""What can go wrong, by how the original ends: each class carries an exit code."""
+"""Errors by how the original ends: each class carries an exit code."""
 
 CRITICAL_EXIT = 1
 USAGE_EXIT = 255
@@ -21,24 +21,24 @@ class AstraSimUsageError(AstraSimError):
 
 
 class AbortError(AstraSimError):
-    """What ends the original in an assertion, wherever it happens."""
+    """Error that ends the original in an assertion, wherever it happens."""
 
     exit_code = ABORT_EXIT
 
 
 class DivisionError(AstraSimError):
-    """What ends the original in a division by zero."""
+    """Error that ends the original in a division by zero."""
 
     exit_code = DIVISION_EXIT
 
 
 class CrashError(AstraSimError):
-    """What ends the original in a segmentation fault."""
+    """Error that ends the original in a segmentation fault."""
 
     exit_code = SEGMENTATION_EXIT
 
 
 class NodeError(AstraSimError):
-    """A node that cannot be run; within a timer of its NPU the original logs it and goes on."""
+    """A node that cannot be run; within a timer of its NPU the original logs it and continues."""
 
     exit_code = ABORT_EXIT

@@ -32,7 +32,7 @@ IS_CPU = "is_cpu_op"
 
 
 class NodeType(IntEnum):
-    """What a node does; traces may hold other numbers too."""
+    """Type of a node; traces may hold other numbers too."""
 
     INVALID = 0
     METADATA = 1

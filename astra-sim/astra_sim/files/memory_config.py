@@ -51,7 +51,7 @@ class MemoryConfig:
         require_whole("num-npus-per-node", self.num_npus_per_node, at_least)
 
     def duration_ns(self, num_bytes: int) -> int:
-        """Time of one load or store that waits for nobody; without bandwidth only the latency.
+        """Time of one load or store that waits for no other; without bandwidth only the latency.
 
         Examples
         --------

@@ -10,7 +10,7 @@ from astra_sim.files.errors import AbortError, AstraSimError, AstraSimUsageError
 from astra_sim.files.json_fields import shown
 
 NULLS = (None, "", "~", "null", "Null", "NULL")
-"""What is as good as absent."""
+"""Values that count as absent."""
 
 _WHOLE = re.compile("0|[1-9][0-9]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

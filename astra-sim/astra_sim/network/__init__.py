@@ -35,8 +35,8 @@ def make_network(
     AbortError
         If the aware network has a ring of two.
     UsageError
-        If the aware network has several dimensions that nobody asked for, or there is no such
-        backend.
+        If the aware network has several dimensions and ``multi_dimensional`` is not set, or there
+        is no such backend.
     """
     if backend not in get_args(Backend):
         raise AstraSimUsageError(

@@ -1,6 +1,6 @@
 """The congestion-aware network: messages queue for links.
 
-Two extensions. *Several dimensions*, if asked for or if one of them is ``Pairwise``: a message goes
+Two extensions. *Several dimensions*, if requested or if one of them is ``Pairwise``: a message goes
 by dimension 0 first, inside its source's domain, then by dimension 1 and so on, stored and
 forwarded by every link on the way. A link of a higher dimension belongs to the two places it joins
 (two domains, say), not to NPUs: all pairs of NPUs that cross it share it, first come first served.

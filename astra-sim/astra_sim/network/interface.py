@@ -1,4 +1,4 @@
-"""What the layers above may ask of a network."""
+"""Interface of a network to the layers above."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

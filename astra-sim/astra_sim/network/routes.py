@@ -1,4 +1,4 @@
-"""Which links a message crosses.
+"""Routes of messages over links.
 
 A message is corrected one dimension after the other, dimension 0 first. A link joins two places of
 one dimension: within dimension 0 they are two NPUs; in a higher dimension they are what the lower
@@ -14,7 +14,7 @@ from astra_sim.files.network_config import AnyDimension, NetworkConfig
 
 
 class LinkPlace(NamedTuple):
-    """Which directed link of a network; a switch of ``n`` places is their place ``n``."""
+    """Directed link of a network; a switch of ``n`` places is their place ``n``."""
 
     dimension: int
     group: int

@@ -56,7 +56,7 @@ class UnawareNetwork:
         self._insert(now + int(latency_ns + wire_ns), deliver, message)
 
     def _route(self, source: int, target: int) -> Route:
-        """What a message from one NPU to another pays, remembered."""
+        """Delay of a message from one NPU to another, cached."""
         check_npu(self._num_npus, target)
         config = self._config
         if source == target:

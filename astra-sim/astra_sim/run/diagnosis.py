@@ -1,4 +1,4 @@
-"""Who waits for what at the end of a run in which something never ran, as lines of text."""
+"""Diagnosis of a run in which something never ran: waiting nodes and causes, as lines of text."""
 
 from collections.abc import Collection
 
@@ -18,7 +18,7 @@ MAX_NODES = 5
 def diagnose(run: RunState) -> tuple[str, ...]:
     """Say for every rank what it waits for and what never ran; nothing if all is well.
 
-    Messages that nobody received are named as well, although their senders end.
+    Messages that were never received are named as well, although their senders end.
     """
     stuck = [one for one in run.ranks if not one.finished or len(one.done) < len(one.trace.nodes)]
     return (*(_stuck_lines(run, stuck) if stuck else ()), *_unreceived(run))

@@ -1,4 +1,4 @@
-"""What a collective that never completed was waiting for: who has joined it, and who has not."""
+"""Ranks that have joined a collective that never completed, and those that have not."""
 
 from collections import defaultdict
 

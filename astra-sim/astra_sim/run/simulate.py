@@ -57,7 +57,7 @@ def simulate(
     Raises
     ------
     IncompleteRunError
-        If ``strict`` and the run did not come to its end; it holds the result.
+        If ``strict`` and the run did not end; it holds the result.
     AstraSimError
         If the inputs cannot be simulated; its class carries the command's exit code.
     """

@@ -24,7 +24,7 @@ from astra_sim.workload.statistics import report_finish
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the command takes as flags; ``multi_dimensional`` is an extension."""
+    """Settings that the command takes as flags; ``multi_dimensional`` is an extension."""
 
     num_queues_per_dimension: int = 1
     injection_scale: float = 1.0
@@ -109,7 +109,7 @@ class RankSimulation:
         self.queue.run()
 
     def state(self) -> RunState:
-        """Who is where after the last event."""
+        """State of all ranks after the last event."""
         return RunState(
             ranks=[
                 RankState(
@@ -131,7 +131,7 @@ class RankSimulation:
         )
 
     def result(self, state: RunState, lines: tuple[str, ...]) -> RunResult:
-        """What the run has come to."""
+        """Result of the run."""
         return RunResult(
             ranks=tuple(self.finished),
             num_npus=len(self.ranks),

@@ -1,4 +1,4 @@
-"""What a message that never came was waiting for, told from the state at the end of a run."""
+"""Cause of a message that never came, told from the state at the end of a run."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -78,7 +78,7 @@ class MessageWaits:
             return
         try:
             tag, source, target, num_bytes = message_key(rank, node)
-        except NodeError:  # it would not run, and so is nobody's counterpart
+        except NodeError:  # it would not run, and so is no counterpart
             return
         table[source, target].append(_Pending(node, tag, num_bytes))
 

@@ -24,7 +24,7 @@ REDUCE_SCATTER, ALL_TO_ALL = CollectiveType.REDUCE_SCATTER, CollectiveType.ALL_T
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """What a node asks of the system; ``involved`` says which dimensions take part."""
+    """Request of a node to the system; ``involved`` says which dimensions take part."""
 
     kind: CollectiveType
     num_bytes: int

@@ -16,7 +16,7 @@ CHUNKS_OF_GROUP = 1_000_000
 
 
 class Share(Enum):
-    """Which queues of a dimension a phase takes in turn, and so in which direction it runs."""
+    """Order in which phases take the queues of a dimension, and so their direction."""
 
     WHOLE = 0
     LOWER = 1
@@ -25,7 +25,7 @@ class Share(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemSettings:
-    """What the system file and the flags say about every NPU alike."""
+    """Settings of every NPU alike, from the system file and the flags."""
 
     config: SystemConfig
     endpoint_delay_ns: int
@@ -118,7 +118,7 @@ class Npu:
         return CHUNKS_OF_GROUP * group + count
 
     def next_tree(self, collective: int, dimension: int) -> int:
-        """Which of the two trees (0 or 1) a new chunk phase takes: they alternate."""
+        """Tree (0 or 1) of the next chunk phase: they alternate."""
         made = self.trees_made.get((collective, dimension), 0)
         self.trees_made[collective, dimension] = made + 1
         return made % 2

@@ -10,7 +10,7 @@ from astra_sim.system.npu import Npu, PhaseQueue, Share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePlan:
-    """What every chunk of a kind does in one of its phases on one NPU.
+    """Plan of every chunk of a kind in one of its phases on one NPU.
 
     ``members`` exchange among each other, this NPU standing at ``position``. ``is_part`` is true
     in communicator groups smaller than the system.
@@ -43,7 +43,7 @@ class Phase:
     queue: PhaseQueue
     is_up: bool
     tree: int
-    """Which of the two double binary trees, 0 or 1."""
+    """Index of the double binary tree, 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class SharedBus:
 
 
 class _Move:
-    """What crosses a bus; the flags are cleared once they have been heeded."""
+    """Transfer over a bus; the flags are cleared once they have been heeded."""
 
     __slots__ = ("argument", "back", "done", "num_bytes", "reduces")
 
@@ -229,7 +229,7 @@ class _End:
     def _cross_inner(
         self, move: _Move, back: bool, now: Continuation, crossed: Continuation
     ) -> None:
-        """Go on at once, or by way of the inner bus, inwards and perhaps back."""
+        """Continue at once, or by way of the inner bus, inwards and perhaps back."""
         if self._inner is None:
             now(move)
         else:

@@ -1,4 +1,4 @@
-"""What each type of node does when it is issued."""
+"""Issue of nodes, by type."""
 
 from astra_sim.files.comm_groups import LEADING_INTEGER
 from astra_sim.files.errors import AbortError, NodeError
@@ -11,7 +11,7 @@ from astra_sim.workload.rank import Rank
 from astra_sim.workload.roofline import roofline_ns
 
 IDLE_NS = 1
-"""What a node of duration 0 lasts."""
+"""Time of a node of duration 0."""
 
 DEFAULT_INVOLVED = (True,) * 4
 

@@ -16,7 +16,7 @@ UNLIMITED = UINT64
 
 
 class Slot(IntEnum):
-    """What a node holds from its issue to its completion."""
+    """Resources of a node from its issue to its completion."""
 
     CPU = 0
     COMPUTE = 1

@@ -5,7 +5,7 @@ from astra_sim.files.system_config import SystemConfig
 from astra_sim.files.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, NS_PER_S
 
 NOT_A_NUMBER_NS = 2**63
-"""What the original makes of 0 operations at no speed."""
+"""Time that the original gives to 0 operations at no speed."""
 
 
 def roofline(node: TraceNode, system: SystemConfig) -> tuple[float, float]:

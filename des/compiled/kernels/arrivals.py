@@ -1,4 +1,4 @@
-"""What the arrival of a message means to who waits for it, in a compiled simulation."""
+"""Arrivals of messages at the workers that wait for them, in a compiled simulation."""
 
 from des.base.jit import kernel
 from des.compiled.kernels.events import MESSAGE, push
@@ -35,7 +35,7 @@ def arrive(run: ProgramRun, message: int, arrival_s: float) -> None:
 
 @kernel
 def unblock(run: ProgramRun, worker: int, arrival_s: float, rank: int) -> None:
-    """Let a worker go on whose message arrives."""
+    """Resume the worker whose message arrives."""
     own = at(run.worker_states, worker)
     own.blocked_by = -1
     own.end_s = arrival_s
@@ -44,7 +44,7 @@ def unblock(run: ProgramRun, worker: int, arrival_s: float, rank: int) -> None:
 
 @kernel
 def meet_workers(run: ProgramRun, message: int, now_s: float) -> None:
-    """Let the receiver that waits for a message go on, then the sender; it arrives now."""
+    """Resume the receiver that waits for a message, then the sender; it arrives now."""
     flow, rank = at(run.flows, at(run.flow_of, message).flow), MESSAGE + message
     if _is_awaited(run, flow.receiver, message):
         at(run.worker_states, flow.receiver).waits_for = -1
@@ -73,7 +73,7 @@ def _blocks(run: ProgramRun, sender: int, message: int) -> bool:
 
 @kernel
 def _finish(run: ProgramRun, arrival_s: float) -> None:
-    """Nobody waits for an initial message; the run ends with the last one."""
+    """Count an initial message, for which no worker waits; the run ends with the last one."""
     outcome = run.outcome
     outcome.num_running -= 1
     outcome.end_s = max(outcome.end_s, arrival_s)

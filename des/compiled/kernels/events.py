@@ -1,6 +1,6 @@
 """The queue of a compiled simulation: a binary heap of (time, rank), each of its own.
 
-The first event stays in its place until the next one is put there or asked for: whoever is handled
+The first event stays in its place until the next one is put there or requested: whoever is handled
 mostly queues something, which then needs one way down the heap instead of two.
 """
 

@@ -32,7 +32,7 @@ def go_on_with_exchange(run: ProgramRun, member: int, now_s: float, rank: int) -
 
 @kernel
 def receive_part(run: ProgramRun, message: int, now_s: float) -> None:
-    """Let a member that waits for a message go on; it arrives now."""
+    """Resume a member that waits for a message; it arrives now."""
     member = at(run.flows, at(run.flow_of, message).flow).receiver - run.header.num_workers
     if member < 0 or at(run.member_states, member).waits_for != message:
         return

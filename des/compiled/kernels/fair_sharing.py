@@ -34,7 +34,7 @@ def come(run: ProgramRun, link: int, message: int, now_s: float) -> None:
 
 @kernel
 def join(run: ProgramRun, link: int, message: int, now_s: float) -> None:
-    """Begin to send a message beside those of others."""
+    """Begin to send a message that shares the link with others."""
     let_go(run, link, now_s)
     own, parcel = at(run.link_states, link), at(run.parcels, message)
     parcel.has_come = 0
@@ -119,7 +119,7 @@ def equal_share(num: int, largest: float, num_others: int, largest_of_others: fl
 
 @kernel
 def _largest_part(run: ProgramRun, link: int, now_s: float) -> float:
-    """What one message of a wire can use of the medium; 0 where there is none."""
+    """Rate that one message of a wire can use of the medium; 0 where there is none."""
     own = at(run.link_states, link)
     if own.num_sending == 0:
         return 0.0
@@ -152,7 +152,7 @@ def _set_rate(run: ProgramRun, link: int, part: float, now_s: float) -> float:
 
 @kernel
 def _next_end_s(run: ProgramRun, link: int) -> float:
-    """When the next message will have left if the rate holds. [s]"""
+    """Time at which the next message will have left if the rate holds. [s]"""
     own = at(run.link_states, link)
     if own.rate_bytes_per_s == 0.0:
         return math.inf

@@ -119,7 +119,7 @@ def handle(run: ProgramRun, now_s: float, rank: int) -> None:
 
 @kernel
 def _end_operation(run: ProgramRun, worker: int, now_s: float) -> None:
-    """Send the output of an operation and go on to the next."""
+    """Send the output of an operation and start the next one."""
     own = at(run.worker_states, worker)
     output = at(run.operations, own.position).output
     own.position += 1

@@ -1,8 +1,8 @@
-"""What many iterations side by side read and write: arrays whose last axis are the lanes.
+"""State of many iterations side by side: arrays whose last axis are the lanes.
 
 A lane is one environment: a world of its own, on which the same table of operations runs. What a
 run does not write stays as it is, so what does not change need be filled in but once. All lanes
-must hold a world, also those that nobody asks for: a lane may be there twice.
+must hold a world, also those not requested: a lane may be there twice.
 """
 
 from typing import NamedTuple
@@ -64,7 +64,7 @@ class Lanes(NamedTuple):
 
 
 class LaneRules(NamedTuple):
-    """What holds for all lanes: how links move, and the window of a message (``inf``: none).
+    """Settings of all lanes: the law of the links, and the window of a message (``inf``: none).
 
     ``weather`` is one of `des.compiled.kernels.program`: links that stand still; factors drawn by
     seed every ``interval_s``; or pieces that are given, NUM_PIECES of each wire in every lane.
@@ -78,7 +78,7 @@ class LaneRules(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What a run writes down by row of its table of operations; nothing if there is no room.
+    """Records of a run by row of its table of operations; empty if there is no room.
 
     ``spans`` (rows, 2, LANES) are starts and ends, ``transfers`` (rows, 3, LANES) the times when
     a message takes the wire, has left and arrives. [s]

@@ -30,7 +30,7 @@ def send(run: ProgramRun, message: int, now_s: float) -> None:
 
 @kernel
 def go_on(run: ProgramRun, message: int, now_s: float) -> None:
-    """Take a message over its next hop; it has come to where that begins."""
+    """Take a message over its next hop, from the domain where it is."""
     flow, parcel = at(run.flows, at(run.flow_of, message).flow), at(run.parcels, message)
     link = at(run.hops, flow.first_hop + parcel.hop).link
     if run.header.is_fair:

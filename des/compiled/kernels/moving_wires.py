@@ -1,7 +1,7 @@
 """Wires whose figures change while an iteration runs, in all lanes at once.
 
 A wire's course is a row of pieces, each with its rate and latency; lanes are at pieces of their
-own. The next piece of a drawn course is drawn for all lanes when the first of them comes to it.
+own. The next piece of a drawn course is drawn for all lanes when the first of them reaches it.
 """
 
 import math
@@ -33,7 +33,6 @@ from des.compiled.kernels.lanes import (
     WIRE_TIME,
     LaneRules,
 )
-from des.compiled.kernels.link_course import segment_ruling, uniform_factors
 from des.compiled.kernels.program import BEYOND, OK, STARVED, UNIFORM
 from des.compiled.kernels.vectors import (
     LANES,
@@ -49,6 +48,7 @@ from des.compiled.kernels.vectors import (
     store,
     whole_number_of,
 )
+from des.dynamics.uniform_course import segment_ruling, uniform_factors
 
 Place: TypeAlias = tuple[Rows, Rows, Rows, int, LaneRules, int, int]
 """Wires, pieces, lanes' own rows, most pieces, rules, and one wire and lane."""
@@ -107,7 +107,7 @@ def cross(
 
     ``crossing`` are the lanes whose message is not through before its piece ends, ``left`` is when
     it would be through. As `serialisation_end_s` does it, lane by lane to the last bit: all lanes
-    at the same piece go on to the next one together, until none is left. What is rare is done
+    at the same piece advance to the next one together, until none is left. What is rare is done
     lane by lane.
     """
     at = wire * WIRE_ROWS

@@ -1,13 +1,13 @@
-"""What links offer while a compiled simulation runs, see `des.engine.conditions`."""
+"""Link conditions while a compiled simulation runs, see `des.engine.conditions`."""
 
 import math
 
 from des.base.arithmetic import goodput
 from des.base.jit import kernel
 from des.base.scalar import scalar
-from des.compiled.kernels.link_course import segment_ruling, uniform_factors
 from des.compiled.kernels.program import BEYOND, OK, STARVED, STEADY, UNIFORM
 from des.compiled.kernels.records import ProgramRun, at
+from des.dynamics.uniform_course import segment_ruling, uniform_factors
 
 
 @kernel
@@ -66,7 +66,7 @@ def goodput_at(where: tuple[ProgramRun, int], time_s: float) -> tuple[float, flo
 
 @kernel
 def give_up(run: ProgramRun, status: int, link: int, time_s: float) -> None:
-    """Note why the run cannot go on; the first reason counts."""
+    """Record why the run cannot continue; the first reason counts."""
     outcome = run.outcome
     if outcome.status == OK:
         outcome.status, outcome.link, outcome.time_s = status, link, time_s

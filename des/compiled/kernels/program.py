@@ -1,10 +1,10 @@
-"""What a compiled simulation reads and what it writes: arrays of records, and what they mean.
+"""Input and output of a compiled simulation: arrays of records, and their meaning.
 
 A `Program` is everything about one iteration that is known before it starts. A `State` is what
-changes while it runs and what it leaves behind; `des.compiled.kernels.general.run_program` sets
-all of it up
-anew, so one can serve many programs. Arrays may be longer than a program needs: the counts of its
-header and the ranges in its records say what is used. Positions are -1 where there is nothing.
+changes while it runs and what it leaves behind; `des.compiled.kernels.general.run_program` sets all
+of it up again, so one can serve many programs. Arrays may be longer than a program needs: the
+counts of its header and the ranges in its records say what is used. Positions are -1 where there is
+nothing.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ STEADY, UNIFORM, TABLE = range(3)
 
 OK, STARVED, DEADLOCK, BEYOND = range(4)
 """Ends of a run: whole; a message waits for a link that is down for ever; workers wait for each
-other; a time was asked for that the table of pieces does not reach."""
+other; a time was requested that the table of pieces does not reach."""
 
 _I, _F = np.int64, np.float64
 
@@ -117,7 +117,7 @@ LINK = np.dtype(
 )
 
 MEDIUM = np.dtype([("first_link", _I), ("second_link", _I)])
-"""What one link runs over, or two that share it; numbered by the first link."""
+"""Medium of one link, or of two that share it; numbered by the first link."""
 
 PIECE = np.dtype([("until_s", _F), ("bandwidth_factor", _F), ("latency_factor", _F)])
 
@@ -173,7 +173,7 @@ OUTCOME = np.dtype(
         ("num_queued", _I),
         ("has_gap", _I),  # the first event has been taken out and nothing put in its place
         ("link", _I),  # where the status is STARVED or BEYOND
-        ("time_s", _F),  # that was asked for under BEYOND
+        ("time_s", _F),  # requested, under BEYOND
         ("end_s", _F),  # of the last operation, exchange or initial message: the makespan
     ],
     align=True,
@@ -258,7 +258,7 @@ TRANSFER = np.dtype(
 
 
 class State(NamedTuple):
-    """What a run writes; see `des.compiled.program.new_state` for the lengths."""
+    """Output of a run; see `des.compiled.program.new_state` for the lengths."""
 
     outcome: np.ndarray
     """OUTCOME, one record."""

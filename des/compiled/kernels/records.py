@@ -1,7 +1,7 @@
 """Records one after the other in memory, at little cost.
 
-Compiled code that hands on an array hands on seven words and counts who holds it; a record is one
-word, and nobody counts. So kernels share the first record of each array and find the others by
+Compiled code that passes an array passes seven words and counts references to it; a record is one
+word, without a count. So kernels share the first record of each array and find the others by
 their number.
 """
 

@@ -33,7 +33,6 @@ from des.compiled.kernels.lanes import (
     Lanes,
     Record,
 )
-from des.compiled.kernels.link_course import segment_ruling
 from des.compiled.kernels.moving_wires import cross, draw_piece
 from des.compiled.kernels.program import OK, TABLE, UNIFORM
 from des.compiled.kernels.vectors import (
@@ -49,6 +48,7 @@ from des.compiled.kernels.vectors import (
     store,
     vector_rows,
 )
+from des.dynamics.uniform_course import segment_ruling
 
 
 @kernel

@@ -39,11 +39,11 @@ def _intrinsic(define: Callable[..., Intrinsic]) -> Any:
 
 
 class _VectorType(types.Type):
-    """What compiled code knows a vector by."""
+    """Numba type of a vector."""
 
 
 class _RowsType(types.Type):
-    """What compiled code knows rows of lanes by: the address of the first."""
+    """Numba type of rows of lanes: the address of the first."""
 
 
 VECTOR = _VectorType(f"vector of {LANES} lanes")
@@ -66,8 +66,8 @@ class _RowsModel(models.PrimitiveModel):
 def vector_rows(context: Any, array: types.Type) -> Intrinsic:
     """Rows of an array whose last axis are the lanes, counted through all axes before.
 
-    The array must outlive them. Unlike an array they are one word to hand on, and nobody counts
-    who holds them.
+    The array must outlive them. Unlike an array they are one word to pass, without a reference
+    count.
     """
     if not isinstance(array, types.Array) or array.dtype != types.float64 or array.layout != "C":
         return None

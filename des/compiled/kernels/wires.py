@@ -27,7 +27,7 @@ def carry(run: ProgramRun, link: int, message: int, num_bytes: float, ready_s: f
             return math.inf
         refresh_offer(run, link, end_s)
     arrival_s: float = end_s + own.latency_s
-    if not header.is_unshared:  # else nobody waits for the medium, and it stays free
+    if not header.is_unshared:  # else no message waits for the medium, and it stays free
         arrival_s = max(arrival_s, own.last_arrival_s)
         medium.free_s, own.last_arrival_s = end_s, arrival_s
     own.busy_s += end_s - start_s

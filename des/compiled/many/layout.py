@@ -1,8 +1,8 @@
-"""How a batch of environments lies in memory: one array a quantity, one row an environment.
+"""Memory layout of a batch of environments: one array a quantity, one row an environment.
 
-These tuples live beside the kernels because compiled code knows their fields by position: the cache
-of compiled code notices a change of this folder, and of no other. N environments, K domains, L
-layers, E links, at most S stages.
+These tuples are in the package of the kernels because compiled code knows their fields by
+position: the cache of compiled code notices a change of this folder, and of no other.
+N environments, K domains, L layers, E links, at most S stages.
 """
 
 from typing import NamedTuple
@@ -60,7 +60,7 @@ class Figures(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Where every environment stands.
+    """Current state of every environment.
 
     ``number`` and ``epoch`` (N,) count episodes and epochs from 0, and have seeds (N,). ``base``
     are the links of the episode, ``now`` those at the start of the epoch, ``last`` the last
@@ -79,7 +79,7 @@ class Course(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What an iteration asks of the domains, and what its figures are compared with.
+    """Load of an iteration on the domains, and the figures it is compared with.
 
     ``sums_before`` (L + 1, 7): FLOPs of the passes F, B, D and W, then activations, weight inputs
     and parameters of all layers before one; ``num_parameters`` (L,) are those of each. Rates and
@@ -103,7 +103,7 @@ class Work(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What stages hold at the moments that can be their worst, see `des.schedules.peaks_held`.
+    """Activations that stages hold at potential peaks, see `des.schedules.peaks_held`.
 
     Those of stage ``i`` of ``n`` are from ``start[first[n] + i]`` to that of the next; ``first``
     is -1 for numbers of stages that have not come up.
@@ -128,7 +128,7 @@ class Tables(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What epochs are like, each (N,): the change of placement, then sums over the iterations.
+    """Figures of epochs, each (N,): the change of placement, then sums over the iterations.
 
     ``duration_s`` is the time of both; while iterations are simulated it is when the next begins.
     """
@@ -141,7 +141,7 @@ class Outcome(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a step returns besides observations; ``metrics`` (12, N) have the names below."""
+    """Results of a step besides observations; ``metrics`` (12, N) have the names below."""
 
     rewards: npt.NDArray[np.float32]
     truncated: Flags

@@ -10,7 +10,7 @@ from des.compiled.many.steady import Job, Plans, Programs
 
 
 class LeastFigures(NamedTuple):
-    """What `least_time_s` adds up, worked out once a job.
+    """Terms of `least_time_s`, computed once a job.
 
     ``even_s`` is the time of a microbatch's F and B if all domains shared them evenly.
     ``s_per_flop`` (K,) are of domains; ``crossing_s`` (K, K) is a

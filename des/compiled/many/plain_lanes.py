@@ -29,7 +29,7 @@ from des.compiled.many.views import rows_of_view, views_of
 
 _NUM_KINDS = 4
 _NUM_LOOKS = 6
-"""How often it is looked at whether any plan of a block is still of use."""
+"""Number of checks per block whether any of its plans is still of use."""
 
 _ROUNDING = 1.0 - 1e-9
 

@@ -50,7 +50,7 @@ class Plans(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What the stages of K domains and the borders between them take.
+    """Times of the stages of K domains, and of the borders between them.
 
     ``sums_before`` (L + 1, 7) are FLOPs of the passes F, B, D and W, then activations, weight
     inputs and parameters of all layers before one. From the domain of a row to that of a column a
@@ -70,7 +70,7 @@ class Job(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """What plans do and hold, by group: ``most_stages`` times the schedule plus stages less one.
+    """Operations and memory of plans, by group: ``most_stages`` times the schedule plus stages - 1.
 
     Rows of the operation table of group ``g`` (`des.compiled.operation_table`) are from
     ``first_row[g]`` to that of the next; ``moments`` are counted by group. A stage that has its
@@ -133,7 +133,7 @@ def makespans(
     """Write how long an iteration of plans takes; those of group ``g`` are from ``starts[g]`` on.
 
     ``ordered`` are positions of plans; what it leaves out is not written. Returns the position of
-    a plan that comes to no end, -1 if all do.
+    a plan that does not end, -1 if all do.
     """
     first_row, own = programs.first_row, lanes.own
     for group in range(starts.size - 1):

@@ -2,7 +2,7 @@
 
 A tuple of arrays is handed on field by field, about eight words an array, and every array that is
 taken out of it is counted as held, which costs more than reading it. A view is two or three words
-and nobody counts it: its array must outlive it. Indices are not negative and not checked.
+and has no reference count: its array must outlive it. Indices are not negative and not checked.
 """
 
 import operator
@@ -33,7 +33,7 @@ Intrinsic = tuple[Signature, Callable[..., ir.Value]] | None
 
 
 class _ViewType(types.Type):
-    """What compiled code knows a view by; of more than two axes all but the last are one."""
+    """Numba type of a view; of more than two axes all but the last are one."""
 
     def __init__(self, dtype: types.Type, num_axes: int) -> None:
         self.dtype, self.num_axes = dtype, num_axes

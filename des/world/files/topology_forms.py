@@ -1,4 +1,4 @@
-"""What both topology file forms share: units, GPU keys, and errors in one line."""
+"""Common parts of both topology file forms: units, GPU keys, and errors in one line."""
 
 import re
 import reprlib

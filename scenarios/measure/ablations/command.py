@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from des import Corrections
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
@@ -120,13 +120,13 @@ def _command(argv: Sequence[str] | None) -> None:
         ablations_variants.policies_given(config.checkpoint, others),
         ablations_variants.LOOK_AHEADS[config.look_ahead],
     )
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
     console = rich_console.Console(highlight=False)
     if not console.is_terminal:
         console = rich_console.Console(highlight=False, width=_WIDTH)
-    frame = compared_variants(config, variants, console)
-    write_csv(folder.path / "ablations.csv", frame)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame = compared_variants(config, variants, console)
+        write_csv(folder.path / "ablations.csv", frame)
     console.print(ablation_table(frame))
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.ablations.flat_training import (
@@ -106,19 +106,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     devices.use_torch_threads(1)
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
     found: list[dict[str, object]] = []
     trainings: list[dict[str, object]] = []
-    for world in _worlds(config):
-        rows, ends = on_world(world, config)
-        found += rows
-        trainings += ends
-        frame = pd.DataFrame(found)
-        write_csv(folder.path / "flat.csv", frame)
-        write_csv(folder.path / "training.csv", pd.DataFrame(trainings))
-        sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
-        sys.stdout.flush()
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        for world in _worlds(config):
+            rows, ends = on_world(world, config)
+            found += rows
+            trainings += ends
+            frame = pd.DataFrame(found)
+            write_csv(folder.path / "flat.csv", frame)
+            write_csv(folder.path / "training.csv", pd.DataFrame(trainings))
+            sys.stdout.write(f"{world.name}, {world.num_domains} domains: done\n")
+            sys.stdout.flush()
     sys.stdout.write("total time over that of search_once [%]: mean ± 95 % over worlds and seeds\n")
     sys.stdout.write(f"{flat_summary(frame).to_string()}\n")
     sys.stdout.write(f"rows: {folder.path / 'flat.csv'}\n")

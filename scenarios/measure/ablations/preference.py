@@ -13,8 +13,8 @@ import numpy as np
 from des import NO_CORRECTIONS, Plan
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 
@@ -104,10 +104,10 @@ def _command(argv: Sequence[str] | None) -> None:
     worlds = pareto_worlds.priced_worlds(
         config.worlds, num_domains=config.num_domains, seed=config.seed
     )
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
-    frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
-    write_csv(folder.path / "preference.csv", frame)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
+        write_csv(folder.path / "preference.csv", frame)
     sys.stdout.write(f"means ± 95 % over {len(worlds)} worlds and seeds:\n")
     sys.stdout.write(f"{preference_summary(frame).to_string(index=False)}\n")
     sys.stdout.write(f"rows: {folder.path / 'preference.csv'}\n")

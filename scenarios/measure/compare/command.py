@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import FORESEEN, STATIC_SUITE, ComparedDraw, compared_draws
 from scenarios.suites import NAMES
@@ -99,10 +100,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     cases = _cases(config)
-    folder = _folder(config)
     console = rich_console.Console(highlight=False)
     if not console.is_terminal:  # a file or a pipe has no width of its own
         console = rich_console.Console(highlight=False, width=_WIDTH)
+    with _folder(config) as folder:
+        _compare(config, cases, folder, console)
+
+
+def _compare(
+    config: Config, cases: Sequence[ComparedDraw], folder: RunFolder, console: Console
+) -> None:
+    """Measure what is not there yet, and write and show all."""
     progress = _Progress(rich_console.Console(stderr=True))
     frames = running.run_cases(
         cases, folder.path / "cases", num_workers=config.workers, progress=progress
@@ -146,22 +154,24 @@ def _cases(config: Config) -> list[ComparedDraw]:
     return cases
 
 
-def _folder(config: Config) -> RunFolder:
-    """Open a folder that holds the same comparison, or make one."""
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Open a folder that holds the same comparison, or make one; nobody else has it meanwhile."""
     wanted = to_dict(replace(config, workers=1, out=Path("out")))
     if not (config.out / "config.json").exists():
-        folder = RunFolder.create(config.out)
-        folder.write_config(wanted)
-        return folder
-    folder = RunFolder.open_existing(config.out)
-    kept = folder.read_config()
-    if kept != wanted:
-        differing = sorted(name for name in wanted if kept.get(name) != wanted[name])
-        raise UsageError(
-            f"--out {config.out}: holds another comparison, which differs in "
-            f"{', '.join(differing) or 'its fields'}; choose another folder"
-        )
-    return folder
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(wanted)
+            yield folder
+        return
+    with RunFolder.opened(config.out) as folder:
+        kept = folder.read_config()
+        if kept != wanted:
+            differing = sorted(name for name in wanted if kept.get(name) != wanted[name])
+            raise UsageError(
+                f"--out {config.out}: holds another comparison, which differs in "
+                f"{', '.join(differing) or 'its fields'}; choose another folder"
+            )
+        yield folder
 
 
 class _Progress:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from des.base.atomic_write import write_together
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.files import write_json
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.pareto.names import NUM_DOMAINS, NUM_PREFERENCES, TABLE_NAMES
@@ -103,7 +103,21 @@ def _command(argv: Sequence[str] | None) -> None:
     worlds = pareto_worlds.priced_worlds(
         config.worlds, num_domains=config.num_domains, seed=config.seed
     )
-    folder = None if config.out is None else RunFolder.create(config.out)
+    if config.out is None:
+        _study(config, policies, worlds, None)
+        return
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        _study(config, policies, worlds, folder)
+
+
+def _study(
+    config: Config,
+    policies: Mapping[str, Propose],
+    worlds: Sequence[PricedWorld],
+    folder: RunFolder | None,
+) -> None:
+    """Compare on all worlds, and show and write what came out."""
     comparisons = [
         _compared(config, policies, world, table) for world in worlds for table in config.tables
     ]
@@ -114,7 +128,6 @@ def _command(argv: Sequence[str] | None) -> None:
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
     sys.stdout.write(f"{shown[columns].mean().round(3).to_string()}\n")
     if folder is not None:
-        folder.write_config(to_dict(config))
         points = study.points_frame(comparisons)
         drawn = [one for one in comparisons if one.table == config.tables[0]]
         write_together(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.config import option, parse, to_dict
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
@@ -122,15 +122,19 @@ def _command(argv: Sequence[str] | None) -> int:
         .with_domains(*measurement_size.SMALL)
         .worlds(config.num_worlds, config.seed)
     )
-    folder = RunFolder.create(config.out)
-    folder.write_config(to_dict(config))
-    frame, left_out = robustness_curves.robustness_rows(study, worlds)
-    if frame.empty:
-        raise UsageError(f"{PROG}: planners must hold one that has a plan, got {config.planners}")
-    means = robustness_curves.means_of(frame)
-    write_csv(folder.path / "robustness.csv", frame)
-    write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
-    write_bytes(folder.path / "robustness.png", plots.png_bytes(figure.robustness_figure(means)))
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        frame, left_out = robustness_curves.robustness_rows(study, worlds)
+        if frame.empty:
+            raise UsageError(
+                f"{PROG}: planners must hold one that has a plan, got {config.planners}"
+            )
+        means = robustness_curves.means_of(frame)
+        write_csv(folder.path / "robustness.csv", frame)
+        write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
+        write_bytes(
+            folder.path / "robustness.png", plots.png_bytes(figure.robustness_figure(means))
+        )
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
 

@@ -10,7 +10,7 @@ from des import NO_CORRECTIONS, Placement, Plan
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.targets.measurement_size import SchedulerColumn, by_draw, independent
 from scenarios.measure.targets.near_optimal import NEAR, NearOptimal, near_optimal
-from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
 
 DOMAINS = (4, 5)
@@ -85,7 +85,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             definition="mean over domains of |layer share - that of the nearest plan "
             f"within {100 * NEAR:g} % of the optimum|",
             reference="exact solver and all plans as good",
-            asked=Asked(sense="below", reach=0.05, beyond=0.02),
+            goal=Goal(sense="below", target=0.05, stretch=0.02),
             value=value,
             interval=interval,
             notes=notes,

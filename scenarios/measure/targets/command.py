@@ -1,18 +1,19 @@
-"""Measure every target, and say of each whether it is reached."""
+"""Measure every target, with a verdict on each."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.flags import from_dict, option, parse_given, to_dict
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
-from scenarios.frame.config import from_dict, option, parse_given, to_dict
 from scenarios.frame.pictures import Picture
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.names import GROUP_NAMES, MEASURED, METHOD_NAMES
@@ -73,7 +74,7 @@ files written to --out, beside config.json:
 left out are taken from there. Groups that are in {MEASURED}/ are not measured again; a file that
 they come from must not have changed since.
 
-exit codes: 0 all that was measured is reached; 1 a target is missed; 2 a flag or a file is wrong;
+exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is wrong;
   {EXIT_CODES}
 """
 
@@ -131,9 +132,10 @@ def _command(argv: Sequence[str] | None) -> int:
     scope = scope_of(config)
     columns = scheduler_columns(config, scope)
     origins = origins_of(config, columns)
-    folder, console = _folder(config), table.wide_console(len(columns))
+    console = table.wide_console(len(columns))
     try:
-        return _run(config, columns, origins, folder, console)
+        with _folder(config) as folder:
+            return _run(config, columns, origins, folder, console)
     except KeyboardInterrupt:
         command = f"{PROG} --resume --out {shlex.quote(str(config.out))}"
         console.print(f"Interrupted. Continue with: {command}", soft_wrap=True, markup=False)
@@ -161,6 +163,8 @@ def _run(
     table.write_targets(folder, measured, _command_text(config), note, _pictures(config))
     table.show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
+    if measured.inconclusive:
+        console.print(f"inconclusive: {', '.join(measured.inconclusive)}", soft_wrap=True)
     if measured.missed:
         console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
         return 1
@@ -178,13 +182,16 @@ def _begun(config: Config, given: frozenset[str]) -> Config:
     return replace(begun, out=config.out, resume=True)
 
 
-def _folder(config: Config) -> RunFolder:
-    """Make the run folder, or open that of the same run."""
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same run; nobody else has it meanwhile."""
     if config.resume:
-        return RunFolder.open_existing(config.out)
-    folder = RunFolder.create(config.out)
-    folder.write_config(_recorded(config))
-    return folder
+        with RunFolder.opened(config.out) as folder:
+            yield folder
+    else:
+        with RunFolder.created(config.out) as folder:
+            folder.write_config(_recorded(config))
+            yield folder
 
 
 def _recorded(config: Config) -> dict[str, object]:
@@ -236,7 +243,7 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     if not paths and not config.method:
         raise UsageError(
             f"{PROG}: there must be something to measure, and no policy is shipped: give "
-            f"--checkpoint, or --method with one of {', '.join(schedulers.METHODS)}"
+            f"--checkpoint, or --method with one of {', '.join(METHOD_NAMES)}"
         )
     makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
         path.stem: schedulers.policy_scheduler(path) for path in paths

@@ -7,7 +7,7 @@ import numpy as np
 from agents.decision.held import held_topology
 from scenarios.measure.targets.measurement_size import SchedulerColumn, by_world, misfits_of
 from scenarios.measure.targets.references import communication_of, data_parallel_plan
-from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.measure.targets.time_and_utilisation import SHARE_OF_BOUND, SUITES, even_split_plan
 from scenarios.suites import SuiteWorld
 
@@ -35,7 +35,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             name="communication cost",
             definition="1 - C / C_ref; bytes over all links and hops for each token, moves too",
             reference="a replica in every domain, gradients summed over the WAN after every step",
-            asked=Asked(sense="at least", reach=SAVED, beyond=max(SAVED, SHARE_OF_BOUND * bound)),
+            goal=Goal(sense="at least", target=SAVED, stretch=max(SAVED, SHARE_OF_BOUND * bound)),
             value=value,
             interval=interval,
             notes=(

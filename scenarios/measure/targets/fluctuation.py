@@ -8,7 +8,7 @@ from agents.decision.run_epochs import run_course
 from agents.hi_ppo.schedulers import METHODS, MakeScheduler
 from des import STEADY, Dynamics
 from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, moving_by
-from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
 
 LATENCY_JITTER = 0.20
@@ -32,7 +32,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             definition="mean time with bandwidths +-30 % and latencies +-20 % over that with the "
             "same links held at base, less 1; the load is the same in both",
             reference="the same scheduler on held links",
-            asked=Asked(sense="below", reach=0.10, beyond=0.03),
+            goal=Goal(sense="below", target=0.10, stretch=0.03),
             value=value,
             interval=interval,
             notes=tuple(f"{name}: {_shown(one)}" for name, one in curves.items()),

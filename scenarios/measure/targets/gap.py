@@ -16,7 +16,7 @@ from scenarios.measure.targets.measurement_size import (
     by_draw,
     independent,
 )
-from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
 
 
@@ -42,7 +42,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             definition="iteration time of the first plan over the proven optimum, less 1; nothing "
             "moves",
             reference="branch and bound over orders, splits and depths; unseen worlds, K <= 6",
-            asked=Asked(sense="at most", reach=0.02, beyond=0.005),
+            goal=Goal(sense="at most", target=0.02, stretch=0.005),
             value=mean,
             interval=interval,
             notes=(counted,),
@@ -51,7 +51,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             name="gap to exact, p95",
             definition="95th percentile of the same",
             reference="the same",
-            asked=Asked(sense="at most", reach=0.06, beyond=0.02),
+            goal=Goal(sense="at most", target=0.06, stretch=0.02),
             value=float(np.quantile(gaps, 0.95)) if gaps else math.nan,
             interval=interval,
             notes=(counted,),
@@ -61,7 +61,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             definition="iteration time of the first plan over that of the best search, less 1; "
             "nothing moves",
             reference=f"best order search of {scope.sizes.num_searches}, each from its own starts",
-            asked=Asked(sense="at most", reach=0.02, beyond=0.003),
+            goal=Goal(sense="at most", target=0.02, stretch=0.003),
             value=large_mean,
             interval=large_interval,
             notes=(

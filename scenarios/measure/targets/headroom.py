@@ -24,7 +24,7 @@ from scenarios.measure.compare.dynamic_part import (
     walk,
 )
 from scenarios.measure.targets.measurement_size import LARGE, SMALL, SchedulerColumn, Scope
-from scenarios.measure.targets.target import TIMES, Asked, Target, measured
+from scenarios.measure.targets.target import TIMES, Goal, Target, measured
 from scenarios.measure.targets.versus_rules import (
     Against,
     Rules,
@@ -40,7 +40,7 @@ LIVELY = ("eval_held", "hard", "cheap_moves")
 """Suites in which there is something to win by moving."""
 
 WITHIN_HINDSIGHT = 0.005
-"""Of the best rule of each world in hindsight, to go beyond what is asked."""
+"""Stretch target: distance to the best rule of each world in hindsight."""
 
 STATIC = "static"
 """The rule that never moves."""
@@ -51,7 +51,7 @@ MIXED, LARGE_EVERY = "hard", 4
 _NUM_TIMED = 4
 
 SPARED = 100.0
-"""How many times less decision time than a re-run search is asked for."""
+"""Target speed-up of a decision over search."""
 
 
 def against_rules(column: SchedulerColumn, world: SuiteWorld, draw: int) -> Against:
@@ -112,10 +112,10 @@ def measure(column: SchedulerColumn) -> list[Target]:
     }
     lively = {name: found[name] for name in LIVELY}
     return [
-        _over_static("eval_calm", found["eval_calm"], beyond=0.002),
+        _over_static("eval_calm", found["eval_calm"], stretch=0.002),
         _over_best_rule(lively),
         _over_search([one for name in LIVELY for one in found[name]]),
-        _over_static("null", found["null"], beyond=0.001),
+        _over_static("null", found["null"], stretch=0.001),
     ]
 
 
@@ -138,7 +138,7 @@ def worlds_of(scope: Scope, name: str) -> tuple[SuiteWorld, ...]:
     return tuple(mixed)
 
 
-def _over_static(name: str, draws: Sequence[Against], beyond: float) -> Target:
+def _over_static(name: str, draws: Sequence[Against], stretch: float) -> Target:
     over = [(1.0 + one.own) / (1.0 + one.rules[STATIC]) - 1.0 for one in draws]
     value, interval = measured(world_means(draws, over))
     return Target(
@@ -146,7 +146,7 @@ def _over_static(name: str, draws: Sequence[Against], beyond: float) -> Target:
         definition="total time, moves included, over that of the plan that is best at base "
         "figures, held, less 1; in the notes over the clairvoyant",
         reference="the static optimum, never moved",
-        asked=Asked(sense="at most", reach=0.01, beyond=beyond),
+        goal=Goal(sense="at most", target=0.01, stretch=stretch),
         value=value,
         interval=interval,
         notes=(f"{len(draws)} draws", *_own_and_rules(draws)),
@@ -167,12 +167,13 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
         "eval_held, hard and cheap_moves together; rules know the plans that networks up to now "
         f"yield, found by a search of each, over {LARGE} domains of at most {MOST_JUDGED:,} plans",
         reference=f"the best of {', '.join(online_rules())}, the same for all; here {best}",
-        asked=Asked(sense="below", reach=0.0, beyond=within),
+        goal=Goal(sense="below", target=0.0, stretch=within),
         value=ours,
         interval=spread,
         notes=(
             "against the best rule of each world, chosen in hindsight: "
-            f"{_points(behind, behind_spread)}; within {100 * WITHIN_HINDSIGHT:g} points is beyond",
+            f"{_points(behind, behind_spread)}; within {100 * WITHIN_HINDSIGHT:g} points "
+            "is the stretch target",
             *_against_others(lively),
             *(line for name, draws in found.items() for line in _suite_lines(name, draws)),
         ),
@@ -230,7 +231,7 @@ def _over_search(lively: Sequence[Against]) -> Target:
         definition="wall time of the search that a rule needs for its plans, over that of a "
         "decision",
         reference="search in every epoch, with its whole budget",
-        asked=Asked(sense="at least", reach=SPARED),
+        goal=Goal(sense="at least", target=SPARED),
         value=value,
         interval=interval,
         unit=TIMES,

@@ -6,61 +6,73 @@ from dataclasses import replace
 import numpy as np
 
 from agents.decision.situation import Decision, Scheduler, Situation
+from agents.hi_ppo.coordinator import NoValidPlanError
+from agents.hi_ppo.hierarchy import Hierarchy
 from agents.hi_ppo.local.case import TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.draws import draw_case
-from agents.hi_ppo.local.together import cases_of, settle
 from des import InfeasiblePlacementError
-from des.devices.gpus import GpuTopology
 from des.devices.servers import draw_server
 
-INTRA = "intra_domain"
-"""Part of `agents.decision.situation.Decision.response_s`: all domains together."""
+INTRA, VALIDATION = "intra_domain", "complete_validation"
+"""Parts of `agents.decision.situation.Decision.response_s`: decisions of all domains, and the
+validation of the complete plan."""
 
 
 class TwoLevels:
-    """Lets the local agent decide for all domains of a scheduler's plans.
+    """Decides complete plans, and hands on the part across domains as a scheduler does.
 
-    The plan comes back as the scheduler made it: only the time of a complete decision matters here.
+    Where no complete plan can be used, the level across domains decides once more alone.
 
     Attributes
     ----------
     num_misfits
-        Plans for which the domains had no local plans that fit and agree.
+        Decisions without a complete plan that fits and agrees, not even an earlier one.
     """
 
     def __init__(self, scheduler: Scheduler, agent: LocalAgent, seed: int) -> None:
         self._scheduler, self._agent, self._seed = scheduler, agent, seed
-        self._known = list[GpuTopology]()
+        self._hierarchy: Hierarchy | None = None
+        self._names: tuple[str, ...] = ()
         self.num_misfits = 0
 
     def begin(self) -> None:
-        """Forget what was seen."""
-        self._scheduler.begin()
+        """Forget what was decided and seen; the servers stay."""
+        if self._hierarchy is None:
+            self._scheduler.begin()
+        else:
+            self._hierarchy.begin()
+
+    @property
+    def num_fallbacks(self) -> int:
+        """Decisions in which an earlier plan stays as the new one cannot be used."""
+        return 0 if self._hierarchy is None else self._hierarchy.counts.fallbacks
 
     def decide(self, situation: Situation) -> Decision:
-        """Decide on both levels."""
-        servers = self._servers(situation)
-        decision = self._scheduler.decide(situation)
-        begin_s = time.perf_counter()
-        job = TrainingJob(
-            model=situation.workload.name, num_sequences=situation.workload.num_microbatches
-        )
-        cases = cases_of(situation.topology, decision.plan, job, servers)
+        """Decide on both levels and validate the complete plan."""
+        names = tuple(domain.name for domain in situation.topology.domains)
+        hierarchy = self._of(names)
+        job = TrainingJob.of(situation.workload)
         try:
-            settle(self._agent, cases)
-        except InfeasiblePlacementError:
+            complete = hierarchy.decide(situation, job)
+        except (InfeasiblePlacementError, NoValidPlanError):
             self.num_misfits += 1
-        took_s = time.perf_counter() - begin_s
-        return replace(decision, response_s={**decision.response_s, INTRA: took_s})
+            return self._scheduler.decide(situation)
+        response_s = {
+            **complete.decision.response_s,
+            INTRA: complete.response_s[INTRA],
+            VALIDATION: complete.response_s["validation"],
+        }
+        return replace(complete.decision, response_s=response_s)
 
-    def _servers(self, situation: Situation) -> list[GpuTopology]:
-        """A server for each domain, the same in every epoch: drawn when they are first needed."""
-        num_domains = situation.topology.num_domains
-        if len(self._known) < num_domains:
+    def _of(self, names: tuple[str, ...]) -> Hierarchy:
+        """Return the hierarchy for worlds of these domains, a drawn server in each."""
+        if self._hierarchy is None or names != self._names:
             rng = np.random.default_rng(self._seed)
-            self._known = [draw_server(rng) for _ in range(num_domains)]
-        return self._known[:num_domains]
+            servers = [draw_server(rng) for _ in names]
+            self._hierarchy = Hierarchy(self._scheduler, self._agent, servers)
+            self._names = names
+        return self._hierarchy
 
 
 def local_decisions_s(

@@ -48,7 +48,7 @@ def _row_html(row: Sequence[Target]) -> str:
     notes = "".join(f"<li>{html.escape(note)}</li>" for target in row for note in target.notes)
     return (
         f'<tr><th scope="row">{html.escape(first.name)}</th>'
-        f"<td>{html.escape(first.asked.shown(first.unit))}</td>{cells}"
+        f"<td>{html.escape(first.goal.shown(first.unit))}</td>{cells}"
         f"<td><details><summary>{html.escape(first.definition)}</summary>"
         f"<p>Reference: {html.escape(first.reference)}.</p><ul>{notes}</ul></details></td></tr>"
     )
@@ -58,7 +58,9 @@ def _seeds_html(measured: MeasuredTargets) -> str:
     if not measured.has_seeds:
         return ""
     seeds = spread_of_seeds(measured)
-    text = f"{seeds.name}: {seeds.unit.shown(seeds.value)}, {seeds.verdict}; {seeds.notes[0]}"
+    text = (
+        f"{seeds.name}: {seeds.unit.shown(seeds.value)}, {seeds.verdict}; {'; '.join(seeds.notes)}"
+    )
     return f"<p>{html.escape(text)}</p>"
 
 
@@ -76,13 +78,14 @@ th, td { padding: 0.4rem 0.7rem; text-align: left; vertical-align: top;
 td { white-space: nowrap; } td:last-child { white-space: normal; min-width: 24rem; }
 img { max-width: 100%; }
 summary { cursor: pointer; } details p, li, .note { color: var(--soft); font-size: 0.9rem; }
-.beyond, .reached { color: var(--good); font-weight: 600; }
-.missed { color: var(--bad); font-weight: 600; } .not-measured { color: var(--soft); }
+.exceeded, .met { color: var(--good); font-weight: 600; }
+.missed { color: var(--bad); font-weight: 600; }
+.inconclusive, .not-measured { color: var(--soft); }
 """
 
 _TABLE = """<p class="note">{note}</p>
 <div class="wide"><table class="targets">
-<thead><tr><th>target</th><th>asked (beyond)</th>{head}<th>what it is</th></tr></thead>
+<thead><tr><th>target</th><th>target (stretch)</th>{head}<th>definition</th></tr></thead>
 <tbody>
 {body}
 </tbody></table></div>

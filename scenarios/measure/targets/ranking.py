@@ -15,7 +15,7 @@ from des import NO_CORRECTIONS, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.targets.measurement_size import SchedulerColumn
 from scenarios.measure.targets.references import in_one_domain
-from scenarios.measure.targets.target import Asked, Target, Unit, measured
+from scenarios.measure.targets.target import Goal, Target, Unit, measured
 from scenarios.measure.targets.time_and_utilisation import even_split_plan
 from scenarios.suites import SuiteWorld
 
@@ -118,7 +118,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             definition="Kendall's tau between the iteration times of the plans in both simulators, "
             f"over pairs more than {100 * TIE:g} % apart",
             reference=f"the ASTRA-compatible engine, links each with its figures ({BACKEND})",
-            asked=Asked(sense="at least", reach=1.0),
+            goal=Goal(sense="at least", target=1.0),
             value=value,
             interval=interval,
             unit=TAU,

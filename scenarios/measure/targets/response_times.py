@@ -15,7 +15,7 @@ from des import Plan
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets.local_level import TwoLevels, local_decisions_s
 from scenarios.measure.targets.measurement_size import LARGE, SchedulerColumn, Scope
-from scenarios.measure.targets.target import MILLISECONDS, Asked, Target
+from scenarios.measure.targets.target import MILLISECONDS, Goal, Target
 from scenarios.suites import SuiteWorld
 
 Clock = Callable[[], float]
@@ -51,7 +51,10 @@ def measure(column: SchedulerColumn) -> list[Target]:
     if agent is not None:
         both = TwoLevels(column.make(), agent, column.scope.seed)
         whole = timed_decisions(column, worlds, both)
-        levels = (f"{both.num_misfits} plans had no local plans that fit and agree",)
+        levels = (
+            f"{both.num_misfits} decisions without a complete plan that fits and agrees; "
+            f"{both.num_fallbacks} kept an earlier plan",
+        )
         inside = local_decisions_s(
             agent,
             num_decisions=sizes.num_decisions,
@@ -63,13 +66,13 @@ def measure(column: SchedulerColumn) -> list[Target]:
         _row(
             f"inter-domain decision, {worlds[0].num_domains} domains",
             [one.wall_s for one in across],
-            Asked(sense="below", reach=1.0, beyond=0.005),
+            Goal(sense="below", target=1.0, stretch=0.005),
             (_counted(across), *_parts(across), *_of_search(column.scope, worlds[0])),
         ),
         _row(
             "intra-domain decision",
             inside,
-            Asked(sense="below", reach=0.1, beyond=0.005),
+            Goal(sense="below", target=0.1, stretch=0.005),
             (f"{len(inside)} decisions on drawn cases of one domain, batch 1, warm",)
             if inside
             else levels,
@@ -77,7 +80,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
         _row(
             "response of both levels",
             [one.wall_s for one in whole],
-            Asked(sense="at most", reach=2.0, beyond=0.02),
+            Goal(sense="at most", target=2.0, stretch=0.02),
             (_counted(whole), *levels) if whole else levels,
         ),
     ]
@@ -136,13 +139,13 @@ def _parts(decisions: Sequence[TimedDecision]) -> tuple[str, ...]:
     return (f"median by part: {shown}",)
 
 
-def _row(name: str, seconds: Sequence[float], asked: Asked, notes: tuple[str, ...]) -> Target:
+def _row(name: str, seconds: Sequence[float], goal: Goal, notes: tuple[str, ...]) -> Target:
     is_known = len(seconds) > 0
     return Target(
         name=name,
         definition="99th percentile of the wall time from a changed network to a valid plan",
         reference="planners' search time on the same cases",
-        asked=asked,
+        goal=goal,
         value=float(np.quantile(seconds, 0.99)) if is_known else float("nan"),
         interval=mean_and_interval(seconds) if is_known else None,
         unit=MILLISECONDS,

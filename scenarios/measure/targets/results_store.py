@@ -10,11 +10,12 @@ from typing import Annotated, Self
 from pydantic import PlainValidator, ValidationError
 
 from agents.hi_ppo.policies import digest_of
+from des.base.text_files import read_json
 from des.world.files.topology_forms import StrictForm, first_error
-from scenarios.frame.files import read_json, write_json
+from scenarios.frame.files import write_json
 from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.names import MEASURED
-from scenarios.measure.targets.target import Asked, Sense, Target, Unit
+from scenarios.measure.targets.target import Goal, Sense, Target, Unit
 
 Key = tuple[str, str]
 """Names of a column and of a group of targets."""
@@ -25,7 +26,7 @@ _NOT_FINITE = ("nan", "inf", "-inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What targets come from; with another origin they would be others.
+    """Inputs of a group of targets: flags, and the content of files.
 
     Attributes
     ----------
@@ -182,10 +183,10 @@ class _UnitForm(StrictForm):
     factor: _Number
 
 
-class _AskedForm(StrictForm):
+class _GoalForm(StrictForm):
     sense: Sense
-    reach: _Number
-    beyond: _Number | None
+    target: _Number
+    stretch: _Number | None
 
 
 class _TargetForm(StrictForm):
@@ -194,7 +195,7 @@ class _TargetForm(StrictForm):
     name: str
     definition: str
     reference: str
-    asked: _AskedForm
+    goal: _GoalForm
     value: _Number
     interval: _IntervalForm | None
     unit: _UnitForm
@@ -203,12 +204,12 @@ class _TargetForm(StrictForm):
 
     def to_target(self) -> Target:
         """Make the value."""
-        asked, interval, unit = self.asked, self.interval, self.unit
+        goal, interval, unit = self.goal, self.interval, self.unit
         return Target(
             name=self.name,
             definition=self.definition,
             reference=self.reference,
-            asked=Asked(sense=asked.sense, reach=asked.reach, beyond=asked.beyond),
+            goal=Goal(sense=goal.sense, target=goal.target, stretch=goal.stretch),
             value=self.value,
             interval=None
             if interval is None
@@ -220,7 +221,7 @@ class _TargetForm(StrictForm):
 
 
 class _FileForm(StrictForm):
-    """What `store_result` writes."""
+    """Fields of a file of `store_result`."""
 
     column: str
     group: str

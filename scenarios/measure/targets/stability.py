@@ -10,7 +10,7 @@ from agents.hi_ppo.schedulers import MOST_SLOWDOWN, HoldPlan, MakeScheduler, sea
 from des import NO_CORRECTIONS
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.targets.measurement_size import SchedulerColumn, on_still_links
-from scenarios.measure.targets.target import Asked, Target, measured
+from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
 
 WITHIN = 0.10
@@ -88,7 +88,7 @@ def _target(name: str, definition: str, draws: Sequence[Stability], notes: Seque
         name=name,
         definition=definition,
         reference="search in every epoch, moves free",
-        asked=Asked(sense="at least", reach=0.99, beyond=0.999),
+        goal=Goal(sense="at least", target=0.99, stretch=0.999),
         value=_share(draws),
         interval=interval,
         notes=tuple(notes),

@@ -1,4 +1,4 @@
-"""The table of all targets: a row a target, a column a checkpoint, and what several come to."""
+"""The table of all targets: a row a target, a column a checkpoint, means over seeds."""
 
 import math
 import time
@@ -72,9 +72,9 @@ def measure_groups(
     Parameters
     ----------
     origins
-        Of each column and group that is asked for, in the order in which they are measured.
+        Origin of each requested column and group, in the order of measurement.
     progress
-        Told of each group if it is a terminal.
+        Console for a line per group, printed only on a terminal.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def measure_groups(
 
 @contextmanager
 def _told(progress: Console, doing: str) -> Iterator[None]:
-    """Say on a terminal what is being done, and behind it how long it took."""
+    """Print on a terminal the group being measured, and its wall time."""
     begin_s, took = time.perf_counter(), "not done"
     if progress.is_terminal:
         progress.print(doing, end="", markup=False)
@@ -147,7 +147,7 @@ def show_targets(
     *,
     explained: Sequence[str] | None = None,
 ) -> None:
-    """Print the table and what each figure comes with.
+    """Print the table of targets and the notes on each figure.
 
     Parameters
     ----------
@@ -167,18 +167,18 @@ def show_targets(
 def _table(measured: MeasuredTargets) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("target")
-    table.add_column("asked (beyond)")
+    table.add_column("target (stretch)")
     for name in measured.columns:
         table.add_column(name, justify="right")
         table.add_column("")
     for row in measured.rows:
         cells = [cell for target in row for cell in (value_of(target), target.mark)]
-        table.add_row(row[0].name, row[0].asked.shown(row[0].unit), *cells)
+        table.add_row(row[0].name, row[0].goal.shown(row[0].unit), *cells)
     if measured.has_seeds:
         seeds = spread_of_seeds(measured)
         table.add_section()
         table.add_row(
-            SEEDS, seeds.asked.shown(seeds.unit), seeds.unit.shown(seeds.value), seeds.verdict
+            SEEDS, seeds.goal.shown(seeds.unit), seeds.unit.shown(seeds.value), seeds.verdict
         )
         table.add_section()
         for row in measured.rows:

@@ -1,4 +1,4 @@
-"""A target: what was asked, what was measured, and whether that is enough."""
+"""Targets with a measured value, and the verdict on each."""
 
 import math
 from collections.abc import Sequence
@@ -7,69 +7,81 @@ from typing import Literal
 
 from scenarios.frame.statistics import MeanInterval, mean_and_interval
 
-Verdict = Literal["beyond", "reached", "missed", "not measured"]
-"""``beyond`` is the stricter of the two figures that were asked for."""
+Verdict = Literal["exceeded", "met", "missed", "inconclusive", "not measured"]
+"""``exceeded``: past the stretch target; ``inconclusive``: the 95 % interval crosses the target."""
 
 Sense = Literal["at least", "at most", "above", "below"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Which values are enough.
+class Goal:
+    """The target for a value, and a stricter stretch target.
 
     Attributes
     ----------
     sense
-        On which side of the figures a value must lie; ``at least`` and ``at most`` allow equality.
-    reach, beyond
-        Figures, in the unit of the value; without ``beyond`` the target cannot be passed by more.
+        Side of the target on which a value must lie; ``at least`` and ``at most`` allow equality.
+    target, stretch
+        Bounds in the unit of the value; without ``stretch`` the target cannot be exceeded.
     """
 
     sense: Sense
-    reach: float
-    beyond: float | None = None
+    target: float
+    stretch: float | None = None
 
     def __post_init__(self) -> None:
-        if self.beyond is not None and self.beyond != self.reach:
-            is_stricter = (self.beyond > self.reach) == (self.sense in ("at least", "above"))
+        if self.stretch is not None and self.stretch != self.target:
+            is_stricter = (self.stretch > self.target) == (self.sense in ("at least", "above"))
             if not is_stricter:
                 raise ValueError(
-                    f"asked {self.sense}: beyond must be stricter than reach {self.reach!r}, "
-                    f"got {self.beyond!r}"
+                    f"goal {self.sense}: stretch must be stricter than target {self.target!r}, "
+                    f"got {self.stretch!r}"
                 )
 
-    def verdict(self, value: float) -> Verdict:
-        """Judge a value.
+    def verdict(self, value: float, half_width: float = 0.0) -> Verdict:
+        """Judge a value by its whole interval, so that no verdict rests on chance alone.
+
+        Parameters
+        ----------
+        half_width
+            Half the 95 % interval of the value. Where it is unknown (NaN), or 0, the value is
+            judged alone.
 
         Examples
         --------
-        >>> Asked(sense="at most", reach=0.02, beyond=0.005).verdict(0.01)
-        'reached'
+        >>> goal = Goal(sense="at most", target=0.02, stretch=0.005)
+        >>> goal.verdict(0.01), goal.verdict(0.01, half_width=0.015)
+        ('met', 'inconclusive')
         """
         if math.isnan(value):
             return "not measured"
-        if self.beyond is not None and self._holds(value, self.beyond):
-            return "beyond"
-        return "reached" if self._holds(value, self.reach) else "missed"
+        spread = 0.0 if math.isnan(half_width) else half_width
+        ends = (value - spread, value + spread)
+        if self.stretch is not None and all(self._holds(end, self.stretch) for end in ends):
+            return "exceeded"
+        held = [self._holds(end, self.target) for end in ends]
+        if all(held):
+            return "met"
+        return "inconclusive" if any(held) else "missed"
 
-    def _holds(self, value: float, figure: float) -> bool:
+    def _holds(self, value: float, bound: float) -> bool:
         return {
-            "at least": value >= figure,
-            "at most": value <= figure,
-            "above": value > figure,
-            "below": value < figure,
+            "at least": value >= bound,
+            "at most": value <= bound,
+            "above": value > bound,
+            "below": value < bound,
         }[self.sense]
 
     def shown(self, unit: "Unit") -> str:
-        """Say it in a few characters."""
+        """Format as the target with the stretch target in brackets."""
         sign = {"at least": ">=", "at most": "<=", "above": ">", "below": "<"}[self.sense]
-        beyond = "" if self.beyond is None else f" ({unit.shown(self.beyond)})"
-        return f"{sign} {unit.shown(self.reach)}{beyond}"
+        stretch = "" if self.stretch is None else f" ({unit.shown(self.stretch)})"
+        return f"{sign} {unit.shown(self.target)}{stretch}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """How values are shown: times a factor, with a name behind."""
+    """Unit of shown values: a factor and a name."""
 
     name: str
     factor: float = 1.0
@@ -94,25 +106,26 @@ class Target:
     Attributes
     ----------
     name
-        In one or a few words; the same in all columns.
+        One or a few words; the same in all columns.
     definition
-        What the value is, in a sentence.
+        Definition of the value, in a sentence.
     reference
-        What it is compared with.
+        Baseline of the comparison.
     value
-        What was measured; NaN where nothing was.
+        Measured value; NaN where there is none.
     interval
-        Mean and half width over worlds or draws; the value need not be the mean, such as a p99.
+        Mean and half width over worlds or draws; the value need not be the mean, such as a p99,
+        and is then judged without it.
     has_fewer_gpus
-        Whether the reference has fewer GPUs than the method, so that a part of the gain is theirs.
+        Whether the reference has fewer GPUs than the method, which explains a part of the gain.
     notes
-        What else must be known to read the value, a sentence each.
+        Remarks needed to read the value, a sentence each.
     """
 
     name: str
     definition: str
     reference: str
-    asked: Asked
+    goal: Goal
     value: float
     interval: MeanInterval | None
     unit: Unit = PERCENT
@@ -121,24 +134,31 @@ class Target:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it is enough."""
-        return self.asked.verdict(self.value)
+        """Verdict on the value, by its interval where that is an interval of the value."""
+        return self.goal.verdict(self.value, self.half_width)
+
+    @property
+    def half_width(self) -> float:
+        """Half the 95 % interval of the value; NaN where there is none."""
+        if self.interval is None or self.interval.mean != self.value:
+            return math.nan
+        return self.interval.half_width
 
     @property
     def mark(self) -> str:
-        """The verdict, with a star where it is met against a reference that has fewer GPUs."""
-        is_met = self.verdict in ("reached", "beyond")
+        """Verdict, with a star where it is met against a reference that has fewer GPUs."""
+        is_met = self.verdict in ("met", "exceeded")
         return f"{self.verdict}*" if self.has_fewer_gpus and is_met else self.verdict
 
     def to_plain(self) -> dict[str, object]:
-        """Return plain values for JSON; what was not measured is null."""
+        """Return plain values for JSON; missing figures are null."""
         is_known = self.interval is not None and not math.isnan(self.interval.mean)
         spread = self.interval if is_known else None
         return {
             "name": self.name,
             "definition": self.definition,
             "reference": self.reference,
-            "asked": self.asked.shown(self.unit),
+            "target": self.goal.shown(self.unit),
             "value": _or_none(self.value),
             "mean": None if spread is None else spread.mean,
             "half_width": None if spread is None else _or_none(spread.half_width),

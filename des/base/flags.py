@@ -1,46 +1,69 @@
-"""The scenario file is the interface: a flat frozen dataclass becomes a command line.
+"""The configuration is the interface: a flat frozen dataclass becomes a command line, by tyro.
 
 Each field of the dataclass is a flag, and a key that a YAML or JSON file given with ``--config``
-may set; a flag wins over the file. Fields are ``str``, ``int``, ``float``, ``bool``, ``Path`` or
-tuples such as ``tuple[int, ...]``, each also with ``| None``. On the command line a tuple is
-written ``0,1,2`` and None is written ``none``. Help comes from ``field(metadata={"help": ...})``.
+may set; a flag wins over the file. Fields are ``str``, ``int``, ``float``, ``bool``, ``Path``,
+``Literal`` words or tuples such as ``tuple[int, ...]``, each also with ``| None``. On the command
+line a tuple is written ``0,1,2`` and None is written ``none``. Help comes from `option` and
+`required`.
 """
 
-import argparse
 import dataclasses
-import functools
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from des.base.checks import nearest
 from des.base.command import UsageError
-from scenarios.frame.fields import (
-    SWITCH,
-    Kind,
-    checked_fields,
-    from_text,
-    kinds_of,
-    plain_fields,
-    short,
-)
-from scenarios.frame.files import read_json, read_yaml
+from des.base.command_line import Flag, given_flags, spelt
+from des.base.fields import Check, FieldKind, checked_fields, kinds_of, plain_fields, short
+from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from des.base import text_files
+else:
+    text_files = lazy("des.base.text_files")  # YAML, which only --config needs
+
 DefaultT = TypeVar("DefaultT")
 ConfigT = TypeVar("ConfigT", bound="DataclassInstance")
 
+_FILE_FLAG = Flag(
+    name="config",
+    kind=FieldKind(scalar=Path),
+    help_text="YAML or JSON file of field names and values; flags win over it",
+    default="default: none",
+)
 
-def option(default: DefaultT, help_text: str, *, is_file: bool = False) -> DefaultT:
+
+def option(
+    default: DefaultT,
+    help_text: str,
+    *,
+    is_file: bool = False,
+    check: Check | None = None,
+    default_text: str | None = None,
+) -> DefaultT:
     """Make a dataclass field with a default and a help text for its flag.
 
-    A value that names a file is looked for beside the scenario file that gives it, then as it is.
+    A value that names a file is looked for beside the configuration file that gives it, then as
+    it is. ``check`` is one of `des.base.checks` or alike; it sees what the user gives, if not none.
+    ``default_text`` is what help texts say of the default.
     """
-    metadata = {"help": help_text, "is_file": is_file}
+    metadata = {
+        "help": help_text,
+        "is_file": is_file,
+        "check": check,
+        "default_text": default_text,
+    }
     field: DefaultT = dataclasses.field(default=default, metadata=metadata)
     return field
+
+
+def required(help_text: str, *, is_file: bool = False, is_positional: bool = False) -> Any:
+    """Make a dataclass field without a default; a positional one has no flag, only a place."""
+    metadata = {"help": help_text, "is_file": is_file, "is_positional": is_positional}
+    return dataclasses.field(metadata=metadata)
 
 
 def parse(
@@ -86,24 +109,11 @@ def parse_given(
 ) -> tuple[ConfigT, frozenset[str]]:
     """Do what `parse` does, and also return the names of the fields that the user gave."""
     kinds = kinds_of(config_class)
-    parser = _Parser(
-        prog=prog,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    file_help = "YAML or JSON file of field names and values; flags win over it"
-    parser.add_argument("--config", type=Path, metavar="FILE", help=file_help)
-    for field in dataclasses.fields(config_class):
-        _add_flag(parser, field, kinds[field.name])
-    explicit, unknown = parser.parse_known_args(argv)
-    if unknown:
-        flags = [_flag(name) for name in kinds]
-        raise UsageError(f"unknown argument {unknown[0]!r}; {nearest(unknown[0], flags)}")
-    values = vars(explicit)
-    path: Path | None = values.pop("config")
-    if path is not None:
+    flags = [_flag_of(field, kinds[field.name]) for field in dataclasses.fields(config_class)]
+    flags.append(_FILE_FLAG)
+    values = given_flags(flags, argv, prog=prog, description=description, epilog=epilog)
+    path = values.pop("config", None)
+    if isinstance(path, Path):
         given = _beside(path, config_class, _read_mapping(path))
         values = checked_fields(kinds, given, source=str(path)) | values
     return _construct(config_class, values, source=prog), frozenset(values)
@@ -131,35 +141,51 @@ def to_dict(config: "DataclassInstance") -> dict[str, object]:
     }
 
 
-class _Parser(argparse.ArgumentParser):
-    """Raises instead of printing the usage, so that every error is one line."""
+def parse_command(
+    commands: Mapping[str, str],
+    argv: Sequence[str] | None,
+    *,
+    prog: str,
+    description: str,
+    epilog: str = "",
+) -> tuple[str, list[str]]:
+    """Read which command the first argument names; ``--help`` in its place lists all of them.
 
-    def error(self, message: str) -> NoReturn:
-        """Report a wrong command line."""
-        raise UsageError(message)
+    ``commands`` says of each name what the command does. Returns the name and the arguments after
+    it, which are those of the command.
 
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _add_flag(
-    parser: argparse.ArgumentParser, field: "dataclasses.Field[object]", kind: Kind
-) -> None:
-    """Add one flag without a default, so that only explicit flags are in the namespace."""
-    explanation = f"{field.metadata.get('help', '')} ({_default_text(field)})".strip()
-    add = functools.partial(
-        parser.add_argument,
-        _flag(field.name),
-        dest=field.name,
-        default=argparse.SUPPRESS,
-        help=explanation.replace("%", "%%"),
+    Raises
+    ------
+    UsageError
+        If no command is named, or there is none of that name.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    kind = FieldKind(scalar=str, choices=tuple(commands))
+    width = max(map(len, commands))
+    lines = "".join(f"  {name:{width}}  {about}\n" for name, about in commands.items())
+    flag = Flag(
+        name="COMMAND", kind=kind, help_text="what to run", default="required", is_positional=True
     )
-    if kind == SWITCH:
-        add(action=argparse.BooleanOptionalAction)
-    else:
-        metavar = kind.scalar.__name__.upper() + (",..." if kind.is_tuple else "")
-        add(type=lambda text: from_text(text, kind), metavar=metavar)
+    found = given_flags(
+        [flag],
+        arguments[:1],
+        prog=prog,
+        description=description,
+        epilog=f"commands:\n{lines}\n{prog} COMMAND --help says more.\n{epilog}",
+    )
+    if not found:
+        raise UsageError(f"{prog}: COMMAND must be {kind.allowed}, got none")
+    return str(found["COMMAND"]), arguments[1:]
+
+
+def _flag_of(field: "dataclasses.Field[object]", kind: FieldKind) -> Flag:
+    return Flag(
+        name=field.name,
+        kind=kind,
+        help_text=field.metadata.get("help", ""),
+        default=_default_text(field),
+        is_positional=field.metadata.get("is_positional", False),
+    )
 
 
 def _default_text(field: "dataclasses.Field[object]") -> str:
@@ -168,6 +194,8 @@ def _default_text(field: "dataclasses.Field[object]") -> str:
         default = field.default_factory()
     if default is dataclasses.MISSING:
         return "required"
+    if field.metadata.get("default_text") is not None:
+        return f"default: {field.metadata['default_text']}"
     elements = default if isinstance(default, tuple) else (default,)
     return "default: " + ",".join(
         str(element).lower() if element is None or isinstance(element, bool) else str(element)
@@ -181,14 +209,16 @@ def _construct(
     for field in dataclasses.fields(config_class):
         defaults = (field.default, field.default_factory)
         if defaults == (dataclasses.MISSING,) * 2 and field.name not in values:
-            raise UsageError(f"{source}: {field.name} is required ({_flag(field.name)})")
+            is_positional = field.metadata.get("is_positional", False)
+            spelling = field.name.upper() if is_positional else spelt(field.name)
+            raise UsageError(f"{source}: {field.name} is required ({spelling})")
     return config_class(**values)
 
 
 def _beside(
     path: Path, config_class: type["DataclassInstance"], values: dict[str, object]
 ) -> dict[str, object]:
-    """Let names of files mean those beside the scenario file, where there are such files."""
+    """Let names of files mean those beside the configuration file, where there are such files."""
     for field in dataclasses.fields(config_class):
         value = values.get(field.name)
         if field.metadata.get("is_file") and isinstance(value, str):
@@ -201,7 +231,8 @@ def _beside(
 def _read_mapping(path: Path) -> dict[str, object]:
     """Read field names and values; of a run's config.json, take its ``config`` section."""
     try:
-        loaded = read_json(path) if path.suffix == ".json" else read_yaml(path)
+        is_json = path.suffix == ".json"
+        loaded = text_files.read_json(path) if is_json else text_files.read_yaml(path)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if isinstance(loaded, dict) and {"config", "versions"} <= loaded.keys():

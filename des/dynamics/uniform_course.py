@@ -1,4 +1,4 @@
-"""Which piece of a moving link's course rules when."""
+"""Compiled course of links under the uniform law: the segment that rules, and its factors."""
 
 import numpy as np
 

@@ -1,0 +1,132 @@
+"""A command line as tyro reads it: flags of text, one value each, and switches."""
+
+import contextlib
+import dataclasses
+import io
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Optional
+
+import tyro
+
+from des.base.checks import nearest
+from des.base.command import UsageError
+from des.base.fields import FieldKind, from_text
+
+_ABSENT = object()
+"""Value of a flag that the user did not give."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One flag as tyro is told of it; all of them are absent unless the user gives them."""
+
+    name: str
+    kind: FieldKind
+    help_text: str
+    default: str
+    is_positional: bool = False
+
+    @property
+    def spelling(self) -> str:
+        """Spelling on the command line."""
+        return self.name.upper() if self.is_positional else spelt(self.name)
+
+    @property
+    def absent(self) -> object:
+        """Value of a flag that is not given; tyro takes a switch of two flags for None alone."""
+        return None if self.kind.is_switch else _ABSENT
+
+    @property
+    def annotation(self) -> object:
+        """Type for tyro, with what help texts show and how the text is read."""
+        shown = tyro.conf.arg(help=self.help_text, help_behavior_hint=f"({self.default})")
+        if self.kind.is_switch:
+            return Annotated[Optional[bool], tyro.conf.DisallowNone, shown]  # noqa: UP045 tyro's
+        reading: tyro.constructors.PrimitiveConstructorSpec[object] = (
+            tyro.constructors.PrimitiveConstructorSpec(
+                nargs=1,
+                metavar=self.name.upper() if self.is_positional else self.kind.metavar,
+                instance_from_str=self._read,
+                is_instance=lambda _: True,
+                str_from_instance=lambda _: [],
+            )
+        )
+        if self.is_positional:
+            return Annotated[object, reading, shown, tyro.conf.Positional]
+        return Annotated[object, reading, shown]
+
+    def _read(self, texts: Sequence[object]) -> object:
+        text = texts[0]
+        if not isinstance(text, str):  # an empty list, where a place has no text but others follow
+            return _ABSENT
+        try:
+            return from_text(text, self.kind)
+        except ValueError as error:
+            raise _WrongFlagError(f"argument {self.spelling}: {error}") from error
+
+
+class _WrongFlagError(Exception):
+    """A value is wrong; no `ValueError`, as tyro shows these itself, in a frame of many lines."""
+
+
+def given_flags(
+    flags: Sequence[Flag],
+    argv: Sequence[str] | None,
+    *,
+    prog: str,
+    description: str,
+    epilog: str,
+) -> dict[str, object]:
+    """Read the values of the flags that are on the command line, by name.
+
+    ``--help`` prints the flags, then the epilog as it is, and exits.
+
+    Raises
+    ------
+    UsageError
+        If a flag is unknown, has no value or more than one, or a wrong one.
+    """
+    spec = [(each.name, each.annotation, dataclasses.field(default=each.absent)) for each in flags]
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    found: object
+    flags_class = dataclasses.make_dataclass("Flags", spec, kw_only=True)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # what tyro says of a missing value
+            found, unknown = tyro.cli(
+                flags_class,
+                args=arguments,
+                prog=prog,
+                description=description.strip(),
+                return_unknown_args=True,
+            )
+    except _WrongFlagError as error:
+        raise UsageError(str(error)) from error
+    except SystemExit as end:
+        if end.code:
+            raise UsageError(_missing_value(flags, arguments)) from end
+        if epilog:  # below what --help has printed
+            sys.stdout.write(f"\n{epilog.strip()}\n")
+        raise
+    if unknown:
+        hint = nearest(unknown[0], [each.spelling for each in flags])
+        raise UsageError(f"unknown argument {unknown[0]!r}; {hint}")
+    values = vars(found)
+    return {each.name: values[each.name] for each in flags if values[each.name] is not each.absent}
+
+
+def _missing_value(flags: Sequence[Flag], arguments: Sequence[str]) -> str:
+    """Say which flag has no value, the only thing that tyro refuses before it reads values."""
+    names = {each.spelling for each in flags if not each.kind.is_switch}
+    after = [*arguments[1:], "--"]
+    without = [
+        name
+        for name, value in zip(arguments, after, strict=True)
+        if name.replace("_", "-") in names and value[:1] == "-" and not value[1:2].isdigit()
+    ]
+    return f"argument {', '.join(without[:1])}: expected one argument, got none"
+
+
+def spelt(name: str) -> str:
+    """Spell the name of a field as its flag."""
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,162 @@
+"""Several jobs that share the links of a world: an iteration of each, on one clock."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import simpy
+
+from des.base.checks import require_non_negative
+from des.clock import NUMBERS_PER_JOB, Clock
+from des.costs.feasibility import orders_of_plan, peaks_of_plan
+from des.costs.memory import Peaks
+from des.engine.iteration import Iteration
+from des.engine.media import Media
+from des.engine.network import Network
+from des.engine.result import IterationResult
+from des.job.workload import Workload
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.plan import Plan
+from des.world.topology import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcurrentJob:
+    """One of several jobs that run on the same links.
+
+    Attributes
+    ----------
+    workload, plan
+        What an iteration of it computes, and where.
+    start_s
+        When the iteration begins, on the clock of the world. [s]
+    priority
+        Of messages that wait for a link, those of the job with the highest number go first.
+    """
+
+    workload: Workload
+    plan: Plan
+    start_s: float = 0.0
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        require_non_negative("concurrent job", "start_s", self.start_s)
+        if isinstance(self.priority, bool) or not isinstance(self.priority, int):
+            raise ValueError(
+                f"concurrent job: priority must be a whole number, got {self.priority!r}"
+            )
+
+
+def simulate_together(
+    topology: Topology, jobs: Sequence[ConcurrentJob], corrections: Corrections = NO_CORRECTIONS
+) -> tuple[IterationResult, ...]:
+    """Simulate an iteration of each of several jobs whose messages share the links.
+
+    Jobs meet on links only: each has the GPUs and the memory of its domains, and the wires inside
+    them, as if it were alone. Its schedule does not know of the others either.
+
+    Returns
+    -------
+    tuple
+        A result per job, in the order given: its times count from its own start, and its links
+        tell what it sent itself.
+
+    Raises
+    ------
+    ValueError
+        If there is no job, if priorities differ though links are not shared first come, first
+        served, or as `des.simulate`.
+    UnreachableError, StarvationError
+        As `des.simulate`.
+
+    Notes
+    -----
+    How messages share a link is a rule of the world's transport, whichever jobs they are of.
+
+    - ``fifo`` and equal priorities: first come, first served.
+    - ``fifo`` and priorities that differ: strict priority queueing without preemption [1]_. When a
+      link becomes free, the waiting message of the highest priority goes next, and of equal ones
+      the one that came first. A message under way is never interrupted, and one that becomes ready
+      at the very moment at which the link is given away comes too late.
+    - ``fair``: all messages on a link get equal parts of it, so a job with more of them gets more.
+    - ``none``: nothing is shared, and every job is as if alone.
+
+    What happens at the same time is ordered by class (`des.clock`), then by job: the one of higher
+    priority first, of equal ones the one that comes first in ``jobs``. Nothing else depends on the
+    order of the jobs.
+
+    References
+    ----------
+    .. [1] L. Kleinrock, "Queueing Systems, Volume II: Computer Applications", 1976, chapter 3
+       (head-of-the-line priority).
+    """
+    _check(topology, jobs)
+    by_priority = len({job.priority for job in jobs}) > 1
+    clock = Clock()
+    media = Media(clock, topology, by_priority=by_priority)
+    ranking = sorted(range(len(jobs)), key=lambda index: -jobs[index].priority)
+    runs = {
+        index: _prepare(
+            clock, media, topology, jobs[index], corrections, first_number=place * NUMBERS_PER_JOB
+        )
+        for place, index in enumerate(ranking)
+    }
+    for index in ranking:
+        clock.process(_begin(clock, runs[index].iteration, jobs[index].start_s))
+    clock.run_out()
+    return tuple(runs[index].iteration.result(runs[index].peaks) for index in range(len(jobs)))
+
+
+class _Run(NamedTuple):
+    """The iteration of a job, and the activations that it holds at most."""
+
+    iteration: Iteration
+    peaks: Peaks
+
+
+def _check(topology: Topology, jobs: Sequence[ConcurrentJob]) -> None:
+    if not jobs:
+        raise ValueError("simulate_together: jobs must be at least one, got none")
+    priorities = sorted({job.priority for job in jobs})
+    sharing = topology.transport.sharing
+    if len(priorities) > 1 and sharing != "fifo":
+        raise ValueError(
+            f"simulate_together: priorities of jobs must be equal where the transport's sharing is "
+            f"{sharing}, as no message waits for another there; "
+            f"got {', '.join(map(str, priorities))}"
+        )
+    for job in jobs:
+        job.plan.check_against(topology, job.workload)
+
+
+def _prepare(
+    clock: Clock,
+    media: Media,
+    topology: Topology,
+    job: ConcurrentJob,
+    corrections: Corrections,
+    *,
+    first_number: int,
+) -> _Run:
+    """Give a job its wires over the media that all share."""
+    orders = orders_of_plan(topology, job.workload, job.plan, corrections)
+    iteration = Iteration(
+        clock,
+        Network(clock, topology, corrections, media=media, priority=job.priority),
+        topology,
+        job.workload,
+        job.plan,
+        orders=orders,
+        corrections=corrections,
+        step=0,
+        first_number=first_number,
+    )
+    return _Run(iteration, peaks_of_plan(job.workload, job.plan, orders))
+
+
+def _begin(
+    clock: Clock, iteration: Iteration, start_s: float
+) -> Generator[simpy.Event, None, None]:
+    """Let an iteration begin at its time, before anything else of the same time."""
+    yield clock.at(start_s)
+    iteration.start()

@@ -1,0 +1,81 @@
+"""Processes of every pool end when the process that started them is killed."""
+
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import ROOT, descendants, kill_and_wait, python, wait_until
+
+POOLS = {
+    "predictions of a calibration": """
+from calibration.commands.predictions import processes
+with processes(2) as pool:
+    list(pool.map(say_and_hang, range(2)))
+""",
+    "episodes of Hi-PPO": """
+from scenarios.train.hi_ppo_moves import workplace
+with workplace(2) as at_work:
+    list(at_work(say_and_hang, range(2)))
+""",
+    "tasks with time limits": """
+from calibration.reference.pool import map_in_processes
+list(map_in_processes(say_and_hang, range(2), num_workers=2, timeout_s=1e6))
+""",
+    "a Ray of our own": """
+import ray
+from scenarios.frame.ray_session import ray_session
+ray.cloudpickle.register_pickle_by_value(pool_tasks)
+with ray_session("local", num_cpus=2):
+    touch = ray.remote(num_cpus=1)(pool_tasks.note_and_hang)
+    ray.get([touch.remote(folder, number) for number in range(2)])
+""",
+}
+MAIN = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+folder = Path(sys.argv[2])
+import pool_tasks
+from functools import partial
+say_and_hang = partial(pool_tasks.note_and_hang, folder)
+"""
+
+
+def wait_for_both(folder: Path, process: subprocess.Popen[Any]) -> bool:
+    """Whether both tasks have begun; not if the process ends before."""
+    return wait_until(lambda: all((folder / name).exists() for name in "01"), process)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_processes_of_a_pool_end_with_a_parent_that_is_killed(pool, tmp_path):
+    if "Ray" in pool and find_spec("ray") is None:
+        pytest.skip("the extra ray is not installed")
+    ready = tmp_path / "ready"
+    ready.mkdir()
+    with python(
+        *("-c", MAIN + POOLS[pool], str(ROOT / "tests"), str(ready)), stderr=subprocess.PIPE
+    ) as process:
+        both = wait_for_both(ready, process)
+        assert both, process.communicate()[1]
+        assert len(descendants(process.pid)) >= 2
+
+        kill_and_wait(process)
+
+
+def test_a_program_of_others_ends_with_a_caller_that_is_killed(tmp_path):
+    """It is a group of its own, so no signal to ours reaches it."""
+    code = f"""
+import sys
+from pathlib import Path
+from calibration.reference.binaries import run_reference_program
+program = "import pathlib, threading; pathlib.Path('0').touch(); pathlib.Path('1').touch();"
+words = [sys.executable, "-c", program + "threading.Event().wait()"]
+run_reference_program(words, Path({str(tmp_path)!r}), timeout_s=1e6)
+"""
+    with python("-c", code) as process:
+        assert wait_for_both(tmp_path, process)
+        assert len(descendants(process.pid)) == 1
+
+        kill_and_wait(process)
