@@ -7,24 +7,37 @@ and of the change; with ``--explain``, what limits the plan. With ``--most-slowd
 the plan that the bound has overruled, if any.
 """
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agents.decision.situation import Preference, Situation
-from agents.hi_ppo.decision_report import decide
-from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.local.policy import load_policy
-from agents.hi_ppo.local.shipped import shipped_local_file
-from agents.hi_ppo.policies import Policies, shipped
 from des import Placement, Plan, Topology, build_workload, read_topology
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_count, require_positive
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, required
+from des.base.lazy import lazy
 from des.plan.replacement import RESTART_S, Replacement
+
+if TYPE_CHECKING:
+    from agents.decision import situation as decision_situation
+    from agents.decision.situation import Situation
+    from agents.hi_ppo import decision_report
+    from agents.hi_ppo import policies as hi_ppo_policies
+    from agents.hi_ppo.local import decide, policy, shipped
+else:
+    decision_situation = lazy("agents.decision.situation")
+    decision_report = lazy("agents.hi_ppo.decision_report")
+    decide = lazy("agents.hi_ppo.local.decide")
+    policy = lazy("agents.hi_ppo.local.policy")
+    shipped = lazy("agents.hi_ppo.local.shipped")
+    hi_ppo_policies = lazy("agents.hi_ppo.policies")
+
 
 PROG = "python -m agents.decide"
 _EPILOG = f"""\
@@ -99,11 +112,13 @@ def _command(argv: Sequence[str] | None) -> None:
         epilog=_EPILOG,
     )
     situation = situation_of(config)
-    policies = Policies.load(config.checkpoint or shipped())
+    policies = hi_ppo_policies.Policies.load(config.checkpoint or hi_ppo_policies.shipped())
     local = None
     if not config.across_only:
-        local = LocalAgent(policy=load_policy(config.local_checkpoint or shipped_local_file()))
-    report = decide(
+        local = decide.LocalAgent(
+            policy=policy.load_policy(config.local_checkpoint or shipped.shipped_local_file())
+        )
+    report = decision_report.decide(
         situation,
         policies,
         explains=config.explain,
@@ -146,7 +161,7 @@ def situation_of(config: Config) -> Situation:
         last = Plan(placement=placement, schedule=config.last_schedule)
         last.check_against(topology, workload)
     time, utilisation, communication = config.preference
-    return Situation(
+    return decision_situation.Situation(
         topology=topology,
         base=base,
         workload=workload,
@@ -155,7 +170,9 @@ def situation_of(config: Config) -> Situation:
         iterations_per_epoch=config.iterations_per_epoch,
         replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
         last_plan=last,
-        preference=Preference(time=time, utilisation=utilisation, communication=communication),
+        preference=decision_situation.Preference(
+            time=time, utilisation=utilisation, communication=communication
+        ),
     )
 
 

@@ -1,16 +1,21 @@
 """Calibration: how far the simulator is off from a reference, and the factors that correct it."""
 
-from calibration.cases.case import Measurement, PlacementCase
-from calibration.cases.sampler import Sampler, sample_cases
-from calibration.cases.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
-from calibration.fit.corrections_file import read_corrections, write_corrections
-from calibration.fit.errors import Fidelity, fidelity, fidelity_by_regime, fidelity_table
-from calibration.fit.fit import Fit, fit
-from calibration.fit.fitted_for import FittedFor
-from calibration.fit.prediction import predict
-from calibration.reference.astra_sim import measure_all, measure_case, run_key
-from calibration.reference.binaries import ReferenceRunError
-from calibration.runs.store import Store
+from typing import TYPE_CHECKING
+
+from des.base.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from calibration.cases.case import Measurement, PlacementCase
+    from calibration.cases.sampler import Sampler, sample_cases
+    from calibration.cases.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
+    from calibration.fit.corrections_file import read_corrections, write_corrections
+    from calibration.fit.errors import Fidelity, fidelity, fidelity_by_regime, fidelity_table
+    from calibration.fit.fit import Fit
+    from calibration.fit.fitted_for import FittedFor
+    from calibration.fit.prediction import predict
+    from calibration.reference.astra_sim import measure_all, measure_case, run_key
+    from calibration.reference.binaries import ReferenceRunError
+    from calibration.runs.store import Store
 
 __all__ = [
     "REGIMES",
@@ -28,7 +33,6 @@ __all__ = [
     "fidelity",
     "fidelity_by_regime",
     "fidelity_table",
-    "fit",
     "measure_all",
     "measure_case",
     "predict",
@@ -37,3 +41,21 @@ __all__ = [
     "sample_cases",
     "write_corrections",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "calibration.cases.case": "Measurement PlacementCase",
+        "calibration.cases.sampler": "Sampler sample_cases",
+        "calibration.cases.settings": "REGIMES PolicyPlans Regime WorkloadFamily",
+        "calibration.fit.corrections_file": "read_corrections write_corrections",
+        "calibration.fit.errors": "Fidelity fidelity fidelity_by_regime fidelity_table",
+        "calibration.fit.fit": "Fit",
+        "calibration.fit.fitted_for": "FittedFor",
+        "calibration.fit.prediction": "predict",
+        "calibration.reference.astra_sim": "measure_all measure_case run_key",
+        "calibration.reference.binaries": "ReferenceRunError",
+        "calibration.runs.store": "Store",
+    },
+    rooms="cases commands fit loop reference runs",
+)

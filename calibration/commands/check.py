@@ -1,21 +1,33 @@
 """Test stored factors on fresh placements; exits 1 if an error exceeds its bound."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from calibration.cases.case import Granularity
 from calibration.commands.console import console, say
-from calibration.commands.predictions import predict_all
 from calibration.commands.reference import ReferenceFlags
-from calibration.fit.corrections_file import read_corrections
-from calibration.fit.errors import Fidelity, fidelity_table
-from calibration.fit.regimes import ALL, fidelities, worst_cases
-from calibration.fit.report import FIGURES
 from calibration.reference.astra_sim import ReferenceBackend
 from des.base.checks import require_count, require_positive
 from des.base.flags import option
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from calibration.commands import predictions
+    from calibration.fit import corrections_file, regimes, report
+    from calibration.fit import errors as fit_errors
+    from calibration.fit.errors import Fidelity
+else:
+    predictions = lazy("calibration.commands.predictions")
+    corrections_file = lazy("calibration.fit.corrections_file")
+    fit_errors = lazy("calibration.fit.errors")
+    regimes = lazy("calibration.fit.regimes")
+    report = lazy("calibration.fit.report")
+
 
 EXAMPLES = """\
 examples:
@@ -71,7 +83,9 @@ class Config(ReferenceFlags):
 def run(config: Config) -> int:
     """Measure fresh placements and compare."""
     placements, backend = config.placements(), config.backend
-    corrections = read_corrections(config.corrections, used_for=placements.fitted_for())
+    corrections = corrections_file.read_corrections(
+        config.corrections, used_for=placements.fitted_for()
+    )
     reference = config.reference([backend])
     say(placements.title)
     cases = placements.draw("check")
@@ -79,11 +93,13 @@ def run(config: Config) -> int:
     say(f"factors: {corrections}")
     measured = reference.measure(cases, backend)
     seen = reference.seen(cases, backend)
-    rows = fidelities(seen, {"corrected": predict_all(seen, corrections)}, measured)
-    console().print(fidelity_table(rows, title="With the factors"))
-    for line in worst_cases(seen, rows):
+    rows = regimes.fidelities(
+        seen, {"corrected": predictions.predict_all(seen, corrections)}, measured
+    )
+    console().print(fit_errors.fidelity_table(rows, title="With the factors"))
+    for line in regimes.worst_cases(seen, rows):
         say(f"worst {line}")
-    exceeded = list(_exceeded(rows[ALL], _bounds(config)))
+    exceeded = list(_exceeded(rows[regimes.ALL], _bounds(config)))
     for line in exceeded:
         say(f"EXCEEDED: {line}")
     if not exceeded:
@@ -102,7 +118,7 @@ def _bounds(config: Config) -> tuple[float, float, float]:
 
 def _exceeded(found: Fidelity, bounds: tuple[float, float, float]) -> Iterator[str]:
     mean_bound, p95_bound, tau_bound = bounds
-    for field, words in FIGURES.items():
+    for field, words in report.FIGURES.items():
         errors = getattr(found, field)
         for name, error, bound in (
             ("mean", errors.mean, mean_bound),

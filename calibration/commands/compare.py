@@ -1,26 +1,38 @@
 """Run the same placements through unaware, aware, pairwise and des, side by side."""
 
+from __future__ import annotations
+
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from calibration.cases.case import Measurement, PlacementCase
-from calibration.cases.table import sample_table
 from calibration.commands.console import console, console_table, say
 from calibration.commands.flags import require_counts, require_names, require_whole_number
 from calibration.commands.placements import Worlds
-from calibration.commands.predictions import predict_all
 from calibration.commands.reference import ReferenceFlags
-from calibration.fit.errors import Fidelity, fidelity, fidelity_table
-from calibration.fit.regimes import case_names, fidelities, worst_cases
 from calibration.reference.astra_sim import ReferenceBackend
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_count
 from des.base.command import UsageError
 from des.base.flags import option
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from calibration.cases import table as cases_table
+    from calibration.commands import predictions
+    from calibration.fit import errors, regimes
+    from calibration.fit.errors import Fidelity
+else:
+    cases_table = lazy("calibration.cases.table")
+    predictions = lazy("calibration.commands.predictions")
+    errors = lazy("calibration.fit.errors")
+    regimes = lazy("calibration.fit.regimes")
+
 
 EXAMPLES = """\
 examples:
@@ -71,13 +83,13 @@ def run(config: Config) -> int:
     for backend in backends:
         say(reference.describe(cases, backend))
         said[backend] = reference.measure(cases, backend)
-        said[f"des for {backend}"] = predict_all(reference.seen(cases, backend))
+        said[f"des for {backend}"] = predictions.predict_all(reference.seen(cases, backend))
     if config.show:
         console().print(_side_by_side(cases[: config.show], said))
     for backend in backends:
-        rows = fidelities(cases, {"des": said[f"des for {backend}"]}, said[backend])
-        console().print(fidelity_table(rows, title=f"des against {backend}"))
-        for line in worst_cases(cases, rows):
+        rows = regimes.fidelities(cases, {"des": said[f"des for {backend}"]}, said[backend])
+        console().print(errors.fidelity_table(rows, title=f"des against {backend}"))
+        for line in regimes.worst_cases(cases, rows):
             say(f"worst {line}")
     _show_differences(cases, backends, said)
     if config.out is not None:
@@ -97,7 +109,7 @@ def _make_room(path: Path) -> None:
 
 def _side_by_side(cases: Sequence[PlacementCase], said: Said) -> Table:
     table = console_table("Iteration time, s", ("placement", "domains: layers"), *said)
-    for index, name in enumerate(case_names(cases)):
+    for index, name in enumerate(regimes.case_names(cases)):
         placement = " | ".join(map(str, cases[index].plan.placements))
         times = (f"{measurements[index].makespan_s:.3f}" for measurements in said.values())
         table.add_row(name, placement, *times)
@@ -111,14 +123,16 @@ def _show_differences(
     others = [each for each in backends if each != "pairwise"]
     if "pairwise" not in backends or not others:
         return
-    names = case_names(cases)
+    names = regimes.case_names(cases)
     rows: dict[str, Fidelity] = {
-        each: fidelity(names, said[each], said["pairwise"]) for each in others
+        each: errors.fidelity(names, said[each], said["pairwise"]) for each in others
     }
-    console().print(fidelity_table(rows, title="Backends against pairwise, each in its own world"))
+    console().print(
+        errors.fidelity_table(rows, title="Backends against pairwise, each in its own world")
+    )
 
 
 def _write(cases: Sequence[PlacementCase], said: Said, path: Path) -> None:
-    table = sample_table(cases, said, joint=": ")
+    table = cases_table.sample_table(cases, said, joint=": ")
     content = table.to_csv(index=False, lineterminator="\n")
     write_atomically(path, content.encode())

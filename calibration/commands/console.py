@@ -1,10 +1,24 @@
 """The console that tables and lines go to."""
 
-import sys
+from __future__ import annotations
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+import sys
+from typing import TYPE_CHECKING
+
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich import progress as rich_progress
+    from rich import table as rich_table
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+else:
+    rich_console = lazy("rich.console")
+    rich_progress = lazy("rich.progress")
+    rich_table = lazy("rich.table")
+
 
 _FILE_WIDTH = 140
 """Of tables whose output is no terminal."""
@@ -13,7 +27,9 @@ _FILE_WIDTH = 140
 def console() -> Console:
     """Make a console on stdout that prints names as they are, brackets and colons included."""
     width = None if sys.stdout.isatty() else _FILE_WIDTH
-    return Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+    return rich_console.Console(
+        file=sys.stdout, width=width, markup=False, highlight=False, emoji=False
+    )
 
 
 def say(text: str) -> None:
@@ -24,7 +40,7 @@ def say(text: str) -> None:
 
 def console_table(title: str, names: tuple[str, ...], *numbers: str) -> Table:
     """Make a table with columns of names on the left and of numbers on the right."""
-    table = Table(title=title, title_justify="left")
+    table = rich_table.Table(title=title, title_justify="left")
     for name in names:
         table.add_column(name)
     for number in numbers:
@@ -34,12 +50,12 @@ def console_table(title: str, names: tuple[str, ...], *numbers: str) -> Table:
 
 def progress_bar(what: str) -> Progress:
     """Make a bar on stderr, which only a terminal shows."""
-    stderr = Console(stderr=True)
-    return Progress(
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+    stderr = rich_console.Console(stderr=True)
+    return rich_progress.Progress(
+        rich_progress.TextColumn(what),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TimeRemainingColumn(),
         console=stderr,
         disable=not stderr.is_terminal,
         transient=True,

@@ -1,21 +1,32 @@
 """Fit correction factors: sample placements, measure them by a reference, fit, and say what for."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibration.commands.console import console, progress_bar, say
-from calibration.commands.predictions import processes
 from calibration.commands.reference import ReferenceFlags
-from calibration.fit.corrections_file import corrections_bytes
-from calibration.fit.errors import fidelity_table
-from calibration.fit.fit import fit, require_enough
-from calibration.fit.prediction import predict
-from calibration.fit.regimes import worst_cases
-from calibration.fit.report import Calibration, factor_lines, report_files
 from calibration.reference.astra_sim import ReferenceBackend
 from des.base.atomic_write import write_together
 from des.base.flags import option
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from calibration.commands import predictions
+    from calibration.fit import corrections_file, errors, fit, prediction, regimes, report
+    from calibration.fit.report import Calibration
+else:
+    predictions = lazy("calibration.commands.predictions")
+    corrections_file = lazy("calibration.fit.corrections_file")
+    errors = lazy("calibration.fit.errors")
+    fit = lazy("calibration.fit.fit")
+    prediction = lazy("calibration.fit.prediction")
+    regimes = lazy("calibration.fit.regimes")
+    report = lazy("calibration.fit.report")
+
 
 EXAMPLES = """\
 examples:
@@ -45,7 +56,7 @@ def run(config: Config) -> int:
     """Calibrate and write the files."""
     placements, backend = config.placements(), config.backend
     fitted_for = placements.fitted_for()
-    require_enough(placements.num)
+    fit.require_enough(placements.num)
     reference = config.reference([backend])
     config.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()
@@ -56,15 +67,20 @@ def run(config: Config) -> int:
     measured = reference.measure(cases, backend)
     measured_s = time.perf_counter() - start_s
     seen = reference.seen(cases, backend)
-    with processes(config.workers) as executor, progress_bar("fit") as progress:
+    with predictions.processes(config.workers) as executor, progress_bar("fit") as progress:
         progress.add_task("", total=None)
-        found = fit(seen, measured, predict=predict, executor=executor, seed=placements.seed)
-    calibration = Calibration(
+        found = fit.fit(
+            seen, measured, predict=prediction.predict, executor=executor, seed=placements.seed
+        )
+    calibration = report.Calibration(
         placements=placements.title, reference=world, cases=seen, measured=measured, fit=found
     )
     show_fit(calibration)
-    files = report_files(calibration)
-    files = {"corrections.json": corrections_bytes(found.corrections, fitted_for), **files}
+    files = report.report_files(calibration)
+    files = {
+        "corrections.json": corrections_file.corrections_bytes(found.corrections, fitted_for),
+        **files,
+    }
     write_together({config.out / name: content for name, content in files.items()})
     for name in files:
         say(f"written: {config.out / name}")
@@ -76,10 +92,10 @@ def run(config: Config) -> int:
 def show_fit(calibration: Calibration) -> None:
     """Print the uncorrected error, the factors, and the errors before and after."""
     found = console()
-    found.print(fidelity_table(calibration.uncorrected(), title="Without factors"))
-    for line in factor_lines(calibration.fit):
+    found.print(errors.fidelity_table(calibration.uncorrected(), title="Without factors"))
+    for line in report.factor_lines(calibration.fit):
         say(line)
     rows = calibration.before_and_after()
-    found.print(fidelity_table(rows, title="Before and after (held out)"))
-    for line in worst_cases(calibration.cases, rows):
+    found.print(errors.fidelity_table(rows, title="Before and after (held out)"))
+    for line in regimes.worst_cases(calibration.cases, rows):
         say(f"worst {line}")

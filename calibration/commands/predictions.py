@@ -5,12 +5,18 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from typing import TYPE_CHECKING
 
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
-from calibration.fit.prediction import predict
 from calibration.reference.parent import end_with_parent
+from des.base.lazy import lazy
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+
+if TYPE_CHECKING:
+    from calibration.fit import prediction
+else:
+    prediction = lazy("calibration.fit.prediction")
 
 
 def predict_all(
@@ -18,7 +24,7 @@ def predict_all(
 ) -> list[Measurement]:
     """Predict cases one after the other, which takes milliseconds each."""
     with progress_bar("des") as progress:
-        return [predict(case, corrections) for case in progress.track(cases)]
+        return [prediction.predict(case, corrections) for case in progress.track(cases)]
 
 
 @contextmanager

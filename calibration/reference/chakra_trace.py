@@ -1,7 +1,7 @@
 """Execution traces of an iteration: what every NPU computes and sends, in the order of the plan."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from astra_sim.files.execution_trace import CollectiveType
 from calibration.cases.case import PlacementCase, computing_times_s
@@ -10,9 +10,15 @@ from calibration.reference.gradient_nodes import GradientNodes
 from calibration.reference.npu_layout import Layout
 from calibration.reference.trace_nodes import MOST_TAG, Draft, whole_bytes, whole_ns
 from calibration.reference.trace_set import TraceSet
-from des.compiled.simulate import simulate_compiled
+from des.base.lazy import lazy
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS
 from des.schedules import Operation, Pass
+
+if TYPE_CHECKING:
+    from des.compiled import simulate
+else:
+    simulate = lazy("des.compiled.simulate")
+
 
 __all__ = ["TensorSums", "TraceSet", "build_traces", "write_traces"]
 
@@ -102,7 +108,7 @@ class _Writer:
     def _operations(self) -> list[Operation]:
         """All operations by the time of their start."""
         case = self._case
-        spans = simulate_compiled(case.topology, case.workload, case.plan).spans
+        spans = simulate.simulate_compiled(case.topology, case.workload, case.plan).spans
         return [
             Operation(cast(Pass, span.kind), span.microbatch, span.stage)
             for span in sorted(spans, key=lambda span: span.start_s)

@@ -2,14 +2,20 @@
 
 import io
 from pathlib import Path
-from typing import Any
-
-from chakra.schema.protobuf.et_def_pb2 import AttributeProto, GlobalMetadata, Node
-from chakra.src.third_party.utils.protolib import encodeMessage
+from typing import TYPE_CHECKING, Any
 
 from astra_sim.files.execution_trace import AttributeValue, Trace, TraceNode
 from calibration.reference.trace_set import TraceSet
 from des.base.atomic_write import write_together
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from chakra.schema.protobuf import et_def_pb2
+    from chakra.src.third_party.utils import protolib
+else:
+    et_def_pb2 = lazy("chakra.schema.protobuf.et_def_pb2")
+    protolib = lazy("chakra.src.third_party.utils.protolib")
+
 
 SCHEMA_VERSION = "0.0.4"
 NS_PER_MICROSECOND = 1000
@@ -46,9 +52,9 @@ def write_traces(traces: TraceSet, folder: Path, prefix: str = "trace") -> None:
 def encoded(trace: Trace) -> bytes:
     """Content of one file: a record of metadata, then one for each node."""
     content = io.BytesIO()
-    encodeMessage(content, GlobalMetadata(version=SCHEMA_VERSION))
+    protolib.encodeMessage(content, et_def_pb2.GlobalMetadata(version=SCHEMA_VERSION))
     for node in trace.nodes:
-        encodeMessage(content, _record(node))
+        protolib.encodeMessage(content, _record(node))
     return content.getvalue()
 
 
@@ -59,7 +65,7 @@ def _record(node: TraceNode) -> Any:
             f"trace: node {node.id} {node.name!r}: duration_ns must be whole microseconds in a "
             f"file, got {node.duration_ns}"
         )
-    return Node(
+    return et_def_pb2.Node(
         id=node.id,
         name=node.name,
         type=node.type,
@@ -70,4 +76,4 @@ def _record(node: TraceNode) -> Any:
 
 
 def _attribute(name: str, value: AttributeValue) -> Any:
-    return AttributeProto(name=name, **{FIELDS[name]: value})
+    return et_def_pb2.AttributeProto(name=name, **{FIELDS[name]: value})

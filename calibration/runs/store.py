@@ -1,5 +1,7 @@
 """Runs of the reference simulators in one file, so that none is ever repeated."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math
@@ -9,16 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, NamedTuple
 
 from calibration.cases.case import Measurement
 from calibration.cases.case_key import RunKey
 from calibration.runs.store_file import create_if_empty, opened
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_count, require_non_negative
+from des.base.lazy import lazy
 from des.base.strict_json import parse_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
+
 
 MetaValue = str | int | float | bool | None
 """Values of a note about a run."""
@@ -62,7 +69,7 @@ class Store:
     path: Path
 
     @classmethod
-    def open(cls, path: str | Path, *, must_exist: bool = False) -> "Store":
+    def open(cls, path: str | Path, *, must_exist: bool = False) -> Store:
         """Open the store at a path; make an empty one where there is none, unless it must exist.
 
         Raises

@@ -6,14 +6,21 @@ Both forms give equal `Topology` values for equal content. Units and formats are
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from des.world.files.topology_forms import first_error
-from des.world.files.topology_json import from_json
-from des.world.files.topology_yaml import from_yaml
+from des.base.lazy import lazy
 from des.world.topology import Topology
 from des.worlds import WORLDS
+
+if TYPE_CHECKING:
+    import pydantic
+
+    from des.world.files import topology_forms, topology_json, topology_yaml
+else:
+    topology_forms = lazy("des.world.files.topology_forms")
+    topology_json = lazy("des.world.files.topology_json")
+    topology_yaml = lazy("des.world.files.topology_yaml")
+    pydantic = lazy("pydantic")
 
 
 def topology_path(name: str | Path) -> Path:
@@ -32,9 +39,9 @@ def read_topology(name: str | Path) -> Topology:
     """
     path = topology_path(name)
     readers: dict[str, Callable[[str, Path], Topology]] = {
-        ".yaml": from_yaml,
-        ".yml": from_yaml,
-        ".json": from_json,
+        ".yaml": topology_yaml.from_yaml,
+        ".yml": topology_yaml.from_yaml,
+        ".json": topology_json.from_json,
     }
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -44,8 +51,8 @@ def read_topology(name: str | Path) -> Topology:
         )
     try:
         return reader(path.read_text(encoding="utf-8"), path.parent)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
+    except pydantic.ValidationError as error:
+        raise ValueError(f"{path}: {topology_forms.first_error(error)}") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"{path}: topology file cannot be read: {reason}") from error

@@ -1,13 +1,20 @@
 """Files of a run: written whole or not at all, read with errors that name the file and line."""
 
+from __future__ import annotations
+
 import io
 import json
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from des.base.atomic_write import write_atomically
+from des.base.lazy import lazy
 from des.base.text_files import read_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 
 def write_bytes(path: Path, content: bytes) -> None:

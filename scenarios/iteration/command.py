@@ -1,26 +1,39 @@
 """Simulate one training iteration of a model, placed by hand on a world of domains and links."""
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from des import IterationResult, cross_domain_bytes, simulate
 from des.base.command import exit_code_of
 from des.base.flags import parse
+from des.base.lazy import lazy
 from des.views.chrome_trace import chrome_trace_json
 from des.views.exposure import exposed_communication_s
-from des.views.gantt import gantt_png
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import TrainingCost, cost_of, has_prices
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
-from scenarios.iteration.memory_figure import memory_png
-from scenarios.iteration.other_jobs import JobTimes, job_table, job_times, other_jobs
+
+if TYPE_CHECKING:
+    from rich import table as rich_table
+    from rich.table import Table
+
+    from des.views import gantt
+    from scenarios.iteration import memory_figure, other_jobs
+    from scenarios.iteration.other_jobs import JobTimes
+else:
+    gantt = lazy("des.views.gantt")
+    rich_table = lazy("rich.table")
+    memory_figure = lazy("scenarios.iteration.memory_figure")
+    other_jobs = lazy("scenarios.iteration.other_jobs")
+
 
 _EXAMPLES = """\
 examples:
@@ -69,7 +82,7 @@ def _command(argv: Sequence[str] | None) -> None:
     result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
     network_cost = network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
-    times = job_times(scenario, result, other_jobs(config, scenario))
+    times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
     files = iteration_files(scenario, result, network_cost, memory, times)
     paths = write_files(config.out, files)
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
@@ -167,8 +180,10 @@ def iteration_files(
     }
     return {
         "trace.json": chrome_trace_json(result),
-        "gantt.png": gantt_png(result, title=_title(scenario)),
-        "memory.png": memory_png(memory, makespan_s=result.makespan_s, title=_title(scenario)),
+        "gantt.png": gantt.gantt_png(result, title=_title(scenario)),
+        "memory.png": memory_figure.memory_png(
+            memory, makespan_s=result.makespan_s, title=_title(scenario)
+        ),
         **{name: content.encode() for name, content in text.items()},
     }
 
@@ -192,7 +207,7 @@ def show_iteration(
     if result.transfers:
         console.print(link_table(result))
     if times:
-        console.print(job_table(times, scenario.topology))
+        console.print(other_jobs.job_table(times, scenario.topology))
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)
 
@@ -205,7 +220,7 @@ def _headline(
 ) -> Table:
     tokens_per_s = scenario.workload.tokens_per_iteration / result.makespan_s
     ratio, fullest, cost = result.transfer_compute_ratio, memory.fullest, network_cost.cost
-    table = Table.grid(padding=(0, 2))
+    table = rich_table.Table.grid(padding=(0, 2))
     for name, value in (
         ("iteration time", f"{result.makespan_s:.3f} s"),
         ("tokens per second", f"{tokens_per_s:.1f}"),

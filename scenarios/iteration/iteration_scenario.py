@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.fit.corrections_file import read_corrections
 from calibration.fit.fitted_for import FittedFor
 from des import (
     ALIASES,
@@ -27,6 +27,13 @@ from des import (
 )
 from des.base.command import UsageError
 from des.base.flags import option
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from calibration.fit import corrections_file
+else:
+    corrections_file = lazy("calibration.fit.corrections_file")
+
 
 PROG = "python -m scenarios.simulate"
 OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
@@ -121,7 +128,9 @@ def load_iteration(config: Config) -> IterationScenario:
         topology=topology,
         workload=workload,
         plan=plan,
-        corrections=NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for),
+        corrections=NO_CORRECTIONS
+        if path is None
+        else corrections_file.read_corrections(path, used_for=fitted_for),
         seed=config.seed,
     )
 

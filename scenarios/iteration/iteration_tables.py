@@ -1,22 +1,33 @@
 """Tables of one simulated iteration for the terminal."""
 
-from typing import IO
+from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+from typing import IO, TYPE_CHECKING
 
 from des import IterationResult
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich import table as rich_table
+    from rich.console import Console
+    from rich.table import Table
+else:
+    rich_console = lazy("rich.console")
+    rich_table = lazy("rich.table")
 
 
 def plain_console(file: IO[str]) -> Console:
     """Return a console that prints names and paths as they are, brackets and colons included."""
-    return Console(file=file, markup=False, highlight=False, emoji=False)
+    return rich_console.Console(file=file, markup=False, highlight=False, emoji=False)
 
 
 def stage_table(result: IterationResult) -> Table:
     """Times of each stage in the iteration, and the memory of its domain."""
     memory_of = {memory.domain: memory for memory in result.memory}
-    table = Table(title="Stages (memory: all stages of the domain)", title_justify="left")
+    table = rich_table.Table(
+        title="Stages (memory: all stages of the domain)", title_justify="left"
+    )
     add_columns(table, "domain", "layers", "busy s", "idle s", "memory GB", "of GB")
     for stage in result.stages:
         memory = memory_of[stage.domain]
@@ -33,7 +44,7 @@ def stage_table(result: IterationResult) -> Table:
 
 def link_table(result: IterationResult) -> Table:
     """Traffic of each link direction in use."""
-    table = Table(title="Links in use", title_justify="left")
+    table = rich_table.Table(title="Links in use", title_justify="left")
     add_columns(table, "link", "messages", "GB", "busy s", "of the makespan")
     for link in result.links:
         if link.num_messages:

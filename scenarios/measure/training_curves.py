@@ -1,19 +1,31 @@
 """Draw the training curves of Hi-PPO's placement policy, a line a seed and their mean."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
-from agents.hi_ppo.policies import SHIPPED
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
+from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes
-from scenarios.frame.plots import BLUE, FAINT, laid_out, new_figure, png_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from agents.hi_ppo import policies
+    from scenarios.frame import plots
+else:
+    policies = lazy("agents.hi_ppo.policies")
+    pd = lazy("pandas")
+    plots = lazy("scenarios.frame.plots")
+
 
 PROG = "python -m scenarios.training_curves"
 
@@ -55,7 +67,7 @@ def _command(argv: Sequence[str] | None) -> None:
     if not paths:
         raise UsageError(f"{PROG}: --logs must be given, as no policies are shipped")
     logs = {str(path): read_log(path) for path in paths}
-    write_bytes(config.out, png_bytes(training_curves(logs)))
+    write_bytes(config.out, plots.png_bytes(training_curves(logs)))
     for name, log in logs.items():
         last = float(log["excess"].tail(SMOOTHED_UPDATES).mean())
         sys.stdout.write(f"{name}: {len(log)} updates, excess {last:.4f} at the end\n")
@@ -64,7 +76,7 @@ def _command(argv: Sequence[str] | None) -> None:
 
 def shipped_logs() -> list[Path]:
     """Logs of the shipped policies, by seed."""
-    return sorted(SHIPPED.glob("hi_ppo-*-placement.csv"))
+    return sorted(policies.SHIPPED.glob("hi_ppo-*-placement.csv"))
 
 
 def read_log(path: Path) -> pd.DataFrame:
@@ -99,19 +111,19 @@ def training_curves(logs: Mapping[str, pd.DataFrame]) -> Figure:
         raise ValueError(
             f"training curves: logs must be one or more of equal length, got {sorted(lengths)}"
         )
-    figure = new_figure(width_inches=7.0, height_inches=6.0)
+    figure = plots.new_figure(width_inches=7.0, height_inches=6.0)
     panels = figure.subplots(len(_PANELS), 1, sharex=True)
     for axes, (column, label) in zip(panels, _PANELS, strict=True):
         curves = np.stack([smoothed(log[column].to_numpy(dtype=float)) for log in logs.values()])
         updates = next(iter(logs.values()))["update"].to_numpy()
-        axes.plot(updates, curves.T, color=BLUE, alpha=0.35, linewidth=0.9)
-        axes.plot(updates, curves.mean(axis=0), color=BLUE, linewidth=1.8)
+        axes.plot(updates, curves.T, color=plots.BLUE, alpha=0.35, linewidth=0.9)
+        axes.plot(updates, curves.mean(axis=0), color=plots.BLUE, linewidth=1.8)
         axes.set_ylabel(label)
-        axes.grid(axis="y", color=FAINT)
+        axes.grid(axis="y", color=plots.FAINT)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_title(f"{len(logs)} seeds, and their mean")
     panels[-1].set_xlabel("update")
-    return laid_out(figure)
+    return plots.laid_out(figure)
 
 
 def smoothed(values: np.ndarray, window: int = SMOOTHED_UPDATES) -> np.ndarray:

@@ -7,43 +7,44 @@ until its message has arrived. Bounds: the mean absolute error over 1f1b, zb_h1 
 the ranking of those and greedy_2x wherever published figures differ by more than 3 %.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from des.base.command import UsageError, exit_code_of
 from des.base.flags import option, parse
-from scenarios.frame.plots import REFERENCE_COLOURS
+from des.base.lazy import lazy
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
-from scenarios.reproduce.crosspipe_assumptions import (
-    ERROR_COLUMNS,
-    judged_columns,
-    share_notes,
-    stall_notes,
-)
-from scenarios.reproduce.crosspipe_runs import (
-    BLOCKING,
-    COLUMNS,
-    OUR_COLUMNS,
-    CrossPipeRun,
-    DelayRow,
-    Effort,
-    ScheduleColumn,
-    make_orders,
-)
-from scenarios.reproduce.crosspipe_verdicts import (
-    Compared,
-    delayed_notes,
-    error_bounds,
-    ranking_notes,
-    unjudged,
-)
-from scenarios.reproduce.report import Reproduction, publish
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib import figure as matplotlib_figure
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from scenarios.frame import plots
+    from scenarios.reproduce import (
+        crosspipe_assumptions,
+        crosspipe_runs,
+        crosspipe_verdicts,
+        report,
+    )
+    from scenarios.reproduce.crosspipe_runs import DelayRow, Effort, ScheduleColumn
+    from scenarios.reproduce.crosspipe_verdicts import Compared
+    from scenarios.reproduce.report import Reproduction
+else:
+    matplotlib_figure = lazy("matplotlib.figure")
+    pd = lazy("pandas")
+    plots = lazy("scenarios.frame.plots")
+    crosspipe_assumptions = lazy("scenarios.reproduce.crosspipe_assumptions")
+    crosspipe_runs = lazy("scenarios.reproduce.crosspipe_runs")
+    crosspipe_verdicts = lazy("scenarios.reproduce.crosspipe_verdicts")
+    report = lazy("scenarios.reproduce.report")
+
 
 PROG = "python -m scenarios.reproduce crosspipe"
 _DRAWN = (
@@ -99,11 +100,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    cases = read_cases(config.cases, DelayRow)
-    judged = any(judged_columns(row.published) for row in cases.rows)
-    require_judged(config.cases, judged, f"a figure of {', '.join(ERROR_COLUMNS)}")
-    effort = Effort(work=config.exact_work, seconds=config.exact_seconds)
-    return publish(reproduce(cases, effort), config.out)
+    cases = read_cases(config.cases, crosspipe_runs.DelayRow)
+    judged = any(crosspipe_assumptions.judged_columns(row.published) for row in cases.rows)
+    require_judged(
+        config.cases, judged, f"a figure of {', '.join(crosspipe_assumptions.ERROR_COLUMNS)}"
+    )
+    effort = crosspipe_runs.Effort(work=config.exact_work, seconds=config.exact_seconds)
+    return report.publish(reproduce(cases, effort), config.out)
 
 
 def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
@@ -111,21 +114,21 @@ def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
     rows = {at: row for at, row in enumerate(cases.rows) if row.published}
     frame = compare(rows, effort)
     compared = beside_ours(rows, frame)
-    return Reproduction(
+    return report.Reproduction(
         title="Seconds per microbatch of pipeline schedules between data centres",
         frame=frame,
-        bounds=tuple(error_bounds(compared)),
+        bounds=tuple(crosspipe_verdicts.error_bounds(compared)),
         figure=draw(rows, frame),
         notes=(
             f"Published: {cases.source}",
             *_NOTES,
             *search_notes(frame, effort),
-            *stall_notes(list(rows.values())),
-            *share_notes(list(rows.values())),
-            *ranking_notes(compared),
-            *delayed_notes(compared),
+            *crosspipe_assumptions.stall_notes(list(rows.values())),
+            *crosspipe_assumptions.share_notes(list(rows.values())),
+            *crosspipe_verdicts.ranking_notes(compared),
+            *crosspipe_verdicts.delayed_notes(compared),
         ),
-        unjudged=tuple(unjudged(compared)),
+        unjudged=tuple(crosspipe_verdicts.unjudged(compared)),
     )
 
 
@@ -133,9 +136,13 @@ def compare(rows: Mapping[int, DelayRow], effort: Effort) -> pd.DataFrame:
     """One row a cell: published and ours, both models, and the bound of an exact search. [s]"""
     cells = []
     for at, row in rows.items():
-        scales = {COLUMNS[name].scale for name in row.published}
-        ours = {name: each for name, each in OUR_COLUMNS.items() if each.scale in scales}
-        for name, column in ({each: COLUMNS[each] for each in row.published} | ours).items():
+        scales = {crosspipe_runs.COLUMNS[name].scale for name in row.published}
+        ours = {
+            name: each for name, each in crosspipe_runs.OUR_COLUMNS.items() if each.scale in scales
+        }
+        for name, column in (
+            {each: crosspipe_runs.COLUMNS[each] for each in row.published} | ours
+        ).items():
             labels = {
                 "row": at,
                 "latency_over_forward": row.latency_over_forward,
@@ -153,12 +160,12 @@ def _figures(
 ) -> dict[str, float | None]:
     """Published figure of a cell, if there is one, and ours."""
     published_s = row.published.get(name)
-    run = CrossPipeRun.of(row.delay, column)
-    made = make_orders(run, column, effort)
+    run = crosspipe_runs.CrossPipeRun.of(row.delay, column)
+    made = crosspipe_runs.make_orders(run, column, effort)
     plain_s = run.seconds_per_microbatch(made.orders)
     stalled_s = bound_s = None
     if column.from_elsewhere:
-        stalled_s = run.seconds_per_microbatch(made.orders, BLOCKING)
+        stalled_s = run.seconds_per_microbatch(made.orders, crosspipe_runs.BLOCKING)
     if made.lower_bound_s is not None:
         bound_s = made.lower_bound_s / column.num_microbatches
     return {
@@ -186,7 +193,7 @@ def beside_ours(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> list[Compa
             "plain": _by_schedule(cells["plain_s"]),
             "with the stall": _by_schedule(cells["with_stall_s"]),
         }
-        compared.append(Compared(number=at, row=row, ours=ours))
+        compared.append(crosspipe_verdicts.Compared(number=at, row=row, ours=ours))
     return compared
 
 
@@ -209,7 +216,9 @@ def search_notes(frame: pd.DataFrame, effort: Effort) -> list[str]:
 
 def draw(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> Figure:
     """A panel a row: published and ours for every schedule, and the bounds of the searches."""
-    figure = Figure(figsize=(8.0, 0.6 + 2.6 * len(rows)), dpi=120, layout="constrained")
+    figure = matplotlib_figure.Figure(
+        figsize=(8.0, 0.6 + 2.6 * len(rows)), dpi=120, layout="constrained"
+    )
     panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
     shown: dict[str, Artist] = {}
     for axes, (at, row) in zip(panels, rows.items(), strict=True):
@@ -225,7 +234,7 @@ def draw(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> Figure:
 def _draw_row(axes: Axes, row: DelayRow, cells: pd.DataFrame) -> None:
     places = range(len(cells))
     columns = [column for column, _, _ in _DRAWN]
-    for (column, name, marker), colour in zip(_DRAWN, REFERENCE_COLOURS, strict=False):
+    for (column, name, marker), colour in zip(_DRAWN, plots.REFERENCE_COLOURS, strict=False):
         if cells[column].notna().any():
             axes.plot(places, cells[column], marker, color=colour, label=name, fillstyle="none")
     axes.set_xticks(places, cells["schedule"], rotation=20, fontsize=8)

@@ -5,19 +5,20 @@ mode the lowest bandwidth of a logarithmic grid that keeps the accelerators busy
 of the time. The bound: 90 % of the cells on the published grid point or a neighbouring one.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 from pydantic import AfterValidator, Field, model_validator
 
 from des.base.command import exit_code_of
 from des.base.flags import option, parse
+from des.base.lazy import lazy
 from des.plan.synchronisation import (
     DiLoCo,
     ReplicatedModel,
@@ -26,7 +27,6 @@ from des.plan.synchronisation import (
     compute_utilisation,
     lowest_bandwidth_bytes_per_s,
 )
-from scenarios.frame.plots import REFERENCE_COLOURS
 from scenarios.reproduce.cases import (
     PUBLISHED,
     CaseFile,
@@ -37,7 +37,21 @@ from scenarios.reproduce.cases import (
     require_judged,
     without_null,
 )
-from scenarios.reproduce.report import Bound, Reproduction, publish
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib import figure as matplotlib_figure
+    from matplotlib.figure import Figure
+
+    from scenarios.frame import plots
+    from scenarios.reproduce import report
+    from scenarios.reproduce.report import Reproduction
+else:
+    matplotlib_figure = lazy("matplotlib.figure")
+    pd = lazy("pandas")
+    plots = lazy("scenarios.frame.plots")
+    report = lazy("scenarios.reproduce.report")
+
 
 PROG = "python -m scenarios.reproduce diloco"
 LEAST_SHARE = 0.9
@@ -144,7 +158,7 @@ def _command(argv: Sequence[str] | None) -> int:
     cases = read_cases(config.cases, DiLoCoRow)
     judged = any(cells for row in cases.rows for cells in row.published.values())
     require_judged(config.cases, judged, "a figure in bandwidth_gbit_per_s")
-    return publish(reproduce(cases), config.out)
+    return report.publish(reproduce(cases), config.out)
 
 
 def reproduce(cases: CaseFile[DiLoCoRow]) -> Reproduction:
@@ -152,11 +166,11 @@ def reproduce(cases: CaseFile[DiLoCoRow]) -> Reproduction:
     frame = compare(cases.rows)
     share = float(frame["within_a_grid_step"].mean())
     above = frame["grid_steps_above"].dropna()
-    return Reproduction(
+    return report.Reproduction(
         title="Bandwidth that reaches a compute utilisation, per synchronisation mode",
         frame=frame,
         bounds=(
-            Bound.at_least(
+            report.Bound.at_least(
                 f"cells on the published or a neighbouring grid point, of {len(frame)}",
                 share,
                 LEAST_SHARE,
@@ -214,10 +228,12 @@ def nearest_grid_point(gbit_per_s: float) -> int:
 
 def draw(rows: Sequence[DiLoCoRow]) -> Figure:
     """Utilisation against bandwidth: ours as lines, the published cells as points."""
-    figure = Figure(figsize=(7.0, 0.6 + 3.4 * len(rows)), dpi=120, layout="constrained")
+    figure = matplotlib_figure.Figure(
+        figsize=(7.0, 0.6 + 3.4 * len(rows)), dpi=120, layout="constrained"
+    )
     panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
     for axes, row in zip(panels, rows, strict=True):
-        for name, colour in zip(MODES, REFERENCE_COLOURS, strict=False):
+        for name, colour in zip(MODES, plots.REFERENCE_COLOURS, strict=False):
             published = row.published.get(name)
             if not published:
                 continue

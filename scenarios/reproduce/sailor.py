@@ -6,23 +6,39 @@ bound: a mean absolute error below the best published simulator of each set. No 
 a measured iteration time.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse
-from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
+from des.base.lazy import lazy
 from scenarios.reproduce.cases import PUBLISHED
-from scenarios.reproduce.report import Bound, Reproduction, publish
-from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration, read_folder
-from scenarios.reproduce.sailor_model import MODEL, NAIVE, STEPS, predict_s
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib import figure as matplotlib_figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from scenarios.frame import plots
+    from scenarios.reproduce import report, sailor_cases, sailor_model
+    from scenarios.reproduce.report import Bound, Reproduction
+    from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration
+else:
+    matplotlib_figure = lazy("matplotlib.figure")
+    pd = lazy("pandas")
+    plots = lazy("scenarios.frame.plots")
+    report = lazy("scenarios.reproduce.report")
+    sailor_cases = lazy("scenarios.reproduce.sailor_cases")
+    sailor_model = lazy("scenarios.reproduce.sailor_model")
+
 
 PROG = "python -m scenarios.reproduce sailor"
 STATED_BOUND_PERCENT = {"ALPS-Clariden GH200": 6.3, "MIT mixed RTX": 5.3}
@@ -110,14 +126,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    return publish(reproduce(read_folder(config.cases)), config.out)
+    return report.publish(reproduce(sailor_cases.read_folder(config.cases)), config.out)
 
 
 def reproduce(cases: Cases) -> Reproduction:
     """Predict every usable run and judge the mean absolute error of each set of runs."""
     frame = compare(cases)
     bounds, unjudged = error_bounds_of(frame)
-    return Reproduction(
+    return report.Reproduction(
         title="Iteration times of measured runs, from profiles alone",
         frame=frame,
         bounds=bounds,
@@ -148,7 +164,7 @@ def error_bounds_of(frame: pd.DataFrame) -> tuple[tuple[Bound, ...], tuple[str, 
         if allowed is None:
             unjudged.append(f"{name}: {error:.2f}; no published simulator covers these runs")
         else:
-            bounds.append(Bound.at_most(name, error, allowed, shown=".2f"))
+            bounds.append(report.Bound.at_most(name, error, allowed, shown=".2f"))
     return tuple(bounds), tuple(unjudged)
 
 
@@ -156,8 +172,8 @@ def compare(cases: Cases) -> pd.DataFrame:
     """One row a run: measured, predicted, and the signed errors of ours and of the others. [%]"""
     rows = []
     for run, measured in zip(cases.runs, cases.measurements, strict=True):
-        predicted_s = predict_s(run, cases.network, MODEL)
-        naive_s = predict_s(run, cases.network, NAIVE)
+        predicted_s = sailor_model.predict_s(run, cases.network, sailor_model.MODEL)
+        naive_s = sailor_model.predict_s(run, cases.network, sailor_model.NAIVE)
         published = {
             f"{name}_error_percent": error_percent(estimate_s, measured)
             for name, estimate_s in measured.published_s.items()
@@ -179,7 +195,7 @@ def compare(cases: Cases) -> pd.DataFrame:
     return frame
 
 
-def short_names(names: "pd.Series[str]") -> "pd.Series[str]":
+def short_names(names: pd.Series[str]) -> pd.Series[str]:
     """Return the last parts of names like paths, as many as it takes to tell them apart."""
     for num_parts in count(1):
         short = names.map(lambda name, kept=num_parts: "/".join(name.split("/")[-kept:]))
@@ -193,7 +209,7 @@ def error_percent(predicted_s: float, measured: MeasuredIteration) -> float:
     return 100.0 * (predicted_s / measured.iteration_s - 1.0)
 
 
-def mean_absolute(errors: "pd.Series[float]") -> float:
+def mean_absolute(errors: pd.Series[float]) -> float:
     """Mean of the absolute values of those that are given."""
     return float(errors.abs().mean())
 
@@ -218,10 +234,10 @@ def effects(cases: Cases) -> list[str]:
     """Mean absolute error of each set under one rule after another, the last being the model."""
     lines: list[str] = []
     clusters = pd.Series([measured.cluster for measured in cases.measurements])
-    for name, rules in STEPS:
+    for name, rules in sailor_model.STEPS:
         errors = pd.Series(
             [
-                error_percent(predict_s(run, cases.network, rules), measured)
+                error_percent(sailor_model.predict_s(run, cases.network, rules), measured)
                 for run, measured in zip(cases.runs, cases.measurements, strict=True)
             ]
         )
@@ -252,7 +268,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     groups = list(frame.groupby("cluster", sort=False))
     heights = [len(rows) + 1 for _, rows in groups]
     inches = 0.27 * sum(heights) + 0.8 * len(groups)  # with titles, legends and scales
-    figure = Figure(figsize=(8.0, inches), dpi=120, layout="constrained")
+    figure = matplotlib_figure.Figure(figsize=(8.0, inches), dpi=120, layout="constrained")
     panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, (cluster, rows) in zip(panels, groups, strict=True):
         _draw_set(axes, str(cluster), rows)
@@ -262,19 +278,19 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 def _draw_set(axes: Axes, cluster: str, rows: pd.DataFrame) -> None:
     places = np.arange(len(rows))
-    axes.axvline(0.0, color=INK, linewidth=0.8)
-    axes.barh(places, rows["error_percent"], color=BLUE, height=0.6, label="ours")
+    axes.axvline(0.0, color=plots.INK, linewidth=0.8)
+    axes.barh(places, rows["error_percent"], color=plots.BLUE, height=0.6, label="ours")
     series = {"plain 1F1B": "plain_1f1b_error_percent"}
     best = best_published(rows)
     if best is not None:
         series[f"{best[0]} (best published)"] = f"{best[0]}_error_percent"
     for (label, column), marker, colour in zip(
-        series.items(), "|x", REFERENCE_COLOURS, strict=False
+        series.items(), "|x", plots.REFERENCE_COLOURS, strict=False
     ):
         axes.plot(rows[column], places, marker, color=colour, label=label)
     axes.set_yticks(places, rows["short_name"], fontsize=7)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_title(cluster, fontsize=10, pad=22)
-    axes.grid(axis="x", color=FAINT)
+    axes.grid(axis="x", color=plots.FAINT)
     axes.set_axisbelow(True)
     axes.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)

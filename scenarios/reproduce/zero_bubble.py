@@ -6,28 +6,43 @@ bounds: 1F1B, ZB-H1 and ZB-H2 to the four decimals published, interleaved 1F1B w
 automatic schedule in twice the memory of 1F1B (ZB-2p) within 0.01.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-
-import pandas as pd
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from des import Layer, Link, Placement, Plan, Topology, Workload, simulate_orders
 from des.base.command import exit_code_of
 from des.base.flags import option, parse
+from des.base.lazy import lazy
 from des.schedules import Orders, Pipeline, check_order_memory
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
-from scenarios.frame.plots import INK, REFERENCE_COLOURS
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
-from scenarios.reproduce.report import Bound, Reproduction, publish
 from scenarios.reproduce.unit_world import unit_domain
-from scenarios.reproduce.zero_bubble_cases import ALLOWED, BubbleRow
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib import figure as matplotlib_figure
+    from matplotlib.figure import Figure
+
+    from scenarios.frame import plots
+    from scenarios.reproduce import report, zero_bubble_cases
+    from scenarios.reproduce.report import Reproduction
+    from scenarios.reproduce.zero_bubble_cases import BubbleRow
+else:
+    matplotlib_figure = lazy("matplotlib.figure")
+    pd = lazy("pandas")
+    plots = lazy("scenarios.frame.plots")
+    report = lazy("scenarios.reproduce.report")
+    zero_bubble_cases = lazy("scenarios.reproduce.zero_bubble_cases")
+
 
 PROG = "python -m scenarios.reproduce zero_bubble"
 _NOTE = (
@@ -76,24 +91,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    cases = read_cases(config.cases, BubbleRow)
+    cases = read_cases(config.cases, zero_bubble_cases.BubbleRow)
     judged = any(row.published for row in cases.rows)
     require_judged(config.cases, judged, "a bubble_rate of some schedule")
-    return publish(reproduce(cases), config.out)
+    return report.publish(reproduce(cases), config.out)
 
 
 def reproduce(cases: CaseFile[BubbleRow]) -> Reproduction:
     """Compute every published cell and judge each schedule."""
     frame = compare(cases.rows)
-    by_schedule = {name: frame[frame["schedule"] == name] for name in ALLOWED}
-    return Reproduction(
+    by_schedule = {name: frame[frame["schedule"] == name] for name in zero_bubble_cases.ALLOWED}
+    return report.Reproduction(
         title="Bubble rates of pipeline schedules",
         frame=frame,
         bounds=tuple(
-            Bound.at_most(
+            report.Bound.at_most(
                 f"{name}, greatest difference of {len(cells)} bubble rates",
                 float(cells["difference"].abs().max()),
-                ALLOWED[name],
+                zero_bubble_cases.ALLOWED[name],
                 shown=".2g",
             )
             for name, cells in by_schedule.items()
@@ -127,7 +142,7 @@ def compare(rows: Sequence[BubbleRow]) -> pd.DataFrame:
                     "published_bubble_rate": published,
                     "our_bubble_rate": ours,
                     "difference": ours - published,
-                    "within_bound": abs(ours - published) <= ALLOWED[name],
+                    "within_bound": abs(ours - published) <= zero_bubble_cases.ALLOWED[name],
                 }
             )
     return pd.DataFrame(cells)
@@ -230,15 +245,19 @@ _ORDERS: dict[str, Callable[[BubbleRow], tuple[Orders, Pipeline]]] = {
 def draw(frame: pd.DataFrame) -> Figure:
     """Our bubble rates as bars, the published ones as points, a group a row of the table."""
     groups = frame.drop_duplicates("row")
-    figure = Figure(figsize=(max(7.0, 1.5 + 0.9 * len(groups)), 4.0), dpi=120, layout="constrained")
+    figure = matplotlib_figure.Figure(
+        figsize=(max(7.0, 1.5 + 0.9 * len(groups)), 4.0), dpi=120, layout="constrained"
+    )
     axes = figure.subplots()
-    width = 0.8 / len(ALLOWED)
-    for offset, (name, colour) in enumerate(zip(ALLOWED, REFERENCE_COLOURS, strict=False)):
+    width = 0.8 / len(zero_bubble_cases.ALLOWED)
+    for offset, (name, colour) in enumerate(
+        zip(zero_bubble_cases.ALLOWED, plots.REFERENCE_COLOURS, strict=False)
+    ):
         cells = frame[frame["schedule"] == name]
-        places = cells["row"] + (offset - (len(ALLOWED) - 1) / 2) * width
+        places = cells["row"] + (offset - (len(zero_bubble_cases.ALLOWED) - 1) / 2) * width
         label = name.replace("_", " ")
         axes.bar(places, cells["our_bubble_rate"], width, color=colour, alpha=0.6, label=label)
-        axes.plot(places, cells["published_bubble_rate"], "o", color=INK, markersize=3)
+        axes.plot(places, cells["published_bubble_rate"], "o", color=plots.INK, markersize=3)
     labels = [
         f"{group.model}\np = {group.num_stages}\nm = {group.num_microbatches}"
         for group in groups.itertuples()

@@ -1,22 +1,22 @@
 """Simulate a training run of many iterations on a moving network, with background jobs."""
 
+from __future__ import annotations
+
 import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import parse_given, to_dict
+from des.base.lazy import lazy
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
-from scenarios.frame.plots import png_bytes
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
-from scenarios.run.training_run_figure import training_run_figure
 from scenarios.run.training_run_scenario import (
     PROG,
     Config,
@@ -24,6 +24,18 @@ from scenarios.run.training_run_scenario import (
     idle_fields,
     load_training_run,
 )
+
+if TYPE_CHECKING:
+    from rich import progress as rich_progress
+    from rich.progress import Progress
+
+    from scenarios.frame import plots
+    from scenarios.run import training_run_figure
+else:
+    rich_progress = lazy("rich.progress")
+    plots = lazy("scenarios.frame.plots")
+    training_run_figure = lazy("scenarios.run.training_run_figure")
+
 
 _EXAMPLES = f"""\
 examples:
@@ -81,13 +93,13 @@ def run(config: Config) -> TrainingHistory:
 
 
 @contextmanager
-def _progress(horizon_s: float) -> Iterator["_Bar"]:
+def _progress(horizon_s: float) -> Iterator[_Bar]:
     """A bar in a terminal, nothing elsewhere."""
     console = plain_console(sys.stderr)
-    with Progress(
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
+    with rich_progress.Progress(
+        rich_progress.BarColumn(),
+        rich_progress.TaskProgressColumn(),
+        rich_progress.TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
         transient=True,
@@ -126,13 +138,13 @@ def training_run_summary(config: Config, history: TrainingHistory) -> dict[str, 
 
 def training_run_files(config: Config, history: TrainingHistory) -> dict[str, bytes]:
     """Make the content of all files; it depends on the flags alone, not on where it is written."""
-    figure = training_run_figure(history, title=_title(config))
+    figure = training_run_figure.training_run_figure(history, title=_title(config))
     files = {
         f"{series}.csv": history.to_frame(series).to_csv(index=False, lineterminator="\n").encode()
         for series in ("iterations", "epochs", "loads")
     }
     said = json.dumps(training_run_summary(config, history), indent=2, allow_nan=False) + "\n"
-    return files | {"training_run.png": png_bytes(figure), "result.json": said.encode()}
+    return files | {"training_run.png": plots.png_bytes(figure), "result.json": said.encode()}
 
 
 def show_training_run(config: Config, history: TrainingHistory, paths: Sequence[Path]) -> None:

@@ -1,12 +1,22 @@
 """Worlds of a suite as a table for people, and as files."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from des.world.files.topology_writer import to_yaml
+from des.base.lazy import lazy
 from des.world.transfer_ratio import mean_bandwidth_bytes_per_s
 from scenarios.suites.world import SuiteWorld
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from des.world.files import topology_writer
+else:
+    topology_writer = lazy("des.world.files.topology_writer")
+    pd = lazy("pandas")
+
 
 INDEX_CSV = "index.csv"
 """One row a world: all of it that its topology file does not hold."""
@@ -61,7 +71,7 @@ def files_of(worlds: Sequence[SuiteWorld], *, command: str) -> dict[str, bytes]:
     ``command`` is what writes them again.
     """
     files = {
-        _file_of(world): to_yaml(
+        _file_of(world): topology_writer.to_yaml(
             world.topology,
             comment=f"World {world.name}; made up, not measured. Written by:\n{command}",
         ).encode()

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +13,16 @@ from des import Dynamics
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.fields import plain_fields
 from des.base.flags import option, parse_given, required
+from des.base.lazy import lazy
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, Units, parse_quantity
-from des.world.files.topology_writer import write_topology
 from des.worlds.generator import PlaneWorlds
 from des.worlds.presets import PRESETS, Preset
+
+if TYPE_CHECKING:
+    from des.world.files import topology_writer
+else:
+    topology_writer = lazy("des.world.files.topology_writer")
+
 
 PROG = "python -m scenarios.make_topology"
 _EXAMPLES = f"""\
@@ -61,7 +68,9 @@ def _command(argv: Sequence[str] | None) -> None:
     preset = shipped_world(config, given) if config.num_domains is None else drawn(config)
     topology = preset.topology
     try:
-        write_topology(config.out, topology, comment=preset.comment, makes_folder=True)
+        topology_writer.write_topology(
+            config.out, topology, comment=preset.comment, makes_folder=True
+        )
     except OSError as error:  # its own file name may be that of a temporary neighbour
         raise UsageError(f"{config.out}: cannot be written: {error.strerror}") from error
     sys.stdout.write(

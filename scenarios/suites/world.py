@@ -1,19 +1,29 @@
 """One world of a suite: a job, a network that moves, load, and what a move costs."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from des import STEADY, Dynamics, Movement, Topology, Workload
 from des.base.checks import MOST_ITEMS, require_count, require_positive, require_seed
-from des.base.random_numbers import derived_seed
+from des.base.lazy import lazy
 from des.dynamics.movement import require_moving
 from des.plan.replacement import Replacement
 from des.schedules import schedule_named
 from des.world.transfer_ratio import transfer_compute_ratio_of
-from scenarios.suites.load import LoadLaw, loaded
+
+if TYPE_CHECKING:
+    from des.base import random_numbers
+    from scenarios.suites import load as suites_load
+    from scenarios.suites.load import LoadLaw
+else:
+    random_numbers = lazy("des.base.random_numbers")
+    suites_load = lazy("scenarios.suites.load")
+
 
 Purpose = Literal["train", "eval"]
 """Purpose of a world. Whatever the seeds, no world for one is ever drawn for the other."""
@@ -144,7 +154,7 @@ class SuiteWorld:
                 f"{self.num_epochs - 1}, got {epoch!r}"
             )
         factors = self.load.factors(self.num_domains, self._seed_of(draw_seed, _LOAD), epoch)
-        world = loaded(self.topology, factors)
+        world = suites_load.loaded(self.topology, factors)
         if world.dynamics == STEADY:
             return world
         movement = Movement(
@@ -158,7 +168,7 @@ class SuiteWorld:
     def _seed_of(self, draw_seed: int, part: int) -> int:
         """Seed of the links or of the load in a draw; each world has seeds of its own."""
         world_key = int(self.digest[:15], 16)  # 60 bits, as keys are below 2**63
-        return int(derived_seed(draw_seed, world_key, part))
+        return int(random_numbers.derived_seed(draw_seed, world_key, part))
 
 
 def world_digest(topology: Topology, workload: Workload) -> str:

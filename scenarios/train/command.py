@@ -1,31 +1,23 @@
 """Learn to place a model's layers on domains joined by moving links; compare with planners."""
 
+from __future__ import annotations
+
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from agents.flat.batched_env import compile_steps
-from agents.flat.env import make_task
-from agents.flat.task import PlacementTask
-from agents.ppo.devices import keep_freed_memory, use_torch_threads
-from agents.ppo.rollout import RolloutSource
-from agents.ppo.trainer import Trainer
-from calibration import FittedFor, read_corrections
-from calibration.loop import Subject
+import calibration
+from calibration import FittedFor
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
 from des.base.command import INTERRUPTED, UsageError, exit_code_of
 from des.base.flags import from_dict, parse_given
+from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
-from scenarios.train.outcome import Evaluation, evaluate_and_report
-from scenarios.train.rollouts import make_rollouts
-from scenarios.train.training_calibration import subject_of, training_calibration
 from scenarios.train.training_config import (
     PROG,
     RUNTIME_FIELDS,
@@ -35,11 +27,34 @@ from scenarios.train.training_config import (
     recorded,
     replacement_of,
 )
-from scenarios.train.training_loop import restore, train
+
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich.console import Console
+
+    from agents.flat import batched_env, env
+    from agents.flat.task import PlacementTask
+    from agents.ppo import devices
+    from agents.ppo import trainer as ppo_trainer
+    from agents.ppo.rollout import RolloutSource
+    from calibration.loop import Subject
+    from scenarios.measure.targets import table
+    from scenarios.train import outcome, training_calibration, training_loop
+    from scenarios.train import rollouts as train_rollouts
+else:
+    batched_env = lazy("agents.flat.batched_env")
+    env = lazy("agents.flat.env")
+    devices = lazy("agents.ppo.devices")
+    ppo_trainer = lazy("agents.ppo.trainer")
+    rich_console = lazy("rich.console")
+    table = lazy("scenarios.measure.targets.table")
+    outcome = lazy("scenarios.train.outcome")
+    train_rollouts = lazy("scenarios.train.rollouts")
+    training_calibration = lazy("scenarios.train.training_calibration")
+    training_loop = lazy("scenarios.train.training_loop")
+
 
 RUNS = Path("runs")
-
-_WIDTH = WIDTH + 2 * COLUMN_WIDTH
 
 
 def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
@@ -59,9 +74,11 @@ def _command(argv: Sequence[str] | None) -> int:
         with RunFolder.opened(_path_to_resume(config)) as folder:
             config = _begun(config, given, folder)
             task = make_scenario_task(config)
-            return _run(config, task, subject_of(config, task), folder, _console())
+            return _run(
+                config, task, training_calibration.subject_of(config, task), folder, _console()
+            )
     task = make_scenario_task(config)
-    subject = subject_of(config, task)
+    subject = training_calibration.subject_of(config, task)
     with RunFolder.created(_new_path(config)) as folder:
         folder.write_config(recorded(config), _inputs(config))
         return _run(config, task, subject, folder, _console())
@@ -69,8 +86,9 @@ def _command(argv: Sequence[str] | None) -> int:
 
 def _console() -> Console:
     """A terminal as wide as it is; files and pipes wide enough for the table."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDTH)
+    console = rich_console.Console(highlight=False)
+    width = table.WIDTH + 2 * table.COLUMN_WIDTH
+    return console if console.is_terminal else rich_console.Console(highlight=False, width=width)
 
 
 def _run(
@@ -83,20 +101,22 @@ def _run(
     """Train, evaluate, report; ``subject`` is calibrated."""
     path = shlex.quote(str(folder.path))
     try:
-        keep_freed_memory()
-        use_torch_threads(config.torch_threads)
+        devices.keep_freed_memory()
+        devices.use_torch_threads(config.torch_threads)
         with (
-            training_calibration(config, task, subject, folder, console) as calibration,
+            training_calibration.training_calibration(
+                config, task, subject, folder, console
+            ) as calibration,
             _rollouts(config, task, console) as rollouts,
         ):
-            trainer = Trainer(rollouts, ppo_config(config), config.seed, config.steps)
+            trainer = ppo_trainer.Trainer(rollouts, ppo_config(config), config.seed, config.steps)
             fingerprint = task.fingerprint()
-            restore(trainer, calibration, folder, fingerprint)
+            training_loop.restore(trainer, calibration, folder, fingerprint)
             calibration.begin(trainer)
-            complete = train(trainer, calibration, folder, fingerprint, console)
+            complete = training_loop.train(trainer, calibration, folder, fingerprint, console)
         calibration.print_summary()
         if complete:
-            evaluation = Evaluation(
+            evaluation = outcome.Evaluation(
                 task=replace(task, corrections=calibration.in_force),
                 num_draws=config.evaluation_draws,
                 seed=config.evaluation_seed,
@@ -104,7 +124,7 @@ def _run(
                 has_targets=config.kpi,
             )
             command = f"{PROG} --config {shlex.quote(str(folder.config_json))}"
-            evaluate_and_report(evaluation, folder, folder.read_config(), command, console)
+            outcome.evaluate_and_report(evaluation, folder, folder.read_config(), command, console)
             return 0
     except KeyboardInterrupt:
         pass  # before, between or after the steps: the last checkpoint is whole
@@ -124,9 +144,9 @@ def _rollouts(config: Config, task: PlacementTask, console: Console) -> Iterator
     with ExitStack() as stack:
         with console.status("preparing; after a change of the sources this compiles the simulator"):
             if config.ray is None:
-                compile_steps(task)
+                batched_env.compile_steps(task)
             rollouts = stack.enter_context(
-                make_rollouts(
+                train_rollouts.make_rollouts(
                     task,
                     num_envs=config.num_envs,
                     num_workers=config.rollout_workers,
@@ -154,7 +174,7 @@ def make_scenario_task(config: Config) -> PlacementTask:
     )
     check_job_fits(topology, workload)
     path, fitted_for = config.corrections, FittedFor.of(workload, topology, network=config.network)
-    return make_task(
+    return env.make_task(
         topology=topology,
         workload=workload,
         schedule=config.schedule,
@@ -162,7 +182,9 @@ def make_scenario_task(config: Config) -> PlacementTask:
         epochs_per_episode=config.epochs_per_episode,
         iterations_per_epoch=config.iterations_per_epoch,
         replacement=replacement_of(config),
-        corrections=NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for),
+        corrections=NO_CORRECTIONS
+        if path is None
+        else calibration.read_corrections(path, used_for=fitted_for),
     )
 
 

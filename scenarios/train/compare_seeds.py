@@ -1,25 +1,34 @@
 """Train the default scenario with several seeds and show how far the seeds spread."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from des.base.command import UsageError, exit_code_of
 from des.base.flags import option, parse
+from des.base.lazy import lazy
 from scenarios.frame.files import read_csv, write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import held
-from scenarios.frame.statistics import mean_and_interval
-from scenarios.train.training_points import (
-    TrainingPoint,
-    policy_figures,
-    refuse_other_runs,
-    train_point,
-)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich import console as rich_console
+    from rich import table as rich_table
+
+    from scenarios.frame import statistics
+    from scenarios.train import training_points
+    from scenarios.train.training_points import TrainingPoint
+else:
+    pd = lazy("pandas")
+    rich_console = lazy("rich.console")
+    rich_table = lazy("rich.table")
+    statistics = lazy("scenarios.frame.statistics")
+    training_points = lazy("scenarios.train.training_points")
+
 
 PROG = "python -m scenarios.compare_seeds"
 
@@ -52,11 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "")
     points = {seed: _point(config, seed) for seed in config.seeds}
-    refuse_other_runs(points.values(), PROG)
+    training_points.refuse_other_runs(points.values(), PROG)
     config.out.mkdir(parents=True, exist_ok=True)
     with held(config.out):
         for point in points.values():
-            code = train_point(point)
+            code = training_points.train_point(point)
             if code:
                 return code
         evaluations = {
@@ -70,7 +79,8 @@ def _command(argv: Sequence[str] | None) -> int:
 def seed_table(evaluations: dict[int, pd.DataFrame]) -> pd.DataFrame:
     """One row a seed, with the figures of `scenarios.train.training_points.policy_figures`."""
     rows = [
-        {"seed": seed, **policy_figures(evaluation)} for seed, evaluation in evaluations.items()
+        {"seed": seed, **training_points.policy_figures(evaluation)}
+        for seed, evaluation in evaluations.items()
     ]
     return pd.DataFrame(rows)
 
@@ -80,19 +90,19 @@ def _point(config: Config, seed: int) -> TrainingPoint:
     flags += [] if config.num_layers is None else ["--num-layers", str(config.num_layers)]
     flags += ["--quick"] if config.quick else ["--steps", str(config.steps)]
     folder = RunFolder(path=config.out / f"seed{seed}")
-    return TrainingPoint(flags=tuple(flags), folder=folder)
+    return training_points.TrainingPoint(flags=tuple(flags), folder=folder)
 
 
 def _show(config: Config, table: pd.DataFrame) -> int:
-    console = Console(highlight=False)
-    shown = Table()
+    console = rich_console.Console(highlight=False)
+    shown = rich_table.Table()
     shown.add_column("seed")
     columns = [column for column in table.columns if column != "seed"]
     for column in columns:
         shown.add_column(column.replace("_", " "), justify="right")
     for row in table.to_dict("records"):
         shown.add_row(str(int(row["seed"])), *(_cell(column, row[column]) for column in columns))
-    spread = {column: mean_and_interval(table[column].to_numpy()) for column in columns}
+    spread = {column: statistics.mean_and_interval(table[column].to_numpy()) for column in columns}
     shown.add_section()
     shown.add_row("mean", *(_cell(column, spread[column].mean) for column in columns))
     shown.add_row("± 95 %", *(_cell(column, spread[column].half_width) for column in columns))

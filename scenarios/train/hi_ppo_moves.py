@@ -32,11 +32,7 @@ from scenarios.frame.files import write_bytes
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import SuiteWorld, suite
-
-MOVES_PT, MOVES_CSV, TABLES = "moves.pt", "moves.csv", "tables"
-"""Outputs in a run folder: the policy, one row an update, and the folder of episodes."""
-
-UPDATES_PER_CHECKPOINT = 10
+from scenarios.train.hi_ppo_files import MOVE_UPDATES_PER_CHECKPOINT, MOVES_CSV, MOVES_PT, TABLES
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
@@ -116,7 +112,7 @@ def train_move_stage(
                 log.append(asdict(update))
                 progress.advance(task)
                 is_last = trainer.update == stage.training.num_updates
-                if is_last or trainer.update % UPDATES_PER_CHECKPOINT == 0:
+                if is_last or trainer.update % MOVE_UPDATES_PER_CHECKPOINT == 0:
                     log.sync()
                     save_checkpoint(checkpoint, trainer.state())
     return MovePolicy(network=trainer.network.eval())

@@ -1,26 +1,40 @@
 """Train over seeds and hyper-parameters, several at once, and show which settings are best."""
 
+from __future__ import annotations
+
 import argparse
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.base.flags import option, parse
+from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv
-from scenarios.frame.plots import png_bytes
 from scenarios.frame.ray_extra import LOCAL, ray_module
 from scenarios.frame.run_lock import held
-from scenarios.train.sweep_grid import Trial, trials_of
-from scenarios.train.sweep_results import settings_table, shown_table, sweep_figure, trials_table
-from scenarios.train.sweep_running import Submit, run_trials, submit_to_process
-from scenarios.train.training_points import refuse_other_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich import console as rich_console
+    from rich.console import Console
+
+    from scenarios.frame import plots
+    from scenarios.train import sweep_grid, sweep_results, sweep_running, training_points
+    from scenarios.train.sweep_grid import Trial
+    from scenarios.train.sweep_running import Submit
+else:
+    rich_console = lazy("rich.console")
+    plots = lazy("scenarios.frame.plots")
+    sweep_grid = lazy("scenarios.train.sweep_grid")
+    sweep_results = lazy("scenarios.train.sweep_results")
+    sweep_running = lazy("scenarios.train.sweep_running")
+    training_points = lazy("scenarios.train.training_points")
+
 
 PROG = "python -m scenarios.sweep"
 
@@ -70,17 +84,19 @@ def _command(argv: Sequence[str] | None) -> int:
     config = _parse(argv)
     flags = [] if config.base is None else ["--config", str(config.base)]
     flags += ["--workers", "1", *(["--quick"] if config.quick else [])]
-    trials = trials_of(_assignments(config.vary), seeds=config.seeds, flags=flags, out=config.out)
-    refuse_other_runs((trial.point for trial in trials), PROG)
-    console = Console(highlight=False)
+    trials = sweep_grid.trials_of(
+        _assignments(config.vary), seeds=config.seeds, flags=flags, out=config.out
+    )
+    training_points.refuse_other_runs((trial.point for trial in trials), PROG)
+    console = rich_console.Console(highlight=False)
     at_once = config.processes
     if at_once is None:
         at_once = len(trials) if config.ray not in (None, LOCAL) else os.cpu_count() or 1
     config.out.mkdir(parents=True, exist_ok=True)
     try:
         with held(config.out), _submitter(config.ray, at_once) as submit:
-            errors = run_trials(trials, submit, at_once=at_once, console=console)
-            table = trials_table(trials, errors)
+            errors = sweep_running.run_trials(trials, submit, at_once=at_once, console=console)
+            table = sweep_results.trials_table(trials, errors)
             write_csv(config.out / "sweep.csv", table)
             _show(config, trials, errors, table, console)
     except KeyboardInterrupt:
@@ -122,7 +138,7 @@ def _assignments(pieces: Sequence[str]) -> list[str]:
 def _submitter(ray: str | None, at_once: int) -> Iterator[Submit]:
     """Give the function that starts a training, here or on Ray."""
     if ray is None:
-        yield submit_to_process
+        yield sweep_running.submit_to_process
     else:
         with ray_module("scenarios.train.sweep_ray").ray_submitter(ray, num_cpus=at_once) as submit:
             yield submit
@@ -136,11 +152,11 @@ def _show(
     console: Console,
 ) -> None:
     fields = list(trials[0].settings)
-    settings = settings_table(table, fields)
-    console.print(shown_table(settings, fields))
+    settings = sweep_results.settings_table(table, fields)
+    console.print(sweep_results.shown_table(settings, fields))
     if len(errors) < len(trials):
         picture = config.out / "sweep.png"
-        write_bytes(picture, png_bytes(sweep_figure(table, settings, fields)))
+        write_bytes(picture, plots.png_bytes(sweep_results.sweep_figure(table, settings, fields)))
         console.print(f"Picture: {picture}", soft_wrap=True, markup=False)
     for trial in trials:
         if trial.name in errors:

@@ -1,5 +1,7 @@
 """Train Hi-PPO on the training suite: the placement policy, then the move policy."""
 
+from __future__ import annotations
+
 import itertools
 import sys
 import time
@@ -8,37 +10,58 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
-from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload
-from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
-from agents.hi_ppo.policies import Policies, digest_of
-from agents.hi_ppo.trained_range import TrainedRange
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from agents.ppo.devices import use_torch_threads
-from agents.ppo.training_state import update_of
 from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import suite
-from scenarios.train.hi_ppo_moves import (
+from scenarios.train.hi_ppo_files import (
+    MOVE_UPDATES_PER_CHECKPOINT,
     MOVES_CSV,
     MOVES_PT,
-    UPDATES_PER_CHECKPOINT,
-    MoveStage,
-    train_move_stage,
+    PLACEMENT_CSV,
+    PLACEMENT_PT,
+    POLICIES_PT,
 )
 
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich import progress as rich_progress
+    from rich.console import Console
+
+    from agents.hi_ppo import policies as hi_ppo_policies
+    from agents.hi_ppo import trained_range as hi_ppo_trained_range
+    from agents.hi_ppo.placement import config as placement_settings
+    from agents.hi_ppo.placement import placement_checkpoint, placement_training
+    from agents.hi_ppo.placement.config import PlacementConfig
+    from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+    from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
+    from agents.hi_ppo.trained_range import TrainedRange
+    from agents.ppo import checkpoint, devices, training_state
+    from scenarios.train import hi_ppo_moves
+    from scenarios.train.hi_ppo_moves import MoveStage
+else:
+    placement_settings = lazy("agents.hi_ppo.placement.config")
+    placement_checkpoint = lazy("agents.hi_ppo.placement.placement_checkpoint")
+    placement_training = lazy("agents.hi_ppo.placement.placement_training")
+    hi_ppo_policies = lazy("agents.hi_ppo.policies")
+    hi_ppo_trained_range = lazy("agents.hi_ppo.trained_range")
+    checkpoint = lazy("agents.ppo.checkpoint")
+    devices = lazy("agents.ppo.devices")
+    training_state = lazy("agents.ppo.training_state")
+    rich_console = lazy("rich.console")
+    rich_progress = lazy("rich.progress")
+    hi_ppo_moves = lazy("scenarios.train.hi_ppo_moves")
+
+
 PROG = "python -m scenarios.train_hi_ppo"
-PLACEMENT_PT, PLACEMENT_CSV, POLICIES_PT = "placement.pt", "placement.csv", "hi_ppo.pt"
 
 _EPILOG = f"""\
 Networks are those of suite("train"): at random epochs of random draws for the placement policy,
@@ -105,11 +128,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    epilog = _EPILOG.format(every=_UPDATES_PER_CHECKPOINT, moves=UPDATES_PER_CHECKPOINT)
+    epilog = _EPILOG.format(every=_UPDATES_PER_CHECKPOINT, moves=MOVE_UPDATES_PER_CHECKPOINT)
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
-    use_torch_threads(1)
+    devices.use_torch_threads(1)
     with _folder(config) as folder:
-        _train(config, folder, Console(highlight=False))
+        _train(config, folder, rich_console.Console(highlight=False))
 
 
 def _train(config: Config, folder: RunFolder, console: Console) -> None:
@@ -118,8 +141,10 @@ def _train(config: Config, folder: RunFolder, console: Console) -> None:
     placement = _placement(config, folder, console)
     moves = None
     if config.move_worlds:
-        moves = train_move_stage(move_stage(config), folder, console, workers=config.workers)
-    policies = Policies(
+        moves = hi_ppo_moves.train_move_stage(
+            move_stage(config), folder, console, workers=config.workers
+        )
+    policies = hi_ppo_policies.Policies(
         placement=placement,
         moves=moves,
         trained_range=trained_range(config.seed),
@@ -128,7 +153,8 @@ def _train(config: Config, folder: RunFolder, console: Console) -> None:
     policies.save(folder.path / POLICIES_PT)
     sys.stdout.write(
         f"trained in {time.perf_counter() - begin_s:.0f} s\n"
-        f"policies: {folder.path / POLICIES_PT}, SHA-256 {digest_of(folder.path / POLICIES_PT)}\n"
+        f"policies: {folder.path / POLICIES_PT}, "
+        f"SHA-256 {hi_ppo_policies.digest_of(folder.path / POLICIES_PT)}\n"
     )
 
 
@@ -162,14 +188,14 @@ def _told(config: Config) -> dict[str, object]:
 def _placement(config: Config, folder: RunFolder, console: Console) -> PlacementPolicy:
     """Train the placement policy from where the folder has it; one that is finished is read."""
     path = folder.path / PLACEMENT_PT
-    state = load_checkpoint(path) if path.exists() else None
+    state = checkpoint.load_checkpoint(path) if path.exists() else None
     if state is not None and _update_of(state, config, path) == config.updates:
         _placement_log(folder, config.updates, console).close()
-        return placement_from_payload(state, source=path)
-    trainer = PlacementTrainer(
+        return placement_checkpoint.placement_from_payload(state, source=path)
+    trainer = placement_training.PlacementTrainer(
         training_networks(config.seed),
         seed=config.seed,
-        architecture=PlacementArchitecture(
+        architecture=placement_settings.PlacementArchitecture(
             num_rounds=config.rounds, sees_preference=config.sees_preference
         ),
         config=placement_config(config),
@@ -188,14 +214,14 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
 
 def _update_of(state: Mapping[str, object], config: Config, path: Path) -> int:
     try:
-        return update_of(state, most=config.updates)
-    except CheckpointError as error:
-        raise CheckpointError(f"checkpoint {path}: {error}") from error
+        return training_state.update_of(state, most=config.updates)
+    except checkpoint.CheckpointError as error:
+        raise checkpoint.CheckpointError(f"checkpoint {path}: {error}") from error
 
 
 def _placement_log(folder: RunFolder, num_updates: int, console: Console) -> UpdateLog:
     """Open the log of a training of that many updates, and say so if it had more."""
-    columns = [field.name for field in fields(PlacementReport)]
+    columns = [field.name for field in fields(placement_training.PlacementReport)]
     log = UpdateLog(folder.path / PLACEMENT_CSV, columns, num_updates=num_updates)
     if log.note:
         console.print(log.note, soft_wrap=True, markup=False)
@@ -204,7 +230,9 @@ def _placement_log(folder: RunFolder, num_updates: int, console: Console) -> Upd
 
 def move_stage(config: Config) -> MoveStage:
     """Worlds and episodes for training the move policy."""
-    stage = MoveStage(seed=config.seed, num_worlds=config.move_worlds, num_draws=config.move_draws)
+    stage = hi_ppo_moves.MoveStage(
+        seed=config.seed, num_worlds=config.move_worlds, num_draws=config.move_draws
+    )
     return replace(stage, training=replace(stage.training, num_updates=config.move_updates))
 
 
@@ -212,13 +240,15 @@ def move_stage(config: Config) -> MoveStage:
 def trained_range(seed: int) -> TrainedRange:
     """Range of the first worlds of the training; later ones are drawn from the same."""
     worlds = suite("train").worlds(_NUM_RANGED, seed)
-    return TrainedRange.of([(world.topology, world.workload) for world in worlds])
+    return hi_ppo_trained_range.TrainedRange.of(
+        [(world.topology, world.workload) for world in worlds]
+    )
 
 
 def placement_config(config: Config) -> PlacementConfig:
     """Settings of the trainer."""
     settings = replace(
-        PlacementConfig(),
+        placement_settings.PlacementConfig(),
         num_updates=config.updates,
         worlds_per_update=config.worlds,
         samples_per_world=config.samples,
@@ -261,11 +291,11 @@ def train_placement(
 ) -> PlacementReport:
     """Train to the end, with a row of the log an update; returns the last report."""
     total = trainer.config.num_updates
-    progress = Progress(
-        BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}  ETA"),
-        TimeRemainingColumn(compact=True),
+    progress = rich_progress.Progress(
+        rich_progress.BarColumn(bar_width=12),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TextColumn("{task.fields[figures]}  ETA"),
+        rich_progress.TimeRemainingColumn(compact=True),
         console=console,
         disable=not console.is_terminal,
     )
@@ -279,7 +309,7 @@ def train_placement(
                 console.print(f"update {report.update} of {total}: {figures}", soft_wrap=True)
             if report.update % _UPDATES_PER_CHECKPOINT == 0 or report.update == total:
                 log.sync()
-                save_checkpoint(folder.path / PLACEMENT_PT, trainer.state())
+                checkpoint.save_checkpoint(folder.path / PLACEMENT_PT, trainer.state())
     return report
 
 

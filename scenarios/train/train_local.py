@@ -1,32 +1,44 @@
 """Train the local agent on random domains, and compare it with all local plans and with rules."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from agents.hi_ppo.local.case import LocalCase
-from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.local.draws import draw_case
-from agents.hi_ppo.local.policy import save_policy
-from agents.hi_ppo.local.rules import (
-    largest_tensor,
-    largest_tensor_bound,
-    least_estimate,
-    smallest_tensor_bound,
-)
-from agents.hi_ppo.local.times import LocalPlan, exhaustive
-from agents.hi_ppo.local.training import LocalTrainer, LocalTraining
-from agents.ppo.devices import use_torch_threads
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
 from scenarios.frame.files import write_csv, write_json
 from scenarios.frame.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agents.hi_ppo.local import decide, draws, policy, rules
+    from agents.hi_ppo.local import times as local_times
+    from agents.hi_ppo.local import training as local_training
+    from agents.hi_ppo.local.case import LocalCase
+    from agents.hi_ppo.local.decide import LocalAgent
+    from agents.hi_ppo.local.times import LocalPlan
+    from agents.hi_ppo.local.training import LocalTraining
+    from agents.ppo import devices
+else:
+    decide = lazy("agents.hi_ppo.local.decide")
+    draws = lazy("agents.hi_ppo.local.draws")
+    policy = lazy("agents.hi_ppo.local.policy")
+    rules = lazy("agents.hi_ppo.local.rules")
+    local_times = lazy("agents.hi_ppo.local.times")
+    local_training = lazy("agents.hi_ppo.local.training")
+    devices = lazy("agents.ppo.devices")
+    pd = lazy("pandas")
+
 
 PROG = "python -m scenarios.train_local"
 _EPILOG = f"""\
@@ -37,8 +49,6 @@ exit codes: 0 the mean gap is at most --largest-gap; 1 it is not; 2 a flag is wr
   {EXIT_CODES}
 """
 _WARM_UP = 32
-
-Method = Callable[[LocalCase], LocalPlan]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +72,7 @@ class Config:
     @property
     def training(self) -> LocalTraining:
         """Settings of the training."""
-        training = LocalTraining(
+        training = local_training.LocalTraining(
             seed=self.seed,
             num_updates=self.num_updates,
             num_cases=self.num_cases,
@@ -81,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     training = config.training
-    use_torch_threads(1)
+    devices.use_torch_threads(1)
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         summary = _train(config, training, folder)
@@ -90,10 +100,10 @@ def _command(argv: Sequence[str] | None) -> int:
 
 def _train(config: Config, training: LocalTraining, folder: RunFolder) -> dict[str, object]:
     """Train, judge and write all files; returns what `summarise` does."""
-    trainer = LocalTrainer(training)
+    trainer = local_training.LocalTrainer(training)
     write_csv(folder.metrics_csv, pd.DataFrame(list(trainer.updates())))
-    save_policy(folder.path / "policy.pt", trainer.policy, asdict(training))
-    agent = LocalAgent(policy=trainer.policy, num_proposals=config.num_proposals)
+    policy.save_policy(folder.path / "policy.pt", trainer.policy, asdict(training))
+    agent = decide.LocalAgent(policy=trainer.policy, num_proposals=config.num_proposals)
     num_evaluated = 32 if config.quick else config.num_evaluated
     timings = time_decisions(agent, num_evaluated)
     write_csv(folder.path / "timings.csv", timings)
@@ -107,7 +117,7 @@ def _train(config: Config, training: LocalTraining, folder: RunFolder) -> dict[s
 def held_out_cases(count: int) -> list[LocalCase]:
     """Cases that no training sees: of a stream of their own, the same for all seeds."""
     rng = np.random.default_rng([2**40, 1])
-    return [draw_case(rng) for _ in range(count)]
+    return [draws.draw_case(rng) for _ in range(count)]
 
 
 def time_decisions(agent: LocalAgent, count: int) -> pd.DataFrame:
@@ -131,19 +141,21 @@ def evaluate_local(agent: LocalAgent, count: int) -> pd.DataFrame:
 
     ``gap`` is what the plan takes more than the best one, as a part of that.
     """
-    methods: dict[str, Method] = {
+    methods: dict[str, Callable[[LocalCase], LocalPlan]] = {
         "agent": partial(_plan_of, agent),
         "agent, one proposal": partial(_plan_of, replace(agent, num_proposals=1)),
-        "least estimate": partial(least_estimate, num_proposals=agent.num_proposals),
-        "least estimate, half": partial(least_estimate, num_proposals=-(-agent.num_proposals // 2)),
-        "least estimate, one proposal": least_estimate,
-        "largest tensor": largest_tensor,
-        "largest tensor, bound": largest_tensor_bound,
-        "smallest tensor, bound": smallest_tensor_bound,
+        "least estimate": partial(rules.least_estimate, num_proposals=agent.num_proposals),
+        "least estimate, half": partial(
+            rules.least_estimate, num_proposals=-(-agent.num_proposals // 2)
+        ),
+        "least estimate, one proposal": rules.least_estimate,
+        "largest tensor": rules.largest_tensor,
+        "largest tensor, bound": rules.largest_tensor_bound,
+        "smallest tensor, bound": rules.smallest_tensor_bound,
     }
     rows = []
     for number, case in enumerate(held_out_cases(count)):
-        best = exhaustive(case)
+        best = local_times.exhaustive(case)
         plans = {"exhaustive": best} | {name: method(case) for name, method in methods.items()}
         for name, plan in plans.items():
             rows.append(

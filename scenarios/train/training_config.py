@@ -1,10 +1,11 @@
 """Settings of `scenarios.east_west_train`: its flags, and values derived from them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agents.ppo.devices import resolve_device
-from agents.ppo.ppo_config import PPOConfig
 from des.base.checks import (
     MOST_ITEMS,
     require_count,
@@ -14,8 +15,18 @@ from des.base.checks import (
 )
 from des.base.command import UsageError
 from des.base.flags import option, to_dict
+from des.base.lazy import lazy
 from des.plan.replacement import RESTART_S, Replacement
 from des.worlds.reading import topology_path
+
+if TYPE_CHECKING:
+    from agents.ppo import devices
+    from agents.ppo import ppo_config as ppo_settings
+    from agents.ppo.ppo_config import PPOConfig
+else:
+    devices = lazy("agents.ppo.devices")
+    ppo_settings = lazy("agents.ppo.ppo_config")
+
 
 PROG = "python -m scenarios.east_west_train"
 REPLACEMENTS = ("none", "restart", "full")
@@ -196,14 +207,14 @@ def discount_of(config: Config) -> float:
 
 def ppo_config(config: Config) -> PPOConfig:
     """Return the training's hyperparameters."""
-    return PPOConfig(
+    return ppo_settings.PPOConfig(
         num_steps=config.steps_per_rollout,
         learning_rate=config.learning_rate,
         discount=discount_of(config),
         entropy_coefficient=config.entropy_coefficient,
         num_minibatches=config.num_minibatches,
         hidden_sizes=config.hidden_sizes,
-        device=resolve_device(config.device),
+        device=devices.resolve_device(config.device),
         precision=config.precision,
     )
 
@@ -216,7 +227,7 @@ def recorded(config: Config) -> dict[str, object]:
     kept = replace(
         config,
         discount=discount_of(config),
-        device=resolve_device(config.device),
+        device=devices.resolve_device(config.device),
         network=f"network{topology_path(config.network).suffix}",
         corrections=None if config.corrections is None else Path("corrections.json"),
     )

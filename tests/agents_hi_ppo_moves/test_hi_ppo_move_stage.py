@@ -12,10 +12,8 @@ from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainingConfig
 from agents.replanning.tables import EpisodeTables
 from scenarios.frame.run_folder import RunFolder
+from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, TABLES
 from scenarios.train.hi_ppo_moves import (
-    MOVES_CSV,
-    MOVES_PT,
-    TABLES,
     MoveStage,
     episodes_of,
     move_games,

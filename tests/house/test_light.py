@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import calibration
 import des
+from agents.hi_ppo.proposing import SWEEP
 from des.base.lazy import lazy
+from scenarios.measure.ablations.preference import NUM_DRAWN
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
@@ -25,6 +28,32 @@ HEAVY = {
     "torch",
     "yaml",
 }
+COMMANDS = [
+    *(f"scenarios.{path.stem}" for path in sorted((ROOT / "scenarios").glob("[!_]*.py"))),
+    "scenarios.ablations",
+    "scenarios.ablations.flat",
+    "scenarios.ablations.preference",
+    "scenarios.suites",
+    "scenarios.reproduce",
+    *(f"scenarios.reproduce {name}" for name in ("zero_bubble", "crosspipe", "diloco", "sailor")),
+    "calibration",
+    *(
+        f"calibration {name}"
+        for name in ("run", "check", "compare", "export", "list", "show", "prune")
+    ),
+    "agents.decide",
+]
+NOT_YET = {
+    "scenarios.ablations",
+    "scenarios.ablations.flat",
+    "scenarios.compare",
+    "scenarios.kpi",
+    "scenarios.pareto",
+    "scenarios.robustness",
+    "scenarios.training_run",
+}
+"""Commands whose help still loads what they measure with: it lists tables of planners and rules."""
+
 _SHOW = "; import json, sys; print(json.dumps(sorted(sys.modules)))"
 
 
@@ -49,8 +78,30 @@ def test_importing_the_simulator_loads_no_slow_library(code, needed):
     assert loaded_by(code) & HEAVY <= needed
 
 
-def test_every_public_name_is_there_and_is_found_where_type_checkers_look():
-    tree = ast.parse(Path(des.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in NOT_YET])
+def test_help_of_a_command_loads_no_slow_library(command):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", *command.split(), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+
+    lines = (line for line in done.stderr.splitlines() if line.startswith("import time:"))
+    loaded = {line.rpartition("|")[2].strip() for line in lines}
+    assert done.stdout.startswith("usage: ")
+    assert "des.base" in loaded
+    assert not loaded & (HEAVY - {"pydantic", "yaml"})
+
+
+def test_numbers_in_help_texts_are_those_of_what_is_loaded_later():
+    assert SWEEP.num_samples == NUM_DRAWN
+
+
+@pytest.mark.parametrize("package", [des, calibration])
+def test_every_public_name_is_there_and_is_found_where_type_checkers_look(package):
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     typed = {
         alias.name: node.module
         for node in ast.walk(tree)
@@ -58,10 +109,10 @@ def test_every_public_name_is_there_and_is_found_where_type_checkers_look():
         for alias in node.names
     }
 
-    assert set(typed) == set(des.__all__)
+    assert set(typed) == set(package.__all__)
     for name, home in typed.items():
-        assert getattr(des, name) is getattr(sys.modules[str(home)], name)
-    assert set(des.__all__) <= set(dir(des))
+        assert getattr(package, name) is getattr(sys.modules[str(home)], name)
+    assert set(package.__all__) <= set(dir(package))
 
 
 def test_a_star_import_gives_every_public_name():

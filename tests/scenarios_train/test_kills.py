@@ -12,8 +12,13 @@ from training_runs import assert_same_results
 from agents.ppo.checkpoint import load_checkpoint
 from scenarios import east_west_train, sweep, train_hi_ppo
 from scenarios.frame.run_folder import RunFolder
-from scenarios.train.hi_ppo_moves import MOVES_CSV, MOVES_PT
-from scenarios.train.train_hi_ppo import PLACEMENT_CSV, PLACEMENT_PT, POLICIES_PT
+from scenarios.train.hi_ppo_files import (
+    MOVES_CSV,
+    MOVES_PT,
+    PLACEMENT_CSV,
+    PLACEMENT_PT,
+    POLICIES_PT,
+)
 
 TRAIN = [
     *("--quick", "--steps", "2048", "--evaluation-draws", "2"),

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from agents.hi_ppo.policies import Policies
-from scenarios.train.train_hi_ppo import PLACEMENT_CSV, PLACEMENT_PT, POLICIES_PT, main
+from scenarios.train.hi_ppo_files import PLACEMENT_CSV, PLACEMENT_PT, POLICIES_PT
+from scenarios.train.train_hi_ppo import main
 
 TINY = ("--seed", "7", "--updates", "2", "--worlds", "2", "--samples", "2", "--rounds", "1")
 

@@ -1,20 +1,36 @@
 """Flat PPO on one world of a suite: one policy places all layers, without any of Hi-PPO's parts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agents.decision.situation import Decision, Situation
-from agents.flat.batched_env import BatchedPlacementEnv
-from agents.flat.policy_planner import PolicyPlanner
-from agents.flat.task import PlacementTask, RewardWeights
-from agents.flat.worlds import GivenWorld
-from agents.ppo.checkpoint import TrainedPolicy
-from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.trainer import Trainer, UpdateReport
 from des import Link
-from scenarios.measure.targets.flat_policy import FlatPolicy
+from des.base.lazy import lazy
 from scenarios.suites import LoadLaw, SuiteWorld
 from scenarios.suites.laws import uniform_law
 from scenarios.train.training_config import DISCOUNT_OF_COSTLY_CHANGES
+
+if TYPE_CHECKING:
+    from agents.flat import batched_env, policy_planner, worlds
+    from agents.flat import task as flat_task_settings
+    from agents.flat.policy_planner import PolicyPlanner
+    from agents.flat.task import PlacementTask
+    from agents.ppo import checkpoint, ppo_config
+    from agents.ppo import trainer as ppo_trainer
+    from agents.ppo.trainer import UpdateReport
+    from scenarios.measure.targets import flat_policy
+else:
+    batched_env = lazy("agents.flat.batched_env")
+    policy_planner = lazy("agents.flat.policy_planner")
+    flat_task_settings = lazy("agents.flat.task")
+    worlds = lazy("agents.flat.worlds")
+    checkpoint = lazy("agents.ppo.checkpoint")
+    ppo_config = lazy("agents.ppo.ppo_config")
+    ppo_trainer = lazy("agents.ppo.trainer")
+    flat_policy = lazy("scenarios.measure.targets.flat_policy")
+
 
 NUM_ENVS, STEPS_PER_ROLLOUT = 512, 16
 LEARNING_RATE = 1e-3
@@ -44,12 +60,12 @@ def flat_task(world: SuiteWorld, schedule: str) -> PlacementTask:
     """
     dwell = world.load.dwell_epochs
     law = replace(uniform_law(world.epoch_s), update_interval_s=None)  # held for the whole decision
-    return PlacementTask(
-        world=GivenWorld(topology=replace(world.topology, dynamics=law)),
+    return flat_task_settings.PlacementTask(
+        world=worlds.GivenWorld(topology=replace(world.topology, dynamics=law)),
         workload=world.workload,
         schedule=schedule,
         actions="order_split",
-        weights=RewardWeights(time=1.0, utilisation=0.0, communication=0.0),
+        weights=flat_task_settings.RewardWeights(time=1.0, utilisation=0.0, communication=0.0),
         epochs_per_episode=max(1, world.num_epochs // dwell),
         iterations_per_epoch=dwell * world.iterations_per_epoch,
         replacement=world.replacement,
@@ -67,16 +83,16 @@ class Flat:
 
 def train_flat(task: PlacementTask, *, seed: int, steps: int, num_envs: int = NUM_ENVS) -> Flat:
     """Train by PPO; equal arguments give equal policies."""
-    config = PPOConfig(
+    config = ppo_config.PPOConfig(
         num_steps=STEPS_PER_ROLLOUT,
         learning_rate=LEARNING_RATE,
         discount=DISCOUNT_OF_COSTLY_CHANGES,
     )
-    environment = BatchedPlacementEnv(task, num_envs=num_envs, seed=seed, num_workers=1)
-    trainer = Trainer.local(environment, config, seed, steps)
+    environment = batched_env.BatchedPlacementEnv(task, num_envs=num_envs, seed=seed, num_workers=1)
+    trainer = ppo_trainer.Trainer.local(environment, config, seed, steps)
     while not trainer.finished:
         last = trainer.update()
-    planner = PolicyPlanner(TrainedPolicy(network=trainer.network), task)
+    planner = policy_planner.PolicyPlanner(checkpoint.TrainedPolicy(network=trainer.network), task)
     return Flat(planner=planner, task=task, last=last)
 
 
@@ -84,7 +100,7 @@ class FlatScheduler:
     """Lets a flat policy decide again whenever links have moved, as in its training."""
 
     def __init__(self, flat: Flat, *, chooses_depth: bool = False) -> None:
-        self._policy = FlatPolicy(flat.planner, flat.task, chooses_depth=chooses_depth)
+        self._policy = flat_policy.FlatPolicy(flat.planner, flat.task, chooses_depth=chooses_depth)
         self._links: tuple[Link, ...] | None = None
 
     def begin(self) -> None:

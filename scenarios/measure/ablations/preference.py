@@ -1,34 +1,59 @@
 """Ablation of the preference as an input of the placement policy: fronts on priced worlds."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from agents.decision.situation import TIME_ONLY, Preference
-from agents.hi_ppo.placement.drawn_plans import drawn_plans
-from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.hi_ppo.placement.proposals import Proposer
-from agents.hi_ppo.proposing import SWEEP, first_situation, proposing
-from agents.planners.pareto.proposals import Proposals
-from agents.ppo.devices import use_torch_threads
 from des import NO_CORRECTIONS, Plan
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.ablations.intervals import over_seeds_and_networks
-from scenarios.measure.ablations.variants import HI_PPO, policies_given
-from scenarios.measure.pareto.fronts import Sweep, preference_grid, swept
-from scenarios.measure.pareto.study import fronts_of_methods
-from scenarios.measure.pareto.worlds import PricedWorld, priced_worlds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agents.decision import situation as decision_situation
+    from agents.decision.situation import Preference
+    from agents.hi_ppo import proposing
+    from agents.hi_ppo.placement import drawn_plans, proposals
+    from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+    from agents.planners.pareto import proposals as pareto_proposals
+    from agents.planners.pareto.proposals import Proposals
+    from agents.ppo import devices
+    from scenarios.measure.ablations import intervals, variants
+    from scenarios.measure.pareto import fronts, study
+    from scenarios.measure.pareto import worlds as pareto_worlds
+    from scenarios.measure.pareto.fronts import Sweep
+    from scenarios.measure.pareto.worlds import PricedWorld
+else:
+    decision_situation = lazy("agents.decision.situation")
+    drawn_plans = lazy("agents.hi_ppo.placement.drawn_plans")
+    proposals = lazy("agents.hi_ppo.placement.proposals")
+    proposing = lazy("agents.hi_ppo.proposing")
+    pareto_proposals = lazy("agents.planners.pareto.proposals")
+    devices = lazy("agents.ppo.devices")
+    pd = lazy("pandas")
+    intervals = lazy("scenarios.measure.ablations.intervals")
+    variants = lazy("scenarios.measure.ablations.variants")
+    fronts = lazy("scenarios.measure.pareto.fronts")
+    study = lazy("scenarios.measure.pareto.study")
+    pareto_worlds = lazy("scenarios.measure.pareto.worlds")
+
 
 PROG = "python -m scenarios.ablations.preference"
 FIGURES = ("coverage", "hypervolume_ratio")
+
+NUM_DRAWN = 64
+"""Plans for each preference, as many as the look-ahead of `agents.hi_ppo.proposing` draws."""
 
 _EPILOG = f"""\
 Worlds and objectives are those of scenarios.pareto: time, communication cost and utilisation on
@@ -38,7 +63,7 @@ enumeration (up to 6 domains) and all that the variants find.
 variants:
   hi_ppo         as trained, with the preference as an input; its look-ahead has it too
   no_preference  the same, but the policy is not told
-  ... alone      {SWEEP.num_samples} plans drawn from the policy for each preference, unjudged
+  ... alone      {NUM_DRAWN} plans drawn from the policy for each preference, unjudged
   time_only      hi_ppo with the look-ahead, neither of which is told
 
 files written to --out: config.json, preference.csv
@@ -74,9 +99,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    use_torch_threads(1)
-    policies = policies_given(config.checkpoint, {"no_preference": config.no_preference})
-    worlds = priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
+    devices.use_torch_threads(1)
+    policies = variants.policies_given(config.checkpoint, {"no_preference": config.no_preference})
+    worlds = pareto_worlds.priced_worlds(
+        config.worlds, num_domains=config.num_domains, seed=config.seed
+    )
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
@@ -93,15 +120,15 @@ def sweeps_of(
     found: dict[tuple[str, int], Sweep] = {}
     for name, trained in policies.items():
         for row, policy in enumerate(trained):
-            found[name, row] = swept(proposing(policy))
+            found[name, row] = fronts.swept(proposing.proposing(policy))
             found[f"{name} alone", row] = _drawn_by(policy, seed)
-    for row, policy in enumerate(policies[HI_PPO]):
+    for row, policy in enumerate(policies[variants.HI_PPO]):
         found["time_only", row] = _for_time_alone(policy)
     return found
 
 
 def _drawn_by(policy: PlacementPolicy, seed: int) -> Sweep:
-    proposer = Proposer(policy)
+    proposer = proposals.Proposer(policy)
 
     def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
         rng = np.random.default_rng(seed)
@@ -109,20 +136,20 @@ def _drawn_by(policy: PlacementPolicy, seed: int) -> Sweep:
         job = judge.job_of(world.topology)
         plans: list[Plan] = []
         for preference in preferences:
-            situation = first_situation(world.topology, world.workload, preference)
+            situation = proposing.first_situation(world.topology, world.workload, preference)
             seen = proposer.features_of(situation, judge, job)
-            plans += drawn_plans(policy, seen, judge, job, count=SWEEP.num_samples, rng=rng)
-        return Proposals(plans=tuple(dict.fromkeys(plans)))
+            plans += drawn_plans.drawn_plans(policy, seen, judge, job, count=NUM_DRAWN, rng=rng)
+        return pareto_proposals.Proposals(plans=tuple(dict.fromkeys(plans)))
 
     return sweep
 
 
 def _for_time_alone(policy: PlacementPolicy) -> Sweep:
-    propose = proposing(policy)
+    propose = proposing.proposing(policy)
 
     def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
-        plans = propose(world.topology, world.workload, TIME_ONLY)
-        return Proposals(plans=tuple(dict.fromkeys(plans)))
+        plans = propose(world.topology, world.workload, decision_situation.TIME_ONLY)
+        return pareto_proposals.Proposals(plans=tuple(dict.fromkeys(plans)))
 
     return sweep
 
@@ -134,11 +161,11 @@ def compared_preferences(
     rows = []
     for world in worlds:
         methods = {f"{name}/{seed}": sweep for (name, seed), sweep in sweeps.items()}
-        comparison = fronts_of_methods(
+        comparison = study.fronts_of_methods(
             world,
             "all_gpus",
             methods,
-            preferences=preference_grid(),
+            preferences=fronts.preference_grid(),
             num_evaluations=config.evaluations,
             seed=config.seed,
         )
@@ -169,7 +196,7 @@ def preference_summary(frame: pd.DataFrame) -> pd.DataFrame:
         own = frame[frame["variant"] == name]
         row: dict[str, object] = {"variant": name}
         for figure in FIGURES:
-            found = over_seeds_and_networks(
+            found = intervals.over_seeds_and_networks(
                 own.pivot(index="seed", columns="world", values=figure).to_numpy()
             )
             row[figure] = f"{found.mean:.3f} ± {found.half_width:.3f}"

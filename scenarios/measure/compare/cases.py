@@ -11,6 +11,9 @@ Part = Literal["static", "dynamic"]
 
 STATIC_SUITE = "eval_static"
 
+FORESEEN = "_foreseen"
+"""Ends the names of rules that know all plans of the draw from the first epoch on."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedDraw:

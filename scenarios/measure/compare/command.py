@@ -12,10 +12,9 @@ from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.compare.cases import STATIC_SUITE, ComparedDraw, compared_draws
+from scenarios.measure.compare.cases import FORESEEN, STATIC_SUITE, ComparedDraw, compared_draws
 from scenarios.measure.compare.dynamic_part import (
     CLAIRVOYANT,
-    FORESEEN,
     foreseen_rules,
     online_rules,
 )

@@ -15,7 +15,7 @@ from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from des.compiled.many.layout import Whole
-from scenarios.measure.compare.cases import ComparedDraw
+from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
 
 CLAIRVOYANT = "clairvoyant"
 """Knows the whole draw; the bound that the others are compared with."""
@@ -24,9 +24,6 @@ STATIC = "static"
 
 MOST_PLANS = 128
 """Candidates of a draw, but for the few that are always there."""
-
-FORESEEN = "_foreseen"
-"""Ends the names of rules that know all plans of the draw from the first epoch on."""
 
 
 def online_rules() -> Mapping[str, Rule]:

@@ -8,7 +8,8 @@ import pandas as pd
 from agents.replanning.table import SCHEDULERS
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.compare.bootstrap import paired_bootstrap, relative_by_world
-from scenarios.measure.compare.dynamic_part import CLAIRVOYANT, FORESEEN
+from scenarios.measure.compare.cases import FORESEEN
+from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
 
 _SEED = 20_261_122
 """Of the resampling; any number, but always the same."""

@@ -18,8 +18,9 @@ from scenarios.frame.files import write_json
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.pareto.figure import fronts_figure
-from scenarios.measure.pareto.fronts import NUM_PREFERENCES, preference_grid
+from scenarios.measure.pareto.fronts import preference_grid
 from scenarios.measure.pareto.methods import methods_of
+from scenarios.measure.pareto.names import NUM_DOMAINS, NUM_PREFERENCES
 from scenarios.measure.pareto.study import (
     TABLES,
     WorldFronts,
@@ -28,7 +29,7 @@ from scenarios.measure.pareto.study import (
     metrics_frame,
     points_frame,
 )
-from scenarios.measure.pareto.worlds import NUM_DOMAINS, PricedWorld, priced_worlds
+from scenarios.measure.pareto.worlds import PricedWorld, priced_worlds
 
 PROG = "python -m scenarios.pareto"
 METRICS_CSV, POINTS_CSV, FRONTS_PNG, SUMMARY_JSON = (

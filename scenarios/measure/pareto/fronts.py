@@ -16,10 +16,8 @@ from agents.planners.pareto.plan_objectives import TIME_COST_UTILISATION, PlanFi
 from agents.planners.pareto.proposals import Proposals, Propose
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
+from scenarios.measure.pareto.names import NUM_PREFERENCES
 from scenarios.measure.pareto.worlds import PricedWorld
-
-NUM_PREFERENCES = 36
-"""Of one sweep: all weights that are multiples of 1/7."""
 
 Sweep = Callable[[PricedWorld, Sequence[Preference]], Proposals]
 """All plans that a method proposes for all preferences."""

@@ -8,6 +8,7 @@ import numpy as np
 from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.random_numbers import derived_seed
+from scenarios.measure.pareto.names import NUM_DOMAINS
 from scenarios.suites import SuiteWorld, suite
 
 PRICE_SIGMA = 0.6
@@ -19,8 +20,6 @@ MEDIAN_USD_PER_GB = 0.02
 SUITE = "eval_static"
 RATIOS = (0.5, 1.0)
 """Transfer/compute ratios of the suite at which several domains pay."""
-
-NUM_DOMAINS = (5, 6, 10)
 
 _PRICES = 2
 _MOST_TRIES = 10_000

@@ -25,7 +25,8 @@ from scenarios.frame.pictures import Picture
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.measurement_size import FULL, SHORT, SchedulerColumn, Scope, Sizes
-from scenarios.measure.targets.results_store import FOLDER, KeptGroup, Key, Origin
+from scenarios.measure.targets.names import MEASURED
+from scenarios.measure.targets.results_store import KeptGroup, Key, Origin
 from scenarios.measure.targets.table import (
     GROUPS,
     measure_groups,
@@ -50,12 +51,12 @@ methods: {", ".join(_SCHEDULERS)}
 targets: {", ".join(GROUPS)}
 
 files written to --out, besides config.json:
-  {FOLDER}/                        targets of each column and group, as soon as they are known
+  {MEASURED}/                        targets of each column and group, as soon as they are known
   kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
 
 --resume continues the run in --out with its original flags: others are refused, those
-left out are taken from there. Groups that are in {FOLDER}/ are not measured again; a file that they
-come from must not have changed since.
+left out are taken from there. Groups that are in {MEASURED}/ are not measured again; a file that
+they come from must not have changed since.
 
 exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is wrong;
   {EXIT_CODES}

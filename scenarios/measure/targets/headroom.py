@@ -14,9 +14,9 @@ from agents.replanning.table import RULES
 from agents.replanning.tables import total_s
 from des import Plan
 from scenarios.frame.statistics import MeanInterval
+from scenarios.measure.compare.cases import FORESEEN
 from scenarios.measure.compare.dynamic_part import (
     CLAIRVOYANT,
-    FORESEEN,
     MOST_PLANS,
     draw_of,
     foreseen_rules,

@@ -12,8 +12,9 @@ from des import Plan, Topology, Workload
 from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.pareto.fronts import preference_grid, swept
 from scenarios.measure.pareto.methods import methods_of
+from scenarios.measure.pareto.names import NUM_DOMAINS
 from scenarios.measure.pareto.study import TABLES, MethodFront, fronts_of_methods
-from scenarios.measure.pareto.worlds import NUM_DOMAINS, priced_worlds
+from scenarios.measure.pareto.worlds import priced_worlds
 from scenarios.measure.targets.measurement_size import SchedulerColumn
 from scenarios.measure.targets.target import Goal, Target, measured
 

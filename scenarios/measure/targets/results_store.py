@@ -14,10 +14,8 @@ from des.base.text_files import read_json
 from des.world.files.topology_forms import StrictForm, first_error
 from scenarios.frame.files import write_json
 from scenarios.frame.statistics import MeanInterval
+from scenarios.measure.targets.names import MEASURED
 from scenarios.measure.targets.target import Goal, Sense, Target, Unit
-
-FOLDER = "measured"
-"""Within the run folder; one file a column and group, ``<column>-<group>.json``."""
 
 Key = tuple[str, str]
 """Names of a column and of a group of targets."""
@@ -66,7 +64,7 @@ class KeptGroup:
 def path_of(run_folder: Path, key: Key) -> Path:
     """File of a column and group."""
     column, group = key
-    return run_folder / FOLDER / f"{column}-{group}.json"
+    return run_folder / MEASURED / f"{column}-{group}.json"
 
 
 def store_result(run_folder: Path, key: Key, origin: Origin, group: KeptGroup) -> KeptGroup:
@@ -105,7 +103,7 @@ def read_kept(run_folder: Path, origins: Mapping[Key, Origin]) -> dict[Key, Kept
         If a file is corrupt or of another run, or a file that it comes from has changed since; the
         message names the file and the field.
     """
-    folder = run_folder / FOLDER
+    folder = run_folder / MEASURED
     if not folder.exists():
         return {}
     keys = {path_of(run_folder, key): key for key in origins}
