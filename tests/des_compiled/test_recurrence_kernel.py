@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 from examples import examples
+from foreseen_iterations import MOST_PIECES, simulate_foreseeable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import courses, moving, with_transport
@@ -31,7 +32,6 @@ from des import (
     simulate,
 )
 from des.compiled.eligibility import is_foreseeable
-from des.compiled.foreseeable import MOST_PIECES, simulate_foreseeable
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,

@@ -19,14 +19,13 @@ from des.compiled.kernels.lanes import (
     UNTIL,
     WIRE_BUSY,
     WIRE_TIME,
-    LaneRules,
     Lanes,
     Record,
 )
 from des.compiled.kernels.program import BEYOND, TABLE
 from des.compiled.kernels.recurrence import run_lanes
+from des.compiled.lane_rules import rules_of
 from des.compiled.lanes import new_lanes, new_record
-from des.compiled.links import weather_fields
 from des.compiled.operation_table import PASSES, OperationTable, operation_table
 from des.costs.message_times import corrected
 from des.costs.stage_times import local_message_s, stage_times_s
@@ -143,19 +142,6 @@ def _wires(
                 )
             )
     return wires
-
-
-def rules_of(topology: Topology) -> LaneRules:
-    """Return how all links behave while lanes run."""
-    fields = weather_fields(topology)
-    window_bytes = topology.transport.message_window_bytes
-    return LaneRules(
-        weather=fields["weather"],
-        window_bytes=math.inf if window_bytes is None else float(window_bytes),
-        interval_s=float(fields.get("interval_s", math.inf)),
-        bandwidth_fluctuation=float(fields.get("bandwidth_fluctuation", 0.0)),
-        latency_jitter=float(fields.get("latency_jitter", 0.0)),
-    )
 
 
 class _Courses:
