@@ -24,8 +24,9 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.program import BEYOND, TABLE
 from des.compiled.kernels.recurrence import run_lanes
+from des.compiled.kernels.vectors import LANES
 from des.compiled.lane_rules import rules_of
-from des.compiled.lanes import new_lanes, new_record
+from des.compiled.lanes import new_lanes
 from des.compiled.operation_table import PASSES, OperationTable, operation_table
 from des.costs.message_times import corrected
 from des.costs.stage_times import local_message_s, stage_times_s
@@ -41,6 +42,12 @@ _FEW_PIECES, MOST_PIECES = 32, 2048
 """Pieces of a course that are worked out at first, and at most: each is kept for all lanes."""
 
 _NO_LINK = -1
+
+
+def new_record(table: OperationTable) -> Record:
+    """Make room for all that happens in a run of a table."""
+    num_rows = len(table.rows)
+    return Record(spans=np.zeros((num_rows, 2, LANES)), transfers=np.zeros((num_rows, 3, LANES)))
 
 
 class Foreseen(NamedTuple):

@@ -14,7 +14,6 @@ from des.compiled.kernels.lanes import (
     Record,
 )
 from des.compiled.kernels.vectors import LANES
-from des.compiled.operation_table import OperationTable
 
 _CACHE_LINE_BYTES = 64
 
@@ -38,12 +37,6 @@ def new_lanes(num_stages: int, num_slots: int, num_pieces: int = 32) -> Lanes:
         own=own,
         seed=own[SEED].view(np.int64),
     )
-
-
-def new_record(table: OperationTable) -> Record:
-    """Make room for all that happens in a run of a table."""
-    num_rows = len(table.rows)
-    return Record(spans=_zeros(num_rows, 2, LANES), transfers=_zeros(num_rows, 3, LANES))
 
 
 def no_record() -> Record:

@@ -8,7 +8,7 @@ import numpy as np
 
 from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
 from des.costs.message_times import corrected
-from des.dynamics import Dynamics, Movement, kind_of
+from des.dynamics import LAWS, Dynamics, Movement
 from des.dynamics.link_course import Weather
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
@@ -41,7 +41,8 @@ def weather_fields(topology: Topology) -> dict[str, Any]:
     movement = topology.movement
     if movement is None:
         return {"weather": STEADY}
-    drawn = DRAWN_IN_KERNELS.get(kind_of(movement.law))
+    kinds = (kind for kind, known in LAWS.items() if type(movement.law) is known)
+    drawn = DRAWN_IN_KERNELS.get(next(kinds, "of another package"))
     fields = None if drawn is None else drawn(movement)
     return {"weather": TABLE} if fields is None else fields
 

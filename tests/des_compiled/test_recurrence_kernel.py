@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 from examples import examples
-from foreseen_iterations import MOST_PIECES, simulate_foreseeable
+from foreseen_iterations import MOST_PIECES, new_record, simulate_foreseeable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sending import courses, moving, with_transport
@@ -48,7 +48,7 @@ from des.compiled.kernels.lanes import (
 from des.compiled.kernels.program import OK, STARVED, STEADY, UNIFORM
 from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.kernels.vectors import LANES
-from des.compiled.lanes import new_lanes, new_record, no_record
+from des.compiled.lanes import new_lanes, no_record
 from des.compiled.operation_table import NOTHING, PASSES, operation_table
 from des.costs.stage_times import stage_times_s
 from des.dynamics import LinkSeries, Replay
