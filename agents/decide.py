@@ -62,7 +62,7 @@ def _require_three(owner: str, field: str, values: Sequence[float]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is decided; the fields are the flags."""
+    """Settings of a decision; the fields are the flags."""
 
     network: str = required("world as it is now: YAML or JSON, or a shipped name", is_file=True)
     base: str | None = option(

@@ -1,4 +1,4 @@
-"""How fast everything is: ``python -m bench``, or ``make bench``.
+"""Speed of every part: ``python -m bench``, or ``make bench``.
 
 Medians of seven rounds in which the contestants take turns, after a first call each that is not
 counted: it compiles and fills caches. Figures are per second of the wall clock and per second of
@@ -28,7 +28,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print and, if asked to, write into a page."""
+    """Measure, print and, with a page given, write into it."""
     parser = _parser()
     arguments = parser.parse_args(argv)
     names = arguments.only or list(PARTS)

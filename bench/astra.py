@@ -1,4 +1,4 @@
-"""The engine of `astra_sim` beside the recorded times of the original, and what a run holds."""
+"""The engine of `astra_sim` against recorded times of the original, and its peak memory."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ QUICK_GROWING = (pipeline(1), pipeline(2))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedRow:
-    """One run beside the original."""
+    """One run against the original."""
 
     name: str = column("run")
     num_events: int = column("events", ",")
@@ -46,7 +46,7 @@ class SpeedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRow:
-    """What one run holds at its peak."""
+    """Peak memory of one run."""
 
     name: str = column("run")
     num_events: int = column("events", ",")

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from bench.kernels.repeated import run_repeatedly
+from bench.kernels.seeded import run_seeds
 from bench.worlds import SEED
 from des import NO_CORRECTIONS, Dynamics, Plan, Topology, Workload
-from des.compiled.kernels.general import run_seeds
 from des.compiled.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES, LaneRules, Lanes
 from des.compiled.kernels.program import STEADY, UNIFORM
 from des.compiled.kernels.vectors import LANES
@@ -40,7 +40,7 @@ def iterations(
         of_thread = lanes[thread]
         done = run_repeatedly(of_thread, rules, table.rows, table.num_stages, record, seed, count)
         if done != count:
-            raise RuntimeError("bench: an iteration has not come to its end")
+            raise RuntimeError("bench: an iteration has not ended")
 
     if num_threads == 1:
         return lambda: run(0)
@@ -51,20 +51,20 @@ def iterations(
 def event_by_event(
     topology: Topology, workload: Workload, plan: Plan, *, num_seeds: int
 ) -> Callable[[], object]:
-    """Return a call that simulates any iteration under so many seeds of its weather, in turn."""
+    """Return a call that simulates an iteration under ``num_seeds`` seeds of its links in turn."""
     program = lower(topology.epoch_of(SEED), workload, plan, is_recorded=False).program
     state = new_state(program)
     seeds, makespans_s = np.arange(SEED, SEED + num_seeds), np.zeros(num_seeds)
 
     def run() -> None:
         if run_seeds(program, state, seeds, makespans_s) != num_seeds:
-            raise RuntimeError("bench: an iteration has not come to its end")
+            raise RuntimeError("bench: an iteration has not ended")
 
     return run
 
 
 def rules_of(topology: Topology) -> LaneRules:
-    """What the links of a world do while an iteration runs."""
+    """Law of a world's links while an iteration runs."""
     law = topology.dynamics
     assert isinstance(law, Dynamics)
     if law.update_interval_s is None:

@@ -1,4 +1,4 @@
-"""How soon a training is as good as it gets: the default scenario, from several seeds."""
+"""Convergence time of a training: the default scenario, from several seeds."""
 
 import statistics
 import time

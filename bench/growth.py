@@ -1,4 +1,4 @@
-"""How time and memory grow: with stages, microbatches, environments and domains."""
+"""Growth of time and memory with stages, microbatches, environments and domains."""
 
 import io
 import tracemalloc
@@ -53,11 +53,11 @@ class Series:
 
     @property
     def counted(self) -> str:
-        """What the time is expected to be in proportion to, or less."""
+        """Expected growth of the time: in proportion to this, or less."""
         return "links" if self.grows == "domains" else "operations"
 
     def count(self, point: Point) -> int:
-        """How much of it there is in a call."""
+        """Size of the varied quantity in a call."""
         if self.grows == "domains":
             return point.num_domains * (point.num_domains - 1)
         num_iterations = NUM_SEEDS if self.simulator == EVENTS else point.num_envs
@@ -114,11 +114,11 @@ class SlopeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRow:
-    """What a batch holds."""
+    """Memory of a batch."""
 
     size: str = column("domains and microbatches")
     environment_bytes: float = column("bytes an environment", ",.0f")
-    rest_bytes: float = column("bytes beside", ",.0f")
+    rest_bytes: float = column("other bytes", ",.0f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

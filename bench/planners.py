@@ -1,11 +1,12 @@
 """Decision times of the planners."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from agents.decision.problem import Planner, PlanningProblem
-from agents.planners.table import PLANNERS
+from agents.planners.table import reference_planners
 from bench.report import Section, Table, column
 from bench.timing import Contestant, Effort, Timing, race
 from bench.worlds import DRAWN, SEED, SIZES, SMALL, Size, job, mesh
@@ -24,7 +25,9 @@ class DecisionRow:
 def measure(effort: Effort) -> Section:
     """Time the decisions on three domains, and on eight those of the planners but `exact`."""
     small, large, _ = SIZES
-    groups = [(SMALL[0], PLANNERS)] if effort.is_quick else [(small, PLANNERS), (large, _static())]
+    groups: list[tuple[Size, Mapping[str, Planner]]] = [(SMALL[0], reference_planners())]
+    if not effort.is_quick:
+        groups = [(small, reference_planners()), (large, _static())]
     rows = [
         _row(size, timing)
         for size, planners in groups
@@ -37,7 +40,7 @@ def measure(effort: Effort) -> Section:
 
 def _static() -> dict[str, Planner]:
     """Planners that simulate little or nothing."""
-    return {name: planner for name, planner in PLANNERS.items() if name != "exact"}
+    return {name: planner for name, planner in reference_planners().items() if name != "exact"}
 
 
 def _contestant(name: str, planner: Planner, size: Size) -> Contestant:

@@ -1,5 +1,7 @@
-"""Measured figures as tables: on the console, and between the marks of a Markdown page."""
+"""Measured figures as tables: on the console, in CSV files, and between the marks of a page."""
 
+import csv
+import io
 import os
 import platform
 import re
@@ -34,7 +36,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """An image file to stand beside the page."""
+    """An image file next to the page."""
 
     file_name: str
     caption: str
@@ -43,7 +45,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """What one part of the measurements gives."""
+    """Results of one part of the measurements."""
 
     name: str
     tables: Sequence[Table]
@@ -111,13 +113,34 @@ def markdown(section: Section) -> str:
     return "\n\n".join(blocks)
 
 
+def table_file(section: Section, table: Table) -> str:
+    """Name of the CSV file of a table."""
+    return f"bench_{section.name}_{re.sub(r'[^a-z0-9]+', '_', table.title.lower()).strip('_')}.csv"
+
+
+def table_csv(table: Table) -> str:
+    """Return a table as CSV, with all digits; None is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headings(table))
+    writer.writerows([getattr(row, each.name) for each in fields(row)] for row in table.rows)
+    return text.getvalue()
+
+
 def write(section: Section, page: Path) -> None:
-    """Put a section between its marks in a page, and its pictures beside the page."""
+    """Put a section between its marks in a page, with its pictures and CSV files in the folder.
+
+    The CSV files are in ``figures`` in the folder of the page.
+    """
     before, begin, end, after = split_page(page, section.name)
     text = f"{before}{begin}\n{markdown(section)}\n{end}{after}"
     write_atomically(page, text.encode("utf-8"))
     for picture in section.pictures:
         write_atomically(page.parent / picture.file_name, picture.content)
+    figures = page.parent / "figures"
+    figures.mkdir(exist_ok=True)
+    for table in section.tables:
+        write_atomically(figures / table_file(section, table), table_csv(table).encode("utf-8"))
 
 
 def split_page(page: Path, name: str) -> tuple[str, str, str, str]:

@@ -38,7 +38,7 @@ class RateRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What the cases of one table have in common."""
+    """Common settings of the cases of one table."""
 
     title: str
     law: str
@@ -63,7 +63,7 @@ TARGETS = {
     f"{BATCH}, 2 threads": ("4,000,000", "400,000", "130,000"),
     EVENTS: ("x 150",) * len(SIZES),
 }
-"""What is aimed at for each size: iterations/s, or times plain SimPy by CPU time."""
+"""Targets for each size: iterations/s, or times plain SimPy by CPU time."""
 
 NOTE = (
     f'"{PLAIN_SIMPY}" gives the makespan only; "{ENGINE}" and "{TWIN}" all spans, transfers and '

@@ -12,7 +12,7 @@ from des import Placement
 
 
 def placement_task(size: Size, law: str, num_domains: int | None = None) -> PlacementTask:
-    """Make the task of one size, order and split points: as many domains as stages unless told."""
+    """Make the task of one size, order and split points (default: a domain a stage)."""
     return make_task(
         topology=mesh(num_domains or size.num_stages, LAWS[law]),
         workload=job(size.num_microbatches),

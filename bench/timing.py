@@ -1,4 +1,4 @@
-"""How long calls take: rounds in which every contestant has its turn, medians over the rounds.
+"""Times of calls: rounds in which every contestant has its turn, medians over the rounds.
 
 What is compiled, loaded or cached with a first call is timed apart from the rounds.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How carefully to measure; ``is_quick`` is for tests, its figures mean nothing."""
+    """Precision of the measurement; ``is_quick`` is for tests, its figures mean nothing."""
 
     num_rounds: int = 7
     turn_s: float = 0.5
@@ -82,7 +82,7 @@ def race(contestants: Sequence[Contestant], effort: Effort) -> tuple[Timing, ...
 
 
 def speed_ratio(fast: Timing, slow: Timing) -> float:
-    """How many times as fast, by CPU time: median over the rounds, each compared with itself."""
+    """Speed-up by CPU time: median over the rounds, each compared with itself."""
     pairs = zip(fast.cpu_s, slow.cpu_s, strict=True)
     return statistics.median(slow_s / fast_s for fast_s, slow_s in pairs)
 

@@ -45,7 +45,7 @@ SIZES = (
     Size(num_stages=10, num_microbatches=64),
 )
 SMALL = (Size(num_stages=2, num_microbatches=2),)
-"""What the figures are for, and what tests measure."""
+"""Sizes of the figures, and of the tests."""
 
 
 def mesh(num_domains: int, law: Law = MOVING, transport: Transport = PLAIN) -> Topology:
@@ -71,7 +71,7 @@ def mesh(num_domains: int, law: Law = MOVING, transport: Transport = PLAIN) -> T
 
 
 def job(num_microbatches: int) -> Workload:
-    """Llama 2 70B in so many microbatches."""
+    """Llama 2 70B in a number of microbatches."""
     return build_workload(MODEL, num_microbatches=num_microbatches)
 
 

@@ -41,7 +41,7 @@ def dimension(
     bandwidth_gb_per_s: float = 0.25,
     latency_ns: float = 30e6,
 ) -> Dimension:
-    """One dimension, of the figures of a WAN unless told."""
+    """One dimension, with the figures of a WAN by default."""
     return Dimension(
         topology=topology,
         num_npus=num_npus,

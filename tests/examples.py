@@ -1,4 +1,4 @@
-"""How many examples a property is tried on: a sample in each run of the tests, more in a soak."""
+"""Number of examples a property is tried on: a sample in each run of the tests, more in a soak."""
 
 import os
 

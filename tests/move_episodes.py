@@ -1,7 +1,8 @@
-"""Episodes in tables for tests of the move policy."""
+"""Episodes in tables and simple policies for tests of the move policy."""
 
 import numpy as np
 
+from agents.hi_ppo.moves.move_env import MoveGame
 from agents.replanning.tables import EpisodeTables, levels_of
 from des import Placement, Plan
 from des.compiled.many.layout import Real
@@ -60,3 +61,23 @@ def random_tables(
     move_s = 10.0 * price_epochs * rng.uniform(0.8, 1.2, (num_plans, num_plans))
     np.fill_diagonal(move_s, 0.0)
     return tables_of(base_s * np.where(slow, factor, 1.0) * noise, move_s, base_s)
+
+
+def greedy(probability: Real) -> Real:
+    """The policy that always makes the likeliest choice, (S, U)."""
+    chosen = np.zeros_like(probability)
+    chosen[np.arange(len(chosen)), probability.argmax(axis=1)] = 1.0
+    return chosen
+
+
+def following_rule(game: MoveGame, rule: int) -> Real:
+    """The policy that follows one rule in all states, by its index in `RULES`, (S, U)."""
+    constant = np.zeros(game.cost.shape)
+    constant[np.arange(game.num_states), game.choice_of_rule[:, rule]] = 1.0
+    return constant
+
+
+def epoch_costs(game: MoveGame, probability: Real) -> Real:
+    """Mean cost of an epoch of each episode under a policy, over the clairvoyant's, (G,)."""
+    _, of_state = game.values(probability)
+    return game.epoch_costs(of_state)

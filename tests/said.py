@@ -1,4 +1,4 @@
-"""What a command says of itself, whether or not code had to be compiled."""
+"""Output of a command, whether or not code had to be compiled."""
 
 
 def without_compiling(stderr: str) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,11 +12,13 @@ from agents.hi_ppo.coordinator import Coordinator
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.placement_checkpoint import placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.judge.look_ahead import LookAhead
+from agents.ppo.checkpoint import save_checkpoint
 from des import Placement, Plan, Topology, Workload, build_workload, read_topology
 from des.plan.replacement import Replacement
 
@@ -28,6 +31,11 @@ def placement_policy(seed: int = 0, *, width: int = 16) -> PlacementPolicy:
     generator = torch.Generator().manual_seed(seed)
     sizes = PlacementArchitecture(width=width, edge_width=8, num_rounds=1)
     return PlacementPolicy(sizes, generator).eval()
+
+
+def save_placement(path: Path, policy: PlacementPolicy) -> None:
+    """A file of a placement policy alone, as a training's checkpoint also holds it."""
+    save_checkpoint(path, placement_payload(policy))
 
 
 def move_policy(seed: int = 0) -> MovePolicy:

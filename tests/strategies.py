@@ -33,7 +33,7 @@ ALLOWED_SCHEDULES = re.escape(
     "schedule: must be one of gpipe, 1f1b[_2x], deep_1f1b[_2x], interleaved_1f1b, zb_h1, zb_h2, "
     "zb_auto[_2x], greedy[_2x], exact[_2x]; got"
 )
-"""How every unknown schedule is refused, as a pattern."""
+"""Refusal of every unknown schedule, as a pattern."""
 
 STATIC_SCHEDULES = tuple(name for name in sorted(SCHEDULES) if is_static(name))
 """Schedules that can be made for any placement; others look at devices, times and memory."""
@@ -43,7 +43,7 @@ FREE_BANDWIDTH_BYTES_PER_S = 1e300
 
 
 def unit_domain(name: str, *, flops_per_s: float = 1.0, memory_bytes: float = 1e30) -> Domain:
-    """One domain of one GPU that reaches its peak, of 1 FLOP/s unless told."""
+    """One domain of one GPU that reaches its peak, of 1 FLOP/s by default."""
     return Domain(
         name=name,
         num_gpus=1,
@@ -318,7 +318,7 @@ def layers(draw: st.DrawFn) -> Layer:
 def workloads(
     draw: st.DrawFn, *, num_layers: int | None = None, max_microbatches: int = 8
 ) -> Workload:
-    """A workload of unequal layers, 2 to 8 unless told; messages may be empty."""
+    """A workload of unequal layers, 2 to 8 by default; messages may be empty."""
     count = draw(st.integers(2, 8)) if num_layers is None else num_layers
     return Workload(
         name="drawn",

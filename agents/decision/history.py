@@ -1,4 +1,4 @@
-"""What a scheduler may know of the past: how links and domains have behaved up to now."""
+"""History known to a scheduler: link figures and domain loads up to now."""
 
 from dataclasses import dataclass
 

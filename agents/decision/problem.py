@@ -1,4 +1,4 @@
-"""What a planner gets, and what it returns."""
+"""Input and output of a planner."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class PlanningProblem:
     schedule
         Schedule of planners that choose none.
     schedules
-        What those choose from that do; none given means ``schedule`` alone.
+        Schedules to choose from; none given means ``schedule`` alone.
     last_plan
         The plan in force; None before the first decision.
     """

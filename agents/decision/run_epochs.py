@@ -1,4 +1,4 @@
-"""A scheduler on its way through a draw of a world: what it decides, and what that comes to."""
+"""Run a scheduler through a draw of a world: its decisions, and their times and costs."""
 
 import time
 from collections import Counter
@@ -42,7 +42,7 @@ class CourseRow:
     Attributes
     ----------
     level
-        How far the plan departs from the last one, by `agents.decision.situation.level_of`.
+        Level of the change from the last plan, by `agents.decision.situation.level_of`.
     iteration_s
         Of one iteration, the change of plan left out. [s]
     change_s
@@ -52,7 +52,7 @@ class CourseRow:
     moved_bytes
         Model state that was sent for the change. [bytes]
     cost_bytes
-        What an iteration sends over WAN links, the change left out. [bytes]
+        Bytes an iteration sends over WAN links, the change left out. [bytes]
     utilisation
         Useful FLOPs over the peak of all GPUs of all domains times ``duration_s``.
     decision_s
@@ -118,7 +118,7 @@ class CourseResult:
 
     @cached_property
     def moves(self) -> dict[MoveLevel, int]:
-        """How many epochs changed the plan, by level; the first one counts as none of them."""
+        """Number of epochs that changed the plan, by level; the first one does not count."""
         counts = Counter(row.level for row in self.rows[1:])
         return {level: counts[level] for level in LEVELS}
 
@@ -128,7 +128,7 @@ class CourseResult:
         return sum(row.is_fallback for row in self.rows)
 
 
-def situation_of(
+def epoch_situation(
     world: DecisionWorld,
     topology: Topology,
     epoch: int,
@@ -188,7 +188,7 @@ def run_course(
     last: Plan | None = None
     for epoch in range(world.num_epochs if num_epochs is None else num_epochs):
         topology = held_topology(world, draw_seed, epoch)
-        situation = situation_of(
+        situation = epoch_situation(
             world, topology, epoch, last, preference=preference, corrections=corrections
         )
         begin_s = clock()

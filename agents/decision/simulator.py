@@ -13,7 +13,7 @@ CYCLES_PER_S = 1e9
 
 
 class Measured(Protocol):
-    """What a backend says of one iteration."""
+    """Result of a backend for one iteration."""
 
     @property
     def makespan_s(self) -> float:

@@ -1,42 +1,17 @@
-"""What a scheduler sees when it decides, and what it answers."""
+"""Situation that a scheduler sees when it decides, and its decision."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.base.checks import require_non_negative
 from des.plan.replacement import Replacement
+from des.world.domain_load import DomainLoad
 
 MoveLevel = Literal["nothing", "depth", "split", "order"]
-"""How far a plan departs from the last: equal, another warm-up depth, other shares of the layers
+"""Level of a change of plan: equal to the last, another warm-up depth, other shares of the layers
 over the same domains in the same order, or another order (or subset) of domains."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DomainLoad:
-    """What else a domain is busy with, as its own cluster manager reports it.
-
-    Attributes
-    ----------
-    utilisation
-        Share of its GPUs' time that other jobs take. The speed in the topology, its
-        ``attainable_fraction``, is what is left already.
-    memory_occupancy
-        Share of its GPUs' memory that other jobs hold; taken off what a plan may use.
-    queue_length
-        Jobs that wait for it.
-    """
-
-    utilisation: float = 0.0
-    memory_occupancy: float = 0.0
-    queue_length: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("utilisation", "memory_occupancy"):
-            value = getattr(self, name)
-            if not 0.0 <= value < 1.0:
-                raise ValueError(f"domain load: {name} must be within [0, 1), got {value!r}")
-        require_non_negative("domain load", "queue_length", self.queue_length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +47,8 @@ class Situation:
     last_plan
         The plan in force; None before the first decision, which costs nothing.
     loads
-        One a domain; none given means that nothing is known beyond the speeds.
+        One a domain; none given means that nothing is known beyond the speeds. The speeds in
+        ``topology`` are what the loads leave already, its memory is not.
     """
 
     topology: Topology
@@ -104,7 +80,7 @@ class Decision:
     Attributes
     ----------
     level
-        How far it departs from the last plan; ``order`` for the first one.
+        Level of the change from the last plan; ``order`` for the first one.
     is_fallback
         Whether the scheduler's own plan was not valid, so that the last valid one stays.
     response_s
@@ -127,8 +103,12 @@ class Scheduler(Protocol):
         """Return the plan for the epoch."""
 
 
+MakeScheduler = Callable[[], Scheduler]
+"""Makes a scheduler that has seen nothing."""
+
+
 def level_of(last: Plan | None, plan: Plan) -> MoveLevel:
-    """How far a plan departs from the last one.
+    """Classify the change of plan from the last one.
 
     Examples
     --------

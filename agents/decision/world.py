@@ -1,4 +1,4 @@
-"""A world that is decided anew epoch after epoch: what a scheduler may be put into."""
+"""World of a scheduler, with a decision in every epoch."""
 
 from typing import Protocol
 
@@ -17,7 +17,7 @@ class DecisionWorld(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Name in tables."""
 
     @property
     def topology(self) -> Topology:
@@ -45,7 +45,7 @@ class DecisionWorld(Protocol):
 
     @property
     def replacement(self) -> Replacement:
-        """What a change of plan costs."""
+        """Cost of a change of plan."""
 
     def epoch_topology(self, draw_seed: int, epoch: int) -> Topology:
         """World as an epoch of a draw finds it; the same for all methods."""

@@ -52,7 +52,7 @@ def pairs_of_links(num_domains: int) -> Small:
     return np.array([number[min(pair), max(pair)] for pair in ends], dtype=np.int32)
 
 
-def work_of(task: PlacementTask, world: Topology) -> Work:
+def batch_work_of(task: PlacementTask, world: Topology) -> Work:
     """What the layers ask of the domains."""
     workload, weights, corrections = task.workload, task.weights, task.corrections
     return Work(
@@ -128,7 +128,7 @@ def new_batch_arrays(task: PlacementTask, num_envs: int) -> BatchArrays:
     )
     return BatchArrays(
         links=links_of(task, world),
-        work=work_of(task, world),
+        work=batch_work_of(task, world),
         uniform=uniform,
         course=course,
         placed=_new_runs(num_envs, most_stages),

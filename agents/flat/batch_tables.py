@@ -13,12 +13,13 @@ from des.compiled.foreseeable import rules_of
 from des.compiled.kernels.lanes import NUM_BYTES, OVERHEAD, LaneRules, Lanes
 from des.compiled.kernels.program import HOP, Program, State
 from des.compiled.lanes import new_lanes
-from des.compiled.many.layout import Moments, Small, Tables
+from des.compiled.many.layout import HeldMoments, Small, Tables
+from des.compiled.many.programs import moments_of
 from des.compiled.operation_table import operation_table
 from des.compiled.program import lower, lower_moves
 from des.compiled.state import make_state
 from des.engine.migration import LayerMove
-from des.schedules import peaks_held, stage_orders
+from des.schedules import stage_orders
 
 
 def foreseeable_tables(task: PlacementTask, world: Topology) -> Tables:
@@ -65,7 +66,7 @@ class StageTables:
         self._programs: dict[int, Program] = {}
         none = np.zeros(0, np.int64)
         first = np.full(task.workload.num_layers + 1, -1)
-        self.moments = Moments(first, np.zeros(1, np.int64), none, none)
+        self.moments = HeldMoments(first, np.zeros(1, np.int64), none, none)
 
     def cover(self, numbers_of_stages: Iterable[int]) -> None:
         """See to it that there are moments of these numbers of stages."""
@@ -121,19 +122,17 @@ class StageTables:
         """Return how links behave in lanes, which may stand still though their law moves them."""
         return rules_of(self._world if is_moving else replace(self._world, movement=None))
 
-    def _with_moments(self, num_stages: int) -> Moments:
+    def _with_moments(self, num_stages: int) -> HeldMoments:
         before = self.moments
         first = before.first.copy()
         first[num_stages] = len(before.start) - 1
         orders = stage_orders(self._task.schedule, num_stages, self._task.workload.num_microbatches)
-        moments = peaks_held(orders)
-        held = [one for stage in moments for (one,) in stage]
-        counts = [len(stage) for stage in moments]
-        return Moments(
+        found = moments_of([orders])
+        return HeldMoments(
             first=first,
-            start=np.append(before.start, before.start[-1] + np.cumsum(counts)),
-            num_whole=np.append(before.num_whole, [one.num_whole for one in held]),
-            num_halved=np.append(before.num_halved, [one.num_halved for one in held]),
+            start=np.append(before.start, before.start[-1] + found.start[1:]),
+            num_whole=np.append(before.num_whole, found.num_whole),
+            num_halved=np.append(before.num_halved, found.num_halved),
         )
 
     def _new_program(self, num_stages: int) -> Program:

@@ -11,9 +11,9 @@ from agents.flat.batch_simulation import RunError, Simulation
 from agents.flat.batch_tables import StageTables
 from agents.flat.episode import Episode
 from agents.flat.episode_batch import SeatState
-from agents.flat.kernels.courses import begin_episodes, begin_epochs
-from agents.flat.kernels.judgement import judge
-from agents.flat.kernels.links import draw_epochs, draw_worlds, observe
+from agents.flat.kernels.courses import begin_courses, begin_episodes
+from agents.flat.kernels.judgement import judge_epochs
+from agents.flat.kernels.links import draw_epochs, draw_worlds, observe_links
 from agents.flat.kernels.placements import decode_layers, decode_order_and_splits, domains_of_layers
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import (
@@ -180,7 +180,7 @@ class _Slice:
         self._tables.cover(
             np.flatnonzero(np.bincount(arrays.placed.num_stages[first:end])).tolist()
         )
-        judge(
+        judge_epochs(
             arrays.course,
             arrays.placed,
             arrays.work,
@@ -189,7 +189,7 @@ class _Slice:
             rows,
             verdict,
         )
-        begin_epochs(arrays.course, arrays.placed, rows)
+        begin_courses(arrays.course, arrays.placed, rows)
         self._observe(rows, final_observations)
         observations[first:end] = final_observations[first:end]
         ended = rows[verdict.truncated[first:end]]
@@ -243,7 +243,9 @@ class _Slice:
     def _observe(self, rows: Whole, observations: Observations) -> None:
         self._draw_epochs(rows)
         arrays = self._arrays
-        observe(arrays.course, arrays.links, self._task.workload.num_layers, rows, observations)
+        observe_links(
+            arrays.course, arrays.links, self._task.workload.num_layers, rows, observations
+        )
 
     def _draw_epochs(self, rows: Whole) -> None:
         course = self._arrays.course

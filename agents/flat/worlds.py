@@ -11,7 +11,7 @@ from agents.flat.kernels.worlds import within
 from des import Domain, Dynamics, Link, Topology, read_topology
 from des.base.checks import require_count, require_seed
 from des.base.random_numbers import uniform_pair
-from des.world.transport import goodput_bytes_per_s
+from des.costs.message_times import hop_goodput_bytes_per_s
 from des.worlds import EAST_CENTRAL_WEST
 
 LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S = 2e9 / 8, 5e9 / 8
@@ -172,7 +172,6 @@ def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
     latencies and, as each hop stores the whole message, the inverse of the summed inverse
     bandwidths. A TCP window limits the bandwidth of a hop.
     """
-    window_bytes = topology.transport.message_window_bytes
     size = topology.num_domains
     bandwidth, latency = np.empty((size, size)), np.empty((size, size))
     for source, domain in enumerate(topology.domains):
@@ -183,12 +182,7 @@ def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
                 continue
             route = topology.route(source, target)
             hops = [topology.links[index] for index in route]
-            rates = [
-                goodput_bytes_per_s(
-                    hop.bandwidth_bytes_per_s, topology.round_trip_s(index), window_bytes
-                )
-                for hop, index in zip(hops, route, strict=True)
-            ]
+            rates = [hop_goodput_bytes_per_s(topology, index) for index in route]
             bandwidth[source, target] = 1.0 / sum(1.0 / rate for rate in rates)
             latency[source, target] = sum(hop.latency_s for hop in hops)
     return bandwidth, latency

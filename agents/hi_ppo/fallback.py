@@ -2,7 +2,7 @@
 
 from agents.decision.occupied import occupied
 from agents.decision.situation import Situation
-from agents.judge.search_judge import has_steady_plans
+from agents.judge.steady_judge import has_steady_plans
 from agents.planners.search.search import search
 from des import Plan
 from des.compiled.simulate import simulate_compiled

@@ -1,112 +1,18 @@
-"""Who is measured: schedulers made of planners, and the door to trained policies."""
+"""Schedulers made of trained policies, alone or with a fixed rule for moves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
-from agents.decision.depths import DEPTHS
-from agents.decision.situation import Decision, Scheduler, Situation, level_of
+from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.moves.move_policy import MoveObservation
 from agents.hi_ppo.moves.move_rules import RULES, MoveRule, index_of
 from agents.hi_ppo.placement.proposals import Proposer
-from agents.hi_ppo.policies import Policies
+from agents.hi_ppo.policies import Policies, shipped_files
 from agents.hi_ppo.proposing import proposing
 from agents.planners.pareto.proposals import Propose
-from agents.planners.search.search import search
-from des import NO_CORRECTIONS, Plan, Topology, Workload, migration_s
-from des.compiled.simulate import simulate_compiled
-
-FindPlan = Callable[[Topology, Workload], Plan]
-"""Looks for the quickest plan on links that stand still."""
-
-MakeScheduler = Callable[[], Scheduler]
-"""Makes a scheduler that has seen nothing."""
-
-
-def searched_plan(topology: Topology, workload: Workload) -> Plan:
-    """The plan of the strongest static planner, see `agents.planners.search.search`."""
-    return search(topology, workload, schedules=DEPTHS).plan
-
-
-class HoldPlan:
-    """Plans once, on the links at base figures, and holds that."""
-
-    def __init__(self, find_plan: FindPlan = searched_plan) -> None:
-        self._find_plan = find_plan
-        self._plan: Plan | None = None
-
-    def begin(self) -> None:
-        """Forget the plan of the last draw."""
-        self._plan = None
-
-    def decide(self, situation: Situation) -> Decision:
-        """Return the plan that was made at first."""
-        if self._plan is None:
-            self._plan = self._find_plan(situation.base, situation.workload)
-        level = level_of(situation.last_plan, self._plan)
-        return Decision(plan=self._plan, level=level)
-
-
-class PlanEveryEpoch:
-    """Plans anew in every epoch and takes the least of move cost + horizon x epoch time.
-
-    The choice is among all plans that it has found in this draw, the one for base figures first.
-    An infinite horizon takes the quickest plan whatever the move costs.
-    """
-
-    def __init__(self, horizon_epochs: float, find_plan: FindPlan = searched_plan) -> None:
-        if not horizon_epochs > 0:
-            raise ValueError(
-                f"plan every epoch: horizon_epochs must be positive, got {horizon_epochs!r}"
-            )
-        self._horizon, self._find_plan = horizon_epochs, find_plan
-        self._known: dict[Plan, None] = {}
-
-    def begin(self) -> None:
-        """Forget the plans of the last draw."""
-        self._known = {}
-
-    def decide(self, situation: Situation) -> Decision:
-        """Return the plan for the epoch."""
-        if not self._known:
-            self._known[self._find_plan(situation.base, situation.workload)] = None
-        self._known[self._find_plan(situation.topology, situation.workload)] = None
-        plan = min(self._known, key=lambda each: self._score(situation, each))
-        return Decision(plan=plan, level=level_of(situation.last_plan, plan))
-
-    def _score(self, situation: Situation, plan: Plan) -> float:
-        result = simulate_compiled(
-            situation.topology, situation.workload, plan, situation.corrections
-        )
-        epoch_s = situation.iterations_per_epoch * result.makespan_s
-        if situation.last_plan is None or self._horizon == float("inf"):
-            return epoch_s
-        change_s = migration_s(
-            situation.topology,
-            situation.workload,
-            situation.last_plan,
-            plan,
-            restart_s=situation.replacement.restart_s,
-            pays_bytes=situation.replacement.pays_bytes,
-            corrections=NO_CORRECTIONS,
-        )
-        return change_s + self._horizon * epoch_s
-
-
-METHODS: Mapping[str, MakeScheduler] = MappingProxyType(
-    {
-        "search_once": HoldPlan,
-        "search_h1": lambda: PlanEveryEpoch(1.0),
-        "search_h4": lambda: PlanEveryEpoch(4.0),
-        "search_h8": lambda: PlanEveryEpoch(8.0),
-        "search_greedy": lambda: PlanEveryEpoch(float("inf")),
-    }
-)
-"""Schedulers by the name users write: one strong search, held or re-run at every change."""
-
 
 MOST_SLOWDOWN = 0.08
 """Bound of policies that are to be stable: so much longer than an iteration of the quickest plan
@@ -141,6 +47,25 @@ def policy_scheduler(
     return make, proposing(policies.placement)
 
 
+def shared_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
+    """Return what hands out the scheduler of a checkpoint, or of the first one that is shipped.
+
+    None where no checkpoint is given and none is shipped. One scheduler serves all draws, each of
+    which begins anew, so that what it knows of a job is worked out once.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read or holds no such policies.
+    """
+    path = checkpoint or next(iter(shipped_files()), None)
+    if path is None:
+        return None
+    make, _ = policy_scheduler(path)
+    scheduler = make()
+    return lambda: scheduler
+
+
 FIXED_HORIZONS = (4.0, 8.0, 16.0)
 """Of rules that choose among the proposals of a placement policy. [epochs]"""
 
@@ -159,7 +84,7 @@ class FixedRule:
 def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
     """Return what makes schedulers that propose as trained policies do and move by one rule.
 
-    The rules are those of `agents.planners.replan.Horizon` on the plans proposed so far, by the
+    The rules are those of `agents.replanning.horizon.Horizon` on the plans proposed so far, by the
     names that they have there; errors are those of `policy_scheduler`.
     """
     policies = Policies.load(checkpoint)

@@ -29,7 +29,7 @@ class Aim(NamedTuple):
     can_follow: Flags
 
 
-class Pool(NamedTuple):
+class ExploredPlans(NamedTuple):
     """Plans that were judged, P at most, and what they come to.
 
     ``state`` says how far each was gone on from. ``counts`` (3,) are how many there are, how many
@@ -64,7 +64,7 @@ class Near(NamedTuple):
 
 
 @kernel
-def judge(tools: Tools, aim: Aim, near: Near, num: int) -> int:
+def judge_candidates(tools: Tools, aim: Aim, near: Near, num: int) -> int:
     """Judge the first ``num`` plans that fit and may cost less than their limit; returns how many.
 
     The others get ``inf``, and so may those that cost no less than their limit.
@@ -110,7 +110,9 @@ def judge(tools: Tools, aim: Aim, near: Near, num: int) -> int:
     for plan in range(num):
         if near.costs[plan] == 0.0:
             is_run = near.times_s[plan] < math.inf  # else it was given up, or there is no way
-            near.costs[plan] = cost_of(aim, plans, plan, near.times_s[plan]) if is_run else math.inf
+            near.costs[plan] = (
+                plan_cost(aim, plans, plan, near.times_s[plan]) if is_run else math.inf
+            )
     return int(total)
 
 
@@ -119,14 +121,14 @@ def limit_s_of(aim: Aim, plans: Plans, plan: int, limit: float) -> float:
     """The time from which on a plan does not cost less than a limit. [s]"""
     if limit == math.inf:
         return math.inf
-    left = limit - cost_of(aim, plans, plan, 1.0)
+    left = limit - plan_cost(aim, plans, plan, 1.0)
     if aim.time_weight > 0.0:
         return math.exp(left / aim.time_weight)
     return math.inf if left > 0.0 else 0.0
 
 
 @kernel
-def cost_of(aim: Aim, plans: Plans, plan: int, time_s: float) -> float:
+def plan_cost(aim: Aim, plans: Plans, plan: int, time_s: float) -> float:
     """What a plan comes to if it takes so long."""
     tolls = 0.0
     if aim.toll_weight > 0.0:
@@ -136,7 +138,7 @@ def cost_of(aim: Aim, plans: Plans, plan: int, time_s: float) -> float:
 
 
 @kernel
-def is_new(pool: Pool, plans: Plans, plan: int) -> bool:
+def is_new(pool: ExploredPlans, plans: Plans, plan: int) -> bool:
     """Whether an order is seen for the first time; from now on it is not."""
     key = np.uint64(plans.num_stages[plan])
     for stage in range(plans.num_stages[plan]):
@@ -165,7 +167,7 @@ def copy_plan(target: Plans, to: int, source: Plans, plan: int) -> None:
 
 
 @kernel
-def keep(pool: Pool, near: Near, plan: int) -> None:
+def keep(pool: ExploredPlans, near: Near, plan: int) -> None:
     """Put a judged plan into the pool, in place of the worst one where there is no room."""
     at = pool.counts[0]
     if at == pool.costs.size:

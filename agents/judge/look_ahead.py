@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.situation import DomainLoad, Preference
-from agents.judge.candidates import Aim, Near, Pool
+from agents.decision.situation import Preference
+from agents.judge.candidates import Aim, ExploredPlans, Near
 from agents.judge.proposals import ORDERS, PROPOSED, Limits, explore
 from agents.judge.quick_fill import Tools, fill_evenly
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import RelayedJob, SteadyJudge
+from agents.judge.steady_judge import MISFIT, RelayedJob, SteadyJudge, reachable
 from des import Plan, Topology
-from des.compiled.many.layout import Flags, Real, Small
-from des.compiled.many.least_times import figures_of
+from des.compiled.many.layout import Real, Small
+from des.compiled.many.least_times import least_figures
 from des.compiled.many.steady import Job, Plans
+from des.world.domain_load import DomainLoad
 
 _MOST_REMEMBERED, _MOST_NETWORKS = 4096, 3
 
@@ -119,7 +119,7 @@ class PlanJudge(SteadyJudge):
             )
         known = self._tools_known
         if known is None or known.job is not job:
-            known = Tools(self._lanes, job, self._programs, figures_of(job, self._programs))
+            known = Tools(self.lanes, job, self.programs, least_figures(job, self.programs))
             self._tools_known = known
         return known
 
@@ -129,10 +129,10 @@ class PlanJudge(SteadyJudge):
         fill_evenly(self.tools(job), plans, weights, levels_s)
         return levels_s
 
-    def new_pool(self, num_plans: int = _MOST_KEPT, num_keys: int = _NUM_KEYS) -> Pool:
+    def new_pool(self, num_plans: int = _MOST_KEPT, num_keys: int = _NUM_KEYS) -> ExploredPlans:
         """Make room for what a look-ahead finds, with a power of 2 of keys."""
-        return Pool(
-            plans=self._empty(num_plans),
+        return ExploredPlans(
+            plans=self.new_rows(num_plans),
             costs=np.full(num_plans, np.inf),
             times_s=np.full(num_plans, np.inf),
             state=np.zeros(num_plans, dtype=np.int32),
@@ -143,7 +143,7 @@ class PlanJudge(SteadyJudge):
     def new_near(self) -> Near:
         """Make room for candidates."""
         return Near(
-            plans=self._empty(_MOST_NEAR),
+            plans=self.new_rows(_MOST_NEAR),
             costs=np.empty(_MOST_NEAR),
             times_s=np.empty(_MOST_NEAR),
             limits=np.empty(_MOST_NEAR),
@@ -154,12 +154,9 @@ class PlanJudge(SteadyJudge):
             weights=np.ones(self.most_stages),
         )
 
-    def _empty(self, num: int) -> Plans:
-        domain, end_layer = np.zeros((2, num, self.most_stages), dtype=np.int32)
-        num_stages, schedule = np.zeros((2, num), dtype=np.int32)
-        return Plans(num_stages, schedule, domain, end_layer)
-
-    def look_ahead(self, job: Job, aim: Aim, orders: Small, sizes: Small, how: LookAhead) -> Pool:
+    def look_ahead(
+        self, job: Job, aim: Aim, orders: Small, sizes: Small, how: LookAhead
+    ) -> ExploredPlans:
         """Judge proposed orders (N, K) and go on from the best; the pool holds all that was found.
 
         Raises
@@ -191,7 +188,7 @@ class PlanJudge(SteadyJudge):
         same = Plans(*(np.repeat(field, num, axis=0) for field in written))
         same.schedule[:] = np.arange(num)
         times_s = self.scores(job, same)
-        costs = np.where(times_s < MISFIT, costs_of(aim, same, times_s), np.inf)
+        costs = np.where(times_s < MISFIT, plan_costs(aim, same, times_s), np.inf)
         best = int(costs.argmin())
         if costs[best] == np.inf:
             return Variations((), num)
@@ -229,7 +226,7 @@ def aim_of(topology: Topology, job: Job, preference: Preference) -> Aim:
     num_domains = topology.num_domains
     prices = price_matrix(topology)
     tolls = (prices + prices.T) / (2.0 * max(1, num_domains - 1))
-    can_follow: Flags = np.isfinite(job.wire_s) & np.isfinite(job.wire_s.T)
+    can_follow = reachable(job)
     np.fill_diagonal(can_follow, False)
     return Aim(
         time_weight=preference.time + preference.utilisation,
@@ -253,7 +250,7 @@ def price_matrix(topology: Topology) -> Real:
     return prices
 
 
-def costs_of(aim: Aim, plans: Plans, times_s: Real) -> Real:
+def plan_costs(aim: Aim, plans: Plans, times_s: Real) -> Real:
     """What plans come to, see `agents.judge.candidates.Aim`; ``inf`` where they do not fit."""
     here, there = plans.domain[:, :-1], plans.domain[:, 1:]
     is_border = np.arange(1, plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]

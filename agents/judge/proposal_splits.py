@@ -2,7 +2,7 @@
 
 import math
 
-from agents.judge.candidates import Near, Pool, copy_plan
+from agents.judge.candidates import ExploredPlans, Near, copy_plan
 from agents.judge.quick_fill import Tools
 from des.base.jit import kernel
 from des.compiled.many.views import ZERO
@@ -18,7 +18,7 @@ _MOST_TOGETHER = 4
 
 
 @kernel
-def near_splits(tools: Tools, pool: Pool, near: Near, most_behind: float) -> int:
+def near_splits(tools: Tools, pool: ExploredPlans, near: Near, most_behind: float) -> int:
     """Write what lies next to the best few plans that are not at rest; -1 where all are.
 
     Next to a plan lies one move of layers under the same schedule. If none of these was better, so
@@ -61,7 +61,7 @@ def near_splits(tools: Tools, pool: Pool, near: Near, most_behind: float) -> int
 
 
 @kernel
-def take_splits(pool: Pool, near: Near, num: int) -> None:
+def take_splits(pool: ExploredPlans, near: Near, num: int) -> None:
     """Take plans to the best of what was judged next to them; those that nothing improves go on."""
     begin = 0
     while begin < num:
@@ -80,7 +80,7 @@ def take_splits(pool: Pool, near: Near, num: int) -> None:
 
 @kernel
 def _moves(
-    tools: Tools, pool: Pool, near: Near, at: int, schedule: int, num_steps: int, num: int
+    tools: Tools, pool: ExploredPlans, near: Near, at: int, schedule: int, num_steps: int, num: int
 ) -> int:
     """Write the plans whose layers lie one move away behind the first ``num``; returns how many.
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from agents.judge.candidates import (
     Aim,
+    ExploredPlans,
     Near,
-    Pool,
     copy_plan,
     is_new,
-    judge,
+    judge_candidates,
     keep,
     limit_s_of,
     nth_cost,
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
 def explore(
     tools: Tools,
     aim: Aim,
-    pool: Pool,
+    pool: ExploredPlans,
     near: Near,
     orders: Small,
     sizes: Small,
@@ -85,7 +85,7 @@ def explore(
 def _explore(
     tools: Tools,
     aim: Aim,
-    pool: Pool,
+    pool: ExploredPlans,
     costs: Real,
     near: Near,
     orders: Small,
@@ -99,7 +99,7 @@ def _explore(
         if phase == PROPOSED:
             num, given = _proposed(tools, pool, near, orders, sizes, given)
             if num > 0:
-                pool.counts[1] += judge(tools, aim, near, num)
+                pool.counts[1] += judge_candidates(tools, aim, near, num)
                 _keep_best_schedules(pool, near, num)
             if given == sizes.size:
                 phase = ORDERS
@@ -118,7 +118,7 @@ def _explore(
                 continue
             pool.state[at] = 1
             num = _near_orders(tools, aim, pool, near, at, limit)
-            pool.counts[1] += judge(tools, aim, near, num)
+            pool.counts[1] += judge_candidates(tools, aim, near, num)
             for plan in range(num):
                 if near.costs[plan] < limit:
                     keep(pool, near, plan)
@@ -128,13 +128,13 @@ def _explore(
             num = near_splits(tools, pool, near, limits.most_behind)
             if num < 0:
                 break
-            pool.counts[1] += judge(tools, aim, near, num)
+            pool.counts[1] += judge_candidates(tools, aim, near, num)
             take_splits(pool, near, num)
 
 
 @kernel
 def _proposed(
-    tools: Tools, pool: Pool, near: Near, orders: Small, sizes: Small, given: int
+    tools: Tools, pool: ExploredPlans, near: Near, orders: Small, sizes: Small, given: int
 ) -> tuple[int, int]:
     """Write the next proposed orders that are new, filled, under all schedules.
 
@@ -160,7 +160,7 @@ def _proposed(
 
 
 @kernel
-def _keep_best_schedules(pool: Pool, near: Near, num: int) -> None:
+def _keep_best_schedules(pool: ExploredPlans, near: Near, num: int) -> None:
     """Keep the best of the plans of each order."""
     begin = 0
     while begin < num:
@@ -174,7 +174,7 @@ def _keep_best_schedules(pool: Pool, near: Near, num: int) -> None:
 
 
 @kernel
-def _next_order(pool: Pool, limit: float) -> int:
+def _next_order(pool: ExploredPlans, limit: float) -> int:
     """The best plan of no more than a cost that was not gone on from; -1 where there is none."""
     best, least = -1, math.inf
     for at in range(pool.counts[0]):
@@ -184,7 +184,9 @@ def _next_order(pool: Pool, limit: float) -> int:
 
 
 @kernel
-def _near_orders(tools: Tools, aim: Aim, pool: Pool, near: Near, at: int, limit: float) -> int:
+def _near_orders(
+    tools: Tools, aim: Aim, pool: ExploredPlans, near: Near, at: int, limit: float
+) -> int:
     """Write the new orders one change away that may cost less than a limit, and split their layers.
 
     Returns how many these are.
@@ -208,7 +210,7 @@ def _near_orders(tools: Tools, aim: Aim, pool: Pool, near: Near, at: int, limit:
 
 
 @kernel
-def _new_orders(tools: Tools, aim: Aim, pool: Pool, near: Near, at: int) -> int:
+def _new_orders(tools: Tools, aim: Aim, pool: ExploredPlans, near: Near, at: int) -> int:
     """Write the new orders one change away, and return how many; no more than there is room for.
 
     A domain moves, two change places, a part is turned round, another domain takes the place of
@@ -277,7 +279,7 @@ def _insert(plans: Plans, plan: int, place: int, domain: int) -> None:
 
 
 @kernel
-def _is_new(aim: Aim, pool: Pool, near: Near, plan: int) -> int:
+def _is_new(aim: Aim, pool: ExploredPlans, near: Near, plan: int) -> int:
     """Whether an order can be and is seen for the first time, and there is room for one more."""
     plans = near.plans
     for stage in range(1, plans.num_stages[plan]):

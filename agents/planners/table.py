@@ -1,9 +1,14 @@
-"""Planners to compare a policy with: each looks at one decision and returns a plan."""
+"""Table of all planners: one row makes a planner known to every command."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
-from agents.decision.problem import Planner
+import numpy as np
+
+from agents.decision.problem import Planner, PlanningProblem
+from agents.planners.choice.depth import with_best_depth
 from agents.planners.dtfm.dtfm import dtfm
 from agents.planners.exact.cp_sat import cp_sat
 from agents.planners.exact.exact import exact
@@ -18,45 +23,97 @@ from agents.planners.rules.single_domain import single_domain
 from agents.planners.rules.static import proportional, random, round_robin, uniform
 from agents.planners.rules.zero import zero1, zero3
 from agents.planners.sailor.sailor import sailor, sailor_overlapped, sailor_with_parallelism
+from agents.planners.search.search import search_planner
+from des import Plan
 
-PLANNERS: dict[str, Planner] = {
-    "exact": exact,
-    "uniform": uniform,
-    "proportional": proportional,
-    "round_robin": round_robin,
-    "random": random,
-    "single_domain": single_domain,
-}
-"""Planners of a placement alone, by the name users write."""
+PlanKind = Literal["placement", "pipeline", "plan"]
+"""What a planner decides: which domain has which layers; the schedule as well; or a whole plan,
+which may have replicas, parallelism and other ways to exchange gradients."""
 
-BASELINES: Mapping[str, Planner] = MappingProxyType(
-    {
-        **PLANNERS,
-        "data_parallel": data_parallel,
-        "megatron": megatron,
-        "zero1": zero1,
-        "zero3": zero3,
-        "diloco": diloco,
-        "streaming_diloco": streaming_diloco,
-        "mast": mast,
-        "atlas": atlas,
-        "formula": formula,
-    }
+PlannerCost = Literal["milliseconds", "seconds"]
+"""Time of a decision on worlds of a few domains: of a rule, or of a search."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannerRow:
+    """A planner with what commands need to know of it; a planner itself.
+
+    Attributes
+    ----------
+    is_reference
+        Whether training judges its policy against the planner by default.
+    """
+
+    name: str
+    planner: Planner
+    kind: PlanKind
+    cost: PlannerCost = "milliseconds"
+    is_reference: bool = False
+
+    def __call__(self, problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+        """Return the plan of the planner."""
+        return self.planner(problem, rng)
+
+    @property
+    def over_depths(self) -> Planner:
+        """The planner with the best of all schedules: those of seconds choose it by themselves."""
+        return with_best_depth(self.planner) if self.cost == "milliseconds" else self.planner
+
+
+def _row(
+    planner: Planner,
+    kind: PlanKind,
+    cost: PlannerCost = "milliseconds",
+    *,
+    is_reference: bool = False,
+    name: str = "",
+) -> PlannerRow:
+    return PlannerRow(
+        name=name or planner.__name__,
+        planner=planner,
+        kind=kind,
+        cost=cost,
+        is_reference=is_reference,
+    )
+
+
+_ROWS = (
+    _row(exact, "placement", is_reference=True),
+    _row(uniform, "placement", is_reference=True),
+    _row(proportional, "placement", is_reference=True),
+    _row(round_robin, "placement", is_reference=True),
+    _row(random, "placement", is_reference=True),
+    _row(single_domain, "placement", is_reference=True),
+    _row(data_parallel, "plan"),
+    _row(megatron, "plan"),
+    _row(zero1, "plan"),
+    _row(zero3, "plan"),
+    _row(diloco, "plan"),
+    _row(streaming_diloco, "plan"),
+    _row(mast, "pipeline"),
+    _row(atlas, "plan"),
+    _row(formula, "placement"),
+    _row(sailor, "pipeline", "seconds"),
+    _row(sailor_overlapped, "pipeline", "seconds"),
+    _row(sailor_with_parallelism, "plan", "seconds"),
+    _row(dtfm, "pipeline", "seconds"),
+    _row(crosspipe, "plan", "seconds"),
+    _row(cp_sat, "pipeline", "seconds"),
+    _row(search_planner, "pipeline", "seconds", name="search"),
 )
-"""Planners of milliseconds by name, those of whole plans too; with `depth.with_best_depth` any of
-them searches the schedules to choose from."""
 
-SEARCHERS: Mapping[str, Planner] = MappingProxyType(
-    {
-        "sailor": sailor,
-        "sailor_overlapped": sailor_overlapped,
-        "sailor_with_parallelism": sailor_with_parallelism,
-        "dtfm": dtfm,
-        "crosspipe": crosspipe,
-        "cp_sat": cp_sat,
-    }
-)
-"""Planners that search for up to many seconds, and choose among schedules by themselves.
+PLANNERS: Mapping[str, PlannerRow] = MappingProxyType({row.name: row for row in _ROWS})
+"""All planners by the name that users write.
 
-`crosspipe` makes a schedule of its own, of halved backward passes, which nobody else may choose.
+`crosspipe` makes a schedule of its own, of halved backward passes, which no other may choose.
 """
+
+
+def reference_planners() -> dict[str, PlannerRow]:
+    """Return the planners of a placement that training judges its policy against by default."""
+    return {name: row for name, row in PLANNERS.items() if row.is_reference}
+
+
+def quick_planners() -> dict[str, PlannerRow]:
+    """Return the planners of milliseconds, those of whole plans too."""
+    return {name: row for name, row in PLANNERS.items() if row.cost == "milliseconds"}

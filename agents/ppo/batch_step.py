@@ -1,4 +1,4 @@
-"""What a batch of environments returns; apart from the rest so that simulating needs no torch."""
+"""Result of a step of a batch of environments; a module of its own that needs no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStep:
-    """What one step of N environments returns; D entries per observation.
+    """Result of one step of N environments; D entries per observation.
 
     ``observations`` (N, D) are what the next action is chosen on: already the first of the next
     episode where one ended. ``final_observations`` (N, D) are what the step reached before any

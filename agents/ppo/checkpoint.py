@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from des.base.atomic_write import write_atomically
 
 _FORMAT = "eastwest-checkpoint"
@@ -100,11 +100,11 @@ class TrainedPolicy:
         Parameters
         ----------
         payload
-            What ``load_checkpoint`` returned for a file holding ``Trainer.state()``.
+            Result of ``load_checkpoint`` for a file holding ``Trainer.state()``.
         source
             The file, to be named in errors.
         observation_size, action_sizes
-            What the caller's environment has.
+            Sizes of the caller's environment.
 
         Raises
         ------
@@ -145,7 +145,7 @@ def network_from_payload(policy: object, *, source: Path) -> ActorCritic:
         )
     sizes = {name: value for name, value in policy.items() if name != "parameters"}
     try:
-        network = ActorCritic(Architecture(**sizes), torch.Generator())
+        network = ActorCritic(NetworkArchitecture(**sizes), torch.Generator())
         network.load_state_dict(policy["parameters"])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(

@@ -27,7 +27,7 @@ _LEAST_WORK = 2**21  # multiplications from which a convolution is ahead, its ca
 _SMALLEST_KERNEL = 2**13  # of a gradient, which a convolution reads its rows several times for
 
 
-class Layer(NamedTuple):
+class DenseLayer(NamedTuple):
     """A weight (out, in) and a bias (out,)."""
 
     weight: Tensor
@@ -35,16 +35,18 @@ class Layer(NamedTuple):
 
 
 def num_parameters(sizes: Sequence[int]) -> int:
-    """Entries of all layers of a network with so many inputs, hidden units and outputs."""
+    """Number of parameters of a network with these inputs, hidden units and outputs."""
     return sum(num_out * (num_in + 1) for num_in, num_out in itertools.pairwise(sizes))
 
 
-def layers_of(parameters: Tensor, sizes: Sequence[int]) -> list[Layer]:
+def layers_of(parameters: Tensor, sizes: Sequence[int]) -> list[DenseLayer]:
     """Views of the layers in a vector of all parameters, or in its gradient."""
     shapes = list(itertools.pairwise(sizes))
     lengths = [length for num_in, num_out in shapes for length in (num_out * num_in, num_out)]
     parts = iter(torch.functional.split(parameters, lengths))
-    return [Layer(next(parts).view(num_out, num_in), next(parts)) for num_in, num_out in shapes]
+    return [
+        DenseLayer(next(parts).view(num_out, num_in), next(parts)) for num_in, num_out in shapes
+    ]
 
 
 def tanh_layers(
@@ -70,16 +72,16 @@ class _Pass(NamedTuple):
     layer_inputs: list[list[Tensor]]
 
 
-def _forward(inputs: Tensor, layers: Sequence[Layer]) -> _Pass:
+def _forward(inputs: Tensor, layers: Sequence[DenseLayer]) -> _Pass:
     *hidden_layers, last = layers
     outputs = torch.empty(len(last.bias), len(inputs), device=inputs.device)
     layer_inputs = []
     for rows in _blocks(outputs):
         given = [inputs[rows].to(last.weight.dtype)]
         for layer in hidden_layers:
-            units = linear(given[-1], *layer).float()
+            units = dense_product(given[-1], *layer).float()
             given.append(units.mul_(2).sigmoid_().mul_(2).sub_(1).to(last.weight.dtype))
-        outputs[:, rows] = _transposed(linear(given[-1], *last))
+        outputs[:, rows] = _transposed(dense_product(given[-1], *last))
         layer_inputs.append(given)
     return _Pass(outputs, layer_inputs)
 
@@ -110,7 +112,7 @@ class _TanhLayers(torch.autograd.Function):
                 current = current.to(ctx.dtype)
                 of_layers[k].weight.add_(weight_gradient(given[k], current))
                 if k > 0:
-                    current = linear(current, layers[k].weight.t()).float()
+                    current = dense_product(current, layers[k].weight.t()).float()
                     _through_tanh_(current, given[k].float())
         return None, gradient, None, None
 
@@ -120,7 +122,7 @@ def _through_tanh_(gradient: Tensor, y: Tensor) -> None:
     torch.ops.aten.tanh_backward.grad_input(gradient, y, grad_input=gradient)
 
 
-def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def dense_product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``rows @ weight.T + bias``, (B, out) from (B, in)."""
     num_images = _num_images(rows, weight.numel())
     if num_images is None:

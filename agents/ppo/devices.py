@@ -1,4 +1,4 @@
-"""Where and how torch computes."""
+"""Device and precision of torch, and memory settings of this process."""
 
 import ctypes
 

@@ -15,7 +15,7 @@ _FIRST_OUTPUT_GAIN = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Architecture:
+class NetworkArchitecture:
     """Everything that decides what a network computes, but its weights.
 
     ``action_sizes[i]`` is the number of choices of action component i. ``ordinal_starts[i]`` is
@@ -65,7 +65,7 @@ class ActorCritic(nn.Module):
     All weights are one vector, ``parameter``, so that optimising takes a few operations.
     """
 
-    def __init__(self, architecture: Architecture, generator: torch.Generator) -> None:
+    def __init__(self, architecture: NetworkArchitecture, generator: torch.Generator) -> None:
         super().__init__()
         self.architecture = architecture
         self.normaliser = RunningNormaliser(architecture.observation_size)

@@ -11,7 +11,7 @@ _LARGEST_NORMALISED = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moments:
+class ObservationMoments:
     """``count`` observations: their mean (D,) and sum of squared deviations (D,), both float64."""
 
     count: int
@@ -19,14 +19,14 @@ class Moments:
     sum_of_squares: Tensor
 
     @classmethod
-    def of(cls, observations: Tensor) -> "Moments":
+    def of(cls, observations: Tensor) -> "ObservationMoments":
         """Moments of a batch (B, D)."""
         batch = observations.double()
         mean = batch.mean(dim=0)
         return cls(count=len(batch), mean=mean, sum_of_squares=(batch - mean).square_().sum(dim=0))
 
     @classmethod
-    def of_equal_batches(cls, batches: Sequence["Moments"]) -> "Moments":
+    def of_equal_batches(cls, batches: Sequence["ObservationMoments"]) -> "ObservationMoments":
         """Moments of batches of one size together."""
         means = torch.stack([batch.mean for batch in batches])
         inner = torch.stack([batch.sum_of_squares for batch in batches]).sum(dim=0)
@@ -69,7 +69,7 @@ class RunningNormaliser(nn.Module):
         return self.sum_of_squares / self.count.clamp(min=1.0)
 
     @torch.no_grad()
-    def merge(self, moments: Moments) -> None:
+    def merge(self, moments: ObservationMoments) -> None:
         """Add what has been seen elsewhere.
 
         References

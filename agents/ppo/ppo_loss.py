@@ -1,4 +1,4 @@
-"""What PPO minimises."""
+"""Loss of PPO."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 FIGURES = ("policy_loss", "value_loss", "entropy", "approximate_kl", "clip_fraction")
-"""What `Objective.loss` reports beside the loss, in this order."""
+"""Figures that `Objective.loss` reports besides the loss, in this order."""
 
 
 def clipped_policy_loss(log_ratio: Tensor, advantages: Tensor, clip_range: float) -> Tensor:
@@ -26,7 +26,7 @@ def clipped_policy_loss(log_ratio: Tensor, advantages: Tensor, clip_range: float
 
 
 def gains_of(ratio: Tensor, advantages: Tensor, clip_range: float) -> tuple[Tensor, Tensor]:
-    """What moved probabilities gain, as they are and held within the clip range."""
+    """Surrogate gains of the probability ratios, plain and clipped."""
     return ratio * advantages, ratio.clamp(1 - clip_range, 1 + clip_range) * advantages
 
 

@@ -88,7 +88,7 @@ class Crew:
         Raises
         ------
         Exception
-            What a job raised, as it was raised there.
+            Error of a job, as it was raised there.
         RuntimeError
             If too many actors are lost in a row, or none can be started.
         """
@@ -102,7 +102,7 @@ class Crew:
                     self._receive(reference, waiting, results)
                     if on_done is not None and len(results) > num_before:
                         on_done(len(results))
-        finally:  # after an error, what is still under way is nobody's job any more
+        finally:  # after an error, no worker waits for what is still under way
             self._busy = {answer: (member, None) for answer, (member, _) in self._busy.items()}
         return [results[job] for job in range(num_jobs)]
 

@@ -11,8 +11,8 @@ import ray
 import torch
 from torch import Tensor
 
-from agents.ppo.networks import ActorCritic, Architecture
-from agents.ppo.normaliser import Moments
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.ray_crew import Actor, Crew
 from agents.ppo.rollout import BatchedEnvironment, Rollout
 from agents.ppo.rollout_source import RolloutWorker
@@ -24,7 +24,7 @@ LEAST_SHARE = 0.25
 EnvironmentMaker = Callable[[int], BatchedEnvironment]
 """Makes the environment of a logical worker; is pickled, so no lambda of a script."""
 
-_Policy = tuple[Architecture, Mapping[str, np.ndarray]]
+_Policy = tuple[NetworkArchitecture, Mapping[str, np.ndarray]]
 _Sizes = tuple[int, int, tuple[int, ...], tuple[float | None, ...]]
 
 
@@ -105,7 +105,7 @@ class RayRollouts:
             raise
         self._states: list[dict[str, object]] = [state for _, state in begun]
 
-    def first_moments(self) -> Sequence[Moments]:
+    def first_moments(self) -> Sequence[ObservationMoments]:
         """Moments of each worker's present observations."""
         return self._crew.run(
             lambda actor, worker: actor.moments.remote(worker, self._states[worker]),
@@ -154,7 +154,7 @@ class RayRollouts:
         )
 
     def close(self) -> None:
-        """End the actors; Ray goes on."""
+        """End the actors; Ray stays up."""
         self._crew.close()
 
     def _take_sizes(self, sizes: Sequence[_Sizes]) -> None:
@@ -169,7 +169,7 @@ class RayRollouts:
 
 
 class _Host:
-    """What runs in an actor: any logical worker, from the state that the learner sends."""
+    """Ray actor that runs any logical worker, from the state that the learner sends."""
 
     def __init__(self, make_environment: EnvironmentMaker, seed: int) -> None:
         torch.set_num_threads(1)
@@ -195,7 +195,7 @@ class _Host:
     def load(self, worker: int, state: Mapping[str, Any]) -> dict[str, object]:
         return self._at(worker, state).state()
 
-    def moments(self, worker: int, state: Mapping[str, Any]) -> Moments:
+    def moments(self, worker: int, state: Mapping[str, Any]) -> ObservationMoments:
         return self._at(worker, state).first_moments()
 
     def collect(

@@ -1,8 +1,8 @@
-"""What a policy has experienced, and the advantages that follow from it."""
+"""Rollout of a policy, and the advantages computed from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ from torch import Tensor
 
 from agents.ppo.batch_step import BatchStep
 from agents.ppo.networks import ActorCritic
-from agents.ppo.normaliser import Moments
+from agents.ppo.normaliser import ObservationMoments
+from agents.ppo.policy_update import TensorRows
 
 
 class BatchedEnvironment(Protocol):
@@ -71,7 +72,7 @@ class Rollout:
     rewards: Tensor
     terminated: Tensor
     truncated: Tensor
-    moments: Moments
+    moments: ObservationMoments
     metrics: Mapping[str, float]
 
     @property
@@ -84,7 +85,7 @@ class RolloutSource(Protocol):
     """One or more logical workers that let a policy act, each with environments of its own.
 
     ``state`` returns ``{"workers": [...]}``, the `RolloutWorker.state` of each in order: so a run
-    can go on with another kind of source.
+    can continue with another kind of source.
     """
 
     @property
@@ -107,7 +108,7 @@ class RolloutSource(Protocol):
     def ordinal_starts(self) -> tuple[float | None, ...]:
         """For each ordered component, the share of its range to start at; else None."""
 
-    def first_moments(self) -> Sequence[Moments]:
+    def first_moments(self) -> Sequence[ObservationMoments]:
         """Moments of the observations that each worker would act on next, in order."""
 
     def collect(self, network: ActorCritic, num_steps: int) -> Sequence[Rollout]:
@@ -164,7 +165,7 @@ def gae(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experience:
+class Experience(TensorRows):
     """A bag of B decisions, with what they turned out to be worth; see `Rollout`."""
 
     inputs: Tensor
@@ -173,16 +174,8 @@ class Experience:
     advantages: Tensor
     returns: Tensor
 
-    def __len__(self) -> int:
-        return len(self.returns)
 
-    def __getitem__(self, rows: Tensor) -> Self:
-        return type(self)(
-            **{f.name: getattr(self, f.name).index_select(0, rows) for f in fields(self)}
-        )
-
-
-def judge(
+def experience_of(
     rollouts: Sequence[Rollout], *, discount: float, trace_decay: float, device: torch.device
 ) -> Experience:
     """Join rollouts, of any lengths, into a bag on a device; ``returns - advantages`` are values.

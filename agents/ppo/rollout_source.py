@@ -1,4 +1,4 @@
-"""Where rollouts come from: logical workers, each with an environment and its own randomness.
+"""Rollout sources: logical workers, each with an environment and its own randomness.
 
 Results depend on the seed and on the number of logical workers, not on where these are.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from agents.ppo.batch_step import BatchStep
 from agents.ppo.networks import ActorCritic
-from agents.ppo.normaliser import Moments
+from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.rollout import BatchedEnvironment, Rollout
 
 _SAMPLING_STREAM, _ENVIRONMENT_STREAM = 0, 1
@@ -80,11 +80,11 @@ class RolloutWorker:
     Parameters
     ----------
     environment
-        What to act in; it is reset. Its randomness is its own, see `environment_seed`.
+        Environment to act in; it is reset. Its randomness is its own, see `environment_seed`.
     seed, worker
         Of the sampling.
     device
-        Where the network is that `collect` is given.
+        Device of the network that `collect` is given.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class RolloutWorker:
         self._observations = torch.from_numpy(environment.reset())
         self._buffers: _Buffers | None = None
 
-    def first_moments(self) -> Moments:
+    def first_moments(self) -> ObservationMoments:
         """Moments of the observations to act on next."""
-        return Moments.of(self._observations)
+        return ObservationMoments.of(self._observations)
 
     @torch.no_grad()
     def collect(
@@ -118,7 +118,7 @@ class RolloutWorker:
         The tensors are overwritten by the next call.
         """
         buffers = self._buffers_of(num_steps)
-        moments: list[Moments] = []
+        moments: list[ObservationMoments] = []
         totals: dict[str, npt.NDArray[np.float64]] = {}
         for t in range(num_steps):
             inputs = network.normaliser(self._observations.to(self._device), out=buffers.inputs[t])
@@ -126,7 +126,7 @@ class RolloutWorker:
             buffers.actions[t] = actions
             step = self.environment.step(actions.cpu().numpy())
             self._record(t, step, network, buffers)
-            moments.append(Moments.of(self._observations))
+            moments.append(ObservationMoments.of(self._observations))
             for name, values in step.metrics.items():
                 totals[name] = totals.get(name, 0.0) + values
             if should_stop is not None and should_stop():
@@ -186,7 +186,7 @@ class RolloutWorker:
         self,
         network: ActorCritic,
         buffers: _Buffers,
-        moments: list[Moments],
+        moments: list[ObservationMoments],
         totals: Mapping[str, npt.NDArray[np.float64]],
     ) -> Rollout:
         """Put together what as many steps have left as there are moments."""
@@ -203,7 +203,7 @@ class RolloutWorker:
             rewards=buffers.rewards[steps].to(self._device),
             terminated=buffers.terminated[steps].to(self._device),
             truncated=truncated,
-            moments=Moments.of_equal_batches(moments),
+            moments=ObservationMoments.of_equal_batches(moments),
             metrics={name: float(total.mean()) / len(moments) for name, total in totals.items()},
         )
 
@@ -253,7 +253,7 @@ class LocalRollouts:
         """For each ordered component, the share of its range to start at; else None."""
         return self._workers[0].environment.ordinal_starts
 
-    def first_moments(self) -> list[Moments]:
+    def first_moments(self) -> list[ObservationMoments]:
         """Moments of the observations that each worker would act on next, in order."""
         return [worker.first_moments() for worker in self._workers]
 

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from agents.ppo.checkpoint import CheckpointError, network_payload
-from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.policy_update import PolicyUpdate, ShuffledParts
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.ppo_loss import FIGURES, Objective
 from agents.ppo.recent import some_actions
-from agents.ppo.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, judge
+from agents.ppo.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, experience_of
 from agents.ppo.rollout_source import LocalRollouts
 from des.base.checks import require_count
 
@@ -71,7 +72,7 @@ class Trainer:
         self._device = torch.device(config.device)
         initialisation, shuffling = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self.network = ActorCritic(
-            Architecture(
+            NetworkArchitecture(
                 observation_size=rollouts.observation_size,
                 action_sizes=rollouts.action_sizes,
                 ordinal_starts=rollouts.ordinal_starts,
@@ -83,6 +84,17 @@ class Trainer:
         self._shuffling = torch.Generator(self._device).manual_seed(int(shuffling))
         self._optimiser = torch.optim.Adam(
             self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
+        )
+        self._policy_update = PolicyUpdate(
+            config=config,
+            optimiser=self._optimiser,
+            loss=self._loss,
+            figure_names=FIGURES,
+            minibatches=ShuffledParts(
+                num_minibatches=config.num_minibatches, generator=self._shuffling
+            ),
+            norm_margin=0.0,
+            target_kl=config.target_kl,
         )
         for moments in rollouts.first_moments():
             self.network.normaliser.merge(moments)
@@ -110,16 +122,21 @@ class Trainer:
         """
         if self.finished:
             raise RuntimeError(f"PPO: all {self.total_steps} steps are done")
-        learning_rate, objective = self._annealed()
         self._last_actions = []  # about to be overwritten
         rollouts = self.rollouts.collect(self.network, self.config.num_steps)
-        experience = judge(
+        experience = experience_of(
             rollouts,
             discount=self.config.discount,
             trace_decay=self.config.trace_decay,
             device=self._device,
         )
-        figures = self._optimise(experience, objective)
+        outcome = self._policy_update.descend(
+            _with_normalised_advantages(experience)
+            if self.config.normalise_advantages
+            else experience,
+            index=self.update_count,
+            progress=self.step_count / self.total_steps,
+        )
         for rollout in rollouts:
             self.network.normaliser.merge(rollout.moments)
         self.step_count += len(experience)
@@ -132,8 +149,8 @@ class Trainer:
             mean_reward=sum(float(part.rewards.sum()) for part in rollouts) / len(experience),
             metrics=_joint_metrics(rollouts),
             explained_variance=_explained_variance(experience),
-            learning_rate=learning_rate,
-            **figures,
+            learning_rate=outcome.learning_rate,
+            **outcome.figures,
         )
 
     def recent_actions(self, most: int) -> npt.NDArray[np.int64]:
@@ -200,7 +217,7 @@ class Trainer:
         self._last_actions = []  # those of another past
 
     def _identity(self) -> dict[str, object]:
-        """What must agree before a snapshot can be continued."""
+        """Settings that must agree before a snapshot can be continued."""
         return {
             "config": asdict(self.config),
             "seed": self.seed,
@@ -210,48 +227,15 @@ class Trainer:
             "architecture": asdict(self.network.architecture),
         }
 
-    def _annealed(self) -> tuple[float, Objective]:
-        """Set the learning rate that is due; return it, and the objective that is due."""
-        config, progress = self.config, self.step_count / self.total_steps
-        learning_rate = _line(config.learning_rate, config.final_learning_rate, progress)
-        for group in self._optimiser.param_groups:
-            group["lr"] = learning_rate
-        objective = Objective(
-            clip_range=config.clip_range,
-            value_coefficient=config.value_coefficient,
-            entropy_coefficient=_line(
-                config.entropy_coefficient, config.final_entropy_coefficient, progress
-            ),
-        )
-        return learning_rate, objective
-
-    def _optimise(self, experience: Experience, objective: Objective) -> dict[str, float]:
-        """Run the epochs of one update; means of ``FIGURES`` over its minibatches."""
-        if self.config.normalise_advantages:
-            experience = _with_normalised_advantages(experience)
-        measured: list[Tensor] = []
-        for _ in range(self.config.num_epochs):
-            order = torch.randperm(len(experience), generator=self._shuffling, device=self._device)
-            minibatches = order.tensor_split(min(self.config.num_minibatches, len(order)))
-            epoch = [self._descend(experience[rows], objective) for rows in minibatches]
-            measured += epoch
-            if self.config.target_kl is not None:
-                divergence = float(torch.stack(epoch).mean(dim=0)[FIGURES.index("approximate_kl")])
-                if divergence > self.config.target_kl:
-                    break
-        *means, gradient_norm = torch.stack(measured).mean(dim=0).tolist()
-        if not math.isfinite(gradient_norm):  # asked once per update: a GPU would have to wait
-            raise RuntimeError(
-                f"PPO: gradients of update {self.update_count} must be finite, "
-                f"got norm {gradient_norm} on average"
-            )
-        return dict(zip(FIGURES, means, strict=True))
-
-    def _descend(self, batch: Experience, objective: Objective) -> Tensor:
-        """One gradient step; ``FIGURES`` and the gradient's norm, (6,)."""
+    def _loss(self, batch: Experience, entropy_coefficient: float) -> tuple[Tensor, Tensor]:
         policy, values = self.network(batch.inputs)
         log_probs, entropies = policy.log_prob_and_entropy(batch.actions)
-        loss, figures = objective.loss(
+        objective = Objective(
+            clip_range=self.config.clip_range,
+            value_coefficient=self.config.value_coefficient,
+            entropy_coefficient=entropy_coefficient,
+        )
+        return objective.loss(
             log_probs,
             entropies,
             values,
@@ -259,16 +243,6 @@ class Trainer:
             advantages=batch.advantages,
             returns=batch.returns,
         )
-        parameter = self.network.parameter
-        (parameter.grad,) = torch.autograd.grad(loss, parameter)
-        gradient_norm = parameter.grad.norm()
-        parameter.grad.mul_((self.config.max_gradient_norm / gradient_norm).clamp(max=1.0))
-        self._optimiser.step()
-        return torch.cat((figures, gradient_norm.unsqueeze(0)))
-
-
-def _line(first: float, final: float, progress: float) -> float:
-    return first + (final - first) * progress
 
 
 def _with_normalised_advantages(experience: Experience) -> Experience:

@@ -1,4 +1,4 @@
-"""The state of a training in a checkpoint: of which update it is, and all that goes on from it."""
+"""State of a training in a checkpoint: its update, and all that is needed to continue."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -17,10 +17,11 @@ from des import (
     moved_bytes,
 )
 from des.compiled.many.layout import Real, Small
-from des.costs.message_times import corrected
+from des.compiled.simulate import moves_end_s
+from des.costs.message_times import direct_links
+from des.engine.migration import layer_moves
 from des.job.transformer import BYTES_PER_PARAMETER
 from des.plan.replacement import Replacement
-from des.world.transport import goodput_bytes_per_s
 
 
 class Changes:
@@ -103,17 +104,18 @@ class Changes:
     def _simulated_s(
         self, topology: Topology, old: int, new: int, corrections: Corrections
     ) -> float:
+        plans = self.sources[old], self.plans[new]
+        moves = tuple(layer_moves(self.workload, *plans))
         try:
-            return migration_s(
-                topology,
-                self.workload,
-                self.sources[old],
-                self.plans[new],
-                restart_s=self.replacement.restart_s,
-                corrections=corrections,
-            )
+            last_s = moves_end_s(topology, moves, corrections)
         except UnreachableError:
             return math.inf
+        restart_s = float(self.replacement.restart_s)
+        if last_s is None:  # the readable engine says which layer never arrives
+            return migration_s(
+                topology, self.workload, *plans, restart_s=restart_s, corrections=corrections
+            )
+        return last_s + restart_s
 
 
 def state_bytes_of_layers(workload: Workload) -> Real:
@@ -143,18 +145,6 @@ def ways_of(old: Small, new: Small, num_domains: int, layer_bytes: Real, moved_b
     )
     fill_ways(old, new, num_domains, layer_bytes, ways, moved_bytes)
     return ways
-
-
-def direct_links(topology: Topology, corrections: Corrections) -> tuple[Real, Real]:
-    """Goodputs [bytes/s] and latencies [s] of links, from row to column; 0 where there is none."""
-    goodput, latency_s = np.zeros((2, topology.num_domains, topology.num_domains))
-    window_bytes = topology.transport.message_window_bytes
-    for ends, index in topology.link_index.items():
-        link = corrected(topology.links[index], corrections)
-        round_trip_s = topology.round_trip_s(index) * corrections.wan_latency_factor
-        goodput[ends] = goodput_bytes_per_s(link.bandwidth_bytes_per_s, round_trip_s, window_bytes)
-        latency_s[ends] = link.latency_s
-    return goodput, latency_s
 
 
 def _is_plain(topology: Topology) -> bool:

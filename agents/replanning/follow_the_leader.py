@@ -10,7 +10,7 @@ from agents.replanning.tables import EpisodeTables
 from des.compiled.many.layout import Real, Whole
 
 HORIZONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-"""Horizons to choose from unless told. [epochs]"""
+"""Default horizons to choose from. [epochs]"""
 
 
 @dataclass(frozen=True, slots=True)

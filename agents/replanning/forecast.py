@@ -7,6 +7,7 @@ import numpy as np
 from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.simulator import Simulator
 from agents.decision.situation import Decision, Situation, level_of
+from agents.replanning.payoff import pays
 from des import InfeasiblePlacementError, Plan, UnreachableError
 from des.base.checks import require_count, require_seed
 from des.compiled.simulate import simulate_compiled
@@ -25,10 +26,9 @@ _ROUNDING = 1e-9
 class ForecastScheduler:
     """Asks a planner every epoch, on the network as it is but with the bandwidths of a forecast.
 
-    A new plan is taken if, by that network, it saves more than the move costs over the horizon:
-    ``migration_s < horizon_epochs * iterations_per_epoch * (old - new iteration time)``. The move
-    is over the links as they are now. Where the planner finds nothing that fits, the last plan
-    stays, as a fallback.
+    A new plan is taken if it pays over the horizon (`agents.replanning.payoff.pays`): iteration
+    times are those on the network of the forecast, the move is over the links as they are now.
+    Where the planner finds nothing that fits, the last plan stays, as a fallback.
 
     Parameters
     ----------
@@ -93,11 +93,12 @@ class ForecastScheduler:
         return Decision(plan=plan, level=level_of(last, plan))
 
     def _pays(self, situation: Situation, problem: PlanningProblem, last: Plan, plan: Plan) -> bool:
-        saved_s = _iteration_s(problem, last) - _iteration_s(problem, plan)
-        if plan == last or not saved_s > 0.0:
+        if plan == last:
             return False
-        move_s = _move_s(situation, last, plan)
-        return move_s < self._horizon_epochs * situation.iterations_per_epoch * saved_s
+        new_s, last_s = (
+            situation.iterations_per_epoch * _iteration_s(problem, each) for each in (plan, last)
+        )
+        return pays(_move_s(situation, last, plan), new_s, last_s, self._horizon_epochs)
 
 
 def on_mean(

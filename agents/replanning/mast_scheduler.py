@@ -8,8 +8,8 @@ References
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from agents.decision.occupied import occupied
 from agents.decision.problem import PlanningProblem
 from agents.decision.simulator import Simulator
 from agents.decision.situation import Decision, Situation, level_of
@@ -89,17 +89,8 @@ class MastScheduler:
 
     def _problem(self, situation: Situation) -> PlanningProblem:
         """Return the decision to be made, with the memory that other jobs leave."""
-        topology = situation.topology
-        if situation.loads:
-            domains = tuple(
-                replace(
-                    domain, gpu_memory_bytes=domain.gpu_memory_bytes * (1.0 - load.memory_occupancy)
-                )
-                for domain, load in zip(topology.domains, situation.loads, strict=True)
-            )
-            topology = replace(topology, domains=domains)
         return PlanningProblem(
-            topology=topology,
+            topology=occupied(situation),
             workload=situation.workload,
             schedules=self._schedules,
             simulator=self._simulator,

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.decision.world import DecisionWorld
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import SteadyJudge
+from agents.judge.steady_judge import MISFIT, SteadyJudge
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -37,13 +36,13 @@ class PlanTimes:
             scores = self._judge.scores(self._judge.job_of(topology), self._together)
             times_s[self._held] = np.where(scores < MISFIT, scores, np.inf)
         for row in np.flatnonzero(~self._held).tolist():
-            times_s[row] = iteration_s(
+            times_s[row] = fitting_iteration_s(
                 topology, self._judge.workload, self._plans[row], self._judge.corrections
             )
         return times_s
 
 
-def iteration_s(
+def fitting_iteration_s(
     topology: Topology, workload: Workload, plan: Plan, corrections: Corrections = NO_CORRECTIONS
 ) -> float:
     """Time of an iteration by `des`; ``inf`` where the plan does not fit or cannot send. [s]"""

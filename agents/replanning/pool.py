@@ -8,9 +8,7 @@ import numpy as np
 
 from agents.decision.held import held_topologies
 from agents.decision.world import DecisionWorld
-from agents.judge.rows import rows_of
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import SteadyJudge
+from agents.judge.steady_judge import MISFIT, SteadyJudge
 from agents.planners.choice.choosing import shared_out
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.search.search_moves import Order, joined, order_of
@@ -27,10 +25,11 @@ from des import (
 )
 from des.base.checks import require_count
 from des.compiled.many.layout import Whole
+from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Job, Plans
 
 MOST_JUDGED = 300_000
-"""Plans that a search of one network judges at most unless told, over more than 6 domains."""
+"""Default maximum of plans that a search of one network judges, over more than 6 domains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class Pool:
         return Pool(plans=tuple(known_from), known_from=tuple(known_from.values()))
 
 
-def pool_of(
+def candidate_pool(
     world: DecisionWorld,
     draw_seed: int,
     *,
@@ -135,7 +134,7 @@ def pool_of(
     leading = [*searched[:2], *plain]
     candidates, dates = _candidates(judge, jobs, first_epochs, [*leading, *searched])
     fitting = np.flatnonzero(judge.scores(base, candidates) < MISFIT)
-    candidates, dates = rows_of(candidates, fitting), dates[fitting]
+    candidates, dates = plan_rows(candidates, fitting), dates[fitting]
     times_s = np.array([judge.scores(job, candidates) for job in jobs])[epochs]
     plans = [judge.plan(candidates, row) for row in range(len(candidates.num_stages))]
     changes = Changes(

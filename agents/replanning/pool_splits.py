@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.judge.rows import rows_of
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search_moves import Order, joined, plans_of_orders, resplits
 from des.compiled.many.layout import Whole
+from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Job, Plans
 
 _NUM_DESCENDED = 4
@@ -20,7 +20,7 @@ def best_splits(judge: SteadyJudge, job: Job, orders: Sequence[Order]) -> Plans:
     plans = plans_of_orders(orders, range(num_schedules), judge.most_stages)
     judge.fill(job, plans)
     scores = judge.scores(job, plans).reshape(len(orders), num_schedules)
-    return rows_of(plans, np.arange(len(orders)) * num_schedules + scores.argmin(axis=1))
+    return plan_rows(plans, np.arange(len(orders)) * num_schedules + scores.argmin(axis=1))
 
 
 def descended(judge: SteadyJudge, job: Job, plans: Plans, first: int) -> Plans:
@@ -31,14 +31,14 @@ def descended(judge: SteadyJudge, job: Job, plans: Plans, first: int) -> Plans:
     best = np.argsort(judge.scores(job, plans), kind="stable")[:_NUM_DESCENDED].tolist()
     ends = []
     for row in dict.fromkeys([first, *best]):
-        here = rows_of(plans, np.array([row]))
+        here = plan_rows(plans, np.array([row]))
         for _ in range(_MOST_STEPS):
             near = resplits(here, 0, len(judge.schedules))
             scores = judge.scores(job, joined([here, near]))
             step = int(scores.argmin())
             if step == 0 or not scores[step] < scores[0]:
                 break
-            here = rows_of(near, np.array([step - 1]))
+            here = plan_rows(near, np.array([step - 1]))
         ends.append(here)
     return joined(ends)
 
@@ -56,4 +56,4 @@ def unique_rows(plans: Plans, known_from: Whole) -> tuple[Plans, Whole]:
     np.minimum.at(least, places.ravel(), known_from)
     clean = plans._replace(domain=domain.astype(np.int32), end_layer=end_layer.astype(np.int32))
     in_order = np.argsort(first)
-    return rows_of(clean, first[in_order]), least[in_order]
+    return plan_rows(clean, first[in_order]), least[in_order]

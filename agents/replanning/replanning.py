@@ -11,7 +11,7 @@ from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.situation import Decision, Situation, level_of
 from agents.planners.search.search import search
 from agents.replanning.changes import Changes
-from agents.replanning.plan_times import iteration_s
+from agents.replanning.plan_times import fitting_iteration_s
 from agents.replanning.rules import best_plans
 from des import InfeasiblePlacementError, Plan, Topology
 from des.compiled.simulate import simulate_compiled
@@ -102,7 +102,7 @@ class SearchScheduler:
         changes = Changes(
             workload, plans, topology.num_domains, situation.replacement, sources=plans[:1]
         )
-        times_s = [iteration_s(topology, workload, plan, corrections) for plan in plans]
+        times_s = [fitting_iteration_s(topology, workload, plan, corrections) for plan in plans]
         chosen = best_plans(
             changes.times_s(topology, corrections),
             situation.iterations_per_epoch * np.array(times_s),

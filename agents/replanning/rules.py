@@ -4,6 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
+from agents.replanning.payoff import over_horizon_s
 from agents.replanning.tables import EpisodeTables
 from des.compiled.many.layout import Real, Whole
 
@@ -31,7 +32,7 @@ def next_plans(tables: EpisodeTables, epoch: int, current: Whole, horizons: Real
 
 
 def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> Whole:
-    """Of C plans take that of least change cost + horizon x epoch time, for each of R runs, (R,).
+    """Of C plans take that of least `over_horizon_s`, for each of R runs, (R,).
 
     Plans that do not work in the epoch are not taken where another works and can be reached. Of
     equals the present plan stays, else that of the cheapest change comes.
@@ -48,9 +49,8 @@ def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> 
         For how many epochs the world is thought to stay as it is, (R,); ``inf`` looks at the epoch
         time alone.
     """
-    works, is_endless = np.isfinite(epoch_s), np.isinf(horizons)[:, np.newaxis]
-    weights = np.where(is_endless, 1.0, horizons[:, np.newaxis])
-    scores = np.where(is_endless, 0.0, moves_s) + weights * np.where(works, epoch_s, 0.0)
+    works = np.isfinite(epoch_s)
+    scores = over_horizon_s(moves_s, np.where(works, epoch_s, 0.0), horizons[:, np.newaxis])
     scores = np.where(works & np.isfinite(moves_s), scores, np.inf)
     among_best = np.where(scores == scores.min(axis=1, keepdims=True), moves_s, np.inf)
     among_best[np.arange(len(current)), current] -= 1.0  # of equals, the one that is there

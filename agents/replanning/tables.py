@@ -217,16 +217,6 @@ def foreseen(tables: EpisodeTables) -> EpisodeTables:
     return replace(tables, known_from=None)
 
 
-def with_restart_only(tables: EpisodeTables, restart_s: float) -> EpisodeTables:
-    """Return the tables of the same episode where model state is in all domains already."""
-    each_s = restart_s * (1.0 - np.eye(tables.num_plans))
-    return replace(
-        tables,
-        move_s=np.broadcast_to(each_s, tables.move_s.shape).copy(),
-        moved_bytes=np.zeros_like(tables.moved_bytes),
-    )
-
-
 def total_s(tables: EpisodeTables, path: npt.ArrayLike) -> float:
     """Time of an episode: of plans by number, one an epoch, (E,); the first one is free. [s]
 

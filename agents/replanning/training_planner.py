@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.decision.problem import Planner, PlanningProblem
+from agents.replanning.payoff import pays
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -25,9 +26,9 @@ from des.training.training_settings import EpochView, TrainingRun
 class Replanning:
     """Asks a planner at every epoch and moves if that saves more time than it costs.
 
-    With the iteration times of both plans on the links as they stand and beside the jobs that run,
-    a move pays if ``migration_s < horizon_epochs * epoch_s * (1 - new / old)``. The first plan is
-    the planner's.
+    Iteration times of both plans are those on the links as they stand and beside the jobs that
+    run. What the old plan does in ``epoch_s``, the new one does in ``epoch_s * new / old``; the
+    move is taken if that pays (`agents.replanning.payoff.pays`). The first plan is the planner's.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Replanning:
 
     def _pays(self, problem: PlanningProblem, view: EpochView, old: Plan, new: Plan) -> bool:
         new_s, old_s = _iteration_s(problem, new), _iteration_s(problem, old)
-        if new_s >= old_s:
+        if new_s >= old_s:  # no move needs to be simulated
             return False
         try:
             move_s = migration_s(
@@ -84,8 +85,8 @@ class Replanning:
             )
         except UnreachableError:  # over links that are down now
             return False
-        saved_fraction = 1.0 - new_s / old_s
-        return move_s < self.horizon_epochs * self.run.epoch_s * saved_fraction
+        epoch_s = self.run.epoch_s
+        return pays(move_s, epoch_s * (new_s / old_s), epoch_s, self.horizon_epochs)
 
 
 def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:

@@ -1,12 +1,12 @@
 """Hashes of what the commands give: two runs say whether a change of the code changed results.
 
-On one machine, with the recorded figures of others in a folder (astra, published, sailor)::
+On one machine, with the recorded reference figures in a folder (astra, published, sailor)::
 
     python -m bench.behaviour --golden FOLDER --out before.json --keep before
     python -m bench.behaviour --golden FOLDER --against before.json --keep after
     diff -r before after
 
-`--only` takes groups of cases. `--against` without a file compares with baseline.json beside this
+`--only` takes groups of cases. `--against` without a file compares with baseline.json next to this
 module, which holds the hashes of one machine: on another, floating-point results may differ, so
 make a baseline of your own first.
 

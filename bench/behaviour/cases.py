@@ -162,7 +162,7 @@ def reproduce(_: Path) -> Iterator[Case]:
 
 
 def training_run(_: Path) -> Iterator[Case]:
-    """Whole training runs on moving links: held, beside other jobs, and re-planned."""
+    """Whole training runs on moving links: held, with other jobs, and re-planned."""
     module = "scenarios.training_run"
     tiny: Flags = (
         "--model",
@@ -247,7 +247,7 @@ GROUPS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "astra": astra,
 }
 NEED_GOLDEN = frozenset({"reproduce", "astra"})
-"""Groups that read figures of others, which --golden names the folder of."""
+"""Groups that read reference figures, which --golden names the folder of."""
 
 IN_TURN = {"simulate": 11, "suites": 7, "training_run": 6, "decide": 6, "astra": 30}
 """Groups of short commands, and how many of them share a process; others have one each."""

@@ -1,4 +1,4 @@
-"""What no two runs have in common, as one table: each rule with the files it holds for and why."""
+"""Rules for the differences between any two runs, in one table: with their files and reasons."""
 
 import re
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ def run_repeatedly(
     first_seed: int,
     num_batches: int,
 ) -> int:
-    """Run so many batches, each lane with the next seed; returns how many came to an end."""
+    """Run several batches, each lane with the next seed; returns how many ended."""
     for batch in range(num_batches):
         for lane in range(lanes.seed.size):
             lanes.seed[lane] = first_seed + batch * lanes.seed.size + lane

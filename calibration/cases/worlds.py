@@ -68,13 +68,13 @@ def joined_world(
     Parameters
     ----------
     topology
-        What the domains and the transport are taken from.
+        Source of the domains and the transport.
     num_domains
-        How many there are, see `repeated_domains`.
+        Number of domains, see `repeated_domains`.
     figures
         Gives the bandwidth [bytes/s] and the latency [s] of the next pair, in order.
     law
-        How the links may move.
+        Law of the links.
     """
     domains = repeated_domains(topology, num_domains)
     links = []

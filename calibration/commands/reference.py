@@ -62,7 +62,7 @@ class Reference:
         return self.binaries if backend in PROGRAMS else None
 
     def describe(self, cases: Sequence[PlacementCase], backend: ReferenceBackend) -> str:
-        """Say what measures, and which world both simulators are asked about."""
+        """Describe the reference, and the world that both simulators run."""
         ours = self._binaries(backend) is None
         by = "our ASTRA-sim engine" if ours else "the original's ASTRA-sim program"
         if backend == "ns3":
@@ -135,7 +135,7 @@ class ReferenceFlags(SamplingFlags):
     def _require_one_slot(
         self, backends: Sequence[ReferenceBackend], binaries: Path | None
     ) -> None:
-        """Refuse programs of others where senders have more messages under way than they allow."""
+        """Refuse external programs where senders have more messages under way than they allow."""
         by_programs = [
             each
             for each in backends

@@ -78,7 +78,7 @@ def write_corrections(
     Parameters
     ----------
     corrections, path
-        What is written, and where.
+        Factors, and the path of the file.
     fitted_for
         The only model and network that the factors are for; None where they are for any.
 
@@ -113,7 +113,7 @@ def read_corrections(path: str | Path, *, used_for: FittedFor | None = None) -> 
     path
         The file.
     used_for
-        What the factors are to correct; None asks for no check.
+        Subject to be corrected; None skips the check.
 
     Raises
     ------

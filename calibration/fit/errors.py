@@ -61,7 +61,7 @@ def fidelity(
     names
         One a case, to name the worst ones by.
     predicted, reference
-        What both simulators say about each case.
+        Results of both simulators for each case.
 
     Raises
     ------

@@ -38,7 +38,7 @@ class Fit:
     Parameters
     ----------
     corrections
-        What to simulate with: the fitted factors if they are kept, else none.
+        Factors to simulate with: the fitted ones if they are kept, else none.
     fitted
         The factors that were found.
     intervals
@@ -82,12 +82,12 @@ def fit(
     Parameters
     ----------
     cases, reference
-        What was measured, and what came out.
+        Cases, and their measurements.
     predict
         What the factors are to make faithful, such as `calibration.fit.prediction.predict`. With
         a pool of processes it must be a function of a module.
     executor
-        What predicts several cases at once; the result is the same without one.
+        Executor that predicts several cases at once; the result is the same without one.
     seed
         Deals the cases out to the folds of the cross-validation.
 

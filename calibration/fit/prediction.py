@@ -108,15 +108,15 @@ class _Ends:
     def _count_sums_inside(self) -> None:
         """Let each device do its halves of all-reduces in the order in which they get ready."""
         plan = self._case.plan
-        asked: defaultdict[int, list[tuple[float, int, int, bool]]] = defaultdict(list)
+        requests_of: defaultdict[int, list[tuple[float, int, int, bool]]] = defaultdict(list)
         for number, bucket in enumerate(self._buckets):
             for stage in bucket.stages:
                 device = plan.device_of_stage[stage]
-                asked[device].append((self._made_s(number, stage), number, stage, False))
+                requests_of[device].append((self._made_s(number, stage), number, stage, False))
                 if bucket.between_domains:
                     arrival_s = self._part_arrival_s[number, stage]
-                    asked[device].append((arrival_s, number, stage, True))
-        for requests in asked.values():
+                    requests_of[device].append((arrival_s, number, stage, True))
+        for requests in requests_of.values():
             heapify(requests)
             free_s = 0.0
             while requests:

@@ -33,9 +33,9 @@ class Calibration:
     cases
         As both simulators saw them.
     measured
-        What the reference said about them.
+        Measurements of the cases by the reference.
     fit
-        What came out.
+        Result of the fit.
     """
 
     placements: str

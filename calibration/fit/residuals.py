@@ -52,17 +52,17 @@ class Residuals:
     ) -> np.ndarray:
         """Derivatives of the errors by some coordinates, shaped (2 N, factors)."""
         others = [shifted(point, factor, step) for factor in factors]
-        asked = tuple(self._coordinates.corrections(each) for each in (point, *others))
-        self._learn([asked] * len(self._cases))
+        wanted = tuple(self._coordinates.corrections(each) for each in (point, *others))
+        self._learn([wanted] * len(self._cases))
         here = self.at(point)
         columns = [(self.at(each) - here) / float(np.sum(each - point)) for each in others]
         return np.stack(columns, axis=1)
 
-    def _learn(self, asked: Sequence[Sequence[Corrections]]) -> None:
+    def _learn(self, wanted: Sequence[Sequence[Corrections]]) -> None:
         """Predict what is not known yet; all predictions of a case go to one worker."""
         unknown = [
             tuple(each for each in dict.fromkeys(corrections) if each not in known)
-            for known, corrections in zip(self._known, asked, strict=True)
+            for known, corrections in zip(self._known, wanted, strict=True)
         ]
         needed = [index for index, corrections in enumerate(unknown) if corrections]
         tasks = (

@@ -17,7 +17,7 @@ TIME_LIMIT_S = 1800.0
 """For a calibration, from when it is waited for."""
 
 _GRACE_S = 5.0
-"""For the process that is told to end to end the programs that it runs."""
+"""Time for a process to kill its child programs on SIGTERM. [s]"""
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """The others are for training."""

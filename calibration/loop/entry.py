@@ -18,11 +18,11 @@ class Entry:
     Parameters
     ----------
     number, kind, cause
-        Which one, of which kind, and why.
+        Number of the calibration, its kind, and its cause.
     ordered_at_step, in_force_from_step
         Steps of training done when it was ordered, and when its factors took effect.
     num_placements
-        What it was made on.
+        Number of its placements.
     error_before, p95_before
         Mean absolute relative error of the iteration time under the factors that were in force, and
         the one that 95 % of the placements do not exceed.
@@ -37,7 +37,7 @@ class Entry:
     corrections, reason
         The factors from then on, and why these.
     waited_s
-        What training waited for it; None where that is not known any more. [s]
+        Time that training waited for it; None where that is unknown. [s]
     """
 
     number: int

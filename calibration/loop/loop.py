@@ -40,7 +40,7 @@ class CalibrationLoop:
     Parameters
     ----------
     calibrator
-        Who calibrates.
+        Runner of the calibrations.
     timetable
         When.
     initial

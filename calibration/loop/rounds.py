@@ -49,7 +49,7 @@ class CalibrationRound:
     corrections
         Factors for the next steps.
     reason
-        Why these.
+        Reason for these factors.
     region
         Around the placements.
     """

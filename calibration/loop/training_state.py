@@ -29,7 +29,7 @@ class Subject:
     topology
         The world; each placement meets an epoch of it.
     workload, schedule
-        What is trained.
+        Workload and pipeline schedule of the training.
     family
         What stratified placements are drawn from. It should hold the workload, and other message
         sizes, by which bandwidths and latencies can be told apart.
@@ -93,7 +93,7 @@ class Subject:
         number
             Of the calibration; each has placements of its own.
         choices
-            What the policy does now; without any, all placements are stratified.
+            Plans of the current policy; without any, all placements are stratified.
         """
         sampler = self._sampler(purpose, number, choices)
         num = self.num_placements if purpose == "fit" else self.num_probed

@@ -81,15 +81,15 @@ def measure_case(
         ``unaware``, ``aware`` and ``pairwise`` see the world of `as_seen`; ``ns3`` sees the user's
         physical topology.
     aggregation
-        How unequal links become one, for backends that know no others.
+        Mean of unequal links, for backends that know equal ones only.
     binaries
         Folder of the original's programs; None means our own engine, in this process.
     ns3
-        What the backend ``ns3`` needs.
+        Settings of the backend ``ns3``.
     timeout_s
         Limit for each attempt of a program; `measure_all` limits our own engine as well. [s]
     num_attempts
-        How often a program that fails is run before that is an error.
+        Attempts with a program that fails before that is an error.
 
     Raises
     ------

@@ -29,9 +29,9 @@ class AnalyticalBackend:
     Parameters
     ----------
     network
-        How messages meet, see `calibration.reference.astra_config.Backend`.
+        Network model, see `calibration.reference.astra_config.Backend`.
     network_aggregation
-        How unequal links become one, for networks that know no others.
+        Mean of unequal links, for networks that know equal ones only.
     binaries
         Folder of the original's programs; None means our own engine, in this process.
     """

@@ -17,7 +17,7 @@ START_LIMIT_S = 300.0
 """For a process to come up and import what it needs."""
 
 _GRACE_S = 5.0
-"""For a process that is told to end to end the programs that it runs."""
+"""Time for a process to kill its child programs on SIGTERM. [s]"""
 
 
 def map_in_processes(

@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 TERMINATED_EXIT = 143
-"""Exit code of a process that is told to end: 128 and the number of SIGTERM."""
+"""Exit code of a process ended by a signal: 128 and the number of SIGTERM."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def serve(
     connection
         Items come from it; results go to it, or the errors of the task, with their tracebacks.
     task
-        What to do with each item.
+        Task for each item.
     wait_for_starter
         Returns when whoever started us has ended: then we end at once, and with us the programs
         that the task runs.

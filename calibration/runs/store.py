@@ -106,7 +106,7 @@ class Store:
         meta
             Notes on it, which become columns of `rows`.
         created_s
-            When it was run, in Unix time; now by default. [s]
+            Time of the run, in Unix time; now by default. [s]
 
         Raises
         ------

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy.typing as npt
 
 from des.base.scalar import scalar
 
 LinkT = TypeVar("LinkT")
+AmountT = TypeVar("AmountT", float, npt.NDArray[Any])
 
 
 @scalar
@@ -15,6 +18,20 @@ def goodput(bandwidth_bytes_per_s: float, round_trip_s: float, window_bytes: flo
     if window_bytes >= bandwidth_bytes_per_s * round_trip_s:  # no round trip, no limit
         return bandwidth_bytes_per_s
     return window_bytes / round_trip_s
+
+
+@scalar
+def held_bytes(
+    num_whole: AmountT, num_halved: AmountT, whole_bytes: AmountT, halved_bytes: AmountT
+) -> AmountT:
+    """Activations that a stage holds at one moment; the largest over its moments is its peak.
+
+    ``num_whole`` microbatches wait for their input gradient with ``whole_bytes`` each, and
+    ``num_halved`` for their weight gradient with ``halved_bytes`` each. In Python the arguments may
+    be arrays that broadcast. [bytes]
+    """
+    found: AmountT = num_whole * whole_bytes + num_halved * halved_bytes
+    return found
 
 
 @scalar

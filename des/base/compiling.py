@@ -19,7 +19,7 @@ class CompilingLines(event.Listener):
     Parameters
     ----------
     folder
-        Where the compiled code is kept.
+        Folder of the compiled code.
     """
 
     def __init__(self, folder: str) -> None:

@@ -46,7 +46,7 @@ def option(
 ) -> DefaultT:
     """Make a dataclass field with a default and a help text for its flag.
 
-    A value that names a file is looked for beside the configuration file that gives it, then as
+    A value that names a file is looked for next to the configuration file that gives it, then as
     it is. ``check`` is one of `des.base.checks` or alike; it sees what the user gives, if not none.
     ``default_text`` is what help texts say of the default.
     """
@@ -218,7 +218,7 @@ def _construct(
 def _beside(
     path: Path, config_class: type["DataclassInstance"], values: dict[str, object]
 ) -> dict[str, object]:
-    """Let names of files mean those beside the configuration file, where there are such files."""
+    """Resolve names of files next to the configuration file, where there are such files."""
     for field in dataclasses.fields(config_class):
         value = values.get(field.name)
         if field.metadata.get("is_file") and isinstance(value, str):

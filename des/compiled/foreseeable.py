@@ -56,7 +56,7 @@ class Foreseen(NamedTuple):
     spans
         Start and end of each operation, by row of ``table.span_rows``.
     transfers
-        When each message takes its wire, has left and arrives, shaped as ``table.sent_rows``, 3.
+        Times at which messages start, have left and arrive, shaped as ``table.sent_rows``, 3.
     """
 
     table: OperationTable

@@ -27,7 +27,7 @@ class OperationTable:
         of its output. Over the border behind stage ``b`` wire ``2 b`` leads down and ``2 b + 1``
         up.
     operations
-        What each row stands for.
+        Operation of each row.
     num_slots
         Slots for arrivals; one is used again when what waited for it has started.
     span_rows

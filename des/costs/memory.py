@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from des.base.arithmetic import held_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.placement import Stage
@@ -113,12 +114,12 @@ def memory_of_peaks(
         for stage, device in zip(plan.stages, plan.device_of_stage, strict=True)
     }
     parameters = _parameters_of_devices(workload, plan)
-    for device, held_bytes in _peaks_of_devices(workload, plan, peaks).items():
+    for device, peak_bytes in _peaks_of_devices(workload, plan, peaks).items():
         index = domain_of_device[device]
         domain, parallelism = topology.domains[index], plan.parallelism_of(index)
         state_bytes = model_state_bytes(parameters[device], parallelism)
         count = domain.num_gpus / gpus_of_device(domain, parallelism)
-        found = (count * state_bytes, count * held_bytes)
+        found = (count * state_bytes, count * peak_bytes)
         fullest[index] = max(fullest[index], found, key=sum)
     return tuple(
         DomainMemory(
@@ -149,10 +150,10 @@ def _peaks_of_devices(workload: Workload, plan: Plan, peaks: Peaks) -> dict[int,
     for moments in peaks:
         peak = 0.0
         for moment in moments:
-            held_bytes = 0.0
+            found_bytes = 0.0
             for stage, num_whole, num_halved in moment:
-                held_bytes += num_whole * whole[stage] + num_halved * halved[stage]
-            peak = max(peak, held_bytes)
+                found_bytes += held_bytes(num_whole, num_halved, whole[stage], halved[stage])
+            peak = max(peak, found_bytes)
         if moments:  # else a worker that has nothing to do
             device = plan.device_of_stage[moments[0][0].stage]
             found[device] = found.get(device, 0.0) + peak

@@ -5,9 +5,11 @@
 import math
 from dataclasses import replace
 
-from des.plan.corrections import Corrections
+import numpy as np
+
+from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.world.topology import Domain, Link, Topology
-from des.world.transport import goodput_bytes_per_s
+from des.world.transport import goodput_bytes_per_s, goodputs_bytes_per_s
 
 
 def quickest_message_s(
@@ -32,9 +34,7 @@ def quickest_message_s(
             bandwidth *= extremes.most_bandwidth_factor
             latency_s *= extremes.least_latency_factor
             round_trip_s *= extremes.least_latency_factor
-        goodput = bandwidth
-        if window_bytes is not None:
-            goodput = goodput_bytes_per_s(bandwidth, round_trip_s, window_bytes)
+        goodput = goodput_bytes_per_s(bandwidth, round_trip_s, window_bytes)
         # A link that is never up has no rate; messages that share one overlap their overheads.
         alone_s = corrections.message_overhead_s + (num_bytes / goodput if goodput else math.inf)
         shared_s = num_bytes / bandwidth if bandwidth else math.inf
@@ -42,6 +42,44 @@ def quickest_message_s(
         taken_s = {"fifo": alone_s, "fair": shared_s, "none": 0.0}[sharing]
         slowest_wire_s = max(slowest_wire_s, taken_s)
     return total_s, slowest_wire_s
+
+
+def direct_links(
+    topology: Topology, corrections: Corrections = NO_CORRECTIONS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Goodputs [bytes/s] and latencies [s] of links that stand still, from row to column, (K, K).
+
+    Where there is no link both are 0.
+    """
+    size, links = topology.num_domains, topology.links
+    if len(links) == size * (size - 1):  # in order of source and target, as entries are
+        is_link = ~np.eye(size, dtype=np.bool_)
+    else:
+        is_link = np.zeros((size, size), dtype=np.bool_)
+        for ends in topology.link_index:
+            is_link[ends] = True
+    bandwidth, latency_s = np.zeros((2, size, size))
+    bandwidth[is_link] = [link.bandwidth_bytes_per_s for link in links]
+    latency_s[is_link] = [link.latency_s for link in links]
+    back_s = np.where(is_link.T, latency_s.T, latency_s)
+    round_trip_s = (latency_s + back_s) * corrections.wan_latency_factor
+    goodput = goodputs_bytes_per_s(
+        bandwidth * corrections.wan_bandwidth_factor,
+        round_trip_s,
+        topology.transport.message_window_bytes,
+    )
+    return goodput, latency_s * corrections.wan_latency_factor
+
+
+def hop_goodput_bytes_per_s(
+    topology: Topology, hop: int, corrections: Corrections = NO_CORRECTIONS
+) -> float:
+    """Rate of a message alone on a link that stands still, under the TCP window. [bytes/s]"""
+    return goodput_bytes_per_s(
+        corrected(topology.links[hop], corrections).bandwidth_bytes_per_s,
+        topology.round_trip_s(hop) * corrections.wan_latency_factor,
+        topology.transport.message_window_bytes,
+    )
 
 
 def corrected(link: Link, corrections: Corrections) -> Link:

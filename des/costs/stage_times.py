@@ -6,14 +6,13 @@ from itertools import pairwise
 
 from des.costs.collectives import ring_all_reduce_s
 from des.costs.memory import activation_room_bytes
-from des.costs.message_times import corrected, corrected_inside
+from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.placement import Stage
 from des.plan.plan import Parallelism, Plan, device_numbers, replica_stages
 from des.schedules import Border, Pass, Pipeline
 from des.world.topology import Domain, Topology
-from des.world.transport import goodput_bytes_per_s
 
 TENSOR_ALL_REDUCES_PER_PASS = 2
 """All-reduces of a layer's output in its forward pass, and as many in its input gradient.
@@ -168,12 +167,10 @@ def _border(
         domain = topology.domains[sender.domain]
         return local_message_s(workload, domain, parallelism, corrections)
     num_bytes = workload.message_bytes / plan.activation_compression
-    window_bytes = topology.transport.message_window_bytes
     wires_s, latency_s = [], 0.0
     for hop in topology.route(sender.domain, receiver.domain):
         link = corrected(topology.links[hop], corrections)
-        round_trip_s = topology.round_trip_s(hop) * corrections.wan_latency_factor
-        rate = goodput_bytes_per_s(link.bandwidth_bytes_per_s, round_trip_s, window_bytes)
+        rate = hop_goodput_bytes_per_s(topology, hop, corrections)
         wires_s.append(corrections.message_overhead_s + num_bytes / rate)
         latency_s += link.latency_s
     slowest_s = max(wires_s)

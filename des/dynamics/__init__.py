@@ -1,6 +1,7 @@
 """Laws of moving links declared for a world, and draws of them."""
 
 from des.dynamics.law import Extremes, Law, LinkFigures, Path, Piece
+from des.dynamics.laws import LAWS, kind_of
 from des.dynamics.markov import LinkState, MarkovModulated
 from des.dynamics.movement import Movement
 from des.dynamics.ornstein_uhlenbeck import OrnsteinUhlenbeck
@@ -11,6 +12,7 @@ from des.dynamics.uniform import STEADY, Dynamics
 
 __all__ = [
     "DYNAMICS",
+    "LAWS",
     "STEADY",
     "Dynamics",
     "Extremes",
@@ -25,4 +27,5 @@ __all__ = [
     "Piece",
     "Product",
     "Replay",
+    "kind_of",
 ]

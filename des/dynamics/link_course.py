@@ -57,7 +57,7 @@ def moving_serialisation_end_s(
         Gives the rate at a time [bytes/s] and until when it holds [s]: later than that time, and
         ``inf`` for ever. A rate of 0 is an outage, in which the bytes wait.
     owner
-        What the bytes leave through, for the error.
+        Owner of the link, for the error.
 
     Raises
     ------

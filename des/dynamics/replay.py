@@ -56,7 +56,7 @@ class Replay:
     Attributes
     ----------
     name
-        Where the trace comes from, for errors.
+        Source of the trace, for errors.
     series
         One for each link, all with the same times: a time that a link lacks is a gap.
     holds_last
@@ -146,7 +146,7 @@ class _ReplayPath:
         if last and not self._law.holds_last:
             raise ValueError(
                 f"{self._law.name}: {series}: trace must cover the run, got figures until "
-                f"{series.times_s[-1]:g} s where {time_s:g} s is asked for"
+                f"{series.times_s[-1]:g} s where {time_s:g} s is needed"
             )
         return Piece(
             series.times_s[row],

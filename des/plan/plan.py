@@ -105,9 +105,9 @@ class Plan:
         Placements of further pipelines that train the same model on their share of the microbatches
         (data parallelism across domains). No domain may serve two pipelines.
     synchronisation
-        When the replicas exchange what they have learnt, see `des.plan.synchronisation`.
+        Synchronisation of the replicas, see `des.plan.synchronisation`.
     exchange
-        How gradients are exchanged.
+        Exchange of gradients.
     activation_compression
         Factor by which messages between domains shrink, activations and their gradients alike. The
         work of compressing is not counted.

@@ -33,11 +33,11 @@ class Pipeline:
     down, up
         Border behind each stage but the last, for activations and for gradients.
     activation_bytes
-        What a stage keeps of a microbatch from the start of ``F`` to the end of ``B`` or ``D``.
+        Memory a stage keeps of a microbatch from the start of ``F`` to the end of ``B`` or ``D``.
     weight_input_bytes
-        What it keeps of it from the end of ``D`` to the end of ``W``.
+        Memory it keeps of it from the end of ``D`` to the end of ``W``.
     memory_bytes
-        What each device has for that; infinite where it does not matter.
+        Memory of each device for that; infinite where it does not matter.
     """
 
     num_microbatches: int

@@ -20,19 +20,8 @@ from des.base.checks import (
     require_positive,
 )
 from des.clock import Clock
+from des.world.domain_load import IDLE, DomainLoad
 from des.world.topology import Topology
-
-
-class DomainLoad(NamedTuple):
-    """What other jobs take of a domain's GPUs and memory, as shares, and how many jobs wait."""
-
-    gpu_utilisation: float
-    memory_occupancy: float
-    queue_length: int
-
-
-IDLE = DomainLoad(0.0, 0.0, 0)
-"""A domain without other jobs."""
 
 
 class LoadSample(NamedTuple):
@@ -42,7 +31,12 @@ class LoadSample(NamedTuple):
     domain: int
     gpu_utilisation: float
     memory_occupancy: float
-    queue_length: int
+    queue_length: float
+
+    @classmethod
+    def of(cls, time_s: float, domain: int, load: DomainLoad) -> "LoadSample":
+        """Return the load of a domain from a time on."""
+        return cls(time_s, domain, load.utilisation, load.memory_occupancy, load.queue_length)
 
 
 class BackgroundJob(NamedTuple):
@@ -126,7 +120,7 @@ class Background:
         self._clock = clock
         self._change: simpy.Event | None = None
         self._now = [IDLE] * topology.num_domains
-        self.samples = [LoadSample(0.0, domain, *IDLE) for domain in range(topology.num_domains)]
+        self.samples = [LoadSample.of(0.0, domain, IDLE) for domain in range(topology.num_domains)]
         for domain, load in enumerate(loads):
             if load is not None:
                 slots = simpy.Resource(clock, load.most_jobs)
@@ -170,10 +164,12 @@ class Background:
         num_present = slots.count + len(slots.queue)
         running = min(num_present, load.most_jobs)
         now = DomainLoad(
-            running * load.gpu_fraction, running * load.memory_fraction, num_present - running
+            utilisation=running * load.gpu_fraction,
+            memory_occupancy=running * load.memory_fraction,
+            queue_length=num_present - running,
         )
         self._now[domain] = now
-        self.samples.append(LoadSample(self._clock.now, domain, *now))
+        self.samples.append(LoadSample.of(self._clock.now, domain, now))
         if self._change is not None:
             self._change.succeed()
             self._change = None
@@ -185,12 +181,12 @@ def beside_jobs(topology: Topology, loads: Sequence[DomainLoad]) -> Topology:
     A domain computes at its rate times the share of GPUs that is left, whatever part of them the
     plan uses, and has the share of memory that is left.
     """
-    if all(load.gpu_utilisation == load.memory_occupancy == 0 for load in loads):
+    if all(load.utilisation == load.memory_occupancy == 0 for load in loads):
         return topology
     domains = tuple(
         replace(
             domain,
-            attainable_fraction=domain.attainable_fraction * (1.0 - load.gpu_utilisation),
+            attainable_fraction=domain.attainable_fraction * (1.0 - load.utilisation),
             gpu_memory_bytes=domain.gpu_memory_bytes * (1.0 - load.memory_occupancy),
         )
         for domain, load in zip(topology.domains, loads, strict=True)

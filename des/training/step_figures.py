@@ -14,7 +14,8 @@ from des.plan.buckets import buckets_behind
 from des.plan.corrections import Corrections
 from des.plan.plan import Plan
 from des.plan.synchronisation import Fragment, all_reduce_bytes, fragments_due
-from des.training.background import DomainLoad, beside_jobs
+from des.training.background import beside_jobs
+from des.world.domain_load import DomainLoad
 from des.world.topology import Topology
 
 _MARGIN = 1.0 + 1e-12
@@ -90,7 +91,7 @@ class StepSimulator:
             left = beside_jobs(world, loads)
             return _figures(simulate(left, self._workload, plan, self._corrections, step=step))
 
-        taken = tuple((load.gpu_utilisation, load.memory_occupancy) for load in loads)
+        taken = tuple((load.utilisation, load.memory_occupancy) for load in loads)
         key = (plan, self._due(plan, step), taken)
         return self._remembered(self._steps, key, now_s, run)
 

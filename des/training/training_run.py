@@ -13,7 +13,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Generator
 
-import numpy as np
 import simpy
 
 from des.clock import Clock
@@ -24,6 +23,7 @@ from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
 from des.training.background import Background
+from des.training.foresight import drawn_world
 from des.training.step_figures import StepFigures, StepSimulator, told_when
 from des.training.training_history import EpochRow, IterationRow, TrainingHistory
 from des.training.training_settings import EpochView, Planner, TrainingRun, observed
@@ -115,7 +115,7 @@ class _Training:
         self._clock = clock
         self._background = Background(clock, topology, run.background, run.seed)
         self._steps = StepSimulator(workload, corrections)
-        self._steps.enter(self._drawn(0))
+        self._steps.enter(drawn_world(topology, run.seed, 0))
         self._epochs: list[_Epoch] = []
         self._num_samples_seen = 0
         self._iterations: list[IterationRow] = []
@@ -132,11 +132,6 @@ class _Training:
             epochs=tuple(epoch.row() for epoch in self._epochs),
             loads=tuple(self._background.samples),
         )
-
-    def _drawn(self, epoch: int) -> Topology:
-        if self._topology.movement is not None:
-            return self._topology
-        return self._topology.draw_epoch(np.random.default_rng([self._run.seed, 1 + epoch]))
 
     def _train(self) -> Generator[simpy.Event, None, None]:
         """Decide at every border of epochs; between them iterate, or wait for memory."""
@@ -159,7 +154,7 @@ class _Training:
     def _begin(self, number: int) -> Generator[simpy.Event, None, None]:
         """Let the planner see the world; if it changes the plan, pay for that."""
         if number > 0 and self._steps.world.movement is None:
-            self._steps.enter(self._drawn(number))
+            self._steps.enter(drawn_world(self._topology, self._run.seed, number))
         now_s, samples = self._clock.now, self._background.samples
         old = self._epochs[-1].plan if self._epochs else None
         view = EpochView(

@@ -8,7 +8,8 @@ from des.base.checks import require_count, require_non_negative, require_positiv
 from des.dynamics import STEADY
 from des.plan.plan import Plan
 from des.plan.replacement import RESTART_S
-from des.training.background import BackgroundLoad, DomainLoad, LoadSample
+from des.training.background import BackgroundLoad, LoadSample
+from des.world.domain_load import DomainLoad
 from des.world.topology import Topology
 
 

@@ -29,7 +29,7 @@ def exposed_communication_s(
     Parameters
     ----------
     result
-        What `des.engine.iteration.simulate` made of the other arguments.
+        Result of `des.engine.iteration.simulate` for the other arguments.
 
     Returns
     -------

@@ -7,7 +7,6 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,7 +15,6 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from des.base.atomic_write import write_atomically
 from des.engine.result import IterationResult, Span, Transfer
 
 # Blue and orange of M. Okabe and K. Ito's colour-blind-safe palette; messages in lighter tints.
@@ -63,17 +61,6 @@ def gantt_png(result: IterationResult, *, title: str = "") -> bytes:
     figure = draw_gantt(result, title=title)
     figure.savefig(content, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     return content.getvalue()
-
-
-def write_gantt(result: IterationResult, path: str | Path, *, title: str = "") -> None:
-    """Write the chart as a PNG file, whole or not at all.
-
-    Raises
-    ------
-    OSError
-        If the folder does not exist or cannot be written.
-    """
-    write_atomically(path, gantt_png(result, title=title))
 
 
 def gantt_rgb(result: IterationResult, *, title: str = "") -> np.ndarray:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from des.base.arithmetic import held_bytes
 from des.base.lazy import lazy
 from des.costs.memory import bytes_per_parameter, gpus_of_device
 from des.engine.result import IterationResult, Span, StageUse
@@ -106,7 +107,7 @@ def memory_timeline(
     Parameters
     ----------
     result
-        What `des.engine.iteration.simulate` made of the other arguments.
+        Result of `des.engine.iteration.simulate` for the other arguments.
 
     Notes
     -----
@@ -177,12 +178,14 @@ def _changes(
     Microbatches are counted and then multiplied, so that what has come and gone leaves nothing.
     """
     whole, halved = dict.fromkeys(whole_bytes, 0), dict.fromkeys(whole_bytes, 0)
-    held_bytes = dict.fromkeys(whole_bytes, 0.0)
+    of_stages = dict.fromkeys(whole_bytes, 0.0)
     yield MemoryChange(0.0, next(iter(whole_bytes)), 0.0, 0.0)
     for span in spans:
         kind, stage = span.kind, span.stage
         whole[stage] += (kind == "F") - (kind in "BD")
         halved[stage] += (kind == "D") - (kind == "W")
-        held_bytes[stage] = whole[stage] * whole_bytes[stage] + halved[stage] * halved_bytes[stage]
+        of_stages[stage] = held_bytes(
+            whole[stage], halved[stage], whole_bytes[stage], halved_bytes[stage]
+        )
         time_s = span.start_s if kind == "F" else span.end_s
-        yield MemoryChange(time_s, stage, held_bytes[stage], sum(held_bytes.values()))
+        yield MemoryChange(time_s, stage, of_stages[stage], sum(of_stages.values()))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from des.base.arithmetic import goodput
 from des.base.checks import require_count, require_non_negative, require_positive
 
@@ -136,3 +138,15 @@ def goodput_bytes_per_s(
         return capacity_bytes_per_s
     require_positive("goodput", "window_bytes", window_bytes)
     return goodput(capacity_bytes_per_s, round_trip_s, window_bytes)
+
+
+def goodputs_bytes_per_s(
+    capacity_bytes_per_s: np.ndarray, round_trip_s: np.ndarray, window_bytes: float | None
+) -> np.ndarray:
+    """`goodput_bytes_per_s` of many links that were checked before, of one shape. [bytes/s]"""
+    if window_bytes is None:
+        return capacity_bytes_per_s
+    rates = capacity_bytes_per_s.copy()
+    is_bound = window_bytes < capacity_bytes_per_s * round_trip_s
+    rates[is_bound] = window_bytes / round_trip_s[is_bound]
+    return rates

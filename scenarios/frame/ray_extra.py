@@ -1,4 +1,4 @@
-"""What needs the extra ``ray`` is imported only when asked for."""
+"""Import of the extra ``ray``, only when it is used."""
 
 import importlib
 import importlib.util

@@ -86,7 +86,7 @@ def _connect(address: str) -> None:
 
 
 def _require_reachable(address: str) -> None:
-    """Ask the port first: Ray would try an address where nobody listens for minutes."""
+    """Check the port first: Ray would try an address without a server for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()

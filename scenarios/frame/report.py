@@ -27,7 +27,7 @@ class TargetTable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a report says, as plain text and numbers; nothing in it is HTML."""
+    """Content of a report, as plain text and numbers; nothing in it is HTML."""
 
     title: str
     verdict: str
@@ -42,7 +42,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Quantity:
-    """How a column of the summary is shown; the shown number is the value times ``factor``."""
+    """Format of a column of the summary; the shown number is the value times ``factor``."""
 
     heading: str
     factor: float = 1.0

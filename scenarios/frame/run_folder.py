@@ -24,7 +24,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFolder:
-    """Where one run keeps its files.
+    """Folder of one run with the paths of its files.
 
     `created` makes one and `opened` resumes one, each with the lock of the folder, which no other
     process can then use. ``config.json`` is the first file of a run: a folder without it was never
@@ -109,7 +109,7 @@ class RunFolder:
 
     @property
     def checkpoint_pt(self) -> Path:
-        """Where training continues."""
+        """Checkpoint from which training continues."""
         return self.path / "checkpoint.pt"
 
     @property
@@ -172,7 +172,7 @@ class RunFolder:
         write_together({config_json: json_bytes(config_json, record), **copies})
 
     def require_begun_with(
-        self, record: Mapping[str, object], asked: Mapping[str, object], prog: str
+        self, record: Mapping[str, object], given: Mapping[str, object], prog: str
     ) -> None:
         """Refuse flags that contradict those that the run was begun with, its ``record``.
 
@@ -181,11 +181,11 @@ class RunFolder:
         UsageError
             Naming the first one, by the alphabet, and what it must be.
         """
-        for name in sorted(asked):
-            if asked[name] != record.get(name):
+        for name in sorted(given):
+            if given[name] != record.get(name):
                 raise UsageError(
                     f"{prog}: with --resume, {name} must be {record.get(name)!r} as in "
-                    f"{self.config_json}, got {asked[name]!r}"
+                    f"{self.config_json}, got {given[name]!r}"
                 )
 
     def read_config(self) -> dict[str, object]:

@@ -95,6 +95,6 @@ def _is_alive(holder: str) -> bool:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is there, and somebody else's
+    except PermissionError:  # it exists, and is another user's
         return True
     return True

@@ -62,7 +62,7 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkCost:
-    """What the network adds to an iteration in time, and what it all costs in dollars.
+    """Communication time of an iteration, and its cost in dollars.
 
     ``cost`` is None where the world gives no price.
     """

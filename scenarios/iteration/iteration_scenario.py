@@ -1,4 +1,4 @@
-"""What one simulated iteration is about: flags, and the world, workload and plan they stand for."""
+"""Scenario of one simulated iteration: its flags, and their world, workload and plan."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,11 +41,11 @@ OTHER_JOBS_FORM = "model:placement[:priority], separated by semicolons"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is simulated; the fields are the flags."""
+    """Settings of a simulated iteration; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -61,9 +61,9 @@ class Config:
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )
-    overlap_gradients: bool = option(True, "sum gradients up while the backward pass goes on")
+    overlap_gradients: bool = option(True, "sum gradients up during the backward pass")
     gradient_bucket_mb: float | None = option(
-        None, "most gradients that are summed up together, in 1e6 bytes; none: all of a stage"
+        None, "largest bucket of gradients, in 1e6 bytes; none: all of a stage"
     )
     activation_compression: float = option(1.0, "factor by which messages between domains shrink")
     microbatches: int = option(32, "microbatches of an iteration")
@@ -90,7 +90,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationScenario:
-    """What the files and names of a `Config` stand for."""
+    """Objects named by the files and names of a `Config`."""
 
     topology: Topology
     workload: Workload

@@ -23,7 +23,7 @@ def plain_console(file: IO[str]) -> Console:
 
 
 def stage_table(result: IterationResult) -> Table:
-    """How each stage spent the iteration, and the memory of its domain."""
+    """Times of each stage in the iteration, and the memory of its domain."""
     memory_of = {memory.domain: memory for memory in result.memory}
     table = rich_table.Table(
         title="Stages (memory: all stages of the domain)", title_justify="left"
@@ -43,7 +43,7 @@ def stage_table(result: IterationResult) -> Table:
 
 
 def link_table(result: IterationResult) -> Table:
-    """What each link direction in use carried."""
+    """Traffic of each link direction in use."""
     table = rich_table.Table(title="Links in use", title_justify="left")
     add_columns(table, "link", "messages", "GB", "busy s", "of the makespan")
     for link in result.links:

@@ -1,1 +1,1 @@
-"""Commands that put the simulator beside published and measured figures: one module a table."""
+"""Commands that compare the simulator with published and measured figures: one module a table."""

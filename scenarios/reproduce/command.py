@@ -1,4 +1,4 @@
-"""Put the simulator beside published and measured figures: one command a table."""
+"""Compare the simulator with published and measured figures: one command a table."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
-"""Seconds per microbatch of pipeline schedules over slow links, beside CrossPipe's measurements.
+"""Seconds per microbatch of pipeline schedules over slow links, against CrossPipe's measurements.
 
 The tables are those of CrossPipe (arXiv 2507.00217, USENIX ATC 2025, tables 5 and 6). Every column
-is scheduled anew and simulated twice: plain, where messages overlap with computing, and with one
+is scheduled again and simulated twice: plain, where messages overlap with computing, and with one
 constant, a sender stall: in the schedules that CrossPipe compares itself with, the sender waits
 until its message has arrived. Bounds: the mean absolute error over 1f1b, zb_h1 and greedy_1x, and
 the ranking of those and greedy_2x wherever published figures differ by more than 3 %.
@@ -78,7 +78,7 @@ exit codes: 0 all bounds are met; 1 one is not; 2 a flag or the file of cases is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the reproduction of CrossPipe; the fields are the flags."""
 
     cases: Path = option(PUBLISHED / "crosspipe.json", "file of published rows")
     out: Path = option(Path("runs/reproduce/crosspipe"), "folder for table and picture")

@@ -1,4 +1,4 @@
-"""What the reproduction of CrossPipe assumes, and what other assumptions would come to."""
+"""Assumptions of the reproduction of CrossPipe, and the effect of other ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class Rival:
     overhead_s: float = 0.0
 
     def transport_of(self, column: ScheduleColumn) -> Transport:
-        """How messages go in a column."""
+        """Rule for messages in a column."""
         applies = column.from_elsewhere or not self.only_elsewhere
         return self.transport if applies else OVERLAPPED
 

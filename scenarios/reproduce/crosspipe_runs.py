@@ -1,7 +1,7 @@
 """The runs of CrossPipe's tables, made again in the simulator: world, model and schedules.
 
 Eight pipeline stages are split evenly over data centres in a row. Each stage is a domain here, of a
-GPU of 1 FLOP/s, so that a pass of so many FLOPs takes as many seconds; links inside a data centre
+GPU of 1 FLOP/s, so that a pass of n FLOPs takes n seconds; links inside a data centre
 cost nothing.
 """
 
@@ -61,7 +61,7 @@ BLOCKING = Transport(endpoints="blocking")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """What a message between data centres costs, and how many of them there are."""
+    """Cost of a message between data centres, and the number of messages."""
 
     latency_s: float
     transfer_s: float
@@ -102,7 +102,7 @@ class DelayRow(CaseForm):
 
     @property
     def delay(self) -> Delay:
-        """What a message between data centres costs."""
+        """Cost of a message between data centres."""
         return Delay(
             latency_s=self.latency_over_forward * FORWARD_S,
             transfer_s=self.transfer_over_forward * FORWARD_S,
@@ -122,7 +122,7 @@ class ScheduleColumn:
 
     ``scale`` multiplies the 16 microbatches and the activation memory of 1F1B. In a ``wave``, a
     device has a stage of the way down and one of the way up. Where ``searched``, the exact search
-    goes on from the orders. Schedules ``from_elsewhere`` were not made by CrossPipe.
+    continues from the orders. Schedules ``from_elsewhere`` were not made by CrossPipe.
     """
 
     orders: Callable[[Pipeline], Orders] = greedy
@@ -214,7 +214,7 @@ class CrossPipeRun:
 
     @property
     def pipeline(self) -> Pipeline:
-        """What a schedule may look at: messages overlap with computing."""
+        """Pipeline that schedules are made for: messages overlap with computing."""
         return pipeline_of(self.topology, self.workload, self.plan, 0, NO_CORRECTIONS)
 
     def seconds_per_microbatch(self, orders: Orders, transport: Transport = OVERLAPPED) -> float:

@@ -1,4 +1,4 @@
-"""What is judged of CrossPipe's tables: the mean absolute error and the ranking, for each model."""
+"""Verdicts on CrossPipe's tables: the mean absolute error and the ranking, for each model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Bandwidth between data centres that reaches a compute utilisation, beside the published table.
+"""Bandwidth between data centres that reaches a compute utilisation, against the published table.
 
 The table is that of Streaming DiLoCo, arXiv 2501.18512, table 4: per model and synchronisation
 mode the lowest bandwidth of a logarithmic grid that keeps the accelerators busy for a given share
@@ -142,7 +142,7 @@ class DiLoCoRow(CaseForm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the reproduction of Streaming DiLoCo; the fields are the flags."""
 
     cases: Path = option(PUBLISHED / "diloco.json", "file of published rows")
     out: Path = option(Path("runs/reproduce/diloco"), "folder for table and picture")

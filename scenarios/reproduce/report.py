@@ -1,4 +1,4 @@
-"""What every reproduction leaves: a table, a picture, and a verdict on each stated bound."""
+"""Report of a reproduction: a table, a picture, and a verdict on each stated bound."""
 
 import sys
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reproduction:
-    """Published or measured figures beside ours: one row of ``frame`` a cell of their table.
+    """Published or measured figures and ours: one row of ``frame`` a cell of their table.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def _print_table(console: Console, reproduction: Reproduction) -> None:
-    """Print the table as wide as its cells are; a line too long for the terminal goes on below."""
+    """Print the table as wide as its cells are; a line too long for the terminal is wrapped."""
     frame = reproduction.frame
     if reproduction.shown:
         frame = frame[list(reproduction.shown)]

@@ -51,7 +51,7 @@ CONSTANTS = (
     (
         "blocks in the model whose optimiser step was profiled: 2",
         "artifact of Sailor, third_party/Megatron-DeepSpeed/profile.sh (--num_prof_layers 2); "
-        "megatron/training.py writes the mean of the whole step beside every layer",
+        "megatron/training.py writes the mean of the whole step next to every layer",
     ),
     (
         "pairs of GPUs in the network test of n GPUs in a node: n / 2, size per pair, "
@@ -90,7 +90,7 @@ _NOT_MODELLED = (
     "Not modelled, as no profile tells: loading of microbatches, copies of memory around messages, "
     "adding up of gradients, drift between many replicas, and launches that overlap where the "
     "profile of small microbatches waits for them. Two measurements of the same configurations "
-    "differ by 5.0 % on average (median 2.6 %), as the README.md beside the public runs says, so "
+    "differ by 5.0 % on average (median 2.6 %), as the README.md of the public runs says, so "
     "differences below about 3 % mean nothing."
 )
 _STATED = ", ".join(f"{name} {bound} %" for name, bound in STATED_BOUND_PERCENT.items())
@@ -113,7 +113,7 @@ exit codes: 0 every bound that applies is met; 1 one is not;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the reproduction of Sailor; the fields are the flags."""
 
     cases: Path = option(PUBLISHED / "sailor", "folder of runs and profiles")
     out: Path = option(Path("runs/reproduce/sailor"), "folder for table and picture")

@@ -38,7 +38,7 @@ _NETWORK_SCOPES = ("same zone", "intra node")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProfile:
-    """What is known beforehand of one stage on one type of GPU.
+    """Profile of one stage on one type of GPU.
 
     ``forward_s`` and ``backward_s`` are of one microbatch, ``update_s`` is the optimiser step as
     profiled, of another model (see ``update_share``, this stage's parameters over that model's).
@@ -70,7 +70,7 @@ class SailorRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredIteration:
-    """What was measured of a run, and what published simulators estimate. [s]"""
+    """Measured times of a run, and the estimates of published simulators. [s]"""
 
     run: str
     cluster: str

@@ -19,12 +19,12 @@ from scenarios.reproduce.unit_world import FREE_BANDWIDTH_BYTES_PER_S, unit_doma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelledEffects:
-    """What is taken into account, from the profiler, the network test and the runtime.
+    """Effects in the model, from the profiler, the network test and the runtime.
 
     Parameters
     ----------
     whole_update
-        The profiled optimiser step is that of a whole small model, written beside each of its
+        The profiled optimiser step is that of a whole small model, written next to each of its
         layers; a stage takes its share by parameters. Otherwise it is taken as it stands.
     node_bandwidth
         The tensor-parallel GPUs of a node send at the same time, each its part, over the bandwidth
@@ -145,7 +145,7 @@ class _Runtime:
     def ring_bandwidth_bytes_per_s(
         self, here: StageProfile, there: StageProfile, chunk_bytes: float
     ) -> float:
-        """What the ring of one GPU gets of the link between neighbouring replicas. [bytes/s]"""
+        """Bandwidth of the ring of one GPU on the link between neighbouring replicas. [bytes/s]"""
         if not self.rules.node_bandwidth:
             assert here.replica is not None, "checked when the run is read"
             return here.replica.at(chunk_bytes)

@@ -1,4 +1,4 @@
-"""Domains in which a pass of so many FLOPs takes as many seconds."""
+"""Domains of 1 FLOP/s, in which a pass of n FLOPs takes n seconds."""
 
 from des import Domain
 

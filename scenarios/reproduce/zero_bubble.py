@@ -1,4 +1,4 @@
-"""Bubble rates of pipeline schedules beside those published with the zero-bubble schedules.
+"""Bubble rates of pipeline schedules against those published with the zero-bubble schedules.
 
 The table is that of "Zero Bubble Pipeline Parallelism", ICLR 2024. A bubble rate is the share of
 the longest device's time, from its first start to its last end, in which it does not compute. The
@@ -63,7 +63,7 @@ _NOTES = {
         "The difference is negative where our search found less idle time than theirs.",
     ),
 }
-"""What is not plain from the table, by the schedule that it concerns."""
+"""Remarks on the table, by the schedule that they concern."""
 
 _EXAMPLES = """\
 files written to --out: table.csv, table.md, picture.png
@@ -78,7 +78,7 @@ exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the file of cases is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the reproduction of Zero Bubble; the fields are the flags."""
 
     cases: Path = option(PUBLISHED / "zero_bubble.json", "file of published rows")
     out: Path = option(Path("runs/reproduce/zero_bubble"), "folder for table and picture")

@@ -113,7 +113,7 @@ class BubbleRow(CaseForm):
 
     @property
     def bytes_of_layer(self) -> tuple[float, float] | None:
-        """What a layer keeps of a microbatch up to each half of its backward pass; None if unknown.
+        """Memory of a layer and microbatch up to each half of its backward pass; None if unknown.
 
         In units of one microbatch where only the fraction is given.
         """

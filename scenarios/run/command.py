@@ -1,4 +1,4 @@
-"""Simulate a training run of many iterations on a moving network, beside jobs of others."""
+"""Simulate a training run of many iterations on a moving network, with background jobs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ else:
 _EXAMPLES = f"""\
 examples:
   python -m scenarios.training_run
-      8 hours of Llama 2 70B on East, Central and West, whose links are drawn anew every 20 minutes
+      8 hours of Llama 2 70B on East, Central and West, whose links are redrawn every 20 minutes
   python -m scenarios.training_run --dynamics markov_fast --arrivals-per-s 0.001 --planner exact \\
       --model llama2_7b --num-layers 16
-      links that get congested, jobs of others, and a move wherever it pays within four epochs
+      links that get congested, background jobs, and a move wherever it pays within four epochs
   python -m scenarios.training_run --placement "East*28,Central*26,West*26" --epochs 6 --epoch-s 600
 
 files written to --out:
@@ -108,7 +108,7 @@ def _progress(horizon_s: float) -> Iterator[_Bar]:
 
 
 class _Bar:
-    """How much of the time of the run has been simulated."""
+    """Progress: share of the run's time that has been simulated."""
 
     def __init__(self, progress: Progress, horizon_s: float) -> None:
         self._progress = progress

@@ -1,4 +1,6 @@
-"""What a training run is about: flags, and the world, model and planner that they stand for."""
+"""Scenario of a training run: its flags, and their world, model and planner."""
+
+from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES, SCHEDULER_NAMES
 from calibration.fit.fitted_for import FittedFor
 from des import (
     ALIASES,
@@ -31,36 +34,44 @@ from des.training.training_settings import Planner, TrainingRun
 from scenarios.iteration import iteration_scenario
 
 if TYPE_CHECKING:
+    from agents.decision.situation import Scheduler
+    from agents.hi_ppo import schedulers
     from agents.planners import table
-    from agents.replanning import training_planner
+    from agents.replanning import table as replanning_table
+    from agents.replanning import training_planner, training_schedulers
     from calibration.fit import corrections_file
 else:
+    schedulers = lazy("agents.hi_ppo.schedulers")
     table = lazy("agents.planners.table")
+    replanning_table = lazy("agents.replanning.table")
     training_planner = lazy("agents.replanning.training_planner")
+    training_schedulers = lazy("agents.replanning.training_schedulers")
     corrections_file = lazy("calibration.fit.corrections_file")
 
 
 PROG = "python -m scenarios.training_run"
-PLANNER_NAMES = ("exact", "uniform", "proportional", "round_robin", "random", "single_domain")
-"""Keys of `agents.planners.table.PLANNERS`, which is slow to load."""
 OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes")
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
-"""Flags that say nothing where no jobs of others come."""
+"""Flags without effect where no background jobs arrive."""
 OF_A_PLACEMENT = ("placement", "parallelism", "replicas")
 """Flags that say what a planner decides, or does not know."""
+OF_A_PROPOSAL = ("horizon_epochs", "schedule")
+"""Flags for planners of one plan: rules and schedulers have a horizon and choose the schedule."""
+DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY)
+"""Planners, rules, schedulers and the trained policies that may decide, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is simulated; the fields are the flags."""
+    """Settings of a training run; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     dynamics: str | None = option(
-        None, f"how links move: one of {', '.join(DYNAMICS)}; none: as the world says"
+        None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
     )
     model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -75,7 +86,7 @@ class Config:
         None, "placements of further replicas in other domains, separated by semicolons"
     )
     planner: str | None = option(
-        None, f"asked every epoch, one of {', '.join(PLANNER_NAMES)}; none: the placement stays"
+        None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
@@ -88,11 +99,11 @@ class Config:
     epochs: int = option(24, "epochs of the run")
     epoch_s: float = option(1200.0, "seconds of an epoch")
     seed: int = option(0, "seed of the links and the jobs")
-    arrivals_per_s: float = option(0.0, "jobs of others that come to each domain; 0: none come")
+    arrivals_per_s: float = option(0.0, "background jobs that arrive in each domain; 0: none")
     mean_duration_s: float = option(1800.0, "mean time for which one of them runs")
     gpu_fraction: float = option(0.125, "share of a domain's GPUs that it takes")
     memory_fraction: float = option(0.05, "share of a domain's memory that it takes")
-    most_jobs: int = option(4, "of them that may run in a domain at a time; the others wait")
+    most_jobs: int = option(4, "background jobs at a time in a domain, at most; the others wait")
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
     out: Path = option(Path("runs/training_run"), "folder for the files")
@@ -100,7 +111,7 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRunScenario:
-    """What the files and names of a `Config` stand for; ``planner`` may be a plan that stays."""
+    """Objects named by the files and names of a `Config`; ``planner`` may be a plan that stays."""
 
     topology: Topology
     workload: Workload
@@ -111,7 +122,9 @@ class TrainingRunScenario:
 
 def idle_fields(config: Config) -> tuple[str, ...]:
     """Names of the fields that the others make idle."""
-    of_a_planner = OF_A_PLANNER if config.planner is None else ()
+    of_a_planner: tuple[str, ...] = OF_A_PLANNER if config.planner is None else ()
+    if config.planner in DECIDERS and config.planner not in PLANNER_NAMES:
+        of_a_planner = OF_A_PROPOSAL
     return of_a_planner + (OF_OTHER_JOBS if config.arrivals_per_s == 0 else ())
 
 
@@ -125,7 +138,9 @@ def check_given(config: Config, given: Collection[str]) -> None:
     """
     for name in idle_fields(config):
         if name in given:
-            needed = "a planner" if name in OF_A_PLANNER else "arrivals_per_s above 0"
+            needed = "arrivals_per_s above 0"
+            if name in (*OF_A_PLANNER, *OF_A_PROPOSAL):
+                needed = "a planner" if config.planner is None else "a planner of one plan"
             raise UsageError(
                 f"{PROG}: {name} must be left out without {needed}, got {getattr(config, name)!r}"
             )
@@ -172,14 +187,14 @@ def load_training_run(config: Config) -> TrainingRunScenario:
         workload=workload,
         planner=_fixed_plan(config)
         if config.planner is None
-        else _replanner(config, workload, settings, corrections),
+        else _replanner(config, topology, workload, settings, corrections),
         settings=settings,
         corrections=corrections,
     )
 
 
 def background_load(config: Config) -> BackgroundLoad | None:
-    """Jobs of others in each domain; None where none come."""
+    """Background jobs in each domain; None where none arrive."""
     if config.arrivals_per_s == 0:
         return None
     return BackgroundLoad(
@@ -209,16 +224,40 @@ def _fixed_plan(config: Config) -> Plan:
 
 
 def _replanner(
-    config: Config, workload: Workload, settings: TrainingRun, corrections: Corrections
+    config: Config,
+    topology: Topology,
+    workload: Workload,
+    settings: TrainingRun,
+    corrections: Corrections,
 ) -> Planner:
     for name in OF_A_PLACEMENT:
         if getattr(config, name) is not None:
             raise UsageError(f"{PROG}: {name} must be left out where planner is given")
-    if config.planner not in PLANNER_NAMES:
-        allowed = ", ".join(PLANNER_NAMES)
-        raise UsageError(f"{PROG}: planner must be one of {allowed}; got {config.planner!r}")
+    name = str(config.planner)
+    if name not in DECIDERS:
+        raise UsageError(f"{PROG}: planner must be one of {', '.join(DECIDERS)}; got {name!r}")
+    if name in RULE_NAMES:
+        episode = training_schedulers.TrainingEpisode(
+            topology=topology,
+            workload=workload,
+            schedule=config.schedule,
+            run=settings,
+            corrections=corrections,
+        )
+        return training_schedulers.planned_ahead(
+            training_schedulers.plans_of_rule(replanning_table.RULES[name], episode)
+        )
+    if name not in PLANNER_NAMES:
+        scheduled = training_schedulers.ScheduledRun(
+            scheduler=_scheduler(name),
+            topology=topology,
+            workload=workload,
+            run=settings,
+            corrections=corrections,
+        )
+        return scheduled.decide()
     replanning = training_planner.Replanning(
-        planner=table.PLANNERS[config.planner],
+        planner=table.PLANNERS[name],
         workload=workload,
         schedule=config.schedule,
         run=settings,
@@ -226,3 +265,17 @@ def _replanner(
         corrections=corrections,
     )
     return replanning.decide(np.random.default_rng(config.seed))
+
+
+def _scheduler(name: str) -> Scheduler:
+    """Make the scheduler of a name; that of the trained policies is the first one shipped.
+
+    Raises
+    ------
+    UsageError
+        If no policies are shipped.
+    """
+    make = schedulers.shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
+    if make is None:
+        raise UsageError(f"{PROG}: planner must be another than {POLICY}, as no policy is shipped")
+    return make()

@@ -28,7 +28,7 @@ class Suite:
     recipes: tuple[Recipe, ...]
 
     def world(self, index: int, seed: int = 0) -> SuiteWorld:
-        """Return the world of an index, counted from 0; the same whatever else is asked for.
+        """Return the world of an index, counted from 0; the same whatever else is drawn.
 
         Raises
         ------

@@ -39,7 +39,7 @@ exit codes: 0 done; 2 the name or a flag is wrong, or the files cannot be writte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is listed; the fields are the flags."""
+    """Settings of a list of suites; the fields are the flags."""
 
     num: int = option(20, "number of worlds, from the first one on")
     seed: int = option(0, "seed of the worlds")
@@ -78,6 +78,6 @@ def _command(arguments: Sequence[str]) -> None:
 
 
 def _check_empty(folder: Path) -> None:
-    """Refuse a folder with files: an index names all topologies beside it."""
+    """Refuse a folder with files: an index names all topologies in its folder."""
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"--out {folder}: must be a new or empty folder, got one with files")

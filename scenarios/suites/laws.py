@@ -1,4 +1,4 @@
-"""How links move in the suites: laws by name, some of which depend on the length of an epoch."""
+"""Laws of moving links in the suites, by name; some depend on the length of an epoch."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -10,7 +10,7 @@ _SAMPLES_PER_RELAXATION = 60
 
 
 def uniform_law(held_s: float) -> Dynamics:
-    """Bandwidths within +-30 % and latencies within +-20 %, drawn anew every ``held_s``."""
+    """Bandwidths within +-30 % and latencies within +-20 %, redrawn every ``held_s``."""
     return Dynamics(
         bandwidth_fluctuation=STRESS.bandwidth_fluctuation,
         latency_jitter=STRESS.latency_jitter,

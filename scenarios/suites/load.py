@@ -1,4 +1,4 @@
-"""Load of domains: how fast each computes, drawn anew every so many epochs."""
+"""Load of domains: how fast each computes, redrawn at a fixed number of epochs."""
 
 from dataclasses import dataclass, replace
 

@@ -39,16 +39,18 @@ exit codes: 0 done; 2 a flag is wrong, or the file cannot be written;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is written; the fields are the flags."""
+    """Settings of a topology file; the fields are the flags."""
 
     preset: str | None = option(None, f"one of {', '.join(PRESETS)}; has no other flags but --out")
-    num_domains: int | None = option(None, "draw that many domains; links join every two")
+    num_domains: int | None = option(None, "number of domains to draw; links join every two")
     seed: int = option(0, "seed of the draw")
     mean_bandwidth: str = option("5Gbps", "mean of the links, which spread from 0.3 to 2 times it")
-    lowest_latency: str = option("5ms", "latency of a link of no length")
+    lowest_latency: str = option("5ms", "latency at distance 0")
     highest_latency: str = option("120ms", "latency of a link over the whole diagonal")
-    bandwidth_fluctuation: float = option(0.3, "how far bandwidths move from epoch to epoch")
-    latency_jitter: float = option(0.2, "how far latencies move from epoch to epoch")
+    bandwidth_fluctuation: float = option(
+        0.3, "bandwidth fluctuation from epoch to epoch, a fraction"
+    )
+    latency_jitter: float = option(0.2, "latency jitter from epoch to epoch, a fraction")
     price_usd_per_gb: float | None = option(None, "mean of the prices of the links")
     gpu_price_usd_per_hour: float | None = option(None, "price of each GPU")
     out: Path = required("file to write, .yaml or .yml; a missing folder is made")
@@ -78,7 +80,7 @@ def _command(argv: Sequence[str] | None) -> None:
 
 
 def shipped_world(config: Config, given: frozenset[str]) -> Preset:
-    """Make the preset that was asked for; ``given`` are the flags that came with it.
+    """Make the requested preset; ``given`` are the flags that came with it.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def drawn(config: Config) -> Preset:
     Raises
     ------
     ValueError
-        If a flag is out of range, or a preset was asked for as well.
+        If a flag is out of range, or a preset was given as well.
     """
     if config.num_domains is None or config.preset is not None:
         raise UsageError(f"{PROG}: one of preset and num_domains must be given, got both")

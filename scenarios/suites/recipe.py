@@ -1,4 +1,4 @@
-"""How the worlds of a suite are drawn: cells that each block holds once, and what is left open."""
+"""Recipes of the suites' worlds: cells that each block holds once, and free parameters."""
 
 import math
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _ORDER, _RATIO, _WORLD = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What is asked of a world; the rest of it is drawn until it meets that."""
+    """Conditions on a world; the rest of it is drawn until it meets them."""
 
     num_domains: int
     ratio_bounds: tuple[float, float]
@@ -91,7 +91,7 @@ class Recipe:
     schedule: str = "1f1b_4x"
 
     def cells(self) -> Iterator[Cell]:
-        """All combinations of what the worlds are asked for."""
+        """All combinations of the conditions on the worlds."""
         for num_domains, bounds, (law, dwell_epochs), epoch_s, replacement in product(
             self.num_domains, self.ratio_bounds, self.dynamics, self.epochs_s, self.replacements
         ):

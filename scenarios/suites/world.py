@@ -26,7 +26,7 @@ else:
 
 
 Purpose = Literal["train", "eval"]
-"""What a world is for. Whatever the seeds, no world for one is ever drawn for the other."""
+"""Purpose of a world. Whatever the seeds, no world for one is ever drawn for the other."""
 
 LEAST_ITERATIONS = 10
 """Of an epoch."""
@@ -36,7 +36,7 @@ _LINKS, _LOAD = 0, 1
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteWorld:
-    """A job on a network, for as many epochs as it is decided anew.
+    """A job on a network, with a number of epochs, each with a decision.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class SuiteWorld:
         Done in every epoch, at least 10; the epoch over `nominal_iteration_s` of the best even
         split that fits, rounded down.
     replacement
-        What a move costs: bytes and restart, or the restart only.
+        Cost of a move: bytes and restart, or the restart only.
     target_ratio
-        Transfer/compute ratio that was asked for; `ratio` is the one that the world has.
+        Requested transfer/compute ratio; `ratio` is the one that the world has.
     """
 
     name: str
@@ -144,7 +144,7 @@ class SuiteWorld:
 
         Notes
         -----
-        A function of (world, draw seed, epoch): nothing depends on what was asked before. Epochs
+        A function of (world, draw seed, epoch): nothing depends on earlier calls. Epochs
         of a draw are parts of one course, so what holds longer than an epoch holds on.
         """
         require_seed(f"world {self.name}", "draw_seed", draw_seed)

@@ -222,9 +222,9 @@ def _path_to_resume(config: Config) -> Path:
 def _begun(config: Config, given: frozenset[str], folder: RunFolder) -> Config:
     """Configuration that the run was begun with; given flags must not contradict it."""
     path, record = folder.path, folder.read_config()
-    asked = recorded(config)
+    current = recorded(config)
     fixed = given - RUNTIME_FIELDS - {"kpi"}
-    folder.require_begun_with(record, {name: asked[name] for name in fixed}, PROG)
+    folder.require_begun_with(record, {name: current[name] for name in fixed}, PROG)
     old = from_dict(Config, record, source=str(folder.config_json))
     corrections = None if old.corrections is None else path / old.corrections
     kept = replace(old, network=str(path / old.network), corrections=corrections)

@@ -35,14 +35,16 @@ PROG = "python -m scenarios.compare_seeds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Which trainings are compared; the fields are the flags."""
+    """Settings of a comparison of trainings; the fields are the flags."""
 
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", "model preset")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     steps: int = option(1_000_000, "decisions to train each seed on")
-    largest_gap: float = option(0.02, "to exact, a fraction; above it the exit code is 1")
+    largest_gap: float = option(
+        0.02, "largest gap to exact, a fraction; above it the exit code is 1"
+    )
     out: Path = option(Path("runs/seeds"), "folder for one run a seed; what is there is continued")
     quick: bool = option(False, "runs of seconds that show all steps and learn little")
 

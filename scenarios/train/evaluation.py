@@ -39,7 +39,7 @@ class HeldOutDraw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What one planner's decision on one draw was worth."""
+    """Evaluation of one planner's decision on one draw."""
 
     draw: int
     planner: str

@@ -23,7 +23,7 @@ from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
 from agents.judge.steady_judge import SteadyJudge
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
-from agents.replanning.pool import pool_of
+from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
 from calibration.reference.parent import end_with_parent
 from des import Placement, Plan
@@ -159,7 +159,7 @@ def episodes_of(world: SuiteWorld, draw_seeds: Sequence[int]) -> list[EpisodeTab
     """Judge the plans that are found on the networks of the first draw in all draws."""
     judge = SteadyJudge(world.workload, world.num_domains)
     networks = [held_topologies(world, draw_seed) for draw_seed in draw_seeds]
-    plans = pool_of(
+    plans = candidate_pool(
         world,
         draw_seeds[0],
         judge=judge,

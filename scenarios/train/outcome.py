@@ -1,4 +1,4 @@
-"""What a trained policy is worth: evaluation, table, verdict and the files that tell of it."""
+"""Outcome of a training: evaluation, table, verdict and the files that hold them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from agents.decision.problem import Planner
 from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.planners.exact.exact import most_placements, num_contiguous_placements
-from agents.planners.table import PLANNERS
+from agents.planners.table import PLANNERS, reference_planners
 from des import InfeasiblePlacementError, IterationResult
 from des.views.chrome_trace import write_chrome_trace
 from des.views.gantt import gantt_png
@@ -45,7 +45,7 @@ class Evaluation:
     Attributes
     ----------
     fidelity
-        How true the task is.
+        Accuracy of the simulator in the task.
     has_targets
         Whether the targets are measured too, see `scenarios.measure.targets.after_training`.
     """
@@ -59,7 +59,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOutcome:
-    """What came out: one row per draw and planner, and the policy's iteration on base links."""
+    """Evaluation rows per draw and planner, and the policy's iteration on base links."""
 
     evaluation: pd.DataFrame
     at_base_figures: IterationResult
@@ -84,7 +84,7 @@ def evaluate_and_report(
     command: str,
     console: Console,
 ) -> None:
-    """Judge the trained policy beside all planners; print the table, write the run's files."""
+    """Compare the trained policy with all planners; print the table, write the run's files."""
     outcome = evaluate_policy(evaluation, folder, console)
     free = evaluation.task.replacement is None
     summary = summarise(outcome.evaluation.drop(columns=list(COSTS_OF_CHANGE) if free else []))
@@ -130,7 +130,7 @@ def evaluate_policy(evaluation: Evaluation, folder: RunFolder, console: Console)
     task = evaluation.task
     draws = held_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
     policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
-    planners: dict[str, Planner] = {POLICY: policy, **PLANNERS}
+    planners: dict[str, Planner] = {POLICY: policy, **reference_planners()}
     why_not = _why_not_exact(task, draws[0])
     if why_not is not None:
         del planners["exact"]
@@ -176,7 +176,7 @@ def verdict_on(evaluation: pd.DataFrame) -> str:
 
 
 def _why_not_exact(task: PlacementTask, draw: HeldOutDraw) -> str | None:
-    """Say why `exact` cannot be asked: too many placements, or none that fits."""
+    """Explain why `exact` cannot run: too many placements, or none that fits."""
     size = num_contiguous_placements(task.world.num_domains, task.workload.num_layers)
     most = most_placements(task.simulator)
     if size > most:
@@ -189,7 +189,7 @@ def _why_not_exact(task: PlacementTask, draw: HeldOutDraw) -> str | None:
 
 
 def _caveats(task: PlacementTask, frame: pd.DataFrame) -> tuple[str, ...]:
-    """What a reader must know before believing the table."""
+    """Caveats of the table."""
     over_memory = sorted(frame.loc[~frame["fits_memory"], "planner"].unique())
     law = task.world.dynamics
     caveats = [

@@ -1,4 +1,4 @@
-"""Who simulates the rollouts of a training: this process, or actors of Ray."""
+"""Rollout workers of a training: this process, or actors of Ray."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -63,7 +63,7 @@ def make_rollouts(
         What is used of this machine: threads without Ray, actors on a Ray that is started here.
         A running cluster is used as far as it has CPUs.
     device
-        Where the policy acts; actors of Ray act on their processors.
+        Device on which the policy acts; actors of Ray act on their processors.
     ray
         None: no Ray. Else see `scenarios.frame.ray_session.ray_session`.
     preempt_share
@@ -72,7 +72,7 @@ def make_rollouts(
     Raises
     ------
     ValueError
-        If ray is asked for and not installed, or there is no cluster at the address.
+        If ray is requested and not installed, or there is no cluster at the address.
     """
     environments = WorkerEnvironments(
         task=task,

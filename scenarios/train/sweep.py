@@ -49,7 +49,7 @@ exit codes: 0 all went well; 1 some trainings failed; 2 bad input; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is varied and where it runs; the fields are the flags."""
+    """Settings of a sweep; the fields are the flags."""
 
     vary: tuple[str, ...] = option(
         (),

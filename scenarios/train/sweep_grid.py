@@ -1,4 +1,4 @@
-"""What a sweep trains: every combination of the varied fields with every seed."""
+"""Grid of a sweep: every combination of the varied fields with every seed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Display name."""
         return ", ".join([*_equations(self.settings), f"seed {self.seed}"])
 
 

@@ -12,7 +12,7 @@ from scenarios.train.sweep_running import Submit
 from scenarios.train.training_points import TrainingPoint, train_point_unseen
 
 RETRIES = 3
-"""Of a training whose machine died; it goes on from its last checkpoint."""
+"""Retries of a training whose machine died, from its last checkpoint."""
 
 
 @contextlib.contextmanager

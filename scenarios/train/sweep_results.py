@@ -1,4 +1,4 @@
-"""What a sweep found: a row for each trial, a row for each combination of settings, a picture."""
+"""Results of a sweep: a row for each trial, a row for each combination, a picture."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -47,7 +47,7 @@ def settings_table(trials: pd.DataFrame, fields: Sequence[str]) -> pd.DataFrame:
     Parameters
     ----------
     trials
-        What `trials_table` returned.
+        Result of `trials_table`.
     fields
         The varied fields.
 

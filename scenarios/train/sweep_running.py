@@ -17,7 +17,7 @@ Submit = Callable[[TrainingPoint], "Future[str | None]"]
 
 
 def submit_to_process(point: TrainingPoint) -> "Future[str | None]":
-    """Train in a process that is this point's alone, so that its death is nobody else's."""
+    """Train in a process of this point alone, whose death stops no other point."""
     pool = ProcessPoolExecutor(
         max_workers=1, mp_context=get_context("spawn"), initializer=end_with_parent
     )
@@ -34,7 +34,7 @@ def run_trials(
     Returns
     -------
     dict
-        Why trials failed, by their names.
+        Reasons of the failed trials, by their names.
     """
     waiting = deque(trial for trial in trials if not trial.point.finished)
     running: dict[Future[str | None], Trial] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse, to_dict
@@ -30,6 +26,7 @@ from scenarios.train.hi_ppo_files import (
     PLACEMENT_PT,
     POLICIES_PT,
 )
+from scenarios.train.hi_ppo_networks import training_networks
 
 if TYPE_CHECKING:
     from rich import console as rich_console
@@ -69,7 +66,7 @@ whole draws for the move policy. The same seed gives the same weights to the las
 number of workers, on the same machine and versions.
 
 files written to --out:
-  config.json    what was asked for, versions and source revision
+  config.json    settings, versions and source revision
   {PLACEMENT_CSV}  one row an update of the placement policy
   {PLACEMENT_PT}   the placement policy and the state of its training, every {{every}} updates
   tables/        episodes that the move policy is trained on; may be deleted afterwards
@@ -87,15 +84,11 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be wr
 _UPDATES_PER_CHECKPOINT = 10
 _NUM_RANGED = 432  # a whole block of the suite
 _LINES_WITHOUT_TERMINAL = 10
-_NUM_KEPT, _NUM_AT_FIRST, _EPOCHS_PER_WORLD, _USES = 512, 64, 4, 6
-"""Networks that are at hand; how many there are at the beginning; epochs that are looked at of each
-world; and how many networks are taken before a new one comes in. Drawing worlds takes longer than
-judging plans, so each network is taken several times, with other preferences and loads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is trained; the fields are the flags."""
+    """Settings of a training of Hi-PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/hi_ppo"), "new or empty folder of the run")
     seed: int = option(0, "seed of everything")
@@ -105,13 +98,13 @@ class Config:
     rounds: int = option(3, "rounds of messages between domains; 0: none")
     imitation: float = option(0.5, "weight of the best orders that a look-ahead finds; 0: none")
     sees_preference: bool = option(
-        True, "whether the placement policy is told the preference; plans are judged by it anyhow"
+        True, "give the policy the preference as an input (it is always part of the cost)"
     )
     move_worlds: int = option(200, "worlds that the move policy is trained on; 0: no move policy")
     move_draws: int = option(3, "episodes of each of them")
     move_updates: int = option(150, "updates of the move policy")
     workers: int = option(2, "processes that make episodes; they change nothing but the time")
-    resume: bool = option(False, "go on in the folder, with the flags that it was begun with")
+    resume: bool = option(False, "continue the run in --out with its original flags")
 
     def __post_init__(self) -> None:
         require_seed(PROG, "seed", self.seed)
@@ -160,7 +153,7 @@ def _train(config: Config, folder: RunFolder, console: Console) -> None:
 
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
-    """Make the run folder, or open that of the same training; nobody else has it meanwhile."""
+    """Make the run folder, or open that of the same training; it is locked meanwhile."""
     if not config.resume:
         with RunFolder.created(config.out) as folder:
             folder.write_config(_recorded(config))
@@ -173,13 +166,13 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 
 
 def _recorded(config: Config) -> dict[str, object]:
-    """What makes the result; neither where it is written nor by how many."""
+    """Settings that determine the result; neither where it is written nor by how many."""
     plain = to_dict(config)
     return {name: plain[name] for name in plain if name not in ("out", "workers", "resume")}
 
 
 def _told(config: Config) -> dict[str, object]:
-    """What the checkpoint says of its training; what its policy sees is in the architecture."""
+    """Training settings kept in the checkpoint; inputs of its policy are in the architecture."""
     record = _recorded(config)
     del record["sees_preference"]
     return record
@@ -229,7 +222,7 @@ def _placement_log(folder: RunFolder, num_updates: int, console: Console) -> Upd
 
 
 def move_stage(config: Config) -> MoveStage:
-    """What the move policy is trained on."""
+    """Worlds and episodes for training the move policy."""
     stage = hi_ppo_moves.MoveStage(
         seed=config.seed, num_worlds=config.move_worlds, num_draws=config.move_draws
     )
@@ -246,44 +239,15 @@ def trained_range(seed: int) -> TrainedRange:
 
 
 def placement_config(config: Config) -> PlacementConfig:
-    """What the trainer is told."""
-    asked = replace(
+    """Settings of the trainer."""
+    settings = replace(
         placement_settings.PlacementConfig(),
         num_updates=config.updates,
         worlds_per_update=config.worlds,
         samples_per_world=config.samples,
         imitation=config.imitation,
     )
-    return asked if config.imitation else replace(asked, look_ahead_budget=0)
-
-
-def training_networks(seed: int) -> Iterator[tuple[Topology, Topology, Workload]]:
-    """Networks of the training suite as they are at some time, at base figures, and the jobs.
-
-    Each is taken about six times, in no order.
-    """
-    rng = np.random.default_rng(seed)
-    fresh = _fresh_networks(seed, rng)
-    kept = [next(fresh) for _ in range(_NUM_AT_FIRST)]
-    for taken in itertools.count():
-        if taken % _USES == 0:
-            if len(kept) < _NUM_KEPT:
-                kept.append(next(fresh))
-            else:
-                kept[int(rng.integers(_NUM_KEPT))] = next(fresh)
-        yield kept[int(rng.integers(len(kept)))]
-
-
-def _fresh_networks(
-    seed: int, rng: np.random.Generator
-) -> Iterator[tuple[Topology, Topology, Workload]]:
-    worlds = suite("train")
-    for index in itertools.count():
-        world = worlds.world(index, seed)
-        for _ in range(_EPOCHS_PER_WORLD):
-            epoch, draw_seed = int(rng.integers(world.num_epochs)), int(rng.integers(2**62))
-            now = world.epoch_topology(draw_seed, epoch).at_start()
-            yield now, world.topology, world.workload
+    return settings if config.imitation else replace(settings, look_ahead_budget=0)
 
 
 def train_placement(

@@ -53,7 +53,7 @@ _WARM_UP = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is trained and judged; the fields are the flags."""
+    """Settings of training and judging the local agent; the fields are the flags."""
 
     seed: int = option(0, "seed of cases, weights and tries")
     out: Path = option(Path("runs/local"), "folder to make")

@@ -43,20 +43,20 @@ MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
 
 
 class TrainingCalibration:
-    """A `CalibrationLoop` beside a trainer, or the reason why there is none.
+    """A `CalibrationLoop` next to a trainer, or the reason why there is none.
 
     Parameters
     ----------
     task
-        What is trained.
+        Task of the training.
     loop
-        Who calibrates, or why nobody does.
+        The calibrating loop, or the reason why there is none.
     reference
         By what it is calibrated, `calibration.loop.Subject.reference`.
     folder
-        Where it is logged.
+        Log of the calibrations.
     console
-        Where it is printed.
+        Console for progress.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class TrainingCalibration:
             entries = self._loop.advance(trainer.step_count, choose)
         except ReferenceRunError as error:
             raise ValueError(
-                "calibration failed; once the reason is mended, --resume goes on from the last "
+                "calibration failed; once the reason is mended, --resume continues from the last "
                 f"checkpoint: {error}"
             ) from error
         for entry in entries:
@@ -244,21 +244,21 @@ def subject_of(config: Config, task: PlacementTask) -> Subject | str:
     Raises
     ------
     ValueError
-        If the reference that is asked for cannot run what is trained or is not there, or there are
+        If the requested reference cannot run what is trained or is not there, or there are
         fewer placements than a fit needs.
     """
-    asked = config.calibration
-    if asked == "none":
-        return "as it was asked for"
-    if asked == "auto" and config.corrections is not None:
+    wanted = config.calibration
+    if wanted == "none":
+        return "as requested"
+    if wanted == "auto" and config.corrections is not None:
         return "as factors were given with --corrections"
     require_enough(config.calibration_placements)
     try:
-        return _subject(config, task, "pairwise" if asked == "auto" else asked)
+        return _subject(config, task, "pairwise" if wanted == "auto" else wanted)
     except ReferenceRunError as error:
         raise ValueError(f"{BINARIES_VARIABLE}: {error}") from error
     except ValueError as error:
-        if asked != "auto":
+        if wanted != "auto":
             raise
         return f"as what is trained cannot be calibrated: {error}"
 

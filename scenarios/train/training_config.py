@@ -1,4 +1,4 @@
-"""What `scenarios.east_west_train` trains and how: its flags, and what follows from them."""
+"""Settings of `scenarios.east_west_train`: its flags, and values derived from them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ DISCOUNT_OF_COSTLY_CHANGES = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is trained and how; the fields are the flags."""
+    """Settings of a training; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", "model preset")
-    num_layers: int | None = option(None, "divide the model into that many equal layers")
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
     microbatches: int = option(32, "microbatches per iteration")
     schedule: str = option("1f1b", "pipeline schedule")
     actions: str = option("order_split", "action encoding: order_split or per_layer")
@@ -58,31 +58,31 @@ class Config:
         "decisions from one calibration to the next; none: a third of --steps, from 5 million "
         "--steps on 5 million",
     )
-    calibration_placements: int = option(32, "placements of each calibration")
+    calibration_placements: int = option(32, "placements for each calibration")
     calibration_bound: float = option(
-        0.02, "mean error of iteration times above which there is another calibration"
+        0.02, "mean error of iteration times above which the simulator is recalibrated"
     )
     epochs_per_episode: int = option(8, "decisions from one even split to the next")
     iterations_per_epoch: int = option(1, "iterations for which a placement is kept")
     replacement: str = option(
         "none",
-        "what a changed placement costs: none; restart, the time of one; full, also the model "
+        "cost of a changed placement: none; restart, the time of one; full, also the model "
         "state over the links",
     )
     restart_s: float = option(RESTART_S, "seconds of a restart, where a change costs one")
-    seed: int = option(0, "of everything random in training")
+    seed: int = option(0, "seed of the training")
     steps: int = option(1_000_000, "decisions to train on")
     num_envs: int = option(512, "environments stepped together")
-    steps_per_rollout: int = option(16, "of each environment")
-    learning_rate: float = option(1e-3, "at the start; falls to 0")
-    entropy_coefficient: float = option(0.01, "at the start; falls to 0")
+    steps_per_rollout: int = option(16, "steps of each environment in a rollout")
+    learning_rate: float = option(1e-3, "initial learning rate; falls to 0")
+    entropy_coefficient: float = option(0.01, "initial weight of the entropy; falls to 0")
     discount: float | None = option(
         None,
         "worth of the next epoch's rewards; none: 0, or 0.9 where a changed placement costs "
         "something, as today's then decides what tomorrow's will cost",
     )
     evaluation_draws: int = option(64, "held-out networks to judge on")
-    evaluation_seed: int = option(1_000_000, "of the held-out networks")
+    evaluation_seed: int = option(1_000_000, "seed of the held-out networks")
     num_minibatches: int = option(4, "gradient steps of each pass over a rollout")
     hidden_sizes: tuple[int, ...] = option((64, 64), "widths of the network's layers")
     rollout_workers: int = option(
@@ -90,11 +90,11 @@ class Config:
     )
     preempt_share: float | None = option(
         None,
-        "with --ray: once that share of the workers is done, the others stop early; results then "
+        "with --ray: once this share of the workers is done, the others stop early; results then "
         "depend on timing",
     )
-    device: str = option("cpu", "where the policy learns: cpu, cuda or auto")
-    precision: str = option("float32", "of products within the network: float32 or bfloat16")
+    device: str = option("cpu", "device of the training: cpu, cuda or auto")
+    precision: str = option("float32", "precision of matrix products: float32 or bfloat16")
     torch_threads: int = option(1, "threads that learn; more help on an idle machine only")
     workers: int = option(
         2, "threads that simulate, or processes with --ray local; results are the same for any"
@@ -173,7 +173,7 @@ class Config:
 
 
 RUNTIME_FIELDS = frozenset({"out", "resume", "workers", "ray"})
-"""Where and how a run is done: not recorded, as results do not depend on them."""
+"""Fields on where a run is done: not recorded, as results do not depend on them."""
 
 
 def quick(config: Config, given: frozenset[str]) -> Config:

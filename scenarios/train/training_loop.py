@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
@@ -17,15 +18,17 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from agents.flat.recalibration import corrections_of
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo.trainer import Trainer, UpdateReport
+from des import Corrections
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_calibration import TrainingCalibration
 
 UPDATES_PER_CHECKPOINT = 10
 LINES_WITHOUT_TERMINAL = 10
-"""Where no terminal can show a moving bar, a line is printed for each tenth of the training."""
+"""Number of progress lines of a training without a terminal, where no bar can move."""
 
 
 def restore(
@@ -33,13 +36,14 @@ def restore(
 ) -> None:
     """Continue a trainer and its calibration where the last checkpoint of the run left them.
 
-    A run that was stopped before its first checkpoint begins anew. ``fingerprint`` is that of the
+    A run that was stopped before its first checkpoint starts again. ``fingerprint`` is that of the
     task, see `agents.flat.task.PlacementTask.fingerprint`.
 
     Raises
     ------
     CheckpointError
-        If the checkpoint is damaged or belongs to another run or task.
+        If the checkpoint is damaged, belongs to another run or task, or its environments simulate
+        with other correction factors than those in force.
     """
     path = folder.checkpoint_pt
     if not path.exists():
@@ -61,6 +65,20 @@ def restore(
             f"got {type(of_calibration).__name__}"
         )
     calibration.load_state(of_calibration, source=path)
+    _require_factors(trainer, calibration.in_force, path)
+
+
+def _require_factors(trainer: Trainer, in_force: Corrections, path: Path) -> None:
+    """Refuse a checkpoint whose environments simulate with other factors than its calibration."""
+    try:
+        found = corrections_of(trainer.rollouts)
+    except ValueError as error:
+        raise CheckpointError(f"checkpoint {path}: {error}") from error
+    if found != in_force:
+        raise CheckpointError(
+            f"checkpoint {path}: corrections of the environments must be those in force, "
+            f"{in_force}; got {found}"
+        )
 
 
 def train(
@@ -77,7 +95,7 @@ def train(
     Returns
     -------
     bool
-        Whether the training is complete and nobody asked to stop.
+        Whether the training is complete and was not stopped.
     """
     with (
         MetricsLog(csv_path=folder.metrics_csv, tensorboard_dir=folder.tensorboard) as log,
@@ -128,7 +146,7 @@ def _row(report: UpdateReport, wall_s: float, steps_per_s: float) -> dict[str, f
 
 
 class _Interrupted:
-    """Whether the user has asked to stop."""
+    """Whether the user has requested a stop."""
 
     def __init__(self) -> None:
         self.is_set = False

@@ -31,7 +31,7 @@ class TrainingPoint:
 
     @property
     def log(self) -> Path:
-        """What the training prints, where it does so unseen."""
+        """Output of the training, where it is not shown."""
         return self.folder.path.with_name(f"{self.folder.path.name}.log")
 
     @property
@@ -45,9 +45,9 @@ def refuse_other_runs(points: Iterable[TrainingPoint], prog: str) -> None:
     for point in points:
         if not point.folder.config_json.exists():
             continue
-        asked = recorded(east_west_train.resolve(point.arguments)[0])
+        wanted = recorded(east_west_train.resolve(point.arguments)[0])
         found = point.folder.read_config()
-        for name, value in asked.items():
+        for name, value in wanted.items():
             if found.get(name) != value:
                 raise UsageError(
                     f"{prog}: {point.folder.path} must hold a run with {name} {value!r}, "
@@ -74,7 +74,7 @@ def train_point_unseen(point: TrainingPoint) -> str | None:
     ):
         try:
             code = train_point(point)
-        except Exception as error:  # noqa: BLE001 - reported; the other points go on
+        except Exception as error:  # noqa: BLE001 - reported; the others continue
             traceback.print_exc()
             return f"{type(error).__name__}: {error}"
     if code == 0:

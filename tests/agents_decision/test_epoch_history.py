@@ -1,4 +1,4 @@
-"""What a scheduler may know of the past: figures by hand and those of the whole past."""
+"""History known to a scheduler: figures by hand and those of the whole past."""
 
 import dataclasses
 import math

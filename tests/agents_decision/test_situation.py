@@ -1,12 +1,13 @@
-"""What schedulers are asked and answer: values that refuse what makes no sense."""
+"""Situations and decisions of schedulers: values that refuse what makes no sense."""
 
 from dataclasses import replace
 
 import pytest
 
-from agents.decision.situation import DomainLoad, Preference, Situation, level_of
+from agents.decision.situation import Preference, Situation, level_of
 from des import Movement, OrnsteinUhlenbeck, Placement, Plan, build_workload, read_topology
 from des.plan.replacement import Replacement
+from des.world.domain_load import DomainLoad
 
 WORLD = read_topology("east_central_west")
 

@@ -97,7 +97,7 @@ TASKS = {
         world=DrawnWorld(num_domains=4, dynamics=LAW), workload=JOB, actions="order_split"
     ),
 }
-"""What the cases below are variations of."""
+"""Base of the cases below."""
 
 
 def under(task: PlacementTask, law: Dynamics, **changes: object) -> PlacementTask:

@@ -13,8 +13,8 @@ from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld
 from agents.ppo.checkpoint import CheckpointError, network_payload, save_checkpoint
-from agents.ppo.networks import ActorCritic, Architecture
-from agents.ppo.normaliser import Moments
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trainer import Trainer
 from des import Dynamics, Placement, Topology
@@ -34,7 +34,7 @@ def task(num_domains: int = 3, num_layers: int = 6, actions: str = "order_split"
 def network(given: PlacementTask) -> ActorCritic:
     """Weights large enough that the greedy action depends on what is seen."""
     generator = torch.Generator().manual_seed(0)
-    sizes = Architecture(
+    sizes = NetworkArchitecture(
         observation_size=given.observation_size,
         action_sizes=given.codec.sizes,
         ordinal_starts=given.codec.ordinal_starts,
@@ -47,7 +47,7 @@ def network(given: PlacementTask) -> ActorCritic:
     seen = torch.tensor(
         np.array([given.observe(*pair) for pair in zip(WORLDS, turns, strict=True)])
     )
-    result.normaliser.merge(Moments.of(seen))
+    result.normaliser.merge(ObservationMoments.of(seen))
     with torch.no_grad():
         for parameter in result.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))

@@ -1,4 +1,4 @@
-"""What a policy has been choosing: decisions picked evenly, and the placements they mean."""
+"""Recent choices of a policy: decisions picked evenly, and the placements they mean."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,7 @@ from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.recalibration import corrections_of, recalibrate
 from agents.flat.task import PlacementTask
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
-from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.rollout import RolloutSource
 from agents.ppo.rollout_source import LocalRollouts, environment_seed
@@ -38,7 +38,7 @@ def source(*tasks: PlacementTask) -> LocalRollouts:
 
 
 def network_for(rollouts: RolloutSource) -> ActorCritic:
-    architecture = Architecture(
+    architecture = NetworkArchitecture(
         observation_size=rollouts.observation_size,
         action_sizes=rollouts.action_sizes,
         ordinal_starts=rollouts.ordinal_starts,

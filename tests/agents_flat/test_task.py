@@ -1,4 +1,4 @@
-"""What is observed and rewarded, against hand-computed cases, and who judges the plans."""
+"""Observations and rewards, against hand-computed cases, and the simulator of the plans."""
 
 import dataclasses
 from itertools import pairwise

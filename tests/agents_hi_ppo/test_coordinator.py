@@ -20,7 +20,7 @@ from small_policies import (
 from strategies import unit_domain, unit_workload
 
 from agents.decision.run_epochs import run_course
-from agents.decision.situation import DomainLoad, Preference, level_of
+from agents.decision.situation import Preference, level_of
 from agents.hi_ppo import coordinator as module
 from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
 from agents.hi_ppo.moves import choosing
@@ -30,6 +30,7 @@ from agents.hi_ppo.trained_range import TrainedRange
 from agents.hi_ppo.validation import require_valid
 from agents.judge.look_ahead import PlanJudge
 from des import InfeasiblePlacementError, Link, Plan, Topology, check_memory, simulate
+from des.world.domain_load import DomainLoad
 from scenarios.suites import suite
 
 LOST = "Central"

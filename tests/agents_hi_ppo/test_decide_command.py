@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 
 import pytest
-from small_policies import THREE, placement_policy, policies, slowed, with_memory
+from small_policies import THREE, placement_policy, policies, save_placement, slowed, with_memory
 
 from agents.decide import Config, main, situation_of
 from agents.hi_ppo.decision_report import decide
 from agents.hi_ppo.explanation import explain
-from agents.hi_ppo.placement.placement_checkpoint import placement_payload, save_placement
+from agents.hi_ppo.placement.placement_checkpoint import placement_payload
 from agents.ppo.checkpoint import save_checkpoint
 from des import (
     Parallelism,

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_policies import THREE, placement_policy, policies, situation_on, slowed
+from small_policies import THREE, placement_policy, policies, save_placement, situation_on, slowed
 
 from agents.hi_ppo.decision_report import coordinator_of
-from agents.hi_ppo.placement.placement_checkpoint import save_placement
 from agents.hi_ppo.policies import Policies, digest_of, shipped, shipped_files
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 

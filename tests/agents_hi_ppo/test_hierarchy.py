@@ -6,7 +6,6 @@ import pytest
 import torch
 from small_policies import JOB, THREE, coordinator, situation_on, slowed, with_memory, without
 
-from agents.decision.situation import DomainLoad
 from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
 from agents.hi_ppo.local.case import TrainingJob
@@ -25,6 +24,7 @@ from des import (
 )
 from des.devices.gpus import GpuTopology
 from des.devices.servers import server
+from des.world.domain_load import DomainLoad
 
 TRAINING = TrainingJob.of(JOB)
 GPUS = [server(name) for name in ("nvswitch", "pcie_pairs", "pcie_two_numa")]

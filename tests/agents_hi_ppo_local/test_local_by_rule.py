@@ -2,13 +2,13 @@
 
 import pytest
 
-from agents.decision.situation import DomainLoad
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule
 from agents.hi_ppo.local.case import DomainCase, TrainingJob
 from agents.hi_ppo.local.decide import SharedSetting
 from agents.hi_ppo.local.together import with_gpus, with_local
 from des import Domain, InfeasiblePlacementError, Placement, Plan, Topology, domain_memory
 from des.devices.gpus import GpuTopology, LinkClass
+from des.world.domain_load import DomainLoad
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=8)
 FLASH = SharedSetting(microbatch_size=1, recomputation="flash")

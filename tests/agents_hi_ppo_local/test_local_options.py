@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.decision.situation import DomainLoad
 from agents.hi_ppo.local.case import LocalCase, TrainingJob
 from agents.hi_ppo.local.draws import draw_case
 from agents.hi_ppo.local.options import options_of, rows_of
@@ -20,6 +19,7 @@ from des import (
     domain_memory,
 )
 from des.devices.servers import server
+from des.world.domain_load import DomainLoad
 
 
 def domain_of_gpus(**changes: object) -> Domain:

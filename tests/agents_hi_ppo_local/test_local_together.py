@@ -7,7 +7,6 @@ import pytest
 import torch
 from test_local_options import domain_of_gpus
 
-from agents.decision.situation import DomainLoad
 from agents.hi_ppo.local.case import TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
@@ -30,6 +29,7 @@ from des import (
     simulate,
 )
 from des.devices.servers import draw_server, server
+from des.world.domain_load import DomainLoad
 
 SMALL, LARGE = (SharedSetting(microbatch_size=size, recomputation="flash") for size in (1, 4))
 

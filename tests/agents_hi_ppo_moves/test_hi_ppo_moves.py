@@ -7,13 +7,12 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from move_episodes import random_tables
+from move_episodes import epoch_costs, following_rule, random_tables
 
 from agents.decision.levels import LEVELS as TABLE_LEVELS
 from agents.decision.situation import Preference
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import clairvoyant_cost, game_of, joined_games
-from agents.hi_ppo.moves.move_evaluation import constant_of, cost_of
 from agents.hi_ppo.moves.move_rules import (
     HORIZONS_EPOCHS,
     LEVELS,
@@ -44,7 +43,7 @@ def test_a_constant_policy_walks_the_path_of_its_rule(horizon: float) -> None:
 
         expected = Horizon(horizon)(tables)
         assert path.tolist() == expected.tolist()
-        cost = cost_of(game, constant_of(game, rule))[0]
+        cost = epoch_costs(game, following_rule(game, rule))[0]
         assert cost == pytest.approx(
             total_s(tables, expected) / total_s(tables, clairvoyant(tables))
         )
@@ -75,20 +74,22 @@ def test_a_case_of_two_plans_and_four_epochs_is_as_solved_by_hand() -> None:
     assert clairvoyant_cost(costs) == 7.0
     assert game.unit.tolist() == [7.0 / 4.0]
     # H1 moves if 1 epoch saves more than 0.5, H0.25 never (0.5 + 0.25 * 2 = 0.25 * 3 + 0.25).
-    by_rule = {rule: cost_of(game, constant_of(game, rule))[0] * 7.0 for rule in range(len(RULES))}
+    by_rule = {
+        rule: epoch_costs(game, following_rule(game, rule))[0] * 7.0 for rule in range(len(RULES))
+    }
     assert by_rule[index_of("order", 1.0)] == pytest.approx(7.0)
     assert by_rule[index_of("order", 0.25)] == pytest.approx(8.0)
     assert by_rule[index_of("split", 64.0)] == by_rule[0] == pytest.approx(8.0)
     assert game.least()[game.starts[0]] * game.unit[0] == pytest.approx(7.0)
     # An even chance of staying and moving in epoch 1, of staying for good after that:
-    probability = constant_of(game, 0)
+    probability = following_rule(game, 0)
     (state,) = np.flatnonzero((game.epoch == 1) & (game.plan == 0))
     both = game.choice_of_rule[state, [0, index_of("order", 1.0)]]
     assert both[0] != both[1]
     probability[state] = 0.0
     probability[state, both] = 0.5
     expected = 1.0 + 0.5 * (3.0 + 3.0 + 1.0) + 0.5 * (0.5 + 2.0 + 2.0 + 2.0)
-    assert cost_of(game, probability)[0] * 7.0 == pytest.approx(expected)
+    assert epoch_costs(game, probability)[0] * 7.0 == pytest.approx(expected)
     assert game.occupancy(probability)[game.epoch == 3].tolist() == [0.5, 0.5]
 
 
@@ -106,8 +107,8 @@ def test_no_policy_costs_less_than_the_least_and_chances_add_up(seed: int) -> No
     least = game.least()[game.starts[0]] / 10.0
     finite = np.where(game.chosen >= 0, game.cost, 0.0)
     paid = (probability * finite).sum(axis=1)
-    assert cost_of(game, probability)[0] == pytest.approx((chance * paid).sum() / 10.0)
-    assert 1.0 - 1e-9 <= least <= cost_of(game, probability)[0] + 1e-9
+    assert epoch_costs(game, probability)[0] == pytest.approx((chance * paid).sum() / 10.0)
+    assert 1.0 - 1e-9 <= least <= epoch_costs(game, probability)[0] + 1e-9
 
 
 def test_games_side_by_side_cost_what_they_cost_alone() -> None:
@@ -115,8 +116,10 @@ def test_games_side_by_side_cost_what_they_cost_alone() -> None:
     together = joined_games(games)
 
     for rule in (0, index_of("order", 2.0), index_of("split", 8.0)):
-        alone = [cost_of(game, constant_of(game, rule))[0] for game in games]
-        assert cost_of(together, constant_of(together, rule)).tolist() == pytest.approx(alone)
+        alone = [epoch_costs(game, following_rule(game, rule))[0] for game in games]
+        assert epoch_costs(together, following_rule(together, rule)).tolist() == pytest.approx(
+            alone
+        )
 
 
 def test_bytes_count_by_their_weight() -> None:

@@ -1,14 +1,17 @@
-"""What PPO learns on episodes in tables."""
+"""Learning of PPO on episodes in tables."""
 
 import pytest
 import torch
-from move_episodes import random_tables
+from move_episodes import epoch_costs, following_rule, greedy, random_tables
 
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import game_of, joined_games
-from agents.hi_ppo.moves.move_evaluation import constant_of, cost_of, greedy_of, policy_of
 from agents.hi_ppo.moves.move_rules import RULES
-from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig
+from agents.hi_ppo.moves.move_training import (
+    MoveTrainer,
+    MoveTrainingConfig,
+    choice_probabilities,
+)
 from agents.replanning.tables import EpisodeTables
 
 
@@ -31,8 +34,10 @@ def test_what_is_learnt_beats_every_fixed_rule_where_persistence_decides() -> No
     trainer = MoveTrainer(train, config=config, seed=0)
     rows, network = list(trainer.run()), trainer.network.eval()
 
-    learnt = cost_of(held_out, greedy_of(policy_of(network, held_out))).mean()
-    fixed = [cost_of(held_out, constant_of(held_out, rule)).mean() for rule in range(len(RULES))]
+    learnt = epoch_costs(held_out, greedy(choice_probabilities(network, held_out))).mean()
+    fixed = [
+        epoch_costs(held_out, following_rule(held_out, rule)).mean() for rule in range(len(RULES))
+    ]
     assert rows[-1].cost < rows[0].cost
     assert learnt < min(fixed) - 0.005
 
@@ -56,7 +61,7 @@ def test_training_repeats_itself_to_the_last_bit() -> None:
 def test_training_wants_episodes_and_sensible_numbers() -> None:
     with pytest.raises(ValueError, match="games must be one or more"):
         MoveTrainer([], config=MoveTrainingConfig(), seed=0)
-    with pytest.raises(ValueError, match="num_updates must be at least 1"):
+    with pytest.raises(ValueError, match="num_updates must be a whole number of at least 1, got 0"):
         MoveTrainingConfig(num_updates=0)
-    with pytest.raises(ValueError, match="learning_rate must be at least 0"):
+    with pytest.raises(ValueError, match="learning_rate must be positive and at most 1"):
         MoveTrainingConfig(learning_rate=float("nan"))

@@ -12,24 +12,24 @@ from move_episodes import random_tables, some_plans
 from agents.decision.situation import Preference
 from agents.hi_ppo.moves.move_costs import MoveCosts
 from agents.hi_ppo.moves.move_env import game_of
-from agents.hi_ppo.moves.move_evaluation import policy_of
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, move_network_payload
 from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
 from agents.hi_ppo.moves.move_policy import (
     FIRST_RULE,
-    Candidates,
+    MoveCandidates,
     MoveObservation,
     MoveObserver,
     MovePolicy,
 )
 from agents.hi_ppo.moves.move_rules import RULES, index_of
+from agents.hi_ppo.moves.move_training import choice_probabilities
 from agents.ppo.checkpoint import CheckpointError
 from agents.replanning.tables import EpisodeTables
 from des import Plan
 from des.compiled.many.layout import Real
 
 
-def candidates_of(tables: EpisodeTables, epoch: int, given_plans: list[int]) -> Candidates:
+def candidates_of(tables: EpisodeTables, epoch: int, given_plans: list[int]) -> MoveCandidates:
     """What the coordinator would show of an epoch, in an order of its own."""
     place = {plan: at for at, plan in enumerate(tables.plans)}
     columns = np.array(given_plans)
@@ -38,7 +38,7 @@ def candidates_of(tables: EpisodeTables, epoch: int, given_plans: list[int]) -> 
         rows = np.ix_(np.array([place[plan] for plan in sources]), columns)
         return tables.move_s[epoch][rows], tables.moved_bytes[rows]
 
-    return Candidates(
+    return MoveCandidates(
         plans=tuple(tables.plans[at] for at in given_plans),
         iteration_s=tables.iteration_s[epoch, columns],
         base_iteration_s=tables.base_iteration_s[columns],
@@ -147,7 +147,8 @@ def test_a_policy_comes_back_from_its_payload_and_refuses_what_is_none(tmp_path:
     policy = MovePolicy(network=network)
     policy.save(tmp_path / "moves.pt")
     again = MovePolicy.load(tmp_path / "moves.pt")
-    assert policy_of(again.network, game).tolist() == policy_of(network, game).tolist()
+    probabilities = [choice_probabilities(one, game).tolist() for one in (again.network, network)]
+    assert probabilities[0] == probabilities[1]
     with pytest.raises(CheckpointError, match="must be a dict"):
         MovePolicy.from_payload(None)
     payload = move_network_payload(network)

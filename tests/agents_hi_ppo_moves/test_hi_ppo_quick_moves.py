@@ -9,7 +9,7 @@ from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
 from agents.hi_ppo.moves.move_policy import MoveObservation, MovePolicy
 from agents.hi_ppo.moves.move_rules import RULES
 from agents.hi_ppo.moves.numpy_forward import quick_logits
-from agents.ppo.normaliser import Moments
+from agents.ppo.normaliser import ObservationMoments
 
 
 def drawn_network(seed: int) -> MoveNetwork:
@@ -20,7 +20,7 @@ def drawn_network(seed: int) -> MoveNetwork:
         for weights in network.parameters():
             weights.add_(0.1 * torch.randn(weights.shape, generator=generator))
     network.normaliser.merge(
-        Moments.of(torch.randn(50, len(OBSERVATION_NAMES), generator=generator))
+        ObservationMoments.of(torch.randn(50, len(OBSERVATION_NAMES), generator=generator))
     )
     return network.eval()
 

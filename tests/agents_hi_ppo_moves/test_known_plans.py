@@ -1,4 +1,4 @@
-"""What is known of plans: all together they take and cost what each does alone."""
+"""Figures of known plans: all together they take and cost what each does alone."""
 
 import numpy as np
 import pytest

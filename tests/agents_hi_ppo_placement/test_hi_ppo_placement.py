@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from search_cases import drawn_case
+from small_policies import save_placement
 
-from agents.decision.situation import DomainLoad
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
 from agents.hi_ppo.placement.encoder import networks_of
 from agents.hi_ppo.placement.features import Features, features_of
-from agents.hi_ppo.placement.placement_checkpoint import load_placement, save_placement
+from agents.hi_ppo.placement.placement_checkpoint import load_placement
 from agents.hi_ppo.placement.placement_policy import (
     PlacementPolicy,
     decode_orders,
@@ -28,6 +28,7 @@ from agents.planners.search.search import search
 from agents.planners.search.search_moves import all_orders, plans_of_orders
 from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from des import Plan, Topology, Workload
+from des.world.domain_load import DomainLoad
 
 SMALL = PlacementArchitecture(width=16, edge_width=8, num_rounds=2)
 

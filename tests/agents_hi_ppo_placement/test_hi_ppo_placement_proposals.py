@@ -9,18 +9,19 @@ from search_cases import drawn_case
 from small_policies import situation_on
 
 from agents.decision.depths import DEPTHS
-from agents.decision.situation import DomainLoad, Preference, Situation, level_of
+from agents.decision.situation import Preference, Situation, level_of
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.hi_ppo.placement.proposals import Candidates, Proposer
+from agents.hi_ppo.placement.proposals import PlacementCandidates, Proposer
 from agents.hi_ppo.policies import Policies, shipped
-from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of
-from agents.judge.search_judge import MISFIT
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, plan_costs
+from agents.judge.steady_judge import MISFIT
 from agents.planners.search.search import search
 from agents.planners.search.search_moves import plans_of_orders
 from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate
 from des.compiled.many.least_times import least_time_s
 from des.compiled.many.plain_lanes import plain_makespans
+from des.world.domain_load import DomainLoad
 from scenarios.suites import suite
 
 POLICY = PlacementPolicy(
@@ -154,7 +155,7 @@ def test_a_longer_look_ahead_finds_no_worse_plan():
     assert found[0].num_judged < 2000
 
 
-def the_same(one: Candidates, other: Candidates) -> bool:
+def the_same(one: PlacementCandidates, other: PlacementCandidates) -> bool:
     return one.plans == other.plans and (one.iteration_s == other.iteration_s).all()
 
 
@@ -219,7 +220,7 @@ def test_costs_are_those_of_the_preference():
     aim = aim_of(topology, job, Preference(time=0.5, utilisation=0.2, communication=0.3))
     plans = plans_of_orders([(0,), (0, 1, 2, 3)], [0], 4)
 
-    costs = costs_of(aim, plans, np.array([10.0, 10.0]))
+    costs = plan_costs(aim, plans, np.array([10.0, 10.0]))
 
     assert costs == pytest.approx([0.7 * np.log(10.0), 0.7 * np.log(10.0) + 0.3 * np.log(2.0)])
 

@@ -1,4 +1,4 @@
-"""What a placement policy is shown: a policy may be kept from the preference."""
+"""Inputs of a placement policy: the preference may be left out."""
 
 from dataclasses import replace
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 from search_cases import drawn_case
-from small_policies import situation_on
+from small_policies import save_placement, situation_on
 
 from agents.decision.situation import Preference
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
 from agents.hi_ppo.placement.drawn_plans import drawn_plans
 from agents.hi_ppo.placement.features import Features, features_of
-from agents.hi_ppo.placement.placement_checkpoint import load_placement, save_placement
+from agents.hi_ppo.placement.placement_checkpoint import load_placement
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_rollouts import Worlds, collect
 from agents.hi_ppo.placement.proposals import Proposer

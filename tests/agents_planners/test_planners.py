@@ -27,7 +27,7 @@ from agents.planners.exact.bounds import lower_bounds_s
 from agents.planners.exact.exact import MOST_WITH_BOUNDS, exact, num_contiguous_placements
 from agents.planners.rules.single_domain import single_domain
 from agents.planners.rules.static import proportional, random, round_robin, uniform
-from agents.planners.table import PLANNERS
+from agents.planners.table import PLANNERS, reference_planners
 from des import (
     Corrections,
     Dynamics,
@@ -127,7 +127,7 @@ def problems(draw: st.DrawFn) -> PlanningProblem:
 # Every planner.
 
 
-@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize("name", reference_planners())
 @settings(max_examples=examples(25), deadline=None)
 @given(given=problems(), seed=st.integers(0, 2**32))
 def test_every_planner_places_all_layers_and_depends_on_its_seed_only(name, given, seed):
@@ -148,7 +148,7 @@ def test_planners_are_known_by_name():
         "round_robin": round_robin,
         "random": random,
         "single_domain": single_domain,
-    } == PLANNERS
+    } == {name: row.planner for name, row in reference_planners().items()}
 
 
 # Planners that look at the domains only.

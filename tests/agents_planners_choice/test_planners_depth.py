@@ -13,7 +13,7 @@ from agents.planners.choice.depth import with_best_depth
 from agents.planners.exact.exact import exact
 from agents.planners.rules.megatron import megatron
 from agents.planners.rules.static import random, uniform
-from agents.planners.table import BASELINES
+from agents.planners.table import PLANNERS
 from des import InfeasiblePlacementError, Plan, Topology, UnreachableError
 from des.compiled.simulate import simulate_compiled
 
@@ -119,7 +119,7 @@ def test_more_schedules_to_choose_from_are_never_worse(name, topology, workload)
         asked = PlanningProblem(
             topology=topology, workload=workload, schedules=schedules, simulator=simulate_compiled
         )
-        results.append(asked.judge(with_best_depth(BASELINES[name])(asked, rng())))
+        results.append(asked.judge(with_best_depth(PLANNERS[name])(asked, rng())))
     few, many = results
 
     assert many.fits_memory >= few.fits_memory

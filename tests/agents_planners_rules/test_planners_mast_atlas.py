@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import free_world, plan, topologies, unit_domain, unit_workload, workloads, world
 
 from agents.decision.problem import PlanningProblem
-from agents.decision.situation import DomainLoad, Situation
+from agents.decision.situation import Situation
 from agents.planners.choice.chains import (
     best_chain,
     best_ring,
@@ -22,12 +22,13 @@ from agents.planners.choice.chains import (
     sets_by_mutual_bandwidth,
 )
 from agents.planners.rules.atlas import atlas
-from agents.planners.rules.formula import formula, formula_s
+from agents.planners.rules.formula import formula, formula_figures, formula_times_s
 from agents.planners.rules.mast import mast, placed
 from agents.replanning.mast_scheduler import MastScheduler, busy_fractions, imbalance, rebalanced
 from des import InfeasiblePlacementError, Parallelism, Placement, Plan, Topology
 from des.plan.plan import split_evenly
 from des.plan.replacement import Replacement
+from des.world.domain_load import DomainLoad
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=8, message_bytes=1.0)
 
@@ -290,6 +291,13 @@ def test_no_other_way_to_share_the_gpus_of_its_domains_is_quicker_than_that_of_a
 
 
 # The formula planner.
+
+
+def formula_s(asked: PlanningProblem, placement: Placement) -> float:
+    """Iteration time of one placement by the formula."""
+    order = np.array([[stage.domain for stage in placement.stages]])
+    ends = np.cumsum([[stage.num_layers for stage in placement.stages]], axis=1)
+    return float(formula_times_s(asked, formula_figures(asked), order, ends)[0])
 
 
 def test_the_formula_by_hand():

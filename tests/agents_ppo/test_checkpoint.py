@@ -20,8 +20,8 @@ from agents.ppo.checkpoint import (
     save_checkpoint,
 )
 from agents.ppo.distributions import ordinal_z
-from agents.ppo.networks import ActorCritic, Architecture
-from agents.ppo.normaliser import Moments
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.normaliser import ObservationMoments
 
 PAYLOAD = {
     "step": 3,
@@ -34,7 +34,7 @@ PAYLOAD = {
 
 
 def network(seed: int = 0) -> ActorCritic:
-    architecture = Architecture(
+    architecture = NetworkArchitecture(
         observation_size=4, action_sizes=(3, 2, 81), ordinal_starts=(None, None, 0.5)
     )
     return ActorCritic(architecture, torch.Generator().manual_seed(seed))
@@ -190,7 +190,7 @@ def test_trained_policy_decides_as_the_network_it_was_saved_from(tmp_path: Path)
     original = network()
     generator = torch.Generator().manual_seed(1)
     observations = torch.rand(50, 4, generator=generator)
-    original.normaliser.merge(Moments.of(observations))
+    original.normaliser.merge(ObservationMoments.of(observations))
     with torch.no_grad():
         for parameter in original.parameters():  # so that decisions differ
             parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator))
@@ -240,11 +240,11 @@ def test_incomplete_policy_is_refused_naming_the_file(policy):
 
 @given(share=st.floats(0, 1), num_choices=st.integers(2, 100))
 def test_first_policy_is_around_its_start_whatever_it_sees(share, num_choices):
-    architecture = Architecture(
+    architecture = NetworkArchitecture(
         observation_size=2, action_sizes=(4, num_choices), ordinal_starts=(None, share)
     )
     network = ActorCritic(architecture, torch.Generator().manual_seed(0))
-    network.normaliser.merge(Moments.of(torch.tensor([[0.0, 0.1], [1.0, 0.3]])))
+    network.normaliser.merge(ObservationMoments.of(torch.tensor([[0.0, 0.1], [1.0, 0.3]])))
 
     choices = network.greedy(torch.rand(20, 2, generator=torch.Generator().manual_seed(1)))[:, 1]
 
@@ -263,7 +263,7 @@ def test_first_policy_is_around_its_start_whatever_it_sees(share, num_choices):
     ],
 )
 def test_architecture_names_the_field_that_is_out_of_range(field, value):
-    sound = Architecture(observation_size=1, action_sizes=(2, 3), ordinal_starts=(None, 0.5))
+    sound = NetworkArchitecture(observation_size=1, action_sizes=(2, 3), ordinal_starts=(None, 0.5))
 
     with pytest.raises(ValueError, match=f"architecture: {field} must be .*, got "):
         dataclasses.replace(sound, **{field: value})

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from agents.ppo.dense import (
     ROWS_OF_BLOCK,
+    dense_product,
     layers_of,
-    linear,
     num_parameters,
     tanh_layers,
     weight_gradient,
@@ -111,9 +111,11 @@ def test_linear_and_the_gradient_of_its_weight_are_products(num_rows):
     bias = torch.randn(64, generator=generator)
 
     torch.testing.assert_close(
-        linear(rows, weight, bias), rows @ weight.T + bias, rtol=1e-5, atol=1e-4
+        dense_product(rows, weight, bias), rows @ weight.T + bias, rtol=1e-5, atol=1e-4
     )
-    torch.testing.assert_close(linear(gradient, weight.T), gradient @ weight, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(
+        dense_product(gradient, weight.T), gradient @ weight, rtol=1e-5, atol=1e-4
+    )
     torch.testing.assert_close(
         weight_gradient(rows, gradient), gradient.T @ rows, rtol=1e-4, atol=1e-3
     )

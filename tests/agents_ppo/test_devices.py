@@ -1,4 +1,4 @@
-"""Where torch computes."""
+"""Devices of torch."""
 
 import pytest
 import torch

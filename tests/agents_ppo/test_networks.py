@@ -5,13 +5,13 @@ import math
 import pytest
 import torch
 
-from agents.ppo.networks import ActorCritic, Architecture
-from agents.ppo.normaliser import Moments
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.normaliser import ObservationMoments
 
 
 def network(precision: str = "float32", perturbed: bool = False) -> ActorCritic:
     """Sees three entries within [0, 1]; decides on three nominal and one ordered component."""
-    architecture = Architecture(
+    architecture = NetworkArchitecture(
         observation_size=3,
         action_sizes=(4, 9, 2, 3),
         ordinal_starts=(None, 0.5, None, None),
@@ -19,7 +19,7 @@ def network(precision: str = "float32", perturbed: bool = False) -> ActorCritic:
     )
     generator = torch.Generator().manual_seed(0)
     result = ActorCritic(architecture, generator)
-    result.normaliser.merge(Moments.of(observations()))
+    result.normaliser.merge(ObservationMoments.of(observations()))
     if perturbed:
         with torch.no_grad():
             noise = torch.randn(result.parameter.shape, generator=generator)

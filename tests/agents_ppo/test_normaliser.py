@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from agents.ppo.normaliser import Moments, RunningNormaliser
+from agents.ppo.normaliser import ObservationMoments, RunningNormaliser
 
 
 @given(
@@ -24,7 +24,7 @@ from agents.ppo.normaliser import Moments, RunningNormaliser
 def test_normaliser_has_the_moments_of_all_batches_together(batches):
     normaliser = RunningNormaliser(3)
     for batch in batches:
-        normaliser.merge(Moments.of(torch.from_numpy(batch)))
+        normaliser.merge(ObservationMoments.of(torch.from_numpy(batch)))
 
     together = np.concatenate(batches).astype(np.float64)
     np.testing.assert_allclose(normaliser.mean.numpy(), together.mean(axis=0), atol=1e-9)
@@ -35,7 +35,7 @@ def test_normaliser_has_the_moments_of_all_batches_together(batches):
 def test_entry_that_never_varied_is_normalised_to_zero(constant, num_batches):
     normaliser = RunningNormaliser(1)
     for _ in range(num_batches):
-        normaliser.merge(Moments.of(torch.full((7, 1), constant)))
+        normaliser.merge(ObservationMoments.of(torch.full((7, 1), constant)))
 
     assert normaliser(torch.full((1, 1), constant)).item() == 0
     assert normaliser(torch.full((1, 1), constant + 1)).item() == 0
@@ -44,7 +44,7 @@ def test_entry_that_never_varied_is_normalised_to_zero(constant, num_batches):
 def test_small_entries_are_normalised_to_mean_zero_and_deviation_one():
     entries = 0.01 + 1e-5 * torch.rand(1000, 1, generator=torch.Generator().manual_seed(0))
     normaliser = RunningNormaliser(1)
-    normaliser.merge(Moments.of(entries))
+    normaliser.merge(ObservationMoments.of(entries))
 
     normalised = normaliser(entries)
     assert normalised.mean().item() == pytest.approx(0, abs=1e-5)
@@ -59,7 +59,9 @@ def test_small_entries_are_normalised_to_mean_zero_and_deviation_one():
     )
 )
 def test_moments_of_equal_batches_are_those_of_all_rows(batches):
-    together = Moments.of_equal_batches([Moments.of(torch.from_numpy(part)) for part in batches])
+    together = ObservationMoments.of_equal_batches(
+        [ObservationMoments.of(torch.from_numpy(part)) for part in batches]
+    )
 
     rows = batches.reshape(-1, 2).astype(np.float64)
     assert together.count == len(rows)
@@ -71,7 +73,7 @@ def test_moments_of_equal_batches_are_those_of_all_rows(batches):
 
 def test_standardising_into_a_buffer_leaves_the_observations_alone():
     normaliser = RunningNormaliser(1)
-    normaliser.merge(Moments.of(torch.tensor([[0.0], [2.0]])))
+    normaliser.merge(ObservationMoments.of(torch.tensor([[0.0], [2.0]])))
     observations, buffer = torch.tensor([[3.0], [100.0]]), torch.empty(2, 1)
 
     result = normaliser(observations, out=buffer)

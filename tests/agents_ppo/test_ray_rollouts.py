@@ -24,7 +24,7 @@ from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld
 from agents.ppo.batch_step import BatchStep
 from agents.ppo.checkpoint import save_checkpoint
-from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.rollout import Rollout, RolloutSource
 from agents.ppo.rollout_source import LocalRollouts, environment_seed
@@ -189,7 +189,7 @@ def here(walks: Walks | Placing, num_workers: int = NUM_WORKERS) -> LocalRollout
 
 
 def some_network() -> ActorCritic:
-    architecture = Architecture(
+    architecture = NetworkArchitecture(
         observation_size=2, action_sizes=(3,), ordinal_starts=(None,), hidden_sizes=(8,)
     )
     return ActorCritic(architecture, torch.Generator().manual_seed(0))

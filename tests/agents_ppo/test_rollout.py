@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.ppo.batch_step import BatchStep
-from agents.ppo.networks import ActorCritic, Architecture
-from agents.ppo.normaliser import Moments
-from agents.ppo.rollout import Experience, Rollout, gae, judge
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.normaliser import ObservationMoments
+from agents.ppo.rollout import Experience, Rollout, experience_of, gae
 from agents.ppo.rollout_source import LocalRollouts, RolloutWorker
 
 
@@ -133,10 +133,12 @@ class Counter:
 
 def network() -> ActorCritic:
     """Trained on nothing, but with outputs that depend on what it sees."""
-    architecture = Architecture(observation_size=1, action_sizes=(2,), ordinal_starts=(None,))
+    architecture = NetworkArchitecture(
+        observation_size=1, action_sizes=(2,), ordinal_starts=(None,)
+    )
     generator = torch.Generator().manual_seed(0)
     result = ActorCritic(architecture, generator)
-    result.normaliser.merge(Moments.of(torch.tensor([[0.0], [3.0]])))
+    result.normaliser.merge(ObservationMoments.of(torch.tensor([[0.0], [3.0]])))
     with torch.no_grad():
         for parameter in result.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
@@ -174,7 +176,7 @@ def test_next_values_are_of_what_a_step_reached_not_of_where_the_next_episode_be
 
 
 def test_judge_values_a_cut_episode_at_its_end():
-    experience = judge(
+    experience = experience_of(
         [counted(num_steps=3)], discount=0.5, trace_decay=0.0, device=torch.device("cpu")
     )
 
@@ -198,11 +200,11 @@ def test_moments_are_those_of_the_observations_that_followed():
 def test_rollouts_of_different_lengths_are_joined_in_order():
     rollouts = [counted(num_steps=3), counted(num_steps=5)]
 
-    experience = judge(rollouts, discount=0.9, trace_decay=0.8, device=torch.device("cpu"))
+    experience = experience_of(rollouts, discount=0.9, trace_decay=0.8, device=torch.device("cpu"))
 
     assert len(experience) == 2 * (3 + 5)
     for rollout, rows in zip(rollouts, (slice(0, 6), slice(6, 16)), strict=True):
-        alone = judge([rollout], discount=0.9, trace_decay=0.8, device=torch.device("cpu"))
+        alone = experience_of([rollout], discount=0.9, trace_decay=0.8, device=torch.device("cpu"))
         for field in dataclasses.fields(Experience):
             part = getattr(experience, field.name)[rows]
             assert torch.equal(part, getattr(alone, field.name))

@@ -12,7 +12,7 @@ from strategies import plan, world
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
 from agents.replanning import clairvoyant
-from agents.replanning.pool import distinct_networks, mean_network, pool_of
+from agents.replanning.pool import candidate_pool, distinct_networks, mean_network
 from agents.replanning.pool_thinning import chosen_plans
 from agents.replanning.tables import tables_of, total_s
 
@@ -46,7 +46,7 @@ def speeds(*fractions):
 def test_a_pool_holds_the_best_plan_of_every_network(seed):
     hand = drawn_world(seed)
 
-    pool = pool_of(hand, 0)
+    pool = candidate_pool(hand, 0)
 
     tables = tables_of(hand, 0, pool.plans)
     assert tables.static == 0
@@ -61,10 +61,10 @@ def test_a_pool_is_the_same_twice_and_takes_in_what_it_is_given():
     hand = drawn_world(1)
     other = plan(2, 2, 2, 2, 2, 0, 0, 0, schedule="gpipe")
 
-    pool = pool_of(hand, 0, max_plans=12)
+    pool = candidate_pool(hand, 0, max_plans=12)
     known, more = pool.plans[3], pool.joined({other: 4, pool.plans[3]: 9})
 
-    assert pool == pool_of(hand, 0, max_plans=12)
+    assert pool == candidate_pool(hand, 0, max_plans=12)
     assert len(pool.plans) == len(set(pool.plans)) == 12
     assert more.plans == (*pool.plans, other)
     assert more.known_from == (*pool.known_from, 4)
@@ -76,7 +76,7 @@ def test_a_larger_pool_only_helps_the_clairvoyant_and_holds_the_smaller_one():
     judge = SteadyJudge(hand.workload, 4)
 
     sizes = (6, 24, 96)
-    pools = [pool_of(hand, 0, judge=judge, max_plans=size).plans for size in sizes]
+    pools = [candidate_pool(hand, 0, judge=judge, max_plans=size).plans for size in sizes]
     tables = [tables_of(hand, 0, plans, judge=judge) for plans in pools]
 
     bounds = [total_s(one, clairvoyant(one)) for one in tables]
@@ -97,7 +97,7 @@ def test_a_plan_is_known_from_the_first_epoch_whose_network_yields_it():
     hand = HandWorld(epochs=(left, left, right), topology=left)
     deep = ("1f1b_2x", "1f1b_4x", "1f1b_8x", "gpipe")
 
-    pool = pool_of(hand, 0, max_plans=1000)
+    pool = candidate_pool(hand, 0, max_plans=1000)
 
     mean = search(mean_network(hand.epochs), hand.workload).plan
     assert str(mean.placement) == "0*3,1*1"
@@ -120,7 +120,7 @@ def test_when_a_plan_is_known_does_not_hang_on_later_networks(seed):
 
     since, before = (
         dict(zip(pool.plans, pool.known_from, strict=True))
-        for pool in (pool_of(hand, 0, max_plans=10**6) for hand in (whole, half))
+        for pool in (candidate_pool(hand, 0, max_plans=10**6) for hand in (whole, half))
     )
 
     for epoch, topology in enumerate(half.epochs):
@@ -133,14 +133,14 @@ def test_networks_that_are_not_searched_have_the_orders_of_others_in_their_own_s
     hand = drawn_world(4, num_domains=4, num_epochs=12)
 
     every, some = (
-        tables_of(hand, 0, pool_of(hand, 0, max_searched=most).plans) for most in (None, 2)
+        tables_of(hand, 0, candidate_pool(hand, 0, max_searched=most).plans) for most in (None, 2)
     )
 
     nearest = some.iteration_s.min(axis=1) / every.iteration_s.min(axis=1)
     assert (nearest[[0, 1, -2, -1]] == 1.0).all()
     assert (nearest >= 1.0).all()
     with pytest.raises(ValueError, match="max_searched"):
-        pool_of(hand, 0, max_searched=0)
+        candidate_pool(hand, 0, max_searched=0)
 
 
 def test_networks_that_were_seen_are_searched_once():

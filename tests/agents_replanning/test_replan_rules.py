@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plan
 
-from agents.replanning import clairvoyant, value_iteration
-from agents.replanning.clairvoyant import Clairvoyant
+from agents.replanning.clairvoyant import Clairvoyant, clairvoyant
 from agents.replanning.follow_the_leader import FollowTheLeader
-from agents.replanning.hindsight import best_rule_in_hindsight
 from agents.replanning.horizon import Horizon, greedy, hold
 from agents.replanning.table import RULES
-from agents.replanning.tables import foreseen, joined_tables, levels_of, total_s, with_restart_only
-from agents.replanning.value_iteration import expected_s
+from agents.replanning.tables import foreseen, joined_tables, levels_of, total_s
+from agents.replanning.value_iteration import expected_s, value_iteration
 
 TURN = tables_by_hand(
     [[10.0, 12.0], [10.0, 6.0], [10.0, 6.0], [10.0, 20.0]],
@@ -176,7 +174,8 @@ def test_a_plan_that_does_not_work_is_left_and_never_taken():
 
 
 def test_where_a_change_costs_the_restart_alone_rules_follow_the_network():
-    cheap = with_restart_only(TURN, 1.0)
+    each_s = np.broadcast_to(1.0 - np.eye(TURN.num_plans), TURN.move_s.shape)
+    cheap = replace(TURN, move_s=each_s.copy(), moved_bytes=np.zeros_like(TURN.moved_bytes))
 
     assert Horizon(1.0)(cheap).tolist() == [0, 1, 1, 0]
     assert total_s(cheap, Horizon(1.0)(cheap)) == 10 + 7 + 6 + 11
@@ -224,8 +223,6 @@ def test_where_all_plans_are_known_rules_take_them_at_once():
 
 def test_the_clairvoyant_knows_plans_before_networks_yield_them():
     assert clairvoyant(LATER).tolist() == [2, 2, 2]
-    name, path = best_rule_in_hindsight(LATER, {"H1": Horizon(1.0), "bound": clairvoyant})
-    assert (name, path.tolist()) == ("bound", [2, 2, 2])
 
 
 def test_value_iteration_does_not_count_on_plans_that_are_not_known_yet():
@@ -274,14 +271,6 @@ def test_to_know_all_from_the_first_epoch_on_is_to_be_told_nothing(tables):
 
     for name, rule in RULES.items():
         assert rule(told).tolist() == rule(tables).tolist(), name
-
-
-def test_hindsight_finds_the_rule_that_cost_least():
-    name, path = best_rule_in_hindsight(TURN, {"static": hold, "greedy": greedy})
-
-    assert (name, path.tolist()) == ("static", [0, 0, 0, 0])
-    with pytest.raises(ValueError, match="rules must hold at least one"):
-        best_rule_in_hindsight(TURN, {})
 
 
 @pytest.mark.parametrize("horizon", [-1.0, math.nan])

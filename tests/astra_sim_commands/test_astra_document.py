@@ -1,4 +1,4 @@
-"""What the page on the ASTRA-sim engine shows is what one gets."""
+"""Examples on the page on the ASTRA-sim engine, run."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Who waits for what: states of stuck runs made by hand, and a few that the engine makes."""
+"""Diagnosis of stuck runs: states made by hand, and a few that the engine makes."""
 
 import random
 from dataclasses import replace

@@ -39,7 +39,7 @@ EXIT_CODES = {
     "err-zero-bandwidth": 255,
     "err-zero-size-send": 134,
 }
-"""How the original ends, by the table of failures in its description; not in the cases."""
+"""Ends of the original, by the table of failures in its description; not in the cases."""
 
 CRASHES = (
     "exit-crash-loses-lines",

@@ -1,4 +1,4 @@
-"""What holds for any workload of the ASTRA-sim engine."""
+"""Properties of any workload of the ASTRA-sim engine."""
 
 import io
 import math

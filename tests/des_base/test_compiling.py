@@ -1,4 +1,4 @@
-"""What is said while Numba compiles."""
+"""Messages while Numba compiles."""
 
 import os
 import subprocess

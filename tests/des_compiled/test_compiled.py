@@ -22,6 +22,7 @@ from strategies import (
 )
 from ties import any_plans, replays
 
+from bench.kernels.seeded import run_seeds
 from des import (
     Dynamics,
     Movement,
@@ -36,7 +37,7 @@ from des import (
     simulate,
 )
 from des.compiled.kernels.fair_sharing import equal_share
-from des.compiled.kernels.general import run_program, run_seeds
+from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, DEADLOCK, OK, STARVED, State
 from des.compiled.links import Pieces
 from des.compiled.operations import operations_of

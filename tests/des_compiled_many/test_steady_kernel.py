@@ -19,8 +19,9 @@ from strategies import (
     world,
 )
 
-from agents.judge.search_judge import MISFIT, Judge, has_steady_plans
+from agents.judge.search_judge import Judge
 from agents.judge.splits import new_walk, walk_splits
+from agents.judge.steady_judge import MISFIT, has_steady_plans
 from des import (
     NO_CORRECTIONS,
     Topology,

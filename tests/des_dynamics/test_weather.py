@@ -1,4 +1,4 @@
-"""What rules on a link as time passes, and bytes that leave under it."""
+"""Conditions on a link as time passes, and bytes that leave under them."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""What happens at the same time: messages first, then workers, members and media, by number."""
+"""Events at the same time: messages first, then workers, members and media, by number."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which gradients are summed up after a step: every layer's, once, in pieces of the right size."""
+"""Buckets of gradients summed up after a step: every layer's, once, in the right size."""
 
 import dataclasses
 

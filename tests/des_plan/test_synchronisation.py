@@ -1,4 +1,4 @@
-"""What synchronisation moves and when, and how much of it delays the training."""
+"""Synchronisation: bytes, times, and the delay of the training."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What holds for every schedule, whatever it looks at, on any network and in any memory."""
+"""Properties of every schedule, on any network and in any memory."""
 
 import dataclasses
 from collections import defaultdict
@@ -16,7 +16,7 @@ from strategies import unit_workload as units
 from agents.decision.problem import PlanningProblem
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
-from agents.planners.table import PLANNERS
+from agents.planners.table import reference_planners
 from des import (
     NO_CORRECTIONS,
     SCHEDULES,
@@ -94,7 +94,7 @@ def test_every_planner_and_the_environment_judge_plans_that_do_not_fit(schedule)
     result = task.simulate(_shipped(), together)
     assert not result.fits_memory
     problem = PlanningProblem(topology=_shipped(), workload=workload, schedule=schedule)
-    for name, planner in PLANNERS.items():
+    for name, planner in reference_planners().items():
         chosen = planner(problem, np.random.default_rng(0))
         assert problem.judge(chosen).makespan_s > 0
         assert name != "exact" or problem.judge(chosen).fits_memory

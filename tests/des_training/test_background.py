@@ -14,19 +14,27 @@ from strategies import free_world, plan, topologies, unit_workload
 from des import simulate
 from des.clock import Clock
 from des.training.background import (
-    IDLE,
     Background,
     BackgroundLoad,
-    DomainLoad,
     LoadSample,
     beside_jobs,
     domain_rng,
     draw_jobs,
 )
+from des.world.domain_load import IDLE, DomainLoad
 
 LOAD = BackgroundLoad(
     arrivals_per_s=0.25, mean_duration_s=8.0, gpu_fraction=0.25, memory_fraction=0.125, most_jobs=3
 )
+
+
+def load_of(sample):
+    """The load of a domain as a sample has it."""
+    return DomainLoad(
+        utilisation=sample.gpu_utilisation,
+        memory_occupancy=sample.memory_occupancy,
+        queue_length=sample.queue_length,
+    )
 
 
 def run(loads, until_s, *, seed=0):
@@ -48,7 +56,7 @@ def expected_samples(load, seed, domain, until_s):
         waiting.append((job.arrival_s, start_s))
         running.append((start_s, start_s + job.duration_s))
     borders_s = {time_s for span in [*waiting, *running] for time_s in span if time_s < until_s}
-    samples = [LoadSample(0.0, domain, *IDLE)]
+    samples = [LoadSample.of(0.0, domain, IDLE)]
     for time_s in sorted(borders_s):
         count, queued = (
             sum(start_s <= time_s < end_s for start_s, end_s in spans)
@@ -155,7 +163,7 @@ def test_a_domain_without_other_jobs_stays_idle():
     background = run([None, LOAD], 500.0)
 
     assert [sample for sample in background.samples if sample.domain == 0] == [
-        LoadSample(0.0, 0, *IDLE)
+        LoadSample.of(0.0, 0, IDLE)
     ]
     assert background.loads[0] == IDLE
 
@@ -176,14 +184,16 @@ def test_the_event_of_the_next_change_comes_with_it():
     for job in (1, 2):
         clock.run(until=background.next_change())
         assert clock.now == background.samples[job].time_s
-        assert background.loads == (DomainLoad(*background.samples[job][2:]),)
+        assert background.loads == (load_of(background.samples[job]),)
 
 
 def test_an_iteration_beside_jobs_takes_longer_by_what_they_take():
     """On half of the GPUs 2 s of work take 4 s."""
     world, workload = free_world(2), unit_workload([(1, 1)], num_microbatches=1)
 
-    left = beside_jobs(world, (DomainLoad(0.5, 0.25, 9), IDLE))
+    left = beside_jobs(
+        world, (DomainLoad(utilisation=0.5, memory_occupancy=0.25, queue_length=9), IDLE)
+    )
 
     assert simulate(left, workload, plan(0)).makespan_s == 4.0
     assert simulate(left, workload, plan(1)).makespan_s == 2.0
@@ -193,7 +203,7 @@ def test_an_iteration_beside_jobs_takes_longer_by_what_they_take():
 
 @given(topology=topologies())
 def test_without_jobs_the_world_is_what_it_was(topology):
-    waiting_only = DomainLoad(0.0, 0.0, 3)
+    waiting_only = DomainLoad(queue_length=3)
 
     assert beside_jobs(topology, (waiting_only,) * topology.num_domains) is topology
 

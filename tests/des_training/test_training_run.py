@@ -31,10 +31,11 @@ from des.dynamics import (
 from des.dynamics.link_course import StarvationError
 from des.engine.migration import migration_s, moved_bytes
 from des.plan.synchronisation import DiLoCo, StreamingDiLoCo
-from des.training.background import IDLE, BackgroundLoad, DomainLoad, beside_jobs
+from des.training.background import BackgroundLoad, beside_jobs
 from des.training.step_figures import bytes_behind
 from des.training.training_run import LONGEST_STALL_S, run_training
 from des.training.training_settings import TrainingRun
+from des.world.domain_load import IDLE, DomainLoad
 from des.world.transport import Transport
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=1)
@@ -53,6 +54,15 @@ JOBS = BackgroundLoad(
 
 SIMPLE_SCHEDULES = ("1f1b", "gpipe")
 """Quick to make for any placement."""
+
+
+def load_of(sample):
+    """The load of a domain as a sample has it."""
+    return DomainLoad(
+        utilisation=sample.gpu_utilisation,
+        memory_occupancy=sample.memory_occupancy,
+        queue_length=sample.queue_length,
+    )
 
 
 def with_room(topology):
@@ -78,7 +88,7 @@ def loads_at(history, time_s):
     loads = [IDLE] * len(history.domains)
     for sample in history.loads:
         if sample.time_s <= time_s:
-            loads[sample.domain] = DomainLoad(*sample[2:])
+            loads[sample.domain] = load_of(sample)
     return tuple(loads)
 
 

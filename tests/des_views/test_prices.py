@@ -1,4 +1,4 @@
-"""What iterations cost: by hand, by the laws that any price list obeys, and without prices."""
+"""Cost of iterations: by hand, by the laws that any price list obeys, and without prices."""
 
 import dataclasses
 import math

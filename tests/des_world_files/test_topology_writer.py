@@ -1,4 +1,4 @@
-"""What is written reads back as the equal world."""
+"""Written topologies read back as the equal world."""
 
 import dataclasses
 import re

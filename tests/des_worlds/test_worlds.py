@@ -1,4 +1,4 @@
-"""Where episodes take their worlds from."""
+"""Sources of the episodes' worlds."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Who may import whom, read off the source of every package."""
+"""Imports allowed between packages, read off the source of every package."""
 
 import ast
 import runpy

@@ -1,4 +1,4 @@
-"""What the measurements measure, and how they are shown; the figures themselves are not tested."""
+"""Benchmarks: their measurements and pages; the figures themselves are not tested."""
 
 import dataclasses
 import json
@@ -126,6 +126,10 @@ def test_section_is_written_between_its_marks_and_again(tmp_path):
     assert "old" not in once
     assert path.read_text("utf-8") == once
     assert (tmp_path / "speed.png").read_bytes() == b"png"
+    found = (tmp_path / "figures/bench_speed_speed.csv").read_text("utf-8")
+    assert found.splitlines()[0] == "name,per second"
+    assert float(found.splitlines()[1].removeprefix("some,")) == pytest.approx(1234.6, abs=0.05)
+    assert found.splitlines()[2] == "none,"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""What the documents say one can write in a world file can be read."""
+"""Documents: names, links, figures and blocks of world files in them are right."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -36,3 +37,104 @@ def test_every_section_in_the_page_on_worlds_can_be_read(section, tmp_path):
 def test_the_page_on_worlds_shows_every_kind_of_law():
     kinds = set(re.findall(r"kind: (\w+)", "".join(SECTIONS)))
     assert kinds == {"uniform", "ornstein_uhlenbeck", "markov", "replay", "product"}
+
+
+PACKAGES = ("des", "agents", "astra_sim", "calibration", "scenarios", "bench", "tests")
+FOLDERS = (*PACKAGES, "astra-sim", "docs", "notebooks", "requirements")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PLACEHOLDERS = {"scenarios.X", "calibration.sqlite"}
+"""Names with the form of a module that are none: a placeholder, and a file of a run folder."""
+FIGURES = ROOT / "docs/figures"
+
+
+def module_exists(name: str) -> bool:
+    """Whether a dotted name is a package, a module, or a name that its module mentions."""
+    at = ROOT / "astra-sim" if name.startswith("astra_sim") else ROOT
+    for position, part in enumerate(parts := name.split(".")):
+        if (at / part).is_dir():
+            at /= part
+            continue
+        module, rest = at / f"{part}.py", parts[position + 1 :]
+        if not module.is_file():
+            module, rest = at / "__init__.py", parts[position:]
+        if not module.is_file():
+            return False
+        return not rest or re.search(rf"\b{rest[0]}\b", module.read_text("utf-8")) is not None
+    return True
+
+
+def named_in(page: Path) -> tuple[set[str], set[str]]:
+    """Dotted names and paths of the repository in the code spans, and modules of commands."""
+    text = page.read_text("utf-8")
+    spans = " \n".join(re.findall(r"`([^`\n]+)`", text))
+    dotted = re.findall(rf"(?<![\w/.-])(?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+", spans)
+    commands = re.findall(rf"python -m ((?:{'|'.join(PACKAGES)})(?:\.\w+)*)", text)
+    paths = re.findall(rf"(?<![\w/.-])(?:{'|'.join(FOLDERS)})/[\w./-]*\w", spans)
+    return {*dotted, *commands} - PLACEHOLDERS, set(paths)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_modules_and_paths_that_a_page_names_exist(page):
+    modules, paths = named_in(page)
+
+    assert not [name for name in sorted(modules) if not module_exists(name)]
+    assert not [path for path in sorted(paths) if not (ROOT / path).exists()]
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"(?m)^#+ (.+)$", page.read_text("utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_of_a_page_lead_to_files_and_headings(page):
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        path = page.parent / name if name else page
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            broken.append(target)
+
+    assert not broken
+
+
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs/index.md").read_text("utf-8")
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+
+    assert not [page for page in sorted(pages - {"index.md"}) if f"({page})" not in index]
+
+
+RECORDED = re.findall(
+    r"(?m)^\| \[(\S+)\]\(\1\) \| \[(\S+)\]\(\.\./\2\) \| `([^`]+)` \|",
+    (FIGURES / "README.md").read_text("utf-8"),
+)
+
+
+def test_every_table_of_figures_is_listed_with_its_command():
+    assert sorted(name for name, _, _ in RECORDED) == sorted(
+        path.name for path in FIGURES.glob("*.csv")
+    )
+
+
+@pytest.mark.parametrize(("name", "page", "command"), RECORDED, ids=[row[0] for row in RECORDED])
+def test_figures_and_their_command_stand_in_the_page(name, page, command):
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    assert command in text
+    if name.startswith("bench_"):
+        return  # written by `python -m bench --write` with all digits, the page has fewer
+    with (FIGURES / name).open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    shown = set(re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text))
+    figures = [
+        (heading, cell)
+        for row in rows
+        for heading, cell in zip(head, row, strict=True)
+        if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", cell) and heading != "training_steps"
+    ]
+
+    assert rows
+    assert not [each for each in figures if each[1].lstrip("-") not in shown]

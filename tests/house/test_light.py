@@ -1,4 +1,4 @@
-"""What starts at once: importing the simulator loads no library that is slow to load."""
+"""Light imports: importing the simulator loads no library that is slow to load."""
 
 import ast
 import json
@@ -13,15 +13,15 @@ import pytest
 import calibration
 import des
 from agents.hi_ppo.proposing import SWEEP
-from agents.hi_ppo.schedulers import METHODS
+from agents.planners.names import PLANNER_NAMES, RULE_NAMES, SCHEDULER_NAMES
 from agents.planners.table import PLANNERS
+from agents.replanning.table import RULES, SCHEDULERS
 from des.base.lazy import lazy
 from scenarios.measure.ablations.preference import NUM_DRAWN
 from scenarios.measure.pareto.names import TABLE_NAMES
 from scenarios.measure.pareto.study import TABLES
-from scenarios.measure.targets.names import GROUP_NAMES, METHOD_NAMES
+from scenarios.measure.targets.names import GROUP_NAMES
 from scenarios.measure.targets.table import GROUPS
-from scenarios.run.training_run_scenario import PLANNER_NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
@@ -93,7 +93,8 @@ def test_help_of_a_command_loads_no_slow_library(command):
 
 def test_names_for_users_are_those_of_what_is_loaded_later():
     assert tuple(PLANNERS) == PLANNER_NAMES
-    assert tuple(METHODS) == METHOD_NAMES
+    assert tuple(RULES) == RULE_NAMES
+    assert tuple(SCHEDULERS) == SCHEDULER_NAMES
     assert tuple(GROUPS) == GROUP_NAMES
     assert tuple(TABLES) == TABLE_NAMES
     assert SWEEP.num_samples == NUM_DRAWN

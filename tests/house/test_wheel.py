@@ -1,4 +1,4 @@
-"""What is installed: modules and the data that they read."""
+"""Content of the wheel: modules and the data that they read."""
 
 import shutil
 import subprocess

@@ -228,7 +228,7 @@ def test_other_jobs_share_the_links_and_change_nothing_else(tmp_path, capsys):
         ("llama2_7b:0*32;", "other-jobs must be .* got ''"),
         (
             "llama2_7b:0*31",
-            "other-jobs: llama2_7b:0*31: .* one domain for each of the 32 layers of llama2_7b, got 31",
+            "other-jobs: llama2_7b:0*31: .* for each of the 32 layers of llama2_7b, got 31",
         ),
         ("gpt3_175b:0*96", "other-jobs: gpt3_175b:0*96: .* East must hold at most 640.0 GB"),
     ],

@@ -11,11 +11,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t
-from small_policies import situation_on
+from small_policies import save_placement, situation_on
 
 from agents.decision.situation import Preference
 from agents.hi_ppo.placement.config import PlacementArchitecture
-from agents.hi_ppo.placement.placement_checkpoint import save_placement
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import Policies
 from agents.hi_ppo.trained_range import TrainedRange

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from small_policies import situation_on
+from small_policies import save_placement, situation_on
 
 from agents.decision.depths import DEPTHS
 from agents.flat.compiled_batch import is_compilable
 from agents.hi_ppo.placement.config import PlacementArchitecture
-from agents.hi_ppo.placement.placement_checkpoint import save_placement
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import shipped
 from des import Plan

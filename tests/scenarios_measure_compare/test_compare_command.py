@@ -138,7 +138,7 @@ def test_one_rule_for_all_and_the_best_of_each_world():
     assert hindsight_excess(rows) == pytest.approx([0.1, 0.1])
     assert best_single_rule(foreseen_part(rows)) == "a"
     assert hindsight_excess(foreseen_part(rows)) == pytest.approx([0.05, 0.05])
-    with pytest.raises(ValueError, match="rules must hold one beside the clairvoyant"):
+    with pytest.raises(ValueError, match="rules must hold one besides the clairvoyant"):
         best_single_rule(rows[rows["method"] == "clairvoyant"])
 
 
@@ -243,7 +243,7 @@ def test_a_folder_of_another_comparison_is_refused(compared, capsys):
         (["--suite", ""], "suite must be one or more"),
         (["--planners", "H3"], "unknown name 'H3' in planners"),
         (["--suite", "hard", "--planners", "uniform"], "planners must hold one that the suites"),
-        (["--suite", "hard", "--planners", "clairvoyant"], "a rule beside the clairvoyant"),
+        (["--suite", "hard", "--planners", "clairvoyant"], "a rule besides the clairvoyant"),
         (["--suite", "hard", "--planners", "H8_foreseen"], "and those that know all plans"),
         (["--num-draws", "0"], "num_draws must be at least 1, got 0"),
         (["--num-epochs", "1"], "num_epochs must be at least 2, got 1"),

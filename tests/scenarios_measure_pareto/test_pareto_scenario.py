@@ -12,10 +12,11 @@ from agents.decision.depths import DEPTHS
 from agents.decision.situation import Preference
 from agents.hi_ppo.proposing import proposing
 from agents.planners.pareto.exact_front import exact_front
+from agents.planners.pareto.fronts import figures_of_plans, front_of_figures
 from agents.planners.pareto.plan_objectives import TIME_COST_UTILISATION, WITH_ACTIVATIONS
-from des import Plan
+from des import NO_CORRECTIONS, Plan
 from scenarios.measure.pareto.command import main
-from scenarios.measure.pareto.fronts import front_of_scheduler, merged, preference_grid
+from scenarios.measure.pareto.fronts import merged, metrics_of, preference_grid, swept
 from scenarios.measure.pareto.methods import methods_of
 from scenarios.measure.pareto.worlds import MEDIAN_USD_PER_GB, priced, priced_worlds
 
@@ -57,6 +58,14 @@ def test_worlds_are_those_that_have_a_front():
     assert len({world.name for world in worlds}) == 3
 
 
+def front_of_policy(propose, world, reference):
+    """Front of one sweep of a policy, and how near it comes to the reference with it."""
+    plans = swept(propose)(world, preference_grid()).plans
+    figures = figures_of_plans(world.topology, world.workload, plans, NO_CORRECTIONS)
+    front = front_of_figures(figures, reference.objectives, num_judged=len(figures))
+    return front, metrics_of(front, merged([reference, front]))
+
+
 def test_a_policy_that_proposes_the_reference_covers_all_of_it(world, reference):
     plans = [one.plan for one in reference.figures]
     asked = []
@@ -65,9 +74,7 @@ def test_a_policy_that_proposes_the_reference_covers_all_of_it(world, reference)
         asked.append(preference)
         return plans[len(asked) % len(plans) :: len(plans)]
 
-    front, metrics = front_of_scheduler(
-        propose, world.topology, world.workload, reference=reference
-    )
+    front, metrics = front_of_policy(propose, world, reference)
 
     assert tuple(asked) == preference_grid(36)
     assert metrics.coverage == 1.0
@@ -77,9 +84,7 @@ def test_a_policy_that_proposes_the_reference_covers_all_of_it(world, reference)
 
 def test_a_policy_that_knows_the_quickest_plan_alone_covers_what_that_does(world, reference):
     quickest = reference.figures[0].plan
-    _, metrics = front_of_scheduler(
-        lambda *_: [quickest], world.topology, world.workload, reference=reference
-    )
+    _, metrics = front_of_policy(lambda *_: [quickest], world, reference)
 
     assert 0.0 < metrics.coverage < 0.5
     assert metrics.num_points == 1

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from notebook_runs import NOTEBOOKS, run
 
-from agents.planners.table import BASELINES
+from agents.hi_ppo.schedulers import shared_scheduler
+from agents.planners.table import PLANNERS
 from des import InfeasiblePlacementError, Placement, Plan, simulate
 from scenarios.frame.files import read_csv
 from scenarios.measure.robustness.command import main
@@ -21,7 +22,7 @@ from scenarios.measure.robustness.curves import (
     robustness_rows,
     swinging,
 )
-from scenarios.measure.robustness.methods import planner_names, scheduler_of
+from scenarios.measure.robustness.methods import planner_names
 from scenarios.measure.targets.fluctuation import LATENCY_JITTER, fluctuating
 from scenarios.suites import suite
 
@@ -67,7 +68,7 @@ def test_the_same_flags_write_the_same_files(tmp_path, capsys):
     assert (still["slowdown"] == 0.0).all()
     summary = json.loads((tmp_path / "one" / "robustness.json").read_text())
     assert len(summary["curves"]) == len(rows)  # of a single world and draw
-    assert summary["has_policy"] == (scheduler_of(None) is not None)
+    assert summary["has_policy"] == (shared_scheduler() is not None)
     assert ("hi_ppo is left out" in capsys.readouterr().out) != summary["has_policy"]
 
 
@@ -190,7 +191,7 @@ def test_means_are_over_worlds_by_hand():
 
 
 def test_all_baselines_have_a_name_and_some_plan_anew():
-    assert {*BASELINES, "search_once", "search_h8", "atlas_h8"} <= set(planner_names())
+    assert {*PLANNERS, "search_once", "search_h8", "atlas_h8"} <= set(planner_names())
 
 
 def test_the_notebook_makes_a_small_run_where_there_is_none(tmp_path, monkeypatch):

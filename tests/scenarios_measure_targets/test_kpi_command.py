@@ -13,8 +13,9 @@ from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.placement.placement_policy import PlacementArchitecture, PlacementPolicy
 from agents.hi_ppo.policies import Policies
-from agents.hi_ppo.schedulers import METHODS, fixed_rule_schedulers, policy_scheduler
+from agents.hi_ppo.schedulers import fixed_rule_schedulers, policy_scheduler
 from agents.hi_ppo.trained_range import TrainedRange
+from agents.replanning.table import SCHEDULERS
 from des import read_topology, write_topology
 from scenarios.measure.targets.command import main
 from scenarios.measure.targets.fluctuation import fluctuating
@@ -36,7 +37,7 @@ TINY = ["--short", "--num-worlds", "1", "--num-epochs", "2"]
 def tiny_column(method="search_h1", **sizes):
     given = {"num_worlds": 1, "num_epochs": 3} | sizes
     return SchedulerColumn(
-        name=method, make=METHODS[method], scope=Scope(sizes=replace(SHORT, **given))
+        name=method, make=SCHEDULERS[method], scope=Scope(sizes=replace(SHORT, **given))
     )
 
 

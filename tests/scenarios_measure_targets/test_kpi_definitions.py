@@ -13,9 +13,9 @@ from strategies import plan, unit_workload, world
 
 from agents.decision.run_epochs import CourseResult, CourseRow, run_course
 from agents.decision.situation import Decision, level_of
-from agents.hi_ppo.schedulers import HoldPlan, PlanEveryEpoch
 from agents.planners.search.search_moves import all_orders
-from des import NO_CORRECTIONS, Placement, Plan, simulate
+from agents.replanning.search_schedulers import HoldPlan, PlanEveryEpoch
+from des import NO_CORRECTIONS, Corrections, Placement, Plan, simulate
 from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.allocation import share_error
 from scenarios.measure.targets.near_optimal import near_optimal
@@ -283,6 +283,7 @@ def test_inconclusive_targets_of_seeds_are_named_and_not_missed():
 
     assert seeds.missed == []
     assert seeds.inconclusive == ["training time"]
+    assert seeds.open_targets == ["inconclusive: training time"]
     assert spread_of_seeds(seeds).notes[1:] == (
         "none misses a target",
         "inconclusive for at least one: training time",
@@ -340,3 +341,20 @@ def test_planning_every_epoch_moves_where_that_pays():
     assert greedy.plans[1].placement == moved.plans[1].placement
     with pytest.raises(ValueError, match="horizon_epochs must be positive, got 0"):
         PlanEveryEpoch(0)
+
+
+def test_planning_every_epoch_charges_moves_on_the_corrected_links():
+    """A move that pays at the links' own speed does not where they are found to be 1e4 slower."""
+    hand = HandWorld(epochs=(FREE_PAIR, *[world_of_speeds(0.5, 1.0)] * 3))
+
+    moved = run_course(hand, 0, PlanEveryEpoch(1.0), must_fit=False)
+    stays = run_course(
+        hand,
+        0,
+        PlanEveryEpoch(1.0),
+        must_fit=False,
+        corrections=Corrections(wan_bandwidth_factor=1e-4),
+    )
+
+    assert moved.change_s > 0.0
+    assert stays.change_s == 0.0

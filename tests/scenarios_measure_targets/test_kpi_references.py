@@ -1,4 +1,4 @@
-"""What targets are compared with, and what physics allows: cases that can be worked out by hand."""
+"""References of the targets, and the physical bound: cases that can be worked out by hand."""
 
 import pytest
 from epoch_cases import FOUR_LAYERS, FREE_PAIR

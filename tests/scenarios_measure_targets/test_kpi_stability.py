@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.hi_ppo.schedulers import METHODS
+from agents.replanning.table import SCHEDULERS
 from scenarios.measure.targets.measurement_size import SHORT, SchedulerColumn, Scope
 from scenarios.measure.targets.stability import measure
 
@@ -13,13 +13,13 @@ from scenarios.measure.targets.stability import measure
 def column(**changes: object) -> SchedulerColumn:
     """A world of each suite, 4 epochs each."""
     sizes = replace(SHORT, num_worlds=1, num_epochs=4, num_load_epochs=8)
-    given = {"name": "held", "make": METHODS["search_once"], "scope": Scope(sizes=sizes)}
+    given = {"name": "held", "make": SCHEDULERS["search_once"], "scope": Scope(sizes=sizes)}
     return SchedulerColumn(**{**given, **changes})
 
 
 def test_who_plans_anew_in_every_epoch_is_always_stable_and_who_holds_takes_what_he_takes():
     """The bounded one here is the reference itself, and the other one the plan held."""
-    held, bounded = measure(column(make_bounded=METHODS["search_greedy"]))
+    held, bounded = measure(column(make_bounded=SCHEDULERS["search_greedy"]))
 
     assert [held.name, bounded.name] == ["stable at load +-20 %", "stable at load +-20 %, bounded"]
     assert held.value < 1.0

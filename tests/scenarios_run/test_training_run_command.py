@@ -25,10 +25,11 @@ from des import (
 )
 from des.dynamics import DYNAMICS
 from des.engine.migration import migration_s
-from des.training.background import IDLE, BackgroundLoad, DomainLoad, LoadSample
+from des.training.background import BackgroundLoad, LoadSample
 from des.training.training_history import EpochRow, IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from des.training.training_settings import EpochView, TrainingRun
+from des.world.domain_load import IDLE, DomainLoad
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.run.command import main
 from scenarios.run.training_run_figure import stalls, training_run_figure
@@ -213,7 +214,7 @@ PAIR = world("AB", {"AB": (4.0, 0.0), "BA": (4.0, 0.0)})
 """A layer of 16 bytes moves within 4 s."""
 
 TWO_LAYERS = unit_workload([(1, 1)] * 2, num_microbatches=1)
-BUSY_B = (IDLE, DomainLoad(0.5, 0.0, 0))
+BUSY_B = (IDLE, DomainLoad(utilisation=0.5))
 
 
 def view_of(topology, plan, loads=BUSY_B):
@@ -262,7 +263,7 @@ def test_over_links_that_are_down_nothing_moves_and_what_needs_them_gets_out():
 def test_where_no_plan_fits_beside_the_jobs_the_present_one_waits():
     """A layer holds 17 bytes at work: 2 of 40 bytes fit into one domain, not into a quarter."""
     small = replace(PAIR, domains=tuple(unit_domain(name, memory_bytes=40.0) for name in "AB"))
-    full = (DomainLoad(0.25, 0.75, 0),) * 2
+    full = (DomainLoad(utilisation=0.25, memory_occupancy=0.75),) * 2
 
     assert decided(view_of(small, plan(1, 1), full), planner="exact") == plan(1, 1)
     with pytest.raises(InfeasiblePlacementError):
@@ -328,7 +329,7 @@ def drawn_panels(load):
         total_s=10.0,
         iterations=(row,),
         epochs=(epoch,),
-        loads=(LoadSample(0.0, 0, *load),),
+        loads=(LoadSample.of(0.0, 0, load),),
     )
     figure = training_run_figure(history, title="a run")
     lines = {axes.get_ylabel().replace("\n", " "): axes.lines for axes in figure.axes}
@@ -336,7 +337,7 @@ def drawn_panels(load):
 
 
 def test_the_picture_has_every_share_that_other_jobs_take():
-    lines, _ = drawn_panels(DomainLoad(0.25, 0.125, 3))
+    lines, _ = drawn_panels(DomainLoad(utilisation=0.25, memory_occupancy=0.125, queue_length=3))
 
     for label, value in (("GPUs taken", 0.25), ("memory taken", 0.125)):
         assert set(lines[f"{label} by other jobs"][0].get_ydata()) == {value}

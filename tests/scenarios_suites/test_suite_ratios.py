@@ -1,4 +1,4 @@
-"""What a world is known by before any plan: R, and the least time of an iteration."""
+"""Figures of a world before any plan: R, and the least time of an iteration."""
 
 from itertools import permutations
 

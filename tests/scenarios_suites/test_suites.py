@@ -88,7 +88,7 @@ TABLE = {
         "epoch_s": {TWENTY},
     },
 }
-"""What worlds.md recommends, and what was added where it leaves something open."""
+"""Conditions of worlds.md, and additions where it leaves something open."""
 
 
 def equal_links(names, bytes_per_s, *, latency_s=0.0):

@@ -11,7 +11,7 @@ from strategies import ALLOWED_SCHEDULES
 from training_runs import REPEATED_FILES, assert_same_results, copy_of_run, interrupted
 
 from agents.hi_ppo.policies import shipped_files
-from agents.planners.table import PLANNERS
+from agents.planners.table import reference_planners
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from calibration import write_corrections
 from des import Corrections
@@ -40,7 +40,7 @@ def test_a_run_leaves_everything_that_it_promises(finished):
     names = {path.name for path in finished.iterdir()}
     assert names == {*REPEATED_FILES, "metrics.csv", "evaluation.csv", "report.html", "tensorboard"}
     judged = pd.read_csv(finished / "evaluation.csv")
-    assert set(judged["planner"]) == {"policy", *PLANNERS}
+    assert set(judged["planner"]) == {"policy", *reference_planners()}
     assert judged.groupby("planner").size().eq(2).all()
     assert len(read_metrics(finished / "metrics.csv")) == 2
     assert json.loads((finished / "trace.json").read_text())["traceEvents"]
@@ -64,7 +64,7 @@ def test_the_table_and_verdict_are_printed(tmp_path, capsys):
     assert main([*QUICK, "--out", str(tmp_path / "run")]) == 0
 
     shown = capsys.readouterr().out
-    for planner in ("policy", *PLANNERS):
+    for planner in ("policy", *reference_planners()):
         assert planner in shown
     assert "against exact" in shown
     assert "training 256/256 steps" in shown
@@ -347,7 +347,11 @@ def test_there_must_be_a_run_to_resume(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind", ["corrupt", "foreign", "no task", "other run", "other network", "damaged", "not finite"]
+    "kind",
+    [
+        *("corrupt", "foreign", "no task", "other run", "other network", "damaged", "not finite"),
+        "other factors",
+    ],
 )
 def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys):
     copy = copy_of_run(finished, tmp_path / "copy")
@@ -364,6 +368,9 @@ def test_a_wrong_checkpoint_is_refused_and_kept(kind, finished, tmp_path, capsys
         (copy / "network.yaml").write_text(network.replace("5Gbps", "6Gbps"))
     elif kind == "damaged":
         state["rollouts"]["workers"][0]["environment"] = {"seats": []}
+        save_checkpoint(checkpoint, state)
+    elif kind == "other factors":
+        state["rollouts"]["workers"][0]["environment"]["corrections"]["wan_bandwidth_factor"] = 2.0
         save_checkpoint(checkpoint, state)
     elif kind == "not finite":
         state["rollouts"]["workers"][0]["observations"] *= float("nan")

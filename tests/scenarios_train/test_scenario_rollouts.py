@@ -9,7 +9,7 @@ from strategies import unit_workload
 
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld
-from agents.ppo.networks import ActorCritic, Architecture
+from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.rollout import Rollout
 from des import Dynamics
 from scenarios.train.rollouts import WorkerEnvironments, make_rollouts
@@ -31,7 +31,7 @@ def collected(**options) -> list[Rollout]:
     options = {"num_envs": 5, "num_workers": 2, "seed": SEED, "num_processes": 2} | options
     with make_rollouts(task(), **options) as rollouts:
         assert (rollouts.num_workers, rollouts.num_envs) == (2, 5)
-        architecture = Architecture(
+        architecture = NetworkArchitecture(
             observation_size=rollouts.observation_size,
             action_sizes=rollouts.action_sizes,
             ordinal_starts=rollouts.ordinal_starts,

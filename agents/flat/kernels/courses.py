@@ -26,7 +26,7 @@ def begin_episodes(course: Course, batch_seed: int, uniform: Runs, rows: Whole) 
 
 
 @kernel
-def begin_epochs(course: Course, placed: Runs, rows: Whole) -> None:
+def begin_courses(course: Course, placed: Runs, rows: Whole) -> None:
     """Let the next epochs begin, with the new placements; links are not drawn yet."""
     epochs = course.epoch
     stage_count, domains, end_layers = (

@@ -3,6 +3,7 @@
 import numpy as np
 
 from des.base.jit import kernel
+from des.compiled.many.activations import PARAMETERS, peak_held_bytes
 from des.compiled.many.layout import (
     BASELINE_COMMUNICATION_COST_BYTES,
     BASELINE_ITERATION_TIME_S,
@@ -17,7 +18,7 @@ from des.compiled.many.layout import (
     TOKENS_PER_S,
     UTILISATION,
     Course,
-    Moments,
+    HeldMoments,
     Outcome,
     Real,
     Runs,
@@ -28,18 +29,18 @@ from des.compiled.many.layout import (
 
 
 @kernel
-def judge(
+def judge_epochs(
     course: Course,
     runs: Runs,
     work: Work,
-    moments: Moments,
+    moments: HeldMoments,
     outcome: Outcome,
     rows: Whole,
     verdict: Verdict,
 ) -> None:
     """Write the verdicts on the epochs of some environments."""
     weigh(runs, work, moments, rows, verdict.metrics)
-    measure(course, work, outcome, rows, verdict.metrics)
+    measure_epochs(course, work, outcome, rows, verdict.metrics)
     metrics, rewards, truncated = verdict.metrics, verdict.rewards, verdict.truncated
     epochs = course.epoch
     for row in rows:
@@ -57,12 +58,11 @@ def judge(
 
 
 @kernel
-def weigh(runs: Runs, work: Work, moments: Moments, rows: Whole, metrics: Real) -> None:
+def weigh(runs: Runs, work: Work, moments: HeldMoments, rows: Whole, metrics: Real) -> None:
     """Find out what memory placements need; notes devices in use in place of the bubble."""
     stage_count, domains, end_layers = runs
     sums_before, capacity_bytes = work.sums_before, work.capacity_bytes
-    first_moment, moment_start = moments.first, moments.start
-    num_whole, num_halved = moments.num_whole, moments.num_halved
+    first_moment = moments.first
     num_domains = capacity_bytes.size
     parameters, held_bytes = np.empty(num_domains), np.empty(num_domains)
     for row in rows:
@@ -75,14 +75,8 @@ def weigh(runs: Runs, work: Work, moments: Moments, rows: Whole, metrics: Real) 
             if parameters[domain] < 0.0:
                 parameters[domain] = 0.0
                 num_used += 1
-            parameters[domain] += sums_before[end, 6] - sums_before[begin, 6]
-            whole = sums_before[end, 4] - sums_before[begin, 4]
-            halved = sums_before[end, 5] - sums_before[begin, 5]
-            peak = 0.0
-            for moment in range(moment_start[first + stage], moment_start[first + stage + 1]):
-                held = num_whole[moment] * whole + num_halved[moment] * halved
-                peak = held if held > peak else peak
-            held_bytes[domain] += peak
+            parameters[domain] += sums_before[end, PARAMETERS] - sums_before[begin, PARAMETERS]
+            held_bytes[domain] += peak_held_bytes(sums_before, moments, first + stage, begin, end)
             begin = end
         overflow, fits = 0.0, True
         for domain in range(num_domains):
@@ -98,7 +92,9 @@ def weigh(runs: Runs, work: Work, moments: Moments, rows: Whole, metrics: Real) 
 
 
 @kernel
-def measure(course: Course, work: Work, outcome: Outcome, rows: Whole, metrics: Real) -> None:
+def measure_epochs(
+    course: Course, work: Work, outcome: Outcome, rows: Whole, metrics: Real
+) -> None:
     """Turn sums over epochs into means per iteration that bear the change of placement."""
     durations_s, busy_s = outcome.duration_s, outcome.busy_s
     num_bytes, moved_bytes = outcome.num_bytes, outcome.moved_bytes

@@ -50,7 +50,7 @@ def draw_epochs(course: Course, links: Links, rows: Whole) -> None:
 
 
 @kernel
-def observe(
+def observe_links(
     course: Course, links: Links, num_layers: int, rows: Whole, found: Observations
 ) -> None:
     """Write the observations of some environments; see `agents.flat.task.PlacementTask.observe`."""

@@ -6,12 +6,12 @@ from typing import Self
 
 import numpy as np
 
-from agents.decision.situation import DomainLoad
 from des import NO_CORRECTIONS, Corrections, Domain, Workload, build_workload
 from des.base.checks import require_count
 from des.devices.gpus import GpuTopology
 from des.job.models import architecture_named
 from des.schedules import schedule_named
+from des.world.domain_load import IDLE, DomainLoad
 
 MICROBATCH_SIZES = (1, 2, 4)
 """Sequences of a microbatch to choose from."""
@@ -22,10 +22,6 @@ RECOMPUTATIONS = ("flash", "full")
 ``none`` keeps more than ``flash`` and saves no work that is counted, ``selective`` keeps as much
 and works more (`des.job.transformer`), so neither can be better.
 """
-
-
-NO_LOAD = DomainLoad()
-"""Nobody else uses the GPUs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +113,7 @@ class DomainCase:
     ----------
     domain
         Its speed is what is left under its load, as everywhere (see
-        `agents.decision.situation.DomainLoad`).
+        `des.world.domain_load.DomainLoad`).
     first_layer, num_layers
         The layers in a row that were placed there.
     stages_before, stages_behind
@@ -133,7 +129,7 @@ class DomainCase:
     stages_before: int = 0
     stages_behind: int = 0
     schedule: str = "1f1b"
-    load: DomainLoad = NO_LOAD
+    load: DomainLoad = IDLE
     corrections: Corrections = NO_CORRECTIONS
 
     def __post_init__(self) -> None:

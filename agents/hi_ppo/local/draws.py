@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from agents.decision.situation import DomainLoad
 from agents.hi_ppo.local.case import LocalCase, TrainingJob
 from agents.hi_ppo.local.options import options_of
 from des import ARCHITECTURES, Domain, InfeasiblePlacementError
 from des.devices.servers import draw_server
+from des.world.domain_load import DomainLoad
 
 GPU_MEMORIES_BYTES = (40e9, 80e9, 141e9, 288e9)
 """As GPUs on the market have it."""

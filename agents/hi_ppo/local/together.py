@@ -5,9 +5,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from agents.decision.situation import DomainLoad
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule
-from agents.hi_ppo.local.case import NO_LOAD, DomainCase, LocalCase, TrainingJob
+from agents.hi_ppo.local.case import DomainCase, LocalCase, TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.times import joined_by
 from des import (
@@ -20,6 +19,7 @@ from des import (
     Workload,
 )
 from des.devices.gpus import GpuTopology
+from des.world.domain_load import IDLE, DomainLoad
 
 
 def cases_of(
@@ -64,7 +64,7 @@ def cases_of(
             stages_before=stage.index,
             stages_behind=len(stages) - 1 - stage.index,
             schedule=plan.schedule,
-            load=loads[stage.domain] if loads else NO_LOAD,
+            load=loads[stage.domain] if loads else IDLE,
             corrections=corrections,
         )
         for stage in stages

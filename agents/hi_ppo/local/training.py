@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from agents.hi_ppo.local.binding import quick_binding
 from agents.hi_ppo.local.case import LocalCase
@@ -17,14 +17,17 @@ from agents.hi_ppo.local.options import Options, options_of
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.rules import largest_tensor
 from agents.hi_ppo.local.times import wires_of, work_of
+from agents.ppo.annealing import weighted_mean_annealing
+from agents.ppo.policy_update import PolicyUpdate, ShuffledParts, TensorRows
 from agents.ppo.ppo_loss import FIGURES, Objective
-from des.base.checks import require_count, require_positive, require_seed
+from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
+from des.base.checks import require_seed
 
 _LEAST_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalTraining:
+class LocalTraining(UpdateConfig):
     """How the local policy is trained.
 
     Attributes
@@ -35,12 +38,8 @@ class LocalTraining:
         An update looks at so many cases, and tries so many options on each. An advantage is what an
         option's reward is above the mean of its group, in deviations of the group; of groups of
         one, what it is above the value.
-    num_epochs, num_minibatches
-        Steps of an update: over all its cases so many times, each time in so many parts.
-    learning_rate
-        Of Adam at the start; it falls to 0 in a straight line.
-    entropy_coefficient
-        Weight of the entropy at the start; it falls to 0 in a straight line by the end.
+    num_minibatches
+        Parts of the cases of an update, in each of its epochs.
     sees_estimate
         Whether the policy sees `agents.hi_ppo.local.features.OF_ESTIMATE`; without, it has to
         learn how shapes and wires make times.
@@ -51,26 +50,29 @@ class LocalTraining:
     num_updates: int = 150
     cases_per_update: int = 256
     group_size: int = 8
-    num_epochs: int = 4
     num_minibatches: int = 2
     learning_rate: float = 2e-3
-    clip_range: float = 0.2
     value_coefficient: float = 0.5
-    entropy_coefficient: float = 0.01
-    max_gradient_norm: float = 1.0
     hidden_size: int = 64
     sees_estimate: bool = True
 
-    def __post_init__(self) -> None:
-        require_seed("local training", "seed", self.seed)
-        counts = ("num_cases", "num_updates", "cases_per_update", "group_size", "num_epochs")
-        for name in (*counts, "num_minibatches", "hidden_size"):
-            require_count("local training", name, getattr(self, name))
-        for name in ("learning_rate", "clip_range", "max_gradient_norm"):
-            require_positive("local training", name, getattr(self, name))
+    owner: ClassVar[str] = "local training"
+    ranges: ClassVar[dict[str, FieldRange]] = UpdateConfig.ranges | {
+        "num_cases": COUNT,
+        "num_updates": COUNT,
+        "cases_per_update": COUNT,
+        "group_size": COUNT,
+        "num_minibatches": COUNT,
+        "value_coefficient": NON_NEGATIVE,
+        "hidden_size": COUNT,
+    }
+
+    def check_together(self) -> None:
+        """Refuse more minibatches than cases, and what is no seed."""
+        require_seed(self.owner, "seed", self.seed)
         if self.num_minibatches > self.cases_per_update:
             raise ValueError(
-                "local training: num_minibatches must be at most cases_per_update "
+                f"{self.owner}: num_minibatches must be at most cases_per_update "
                 f"{self.cases_per_update}, got {self.num_minibatches}"
             )
 
@@ -88,7 +90,8 @@ class CasePool(NamedTuple):
     rewards: Tensor
 
 
-class Samples(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples(TensorRows):
     """Tried options of B cases, all (B, G); ``cases`` (B,) are their places in the pool."""
 
     cases: Tensor
@@ -98,7 +101,7 @@ class Samples(NamedTuple):
     rewards: Tensor
 
 
-def pool_of(cases: Sequence[LocalCase]) -> CasePool:
+def case_pool_of(cases: Sequence[LocalCase]) -> CasePool:
     """Look at cases and work out the reward of every option of each."""
     fitting = [(case, options_of(case)) for case in cases]
     seen = [(observe(*each), _rewards(*each)) for each in fitting]
@@ -133,7 +136,7 @@ class LocalTrainer:
         self.training = training
         draws, first, tries = np.random.SeedSequence([training.seed, 0]).spawn(3)
         rng = np.random.default_rng(draws)
-        self._pool = pool_of([draw_case(rng) for _ in range(training.num_cases)])
+        self._pool = case_pool_of([draw_case(rng) for _ in range(training.num_cases)])
         architecture = LocalArchitecture(
             hidden_size=training.hidden_size,
             option_features=OPTION_FEATURES if training.sees_estimate else WITHOUT_ESTIMATE,
@@ -141,21 +144,30 @@ class LocalTrainer:
         self.policy = LocalPolicy(architecture, _generator(first))
         self.policy.standardise(self._pool.contexts, self._pool.options[self._pool.is_option])
         self._generator = _generator(tries)
-        self._optimiser = torch.optim.Adam(self.policy.parameters(), lr=training.learning_rate)
+        self._policy_update = PolicyUpdate(
+            config=training,
+            optimiser=torch.optim.Adam(self.policy.parameters(), lr=training.learning_rate),
+            loss=self._loss,
+            figure_names=FIGURES,
+            minibatches=ShuffledParts(
+                num_minibatches=training.num_minibatches, generator=self._generator
+            ),
+            learning_rate_law=weighted_mean_annealing,
+            entropy_law=weighted_mean_annealing,
+        )
 
     def updates(self) -> Iterator[dict[str, float]]:
         """Train; yields the figures of every update: its rewards and what `Objective` reports."""
         for update in range(self.training.num_updates):
-            left = 1.0 - update / self.training.num_updates
-            for group in self._optimiser.param_groups:
-                group["lr"] = self.training.learning_rate * left
             samples = self._tried()
-            figures = self._learn(samples, left)
+            outcome = self._policy_update.descend(
+                samples, index=update, progress=update / self.training.num_updates
+            )
             yield {
                 "update": float(update + 1),
                 "mean_reward": float(samples.rewards.mean()),
                 "mean_best_reward": float(self._best_rewards(samples.cases).mean()),
-                **dict(zip(FIGURES, figures.tolist(), strict=True)),
+                **outcome.figures,
             }
 
     def _best_rewards(self, cases: Tensor) -> Tensor:
@@ -179,37 +191,32 @@ class LocalTrainer:
             advantages = rewards - rewards.mean(dim=1, keepdim=True)
             deviations = advantages.square().mean(dim=1, keepdim=True).sqrt()
             advantages = advantages / deviations.clamp(min=_LEAST_DEVIATION)
-        return Samples(cases, choices, log_probs.gather(1, choices), advantages, rewards)
+        return Samples(
+            cases=cases,
+            choices=choices,
+            old_log_probs=log_probs.gather(1, choices),
+            advantages=advantages,
+            rewards=rewards,
+        )
 
-    def _learn(self, samples: Samples, left: float) -> Tensor:
+    def _loss(self, some: Samples, entropy_coefficient: float) -> tuple[Tensor, Tensor]:
         training = self.training
+        log_probs, values = self._log_probs(some.cases)
+        probs = log_probs.exp()
+        entropies = -(probs * log_probs.masked_fill(probs == 0.0, 0.0)).sum(dim=1)
         objective = Objective(
             clip_range=training.clip_range,
             value_coefficient=training.value_coefficient,
-            entropy_coefficient=training.entropy_coefficient * left,
+            entropy_coefficient=entropy_coefficient,
         )
-        seen = []
-        for _ in range(training.num_epochs):
-            order = torch.randperm(len(samples.cases), generator=self._generator)
-            for part in order.tensor_split(training.num_minibatches):
-                some = Samples(*(each[part] for each in samples))
-                log_probs, values = self._log_probs(some.cases)
-                probs = log_probs.exp()
-                entropies = -(probs * log_probs.masked_fill(probs == 0.0, 0.0)).sum(dim=1)
-                loss, figures = objective.loss(
-                    log_probs.gather(1, some.choices).flatten(),
-                    entropies.repeat_interleave(training.group_size),
-                    values.repeat_interleave(training.group_size),
-                    old_log_probs=some.old_log_probs.flatten(),
-                    advantages=some.advantages.flatten(),
-                    returns=some.rewards.flatten(),
-                )
-                self._optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                nn.utils.clip_grad_norm_(self.policy.parameters(), training.max_gradient_norm)
-                self._optimiser.step()
-                seen.append(figures)
-        return torch.stack(seen).mean(dim=0)
+        return objective.loss(
+            log_probs.gather(1, some.choices).flatten(),
+            entropies.repeat_interleave(training.group_size),
+            values.repeat_interleave(training.group_size),
+            old_log_probs=some.old_log_probs.flatten(),
+            advantages=some.advantages.flatten(),
+            returns=some.rewards.flatten(),
+        )
 
     def _log_probs(self, cases: Tensor) -> tuple[Tensor, Tensor]:
         """Of all options of cases (B, N), minus infinity for those that are none; values (B,)."""

@@ -10,7 +10,7 @@ import numpy as np
 from agents.decision.situation import Situation
 from agents.hi_ppo.moves.known_plans import KnownPlans
 from agents.hi_ppo.moves.move_costs import CostScale
-from agents.hi_ppo.moves.move_policy import Candidates, MoveObservation, MoveObserver
+from agents.hi_ppo.moves.move_policy import MoveCandidates, MoveObservation, MoveObserver
 from agents.hi_ppo.moves.move_rules import MoveRule
 from agents.judge.look_ahead import aim_of
 from des import Plan
@@ -110,7 +110,7 @@ class Chooser:
         self, moves: NamesRules, situation: Situation, known: KnownPlans, job: Job, now_s: Real
     ) -> Plan:
         """Take the plan of the rule that the policy names."""
-        candidates = Candidates(
+        candidates = MoveCandidates(
             plans=known.plans,
             iteration_s=now_s,
             base_iteration_s=known.base_s,

@@ -10,13 +10,13 @@ from agents.decision.situation import Situation
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import PlanJudge
 from agents.judge.moves import change_times
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import RelayedJob
+from agents.judge.steady_judge import MISFIT, RelayedJob
 from agents.replanning.changes import Changes, state_bytes_of_layers, ways_of
-from agents.replanning.plan_times import iteration_s
+from agents.replanning.plan_times import fitting_iteration_s
 from des import Plan, Topology, cross_domain_bytes
 from des.compiled.many.layout import Real, Small
 from des.compiled.many.steady import Job, Plans
+from des.costs.message_times import direct_links
 
 
 class KnownPlans:
@@ -123,7 +123,7 @@ class KnownPlans:
             move_s = np.empty(moved_bytes.shape)
             change_times(
                 ways,
-                *self.judge.wires(situation.topology),
+                *direct_links(situation.topology, self.judge.corrections),
                 float(situation.corrections.message_overhead_s),
                 float(situation.replacement.restart_s),
                 move_s,
@@ -160,7 +160,7 @@ class KnownPlans:
             scores = self.judge.scores(job, written)
             times_s[list(held)] = np.where(scores < MISFIT, scores, np.inf)
         for row in sorted(set(range(len(plans))).difference(held)):
-            times_s[row] = iteration_s(
+            times_s[row] = fitting_iteration_s(
                 topology, self.judge.workload, plans[row], self.judge.corrections
             )
         return times_s

@@ -89,6 +89,13 @@ class MoveGame:
             of_state[states] = (probability[states] * to_come).sum(axis=1)
         return of_choice, of_state
 
+    def epoch_costs(self, of_state: Real) -> Real:
+        """Mean cost of an epoch of each episode, over the clairvoyant's, (G,).
+
+        ``of_state`` are costs to come of states under a policy, see `values`.
+        """
+        return of_state[self.starts] / self.num_epochs
+
     def occupancy(self, probability: Real) -> Real:
         """Chance that an episode comes through a state under a policy, (S,)."""
         chance = np.zeros(self.num_states + 1)
@@ -123,7 +130,7 @@ def game_of(costs: MoveCosts, start: int | None = None) -> MoveGame:
     costs
         What plans and changes cost.
     start
-        Plan before the first epoch, by number; the static one unless told. As for the rules of
+        Plan before the first epoch, by number (default: the static one). As for the rules of
         `agents.planners.replan`, a change from there is decided on at its price and then free.
     """
     first = costs.static if start is None else start

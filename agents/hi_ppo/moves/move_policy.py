@@ -39,7 +39,7 @@ Changes = Callable[[Sequence[Plan]], tuple[Real, Real]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class MoveCandidates:
     """The plans among which an epoch's is chosen, C of them.
 
     Attributes
@@ -113,7 +113,7 @@ class MoveObserver:
         """Forget what was seen: another episode begins."""
         self._episode = None
 
-    def observe(self, candidates: Candidates, present: Plan | None) -> MoveObservation:
+    def observe(self, candidates: MoveCandidates, present: Plan | None) -> MoveObservation:
         """Take an epoch in.
 
         Parameters
@@ -150,7 +150,7 @@ class _Episode:
     """One episode of an observer: the places that candidates have, and what was seen of them."""
 
     def __init__(
-        self, candidates: Candidates, iterations_per_epoch: int, preference: Preference
+        self, candidates: MoveCandidates, iterations_per_epoch: int, preference: Preference
     ) -> None:
         self._scale = CostScale.of(
             quickest=int(candidates.base_iteration_s.argmin()),
@@ -166,7 +166,7 @@ class _Episode:
         self._memory = MoveMemory(base, self._start)
         self._know(candidates.plans)
 
-    def observe(self, candidates: Candidates, present: Plan | None) -> MoveObservation:
+    def observe(self, candidates: MoveCandidates, present: Plan | None) -> MoveObservation:
         order = np.argsort(self._places_of(candidates))
         place = self._start if present is None else self._place_of(present)
         if place is None:
@@ -210,7 +210,7 @@ class _Episode:
         self._given_places: list[int] = []
         self._add(plans)
 
-    def _places_of(self, candidates: Candidates) -> Whole:
+    def _places_of(self, candidates: MoveCandidates) -> Whole:
         """Places of candidates; new ones get those after all others."""
         count = len(self._given)
         if candidates.plans[:count] == self._given:

@@ -3,15 +3,15 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from agents.hi_ppo.moves.move_env import MoveGame, joined_games
-from agents.hi_ppo.moves.move_evaluation import policy_of
 from agents.hi_ppo.moves.move_network import (
     MoveArchitecture,
     MoveNetwork,
@@ -20,17 +20,20 @@ from agents.hi_ppo.moves.move_network import (
     move_network_payload,
 )
 from agents.ppo.checkpoint import CheckpointError
-from agents.ppo.normaliser import Moments
+from agents.ppo.normaliser import ObservationMoments
+from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
 from agents.ppo.training_state import random_state, require_same, set_random_state, update_of
+from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
+from des.compiled.many.layout import Real
 
 _LEAST_CHANCE = 1e-4  # states that are met less often are not learnt from
 _FIGURES = ("policy_loss", "entropy", "approximate_kl", "clip_fraction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveTrainingConfig:
-    """Hyperparameters; pairs ``x`` and ``final_x`` are joined by a line over the training.
+class MoveTrainingConfig(UpdateConfig):
+    """Hyperparameters; learning rate and weight of the entropy fall in a straight line.
 
     Attributes
     ----------
@@ -47,37 +50,19 @@ class MoveTrainingConfig:
     minibatch_states: int = 1024
     learning_rate: float = 1e-3
     final_learning_rate: float = 1e-4
-    clip_range: float = 0.2
     entropy_coefficient: float = 0.02
     final_entropy_coefficient: float = 0.001
-    max_gradient_norm: float = 1.0
     weight_decay: float = 0.3
     hidden_sizes: tuple[int, ...] = (64, 64)
     start_horizon_epochs: float = 3.0
 
-    def __post_init__(self) -> None:
-        for name in ("num_updates", "episodes_per_update", "num_epochs", "minibatch_states"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"move training: {name} must be at least 1, got {getattr(self, name)!r}"
-                )
-        for name in (
-            "learning_rate",
-            "final_learning_rate",
-            "entropy_coefficient",
-            "final_entropy_coefficient",
-            "weight_decay",
-        ):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"move training: {name} must be at least 0 and finite, "
-                    f"got {getattr(self, name)!r}"
-                )
-        if not 0 < self.clip_range < 1 or not 0 < self.max_gradient_norm < math.inf:
-            raise ValueError(
-                "move training: clip_range must be in (0, 1) and max_gradient_norm positive and "
-                f"finite, got {self.clip_range!r} and {self.max_gradient_norm!r}"
-            )
+    owner: ClassVar[str] = "move training"
+    ranges: ClassVar[dict[str, FieldRange]] = UpdateConfig.ranges | {
+        "num_updates": COUNT,
+        "episodes_per_update": COUNT,
+        "minibatch_states": COUNT,
+        "weight_decay": NON_NEGATIVE,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +117,18 @@ class MoveTrainer:
         )
         self.network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
         for game in games:
-            self.network.normaliser.merge(Moments.of(torch.from_numpy(game.observation)))
+            self.network.normaliser.merge(ObservationMoments.of(torch.from_numpy(game.observation)))
         self._optimiser = torch.optim.AdamW(
             self.network.layers.parameters(),
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
+        )
+        self._policy_update = PolicyUpdate(
+            config=config,
+            optimiser=self._optimiser,
+            loss=partial(_loss, self.network, config.clip_range),
+            figure_names=_FIGURES,
+            minibatches=partial(_minibatches, config.minibatch_states, self._rng),
         )
         self._queue: list[int] = []
 
@@ -147,10 +139,17 @@ class MoveTrainer:
             while len(self._queue) < count:
                 self._queue += self._rng.permutation(len(self._games)).tolist()
             drawn, self._queue = self._queue[:count], self._queue[count:]
-            game = joined_games([self._games[at] for at in drawn])
+            cost, experience = _play(self.network, joined_games([self._games[at] for at in drawn]))
+            index = self.update
+            outcome = self._policy_update.descend(
+                experience, index=index, progress=index / self.config.num_updates
+            )
             self.update += 1
-            yield _update(
-                self.network, self._optimiser, game, self.config, self._rng, index=self.update - 1
+            yield MoveUpdate(
+                update_index=index,
+                cost=cost,
+                learning_rate=outcome.learning_rate,
+                **outcome.figures,
             )
 
     def state(self) -> dict[str, object]:
@@ -191,7 +190,7 @@ class MoveTrainer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Experience:
+class _Experience(TensorRows):
     """B states: what was seen, what could be chosen, and how good each choice is.
 
     Weights have mean 1; advantages are 0 for what cannot be chosen.
@@ -203,61 +202,18 @@ class _Experience:
     advantages: Tensor
     weights: Tensor
 
-    def rows(self, rows: Tensor) -> "_Experience":
-        return _Experience(
-            observations=self.observations[rows],
-            choice_of_rule=self.choice_of_rule[rows],
-            old_log_probs=self.old_log_probs[rows],
-            advantages=self.advantages[rows],
-            weights=self.weights[rows],
-        )
 
-
-def _update(
-    network: MoveNetwork,
-    optimiser: torch.optim.Optimizer,
-    game: MoveGame,
-    config: MoveTrainingConfig,
-    rng: np.random.Generator,
-    *,
-    index: int,
-) -> MoveUpdate:
-    """Play, judge, and descend on what was met."""
-    progress = index / config.num_updates
-    learning_rate = _line(config.learning_rate, config.final_learning_rate, progress)
-    entropy_coefficient = _line(
-        config.entropy_coefficient, config.final_entropy_coefficient, progress
-    )
-    for group in optimiser.param_groups:
-        group["lr"] = learning_rate
-    cost, experience = _play(network, game)
-    figures = []
-    for _ in range(config.num_epochs):
-        order = torch.from_numpy(rng.permutation(len(experience.weights)))
-        for rows in torch.split(order, config.minibatch_states):
-            loss, measured = _loss(
-                network, experience.rows(rows), config.clip_range, entropy_coefficient
-            )
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            norm = nn.utils.clip_grad_norm_(
-                network.layers.parameters(), config.max_gradient_norm, error_if_nonfinite=True
-            )
-            assert norm.isfinite()
-            optimiser.step()
-            figures.append(measured)
-    means = torch.stack(figures).mean(dim=0).tolist()
-    return MoveUpdate(
-        update_index=index,
-        cost=cost,
-        learning_rate=learning_rate,
-        **dict(zip(_FIGURES, means, strict=True)),
-    )
+def _minibatches(
+    num_states: int, rng: np.random.Generator, experience: _Experience
+) -> Iterator[_Experience]:
+    """Minibatches of one epoch: all states in a random order, so many at a time."""
+    order = torch.from_numpy(rng.permutation(len(experience)))
+    return (experience[rows] for rows in torch.split(order, num_states))
 
 
 def _play(network: MoveNetwork, game: MoveGame) -> tuple[float, _Experience]:
     """Mean cost of an epoch under the policy, and the states that it meets."""
-    probability = policy_of(network, game)
+    probability = choice_probabilities(network, game)
     of_choice, of_state = game.values(probability)
     chance = game.occupancy(probability)
     met = np.flatnonzero(chance > _LEAST_CHANCE)
@@ -273,11 +229,23 @@ def _play(network: MoveNetwork, game: MoveGame) -> tuple[float, _Experience]:
         advantages=torch.from_numpy(advantages / (spread + 1e-12)).float(),
         weights=torch.from_numpy(weights).float(),
     )
-    return float((of_state[game.starts] / game.num_epochs).mean()), experience
+    return float(game.epoch_costs(of_state).mean()), experience
+
+
+def choice_probabilities(network: MoveNetwork, game: MoveGame, rows_at_once: int = 16384) -> Real:
+    """Probability of each choice in each state of a game, (S, U)."""
+    parts = []
+    with torch.no_grad():
+        for start in range(0, game.num_states, rows_at_once):
+            rows = slice(start, start + rows_at_once)
+            logits = network(torch.from_numpy(game.observation[rows]))
+            of_rule = torch.from_numpy(game.choice_of_rule[rows].astype(np.int64))
+            parts.append(choice_log_probs(logits.double(), of_rule, game.chosen.shape[1]).exp())
+    return torch.cat(parts).numpy()
 
 
 def _loss(
-    network: MoveNetwork, batch: _Experience, clip_range: float, entropy_coefficient: float
+    network: MoveNetwork, clip_range: float, batch: _Experience, entropy_coefficient: float
 ) -> tuple[Tensor, Tensor]:
     """Loss of a minibatch, and `_FIGURES`, which have no gradient."""
     logits = network(batch.observations)
@@ -294,7 +262,3 @@ def _loss(
     outside = (weights * (old * is_outside).sum(dim=1)).mean()
     figures = torch.stack((policy_loss, entropy, divergence, outside)).detach()
     return policy_loss - entropy_coefficient * entropy, figures
-
-
-def _line(first: float, final: float, progress: float) -> float:
-    return first + (final - first) * progress

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from agents.hi_ppo.moves.move_network import MoveNetwork
-from agents.hi_ppo.placement.numpy_forward import linear
+from agents.hi_ppo.placement.numpy_forward import linear_forward
 from des.compiled.many.layout import Observations, Real, Whole
 
 
@@ -14,7 +14,9 @@ def quick_logits(network: MoveNetwork, observation: Observations) -> Observation
     """Logits of the rules at one observation (D,), those of `network` but for rounding."""
     outputs: Observations = network.normaliser(torch.from_numpy(observation)).numpy()
     for layer in network.layers:
-        outputs = linear(layer, outputs) if isinstance(layer, nn.Linear) else np.tanh(outputs)
+        outputs = (
+            linear_forward(layer, outputs) if isinstance(layer, nn.Linear) else np.tanh(outputs)
+        )
     return outputs
 
 

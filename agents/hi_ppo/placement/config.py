@@ -1,8 +1,10 @@
 """What the placement policy is made of, and how it is trained."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from des.base.checks import require_count, require_non_negative, require_positive
+from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
+from des.base.checks import require_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class PlacementArchitecture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementConfig:
+class PlacementConfig(UpdateConfig):
     """How the placement policy is trained, see `agents.hi_ppo.placement.placement_training`.
 
     Attributes
@@ -46,8 +48,6 @@ class PlacementConfig:
         Networks of an update, and orders that are drawn for each: they are each other's baseline.
     curriculum
         Domains of the largest networks, and the share of the training from which on they come.
-    entropy_coefficient, final_entropy_coefficient
-        Weight of the entropy of orders at the beginning and at the end.
     depth_weight, tilt_weight
         Of the losses of depths and of shares, beside that of orders.
     value_coefficient
@@ -64,8 +64,7 @@ class PlacementConfig:
     samples_per_world: int = 16
     num_epochs: int = 2
     learning_rate: float = 1e-3
-    clip_range: float = 0.2
-    max_gradient_norm: float = 1.0
+    final_learning_rate: float = 5e-5
     entropy_coefficient: float = 0.02
     final_entropy_coefficient: float = 0.002
     depth_weight: float = 1.0
@@ -75,30 +74,21 @@ class PlacementConfig:
     look_ahead_budget: int = 800
     curriculum: tuple[tuple[int, float], ...] = ((4, 0.0), (6, 0.08), (16, 0.2))
 
-    def __post_init__(self) -> None:
-        owner = "placement config"
-        for name in ("num_updates", "worlds_per_update", "num_epochs"):
-            require_count(owner, name, getattr(self, name))
-        if self.samples_per_world < 2:
-            raise ValueError(
-                f"{owner}: samples_per_world must be at least 2, got {self.samples_per_world!r}"
-            )
-        for name in ("learning_rate", "clip_range", "max_gradient_norm"):
-            require_positive(owner, name, getattr(self, name))
-        for name in (
-            "entropy_coefficient",
-            "final_entropy_coefficient",
-            "depth_weight",
-            "tilt_weight",
-            "value_coefficient",
-            "imitation",
-            "look_ahead_budget",
-        ):
-            require_non_negative(owner, name, getattr(self, name))
-        if not self.curriculum or self.curriculum[0][1] != 0.0:
-            raise ValueError(
-                f"{owner}: curriculum must begin at a share of 0, got {self.curriculum!r}"
-            )
+    owner: ClassVar[str] = "placement config"
+    ranges: ClassVar[dict[str, FieldRange]] = UpdateConfig.ranges | {
+        "num_updates": COUNT,
+        "worlds_per_update": COUNT,
+        "samples_per_world": FieldRange("at least 2", lambda value: value >= 2),
+        "depth_weight": NON_NEGATIVE,
+        "tilt_weight": NON_NEGATIVE,
+        "value_coefficient": NON_NEGATIVE,
+        "imitation": NON_NEGATIVE,
+        "look_ahead_budget": NON_NEGATIVE,
+        "curriculum": FieldRange(
+            "steps of which the first begins at a share of 0",
+            lambda steps: bool(steps) and steps[0][1] == 0.0,
+        ),
+    }
 
     def most_domains(self, update: int) -> int:
         """Domains of the largest networks of an update."""

@@ -71,7 +71,7 @@ def networks_of(situations: Sequence[Features]) -> Networks:
     return Networks(nodes, edges, whole, present, can_follow, speed_share, memory_share, log_ratio)
 
 
-def linear(
+def drawn_linear(
     num_inputs: int, num_outputs: int, generator: torch.Generator, gain: float = 1.0
 ) -> nn.Linear:
     """Make a layer with orthogonal weights of a gain and no bias to begin with."""
@@ -90,10 +90,10 @@ class Round(nn.Module):
     def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
         super().__init__()
         width = architecture.width
-        self.sent = linear(width, 2 * width, generator)
-        self.by_edge = linear(architecture.edge_width, width, generator)
-        self.mixed = linear(4 * width, width, generator)
-        self.out = linear(width, width, generator, 0.5)
+        self.sent = drawn_linear(width, 2 * width, generator)
+        self.by_edge = drawn_linear(architecture.edge_width, width, generator)
+        self.mixed = drawn_linear(4 * width, width, generator)
+        self.out = drawn_linear(width, width, generator, 0.5)
         self.norm = nn.LayerNorm(width)
 
     def forward(self, encoded: Encoded, heard: Tensor) -> Encoded:
@@ -114,14 +114,14 @@ class Encoder(nn.Module):
     def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
         super().__init__()
         width, edge_width = architecture.width, architecture.edge_width
-        self.node = linear(NODE_SIZE + GLOBAL_SIZE, width, generator)
-        self.edge = linear(EDGE_SIZE, edge_width, generator)
-        self.edge_out = linear(edge_width, edge_width, generator)
-        self.whole = linear(GLOBAL_SIZE, width, generator)
+        self.node = drawn_linear(NODE_SIZE + GLOBAL_SIZE, width, generator)
+        self.edge = drawn_linear(EDGE_SIZE, edge_width, generator)
+        self.edge_out = drawn_linear(edge_width, edge_width, generator)
+        self.whole = drawn_linear(GLOBAL_SIZE, width, generator)
         self.rounds = nn.ModuleList(
             Round(architecture, generator) for _ in range(architecture.num_rounds)
         )
-        self.gathered = linear(3 * width, width, generator)
+        self.gathered = drawn_linear(3 * width, width, generator)
 
     def forward(self, networks: Networks) -> Encoded:
         """Descriptions of B networks."""

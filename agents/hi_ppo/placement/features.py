@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.situation import TIME_ONLY, DomainLoad, Preference
+from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.placement.decode import Facts
 from agents.judge.look_ahead import price_matrix
 from des import Plan, Topology
 from des.compiled.many.layout import Flags, Observations, Real
 from des.compiled.many.steady import Job
+from des.world.domain_load import DomainLoad
 
 NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE = 15, 10, 12
 MOST_DOMAINS = 16

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from agents.decision.depths import DEPTHS
 from agents.hi_ppo.placement.config import PlacementArchitecture
-from agents.hi_ppo.placement.encoder import Encoded, Networks, linear
-from agents.hi_ppo.placement.pointer import Orders
+from agents.hi_ppo.placement.encoder import Encoded, Networks, drawn_linear
+from agents.hi_ppo.placement.pointer import DomainOrders
 
 MOST_TILT = 0.3
 """Most by which the logarithm of a stage's share departs from what is even in time."""
@@ -23,20 +23,20 @@ class Heads(nn.Module):
     def __init__(self, architecture: PlacementArchitecture, generator: torch.Generator) -> None:
         super().__init__()
         width = architecture.width
-        self.summed = linear(2 * width + _NUM_ORDER_FACTS, width, generator)
-        self.depth = linear(width, len(DEPTHS), generator, _FIRST_GAIN)
-        self.stage = linear(4 * width + 2, width, generator)
-        self.tilt = linear(width, 1, generator, _FIRST_GAIN)
+        self.summed = drawn_linear(2 * width + _NUM_ORDER_FACTS, width, generator)
+        self.depth = drawn_linear(width, len(DEPTHS), generator, _FIRST_GAIN)
+        self.stage = drawn_linear(4 * width + 2, width, generator)
+        self.tilt = drawn_linear(width, 1, generator, _FIRST_GAIN)
         self.log_std = nn.Parameter(torch.tensor(math.log(_FIRST_STD)))
-        self.valued = linear(width, width, generator)
-        self.value = linear(width, 1, generator, _FIRST_GAIN)
+        self.valued = drawn_linear(width, width, generator)
+        self.value = drawn_linear(width, 1, generator, _FIRST_GAIN)
 
     def values(self, encoded: Encoded) -> Tensor:
         """Expected reward of each network, (B,)."""
         values: Tensor = self.value(torch.relu(self.valued(encoded.whole))).squeeze(-1)
         return values
 
-    def depth_logits(self, networks: Networks, encoded: Encoded, orders: Orders) -> Tensor:
+    def depth_logits(self, networks: Networks, encoded: Encoded, orders: DomainOrders) -> Tensor:
         """Logits of the schedules of `DEPTHS` for each order, (B, N, D)."""
         most = orders.domains.shape[-1]
         is_taken = torch.arange(most) < orders.sizes.unsqueeze(-1)
@@ -59,7 +59,7 @@ class Heads(nn.Module):
         logits: Tensor = self.depth(torch.relu(mixed))
         return logits
 
-    def tilts(self, encoded: Encoded, orders: Orders) -> Tensor:
+    def tilts(self, encoded: Encoded, orders: DomainOrders) -> Tensor:
         """Mean logarithms of how much more than even stages get, (B, N, K); 0 behind the last."""
         most = orders.domains.shape[-1]
         steps = torch.arange(most)
@@ -75,7 +75,7 @@ class Heads(nn.Module):
         tilts = MOST_TILT * torch.tanh(self.tilt(torch.relu(mixed)))
         return (tilts * is_taken).squeeze(-1)
 
-    def tilt_log_probs(self, means: Tensor, tilts: Tensor, orders: Orders) -> Tensor:
+    def tilt_log_probs(self, means: Tensor, tilts: Tensor, orders: DomainOrders) -> Tensor:
         """Logarithms of the densities of drawn tilts (B, N, K), constants left out, (B, N)."""
         is_taken = torch.arange(tilts.shape[-1]) < orders.sizes.unsqueeze(-1)
         scaled = (tilts - means) / self.log_std.exp()

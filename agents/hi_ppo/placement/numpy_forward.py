@@ -29,16 +29,20 @@ def _encoded(
     """Descriptions of domains (K, W), of pairs (K, K, .) and of the network (W,)."""
     num_domains = len(features.nodes)
     everywhere = np.broadcast_to(features.whole, (num_domains, len(features.whole)))
-    nodes = _relu(linear(encoder.node, np.concatenate([features.nodes, everywhere], axis=1)))
-    edges = _relu(linear(encoder.edge_out, _relu(linear(encoder.edge, features.edges))))
-    whole = _relu(linear(encoder.whole, features.whole))
+    nodes = _relu(
+        linear_forward(encoder.node, np.concatenate([features.nodes, everywhere], axis=1))
+    )
+    edges = _relu(
+        linear_forward(encoder.edge_out, _relu(linear_forward(encoder.edge, features.edges)))
+    )
+    whole = _relu(linear_forward(encoder.whole, features.whole))
     heard = features.facts.can_follow.astype(np.float32)[..., np.newaxis]
     for one in encoder.rounds:
         nodes = _round(cast(Round, one), nodes, edges, whole, heard)
     gathered = np.concatenate(
         [nodes.sum(axis=0) / np.float32(num_domains), nodes.max(axis=0), whole]
     )
-    return nodes, edges, _relu(linear(encoder.gathered, gathered))
+    return nodes, edges, _relu(linear_forward(encoder.gathered, gathered))
 
 
 def _round(
@@ -50,8 +54,8 @@ def _round(
 ) -> Observations:
     """Descriptions of domains after a round; ``heard`` (K, K, 1) weighs who hears whom."""
     width = nodes.shape[1]
-    sent = linear(layers.sent, nodes)
-    messages = linear(layers.by_edge, edges)
+    sent = linear_forward(layers.sent, nodes)
+    messages = linear_forward(layers.by_edge, edges)
     messages += sent[:, np.newaxis, :width]
     messages += sent[np.newaxis, :, width:]
     np.maximum(messages, np.float32(0.0), out=messages)
@@ -59,7 +63,10 @@ def _round(
     mean = messages.sum(axis=1) / np.maximum(heard.sum(axis=1), np.float32(1.0))
     everywhere = np.broadcast_to(whole, nodes.shape)
     gathered = np.concatenate([nodes, mean, messages.max(axis=1), everywhere], axis=1)
-    return _normed(layers.norm, nodes + linear(layers.out, _relu(linear(layers.mixed, gathered))))
+    return _normed(
+        layers.norm,
+        nodes + linear_forward(layers.out, _relu(linear_forward(layers.mixed, gathered))),
+    )
 
 
 def _normed(layer: nn.LayerNorm, inputs: Observations) -> Observations:
@@ -87,21 +94,21 @@ def _pointed(
     between[:num_domains, :num_domains] = edges
     between[num_domains] = _numbers(pointer.begun)
     between[:, num_domains] = _numbers(pointer.stopped)
-    mixed = linear(pointer.by_edge, between)
+    mixed = linear_forward(pointer.by_edge, between)
     mixed += _half(pointer.ends, 0, last)[:, np.newaxis]
     mixed += _half(pointer.ends, 1, behind)[np.newaxis]
-    mixed += linear(pointer.by_whole, whole)
-    pair = linear(pointer.pair, _relu(mixed))
+    mixed += linear_forward(pointer.by_whole, whole)
+    pair = linear_forward(pointer.pair, _relu(mixed))
     chosen = _half(pointer.keys, 0, nodes) @ _half(pointer.keys, 1, behind).T / np.float32(width)
     options = np.concatenate([behind, np.broadcast_to(whole, behind.shape)], axis=1)
     return Scores(
         pair=np.ascontiguousarray(pair.transpose(2, 0, 1)),
         chosen=np.ascontiguousarray(chosen),
-        drift=np.ascontiguousarray(linear(pointer.drift, options).T),
+        drift=np.ascontiguousarray(linear_forward(pointer.drift, options).T),
     )
 
 
-def linear(layer: nn.Linear, inputs: Observations) -> Observations:
+def linear_forward(layer: nn.Linear, inputs: Observations) -> Observations:
     """Outputs of a layer, (..., N)."""
     flat = inputs.reshape(-1, inputs.shape[-1])
     outputs: Observations = flat @ _numbers(layer.weight).T

@@ -10,7 +10,7 @@ from agents.decision.depths import DEPTHS
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint
 
 _KIND = "placement_policy"
 _READS = [NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE]
@@ -61,11 +61,6 @@ def _sizes_of(architecture: PlacementArchitecture) -> dict[str, object]:
     if architecture.sees_preference:
         del sizes["sees_preference"]
     return sizes
-
-
-def save_placement(path: Path, policy: PlacementPolicy) -> None:
-    """Write a policy; equal ones give equal bytes."""
-    save_checkpoint(path, placement_payload(policy))
 
 
 def load_placement(path: Path) -> PlacementPolicy:

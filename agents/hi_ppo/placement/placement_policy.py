@@ -12,7 +12,7 @@ from agents.hi_ppo.placement.decode import Facts, Scores, decode
 from agents.hi_ppo.placement.encoder import Encoded, Encoder, Networks, networks_of
 from agents.hi_ppo.placement.features import Features
 from agents.hi_ppo.placement.heads import Heads
-from agents.hi_ppo.placement.pointer import Orders, Pointer, PointerScores
+from agents.hi_ppo.placement.pointer import DomainOrders, Pointer, PointerScores
 from agents.judge.look_ahead import PlanJudge
 from des.compiled.many.layout import Observations, Small
 from des.compiled.many.steady import Job, Plans
@@ -109,14 +109,14 @@ def drawn_noise(
     return noise
 
 
-def orders_of(drawn: list[DrawnOrders]) -> Orders:
+def orders_of(drawn: list[DrawnOrders]) -> DomainOrders:
     """Put the orders of several networks side by side, each as many."""
     most = max(one.domains.shape[1] for one in drawn)
     domains = torch.zeros(len(drawn), len(drawn[0].sizes), most, dtype=torch.int64)
     for row, one in enumerate(drawn):
         domains[row, :, : one.domains.shape[1]] = torch.from_numpy(one.domains)
     sizes: Tensor = torch.stack([torch.from_numpy(one.sizes) for one in drawn])
-    return Orders(domains, sizes)
+    return DomainOrders(domains, sizes)
 
 
 def depth_plans(drawn: DrawnOrders, most_stages: int, schedules: range) -> Plans:

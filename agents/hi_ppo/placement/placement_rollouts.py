@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from agents.decision.depths import DEPTHS
-from agents.decision.situation import TIME_ONLY, DomainLoad, Preference
+from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.placement.config import PlacementConfig
 from agents.hi_ppo.placement.encoder import Networks, networks_of
 from agents.hi_ppo.placement.features import Features, features_of
@@ -22,15 +22,16 @@ from agents.hi_ppo.placement.placement_policy import (
     orders_of,
     scores_of,
 )
-from agents.hi_ppo.placement.pointer import Orders
+from agents.hi_ppo.placement.pointer import DomainOrders
 from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
-from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of, loaded_job
-from agents.judge.search_judge import MISFIT
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, plan_costs
+from agents.judge.steady_judge import MISFIT
 from agents.ppo.training_state import random_state, set_random_state
 from des import Placement, Plan, Topology, Workload
 from des.compiled.many.layout import Observations, Real, Small, Whole
 from des.compiled.many.steady import Job, Plans
+from des.world.domain_load import DomainLoad
 
 _MISFIT_COST = 3.0
 """By how much a plan that does not fit is taken to be worse than the worst one that does."""
@@ -51,7 +52,7 @@ class TrainingWorld:
     features: Features
 
 
-class Rollout(NamedTuple):
+class PlacementRollout(NamedTuple):
     """B networks with N drawn plans each.
 
     ``rewards`` (B, N) of the orders under their best depth, ``by_depth`` (B, N, D) of all depths,
@@ -61,14 +62,14 @@ class Rollout(NamedTuple):
 
     networks: Networks
     most_stages: Tensor
-    orders: Orders
+    orders: DomainOrders
     log_probs: Tensor
     depths: Tensor
     tilts: Tensor
     rewards: Tensor
     by_depth: Tensor
     gains: Tensor
-    found: Orders | None
+    found: DomainOrders | None
     found_rewards: Tensor
 
 
@@ -180,7 +181,7 @@ def collect(
     worlds: list[TrainingWorld],
     config: PlacementConfig,
     generator: torch.Generator,
-) -> Rollout:
+) -> PlacementRollout:
     """Draw plans for each network, judge them, and look ahead from them."""
     networks = networks_of([seen_by(policy.architecture, world.features) for world in worlds])
     encoded, scores = policy(networks)
@@ -207,7 +208,7 @@ def collect(
     ]
     by_depth, gains, found, found_rewards = zip(*judged, strict=True)
     stacked = torch.from_numpy(-np.stack(by_depth)).float()
-    return Rollout(
+    return PlacementRollout(
         networks=networks,
         most_stages=torch.tensor([world.judge.most_stages for world in worlds]),
         orders=orders,
@@ -263,7 +264,7 @@ def _costs(judge: PlanJudge, job: Job, aim: Aim, plans: Plans) -> Real:
     times_s = judge.scores(job, plans)
     ideal_s = np.exp(_ideal_log_s(job))
     is_misfit = times_s >= MISFIT
-    costs = costs_of(aim, plans, np.where(is_misfit, ideal_s, np.minimum(times_s, 20 * ideal_s)))
+    costs = plan_costs(aim, plans, np.where(is_misfit, ideal_s, np.minimum(times_s, 20 * ideal_s)))
     return costs + _MISFIT_COST * is_misfit
 
 

@@ -1,10 +1,9 @@
 """Training of the placement policy by proximal policy optimisation with groups as baselines."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,15 +12,23 @@ from torch import Tensor
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
 from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload, placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.hi_ppo.placement.placement_rollouts import Rollout, Worlds, WorldSource, collect
+from agents.hi_ppo.placement.placement_rollouts import (
+    PlacementRollout,
+    Worlds,
+    WorldSource,
+    collect,
+)
 from agents.hi_ppo.placement.pointer import log_probs_of
+from agents.ppo.annealing import cosine_annealing
 from agents.ppo.checkpoint import CheckpointError
+from agents.ppo.policy_update import PolicyUpdate, whole_batch
 from agents.ppo.ppo_loss import clipped_policy_loss
 from agents.ppo.training_state import require_same, update_of
 from des.base.checks import require_seed
 
 _LEAST_SPREAD = 0.01
 _MOST_LOG_RATIO = 10.0
+_FIGURES = ("loss", "entropy", "clipped_fraction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +54,13 @@ class PlacementReport:
     entropy: float
     clipped_fraction: float
     loss: float
+
+
+class _Experience(NamedTuple):
+    """Drawn plans, and the log-probabilities (B, N) of depths and of shares as they were drawn."""
+
+    rollout: PlacementRollout
+    old_log_probs: tuple[Tensor, Tensor]
 
 
 class PlacementTrainer:
@@ -75,6 +89,14 @@ class PlacementTrainer:
         self.policy = PlacementPolicy(architecture or PlacementArchitecture(), self._generator)
         self._optimiser = torch.optim.Adam(
             self.policy.parameters(), lr=self.config.learning_rate, eps=1e-5
+        )
+        self._policy_update = PolicyUpdate(
+            config=self.config,
+            optimiser=self._optimiser,
+            loss=self._loss,
+            figure_names=_FIGURES,
+            minibatches=whole_batch,
+            learning_rate_law=cosine_annealing,
         )
         self.update = 0
 
@@ -124,28 +146,15 @@ class PlacementTrainer:
 
     def step(self) -> PlacementReport:
         """Make one update."""
-        config = self.config
-        done = self.update / config.num_updates
-        for group in self._optimiser.param_groups:
-            group["lr"] = config.learning_rate * (
-                0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done))
-            )
-        most_domains = config.most_domains(self.update)
-        worlds = self._worlds.drawn(config.worlds_per_update, most_domains)
-        rollout = collect(self.policy, worlds, config, self._generator)
-        old = self._old_log_probs(rollout)
-        entropy_fall = config.final_entropy_coefficient - config.entropy_coefficient
-        entropy_weight = config.entropy_coefficient + entropy_fall * done
-        sums = np.zeros(3)
-        for _ in range(config.num_epochs):
-            loss, entropy, clipped = self._loss(rollout, old, entropy_weight)
-            self._optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(self.policy.parameters(), config.max_gradient_norm)
-            self._optimiser.step()
-            sums += [loss.item(), entropy, clipped]
+        most_domains = self.config.most_domains(self.update)
+        worlds = self._worlds.drawn(self.config.worlds_per_update, most_domains)
+        rollout = collect(self.policy, worlds, self.config, self._generator)
+        outcome = self._policy_update.descend(
+            _Experience(rollout, self._old_log_probs(rollout)),
+            index=self.update,
+            progress=self.update / self.config.num_updates,
+        )
         self.update += 1
-        loss_mean, entropy_mean, clipped_mean = (sums / config.num_epochs).tolist()
         chosen = rollout.by_depth.gather(-1, rollout.depths.unsqueeze(-1)).squeeze(-1)
         return PlacementReport(
             update=self.update,
@@ -155,13 +164,11 @@ class PlacementTrainer:
             found_cost=-rollout.found_rewards.mean().item(),
             depth_regret=(rollout.rewards - chosen).mean().item(),
             tilt_gain=rollout.gains.mean().item(),
-            entropy=entropy_mean,
-            clipped_fraction=clipped_mean,
-            loss=loss_mean,
+            **outcome.figures,
         )
 
     @torch.no_grad()
-    def _old_log_probs(self, rollout: Rollout) -> tuple[Tensor, Tensor]:
+    def _old_log_probs(self, rollout: PlacementRollout) -> tuple[Tensor, Tensor]:
         """Of depths and shares as they were drawn, (B, N) each."""
         encoded, _ = self.policy(rollout.networks)
         heads = self.policy.heads
@@ -172,9 +179,8 @@ class PlacementTrainer:
             heads.tilt_log_probs(means, rollout.tilts, rollout.orders),
         )
 
-    def _loss(
-        self, rollout: Rollout, old: tuple[Tensor, Tensor], entropy_weight: float
-    ) -> tuple[Tensor, float, float]:
+    def _loss(self, batch: _Experience, entropy_weight: float) -> tuple[Tensor, Tensor]:
+        rollout, old = batch
         config, policy, heads = self.config, self.policy, self.policy.heads
         encoded, scores = policy(rollout.networks)
         log_probs, entropies = log_probs_of(
@@ -184,7 +190,7 @@ class PlacementTrainer:
         advantages = centred / (rollout.rewards.std(dim=1, keepdim=True) + _LEAST_SPREAD)
         log_ratio = _log_ratio(log_probs, rollout.log_probs)
         is_outside = (log_ratio.exp() - 1.0).abs() > config.clip_range
-        clipped = is_outside.float().mean().item()
+        clipped = is_outside.float().mean()
         loss = self._clipped(log_ratio, advantages) - entropy_weight * entropies.mean()
 
         logits = heads.depth_logits(rollout.networks, encoded, rollout.orders).log_softmax(-1)
@@ -206,7 +212,8 @@ class PlacementTrainer:
             known, _ = log_probs_of(rollout.networks, scores, rollout.found, rollout.most_stages)
             is_better = rollout.found_rewards > rollout.rewards.mean(dim=1) + 1e-4
             loss = loss - config.imitation * (known.squeeze(1) * is_better).mean()
-        return loss, entropies.mean().item(), clipped
+        figures = torch.stack((loss, entropies.mean(), clipped)).detach().double()
+        return loss, figures
 
     def _clipped(self, log_ratio: Tensor, advantages: Tensor) -> Tensor:
         return clipped_policy_loss(log_ratio, advantages, self.config.clip_range)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.decode import NUM_FACTS, NUM_PAIRS
-from agents.hi_ppo.placement.encoder import Encoded, Networks, linear
+from agents.hi_ppo.placement.encoder import Encoded, Networks, drawn_linear
 
 _FIRST_GAIN = 0.1
 
@@ -23,7 +23,7 @@ class PointerScores(NamedTuple):
     drift: Tensor
 
 
-class Orders(NamedTuple):
+class DomainOrders(NamedTuple):
     """N orders for each of B networks: domains (B, N, K), as many of which count as ``sizes``."""
 
     domains: Tensor
@@ -44,12 +44,12 @@ class Pointer(nn.Module):
             nn.Parameter(torch.randn(architecture.edge_width, generator=generator))
             for _ in range(2)
         )
-        self.ends = linear(width, 2 * width, generator)
-        self.by_edge = linear(architecture.edge_width, width, generator)
-        self.by_whole = linear(width, width, generator)
-        self.pair = linear(width, NUM_PAIRS, generator, _FIRST_GAIN)
-        self.keys = linear(width, 2 * width, generator)
-        self.drift = linear(2 * width, NUM_FACTS, generator, _FIRST_GAIN)
+        self.ends = drawn_linear(width, 2 * width, generator)
+        self.by_edge = drawn_linear(architecture.edge_width, width, generator)
+        self.by_whole = drawn_linear(width, width, generator)
+        self.pair = drawn_linear(width, NUM_PAIRS, generator, _FIRST_GAIN)
+        self.keys = drawn_linear(width, 2 * width, generator)
+        self.drift = drawn_linear(2 * width, NUM_FACTS, generator, _FIRST_GAIN)
         self.width = width
 
     def forward(self, encoded: Encoded) -> PointerScores:
@@ -94,7 +94,7 @@ class _Half(NamedTuple):
 
 
 def log_probs_of(
-    networks: Networks, scores: PointerScores, orders: Orders, most_stages: Tensor
+    networks: Networks, scores: PointerScores, orders: DomainOrders, most_stages: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Logarithms of the probabilities of orders and mean entropies of their choices, (B, N) each.
 
@@ -134,7 +134,7 @@ def _before(one_hot: Tensor) -> Tensor:
 
 
 def _facts(
-    networks: Networks, orders: Orders, came: Tensor, num_chosen: Tensor, is_taken: Tensor
+    networks: Networks, orders: DomainOrders, came: Tensor, num_chosen: Tensor, is_taken: Tensor
 ) -> Tensor:
     """Facts on what was chosen before each step, (B, N, K + 1, 5)."""
     share = num_chosen / networks.num_domains[:, None, None]

@@ -21,9 +21,8 @@ from agents.hi_ppo.placement.placement_policy import (
 )
 from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
-from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, costs_of
-from agents.judge.search_judge import MISFIT
-from agents.judge.steady_judge import RelayedJob
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, plan_costs
+from agents.judge.steady_judge import MISFIT, RelayedJob
 from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.compiled.many.layout import Real, Small
@@ -34,7 +33,7 @@ _MOST_RELAYED = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidates:
+class PlacementCandidates:
     """Plans to choose from, the best for the present first, each once.
 
     Attributes
@@ -84,7 +83,7 @@ class Proposer:
         look_ahead: LookAhead | None = None,
         num_plans: int = 8,
         seed: int = 0,
-    ) -> Candidates:
+    ) -> PlacementCandidates:
         """Propose plans for a situation; equal arguments give equal plans.
 
         The last plan is among them if it still fits, and so are the best plans that differ from it
@@ -115,7 +114,7 @@ class Proposer:
         drawn_s = self._clock()
         aim = aim_of(situation.topology, job, situation.preference)
 
-        def judged(orders: DrawnOrders) -> Candidates:
+        def judged(orders: DrawnOrders) -> PlacementCandidates:
             if isinstance(job, RelayedJob):
                 return _relayed(judge, job, aim, orders, situation.last_plan)
             last_plan = situation.last_plan
@@ -218,7 +217,7 @@ def _looked_ahead(
     how: LookAhead,
     last_plan: Plan | None,
     num_plans: int,
-) -> Candidates:
+) -> PlacementCandidates:
     """Look ahead from drawn orders and that of the last plan, which is varied too."""
     orders, sizes = drawn.domains, drawn.sizes
     known = last_plan if last_plan is not None and judge.can_hold(last_plan) else None
@@ -239,7 +238,7 @@ def _looked_ahead(
                 times_s.append(time_s)
                 costs.append(cost)
     order = np.argsort(costs, kind="stable")
-    return Candidates(
+    return PlacementCandidates(
         plans=tuple(plans[row] for row in order.tolist()),
         iteration_s=np.array(times_s)[order],
         costs=np.array(costs)[order],
@@ -257,7 +256,7 @@ def _with_order(orders: Small, sizes: Small, plan: Plan) -> tuple[Small, Small]:
 
 def _relayed(
     judge: PlanJudge, job: RelayedJob, aim: Aim, drawn: DrawnOrders, last_plan: Plan | None
-) -> Candidates:
+) -> PlacementCandidates:
     """Judge drawn orders as they are, where looking ahead would take seconds."""
     few = DrawnOrders(
         drawn.domains[:_MOST_RELAYED], drawn.sizes[:_MOST_RELAYED], drawn.log_probs[:_MOST_RELAYED]
@@ -270,9 +269,9 @@ def _relayed(
         listed.append(last_plan)
     written = judge.plans_of(listed)
     times_s = judge.scores(job, written)
-    costs = np.where(times_s < MISFIT, costs_of(aim, written, times_s), np.inf)
+    costs = np.where(times_s < MISFIT, plan_costs(aim, written, times_s), np.inf)
     order = [row for row in np.argsort(costs, kind="stable").tolist() if costs[row] < np.inf]
-    return Candidates(
+    return PlacementCandidates(
         plans=tuple(listed[row] for row in order),
         iteration_s=times_s[order],
         costs=costs[order],

@@ -7,7 +7,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 from des import Topology, UnreachableError
-from des.world.transport import goodput_bytes_per_s
+from des.costs.message_times import hop_goodput_bytes_per_s
 
 MOST_DOMAINS_FOR_SUBSETS = 12
 """Of more domains there are too many subsets to find the best chain of each."""
@@ -25,7 +25,6 @@ def mutual_links(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
     their gradients the other; the latency is there and back. A TCP window counts. Where no way
     leads there and back they are 0 and ``inf``.
     """
-    window_bytes = topology.transport.message_window_bytes
     size = topology.num_domains
     bandwidth, latency = np.zeros((size, size)), np.full((size, size), np.inf)
     for here, there in combinations(range(size), 2):
@@ -34,12 +33,7 @@ def mutual_links(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
         except UnreachableError:
             continue
         links = [topology.links[hop] for hop in hops]
-        rates = (
-            goodput_bytes_per_s(
-                link.bandwidth_bytes_per_s, topology.round_trip_s(hop), window_bytes
-            )
-            for hop, link in zip(hops, links, strict=True)
-        )
+        rates = (hop_goodput_bytes_per_s(topology, hop) for hop in hops)
         bandwidth[here, there] = bandwidth[there, here] = min(rates)
         latency[here, there] = latency[there, here] = sum(link.latency_s for link in links)
     return bandwidth, latency

@@ -19,7 +19,7 @@ from des.base.checks import require_count
 from des.plan.plan import split_evenly
 
 NUM_INDIVIDUALS, NUM_TRIALS = 20, 50
-"""Budget for each shape unless told."""
+"""Default budget for each shape."""
 
 FULL_NUM_INDIVIDUALS, FULL_NUM_TRIALS = 100, 4_900
 """The budget of the authors."""

@@ -14,7 +14,7 @@ from des.base.checks import require_positive, require_seed
 from des.compiled.simulate import simulate_compiled
 
 TIME_LIMIT_S = 20.0
-"""Deterministic time of the solver unless told, about a second each. [s]"""
+"""Default limit of the solver in deterministic time, about a second each. [s]"""
 
 PROVEN_WITHIN = 1e-4
 """Share of the bound by which a plan may be above it and still count as proven."""

@@ -10,6 +10,7 @@ from ortools.sat.python import cp_model
 
 from agents.decision.problem import PlanningProblem
 from des import Placement, UnreachableError
+from des.base.arithmetic import held_bytes
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s
@@ -251,6 +252,7 @@ def _least_layer_bytes(problem: PlanningProblem, ways: Sequence[Sequence[Held]])
     workload = problem.workload
     whole, halved = min(workload.activation_bytes), min(workload.weight_input_bytes)
     held = min(
-        max(one.num_whole * whole + one.num_halved * halved for one in moments) for moments in ways
+        max(held_bytes(one.num_whole, one.num_halved, whole, halved) for one in moments)
+        for moments in ways
     )
     return model_state_bytes(min(workload.num_parameters), None) + held

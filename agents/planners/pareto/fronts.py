@@ -6,8 +6,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from agents.judge.rows import rows_of
-from agents.judge.search_judge import MISFIT, Judge
+from agents.judge.search_judge import Judge
+from agents.judge.steady_judge import MISFIT
 from agents.planners.pareto.indicators import Points, non_dominated
 from agents.planners.pareto.plan_objectives import ObjectiveJudge, PlanFigures, figures_of
 from agents.planners.search.search_moves import (
@@ -21,6 +21,7 @@ from agents.planners.search.search_moves import (
 )
 from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
 from des.compiled.many.layout import Real
+from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
 
@@ -95,10 +96,10 @@ class Archive:
         if not len(rows):
             return
         rows = rows[non_dominated(points[rows])]
-        together = joined([*([] if self.plans is None else [self.plans]), rows_of(plans, rows)])
+        together = joined([*([] if self.plans is None else [self.plans]), plan_rows(plans, rows)])
         points = np.concatenate([self.points, points[rows]])
         kept = non_dominated(points)
-        self.plans, self.points = rows_of(together, kept), points[kept]
+        self.plans, self.points = plan_rows(together, kept), points[kept]
 
     def descend(self, most_rounds: int | None = None) -> None:
         """Add what is a move of layers away from its plans, as long as that changes it."""

@@ -8,10 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from agents.decision.simulator import Simulator
-from agents.judge.search_judge import MISFIT, Judge
+from agents.judge.search_judge import Judge
+from agents.judge.steady_judge import MISFIT
 from des import NO_CORRECTIONS, Corrections, IterationResult, Plan, Topology, Workload, simulate
+from des.base.arithmetic import held_bytes
+from des.compiled.many.activations import ACTIVATION, WEIGHT_INPUT
 from des.compiled.many.layout import Real
-from des.compiled.many.steady import ACTIVATION, WEIGHT_INPUT, Plans
+from des.compiled.many.steady import Plans
 from des.views.prices import BYTES_PER_GB, MissingPriceError
 
 OBJECTIVES = (
@@ -175,8 +178,12 @@ class ObjectiveJudge:
                 held = slice(moments.start[first], moments.start[first + 1])
                 whole = sums[end, ACTIVATION] - sums[begin, ACTIVATION]
                 halved = sums[end, WEIGHT_INPUT] - sums[begin, WEIGHT_INPUT]
-                peak = np.outer(whole, moments.num_whole[held])
-                peak += np.outer(halved, moments.num_halved[held])
+                peak = held_bytes(
+                    moments.num_whole[held],
+                    moments.num_halved[held],
+                    whole[:, np.newaxis],
+                    halved[:, np.newaxis],
+                )
                 most[rows] = np.maximum(most[rows], peak.max(axis=1, initial=0.0))
                 begin = end
         return most

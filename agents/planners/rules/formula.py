@@ -32,7 +32,7 @@ _ROUNDING = 1e-12
 """Relative slack against the rounding of sums."""
 
 
-class _Figures(NamedTuple):
+class FormulaFigures(NamedTuple):
     """What the formula knows: work done before each layer, speeds and borders of domains."""
 
     work_flops: np.ndarray
@@ -69,7 +69,7 @@ def formula(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     .. [1] F. Strati et al., "Sailor: Automating distributed training over dynamic, heterogeneous,
        and geo-distributed clusters", SOSP'25, arXiv 2504.17096.
     """
-    figures = _figures_of(problem)
+    figures = formula_figures(problem)
     bandwidth, latency = mutual_links(problem.topology)
     by_size: dict[int, list[Order]] = {}
     for order in orders_to_look_at(
@@ -114,14 +114,8 @@ def _shortfall(problem: PlanningProblem) -> DomainMemory:
     return tightest_domain(domain_memory(problem.topology, problem.workload, plan))
 
 
-def formula_s(problem: PlanningProblem, placement: Placement) -> float:
-    """Iteration time of a placement by the formula; ``inf`` where no path joins neighbours. [s]"""
-    order = np.array([[stage.domain for stage in placement.stages]])
-    ends = np.cumsum([[stage.num_layers for stage in placement.stages]], axis=1)
-    return float(_times_s(problem, _figures_of(problem), order, ends)[0])
-
-
-def _figures_of(problem: PlanningProblem) -> _Figures:
+def formula_figures(problem: PlanningProblem) -> FormulaFigures:
+    """Work out the figures that the formula needs of a job on a network."""
     workload, topology = problem.workload, problem.topology
     before = workload.sums_before
     size = topology.num_domains
@@ -129,7 +123,7 @@ def _figures_of(problem: PlanningProblem) -> _Figures:
     for here in range(size):
         for there in range(here):
             border_s[here, there] = border_s[there, here] = _border_s(problem, here, there)
-    return _Figures(
+    return FormulaFigures(
         work_flops=np.array(before.forward_flops) + np.array(before.backward_flops),
         rate_flops_per_s=np.array(
             [compute_rate_flops_per_s(domain, problem.corrections) for domain in topology.domains]
@@ -150,15 +144,15 @@ def _border_s(problem: PlanningProblem, here: int, there: int) -> float:
         return np.inf
 
 
-def _borders_of(figures: _Figures, orders: np.ndarray) -> np.ndarray:
+def _borders_of(figures: FormulaFigures, orders: np.ndarray) -> np.ndarray:
     """Time of the border behind each stage, (N, stages); none is behind the last."""
     behind = np.zeros(orders.shape)
     behind[:, :-1] = figures.border_s[orders[:, :-1], orders[:, 1:]]
     return behind
 
 
-def _times_s(
-    problem: PlanningProblem, figures: _Figures, orders: np.ndarray, ends: np.ndarray
+def formula_times_s(
+    problem: PlanningProblem, figures: FormulaFigures, orders: np.ndarray, ends: np.ndarray
 ) -> np.ndarray:
     """Iteration times by the formula of layers that end where they do, (N,)."""
     work = np.diff(figures.work_flops[ends], axis=1, prepend=0.0)
@@ -174,7 +168,7 @@ def _times_s(
 
 
 def _proportional_splits(
-    problem: PlanningProblem, figures: _Figures, orders: np.ndarray
+    problem: PlanningProblem, figures: FormulaFigures, orders: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split the layers in proportion to speed: ends (N, stages), times (N,).
 
@@ -183,12 +177,12 @@ def _proportional_splits(
     num_layers = problem.workload.num_layers
     counts = [shared_out(num_layers, rates) for rates in figures.rate_flops_per_s[orders].tolist()]
     ends = np.cumsum(counts, axis=1)
-    times_s = _times_s(problem, figures, orders, ends)
+    times_s = formula_times_s(problem, figures, orders, ends)
     return ends, np.where(np.min(counts, axis=1) > 0, times_s, np.inf)
 
 
 def _level_splits(
-    problem: PlanningProblem, figures: _Figures, orders: np.ndarray
+    problem: PlanningProblem, figures: FormulaFigures, orders: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split the layers so that the slowest stage is least slow: ends (N, stages), times (N,).
 
@@ -213,12 +207,12 @@ def _level_splits(
     ends, holds = filled(high_s)
     times_s = np.full(num_ways, np.inf)
     rows = np.flatnonzero(holds & joined)
-    times_s[rows] = _times_s(problem, figures, orders[rows], ends[rows])
+    times_s[rows] = formula_times_s(problem, figures, orders[rows], ends[rows])
     return ends, times_s
 
 
 def _filled(
-    figures: _Figures,
+    figures: FormulaFigures,
     memory: np.ndarray,
     capacity: np.ndarray,
     rates: np.ndarray,

@@ -25,7 +25,7 @@ from des import Placement, Plan
 from des.base.checks import require_count
 
 MOST_LISTS = 4_000
-"""Ordered lists of domains that are looked at unless told; over six domains there are 1,956."""
+"""Default maximum of ordered lists of domains; over six domains there are 1,956."""
 
 MOST_LISTS_WITH_PARALLELISM = 64
 """The same where GPUs are divided, for each number of stages; over four domains there are 64."""
@@ -81,7 +81,7 @@ def sailor_search(
         All GPUs of a domain work as one device, whose attainable fraction covers tensor
         parallelism. Without it they are divided, and pay for every exchange.
     is_overlapped
-        Messages do not hold up the stages beside them, as they do not in `des` unless told, so the
+        Messages do not hold up the stages next to them, as in `des` by default, so the
         slowest stage counts without them, or the slowest wire alone. Sailor's runtime blocks, so
         its formula does not have this; whole domains only.
     max_lists

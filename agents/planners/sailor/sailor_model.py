@@ -4,6 +4,7 @@ import numpy as np
 
 from agents.decision.problem import PlanningProblem
 from agents.planners.sailor.sailor_lists import Order, border_bandwidths, round_trips_s
+from des.base.arithmetic import held_bytes
 from des.costs.memory import model_state_bytes
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.schedules import is_static, peaks_held, stage_orders
@@ -93,7 +94,9 @@ class WholeDomains:
             for name in self.problem.choices:
                 peak = np.zeros_like(state)
                 for one in self._moments(name, size, stage):
-                    moment = one.num_whole * self._activations + one.num_halved * self._inputs
+                    moment = held_bytes(
+                        one.num_whole, one.num_halved, self._activations, self._inputs
+                    )
                     peak = np.maximum(peak, moment)
                 held = np.minimum(held, peak)
             capacity = self.problem.topology.domains[domain].memory_bytes

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.decision.depths import DEPTHS
+from agents.decision.problem import PlanningProblem
 from agents.decision.simulator import Simulator
-from agents.judge.search_judge import MISFIT, Judge
+from agents.judge.search_judge import Judge
+from agents.judge.steady_judge import MISFIT
 from agents.planners.search.search_exact import Enumeration
 from agents.planners.search.search_orders import search_all_orders, search_some_orders
 from des import (
@@ -70,7 +72,7 @@ def search(
         the first is kept.
     simulator
         Judges plans. That of `des` (or its compiled twin) does so in compiled code, about a million
-        plans a second, where `search_judge.has_steady_plans` and `Judge.are_steady` say that it
+        plans a second, where `steady_judge.has_steady_plans` and `Judge.are_steady` say that it
         can; others are simulated one by one.
     seed
         For the orders from which a search of more than 6 domains starts; of fewer, all are judged.
@@ -158,6 +160,23 @@ def search(
         nearest = tightest_domain(domain_memory(steady, workload, plan))
         raise InfeasiblePlacementError(f"search: no plan was found that fits; at best, {nearest}")
     return Found(plan=plan, makespan_s=score, num_judged=judge.num_judged, is_proven=is_proven)
+
+
+def search_planner(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Choose the plan that `search` finds among the schedules of a problem; it draws nothing.
+
+    Raises
+    ------
+    ValueError
+        See `search`.
+    """
+    return search(
+        problem.topology,
+        problem.workload,
+        problem.corrections,
+        schedules=problem.choices,
+        simulator=problem.simulator,
+    ).plan
 
 
 def _checked(

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from agents.judge.rows import rows_of
 from agents.judge.search_judge import Judge
 from agents.judge.splits import new_walk, walk_splits
 from agents.planners.search.search_moves import Order, all_orders, joined
+from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
 from des.engine.iteration import simulate
@@ -96,4 +96,4 @@ class Enumeration:
         scores = self._judge.scores(plans)
         row = int(scores.argmin())
         if scores[row] < self.best_score:
-            self.best, self.best_score = rows_of(plans, np.array([row])), float(scores[row])
+            self.best, self.best_score = plan_rows(plans, np.array([row])), float(scores[row])

@@ -21,7 +21,7 @@ _NUM_REFINED, _NUM_REFINED_SLOWLY = 192, 4
 """Orders that are refined together, in compiled code and where plans are judged one by one."""
 
 _NUM_STARTS, _MOST_ROUNDS_IN_VAIN = 8, 6
-"""Orders from which a round descends, and rounds without a better plan that end a search."""
+"""JudgedOrders from which a round descends, and rounds without a better plan that end a search."""
 
 _NUM_CHANGES = 3
 """Changes of the best order that make a new start: a descent seldom undoes so many."""
@@ -29,12 +29,14 @@ _NUM_CHANGES = 3
 
 def search_all_orders(judge: Judge) -> tuple[Plans, float]:
     """Judge all orders and refine the best; returns the best plan and its score."""
-    orders = Orders(judge)
+    orders = JudgedOrders(judge)
     orders.look_at_all(judge.num_left // 2)
     return _settled(judge, orders, *refined(judge, *orders.best(_num_refined(judge))))
 
 
-def _settled(judge: Judge, orders: "Orders", best: Plans, best_score: float) -> tuple[Plans, float]:
+def _settled(
+    judge: Judge, orders: "JudgedOrders", best: Plans, best_score: float
+) -> tuple[Plans, float]:
     """Refine the orders around the best plan too, until none of them is better."""
     while judge.num_left > 0:
         plans, scores = orders.around(order_of(best, 0), _num_refined(judge))
@@ -52,7 +54,7 @@ def search_some_orders(judge: Judge, rng: np.random.Generator) -> tuple[Plans, f
 
     Half of the starts of a later round are drawn anew.
     """
-    orders = Orders(judge)
+    orders = JudgedOrders(judge)
     orders.descend([orders.drawn(rng) for _ in range(_NUM_STARTS)])
     best, best_score = _settled(judge, orders, *refined(judge, *orders.best(_num_refined(judge))))
     num_in_vain = 0
@@ -75,8 +77,8 @@ def _num_refined(judge: Judge) -> int:
     return _NUM_REFINED if judge.is_quick else _NUM_REFINED_SLOWLY
 
 
-class Orders:
-    """Orders that have been judged, each with its layers split by `Judge.fill`."""
+class JudgedOrders:
+    """JudgedOrders that have been judged, each with its layers split by `Judge.fill`."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.judge.rows import rows_of
 from agents.judge.search_judge import Judge
 from agents.planners.search.search_moves import double_resplits, joined, resplits
 from des.compiled.many.layout import Real, Whole
+from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 
 _FEWEST_ACTIVE = 64
@@ -33,7 +33,7 @@ def refined(judge: Judge, plans: Plans, scores: Real) -> tuple[Plans, float]:
         if not len(active):
             active = _twice_moved(judge, plans, scores)
     best = int(scores.argmin())
-    return rows_of(plans, np.array([best])), float(scores[best])
+    return plan_rows(plans, np.array([best])), float(scores[best])
 
 
 def _twice_moved(judge: Judge, plans: Plans, scores: Real) -> Whole:

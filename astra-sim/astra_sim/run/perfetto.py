@@ -51,9 +51,9 @@ def write_perfetto_trace(
     Parameters
     ----------
     path
-        Where the file is to be; an old one stays until the new one is complete.
+        Path of the file; an old one stays until the new one is complete.
     spans
-        What ran on each NPU, rank by rank.
+        Spans of each NPU, rank by rank.
     replays
         Whether every node only lasted its recorded duration: nothing was sent then, so nodes bear
         their own names and there are no arrows.

@@ -42,7 +42,7 @@ def simulate(
     backend
         ``unaware``: messages never disturb each other; ``aware``: they queue on links.
     options
-        What the command takes as flags.
+        Settings that the command takes as flags.
     strict
         Raise if a rank does not finish or a node never runs, rather than say so in ``diagnosis``.
     log

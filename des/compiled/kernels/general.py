@@ -7,8 +7,6 @@ them.
 
 import math
 
-import numpy as np
-
 from des.base.jit import kernel
 from des.compiled.kernels.arrivals import meet_workers
 from des.compiled.kernels.events import MEDIUM, MEMBER, MESSAGE, WORKER, close_gap, push
@@ -58,21 +56,6 @@ def run_program(program: Program, state: State) -> int:
             state.transfers[0],
         )
     )
-
-
-@kernel
-def run_seeds(program: Program, state: State, seeds: np.ndarray, makespans_s: np.ndarray) -> int:
-    """Simulate a program under several seeds of its links; returns how many ended well.
-
-    Stops at the first that does not. The seeds, which mean something for links drawn by seed only,
-    are written into the program.
-    """
-    for number in range(len(seeds)):
-        program.header[0].seed = seeds[number]
-        if run_program(program, state) != 0:
-            return number
-        makespans_s[number] = state.outcome[0].end_s
-    return len(seeds)
 
 
 @kernel

@@ -1,1 +1,1 @@
-"""Many plans simulated at once by compiled code."""
+"""Many plans simulated at once by compiled code: `simulation.simulate_many`."""

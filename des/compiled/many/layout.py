@@ -102,7 +102,7 @@ class Work(NamedTuple):
     communication_weight: float
 
 
-class Moments(NamedTuple):
+class HeldMoments(NamedTuple):
     """Activations that stages hold at potential peaks, see `des.schedules.peaks_held`.
 
     Those of stage ``i`` of ``n`` are from ``start[first[n] + i]`` to that of the next; ``first``

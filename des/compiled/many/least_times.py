@@ -33,7 +33,7 @@ class LeastFigures(NamedTuple):
     journeys: Real
 
 
-def figures_of(job: Job, programs: Programs) -> LeastFigures:
+def least_figures(job: Job, programs: Programs) -> LeastFigures:
     """Work out what `least_time_s` adds up."""
     count, one_way_s = job.num_microbatches, job.wire_s + job.latency_s
     window = np.minimum(programs.window, count)

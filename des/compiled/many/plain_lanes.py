@@ -1,9 +1,9 @@
 """Iterations of plans that stand still, side by side: `des.compiled.kernels.recurrence` without
 the rest.
 
-Links stand still, nobody asks how busy stages and wires were, and plans that cannot come below what
-is asked of them are given up on the way. Times are those of `des.compiled.many.steady.makespans` to
-the last bit: the messages of a wire arrive in the order in which they leave, as all fly as long.
+Links stand still, no utilisation is recorded, and plans over their time limit are abandoned early.
+Times are those of `des.compiled.many.steady.makespans` to the last bit: the messages of a wire
+arrive in the order in which they leave, as all fly as long.
 """
 
 import math

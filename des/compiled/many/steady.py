@@ -2,9 +2,8 @@
 
 Plans have a stage a domain, a static schedule and a direct link each way over every border, see
 `agents.judge.search_judge.Judge.are_steady`. Each is a lane of `des.compiled.kernels.recurrence`,
-beside
-plans of as many stages and the same schedule, so its iteration time is that of `des.simulate` to
-the last bit; so is what memory it needs.
+next to plans of as many stages and the same schedule, so its iteration time is that of
+`des.simulate` to the last bit; so is the memory it needs.
 """
 
 import math
@@ -24,10 +23,8 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.kernels.vectors import LANES
-from des.compiled.many.layout import Moments, Real, Small, Whole
-
-ACTIVATION, WEIGHT_INPUT, PARAMETERS = 4, 5, 6
-"""Columns of ``sums_before`` behind the FLOPs of the passes F, B, D and W."""
+from des.compiled.many.activations import PARAMETERS, peak_held_bytes
+from des.compiled.many.layout import HeldMoments, Real, Small, Whole
 
 FITS = -1.0
 """Overflow of a plan that fits."""
@@ -81,7 +78,7 @@ class Programs(NamedTuple):
     most_stages: int
     rows: Small
     first_row: Whole
-    moments: Moments
+    moments: HeldMoments
     window: Whole
 
 
@@ -105,15 +102,12 @@ def overflows(job: Job, programs: Programs, plans: Plans, overflow: Real) -> Non
 
 
 @kernel
-def needed_bytes(job: Job, moments: Moments, group: int, stage: int, begin: int, end: int) -> float:
+def needed_bytes(
+    job: Job, moments: HeldMoments, group: int, stage: int, begin: int, end: int
+) -> float:
     """Memory of the layers from ``begin`` to ``end`` at the worst moment of a stage. [bytes]"""
-    sums = job.sums_before
-    whole = sums[end, ACTIVATION] - sums[begin, ACTIVATION]
-    halved = sums[end, WEIGHT_INPUT] - sums[begin, WEIGHT_INPUT]
-    first, peak = moments.first[group] + stage, 0.0
-    for moment in range(moments.start[first], moments.start[first + 1]):
-        held = moments.num_whole[moment] * whole + moments.num_halved[moment] * halved
-        peak = held if held > peak else peak
+    sums, first = job.sums_before, moments.first[group]
+    peak = peak_held_bytes(sums, moments, first + stage, begin, end)
     state: float = job.bytes_per_parameter * (sums[end, PARAMETERS] - sums[begin, PARAMETERS])
     return state + peak
 

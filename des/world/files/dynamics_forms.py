@@ -5,19 +5,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 from pydantic import BeforeValidator, Field, ValidationError
 
 from des.base.quantities import TIME_S, format_quantity, parse_quantity
 from des.dynamics import (
     DYNAMICS,
+    LAWS,
     Dynamics,
     Law,
     LinkState,
     MarkovModulated,
     OrnsteinUhlenbeck,
     Product,
+    kind_of,
 )
 from des.world.files.topology_forms import StrictForm, first_error
 from des.world.files.trace_files import read_link_trace
@@ -143,15 +145,47 @@ class _ProductForm(_KindForm):
         )
 
 
-_FORMS: Mapping[str, Callable[[object], _LawForm]] = MappingProxyType(
+def _uniform_entry(law: Law) -> dict[str, object]:
+    assert isinstance(law, Dynamics)
+    return _figures(law, _PER_EPOCH)
+
+
+def _ornstein_uhlenbeck_entry(law: Law) -> dict[str, object]:
+    assert isinstance(law, OrnsteinUhlenbeck)
+    return _figures(law)
+
+
+def _markov_entry(law: Law) -> dict[str, object]:
+    assert isinstance(law, MarkovModulated)
+    states = {state.name: _state_entry(state) for state in law.states}
+    start = {} if law.starts_in is None else {"starts_in": law.starts_in}
+    return {"states": states, **start, "correlation": float(law.correlation)}
+
+
+def _product_entry(law: Law) -> dict[str, object]:
+    assert isinstance(law, Product)
+    return {"laws": [law_entry(one) for one in law.laws]}
+
+
+class _FileForm(NamedTuple):
+    """How a law is read and written; a law without ``entry`` has its figures in another file."""
+
+    form: Callable[[object], _LawForm]
+    entry: Callable[[Law], dict[str, object]] | None
+
+
+FORMS: Mapping[str, _FileForm] = MappingProxyType(
     {
-        "uniform": _UniformForm.model_validate,
-        "ornstein_uhlenbeck": _OrnsteinUhlenbeckForm.model_validate,
-        "markov": _MarkovForm.model_validate,
-        "replay": _ReplayForm.model_validate,
-        "product": _ProductForm.model_validate,
+        "uniform": _FileForm(_UniformForm.model_validate, _uniform_entry),
+        "ornstein_uhlenbeck": _FileForm(
+            _OrnsteinUhlenbeckForm.model_validate, _ornstein_uhlenbeck_entry
+        ),
+        "markov": _FileForm(_MarkovForm.model_validate, _markov_entry),
+        "replay": _FileForm(_ReplayForm.model_validate, None),
+        "product": _FileForm(_ProductForm.model_validate, _product_entry),
     }
 )
+"""Forms of the laws of `des.dynamics.LAWS` in files, by their kind."""
 
 
 def read_law(content: object, folder: Path = Path(), *, owner: str = "dynamics") -> Law:
@@ -169,11 +203,11 @@ def read_law(content: object, folder: Path = Path(), *, owner: str = "dynamics")
             f"{owner}: must be a mapping or one of {', '.join(DYNAMICS)}; got {content!r}"
         )
     kind = content.get("kind", "uniform")
-    if not isinstance(kind, str) or kind not in _FORMS:
-        raise ValueError(f"{owner}.kind: must be one of {', '.join(_FORMS)}; got {kind!r}")
+    if not isinstance(kind, str) or kind not in LAWS:
+        raise ValueError(f"{owner}.kind: must be one of {', '.join(LAWS)}; got {kind!r}")
     figures = {key: value for key, value in content.items() if key != "kind"}
     try:
-        form = _FORMS[kind](figures)
+        form = FORMS[kind].form(figures)
     except ValidationError as error:
         raise ValueError(f"{owner}.{first_error(error)}") from error
     return form.to_law(folder)
@@ -187,19 +221,11 @@ def law_entry(law: Law) -> dict[str, object]:
     ValueError
         If the law is a replay, whose figures are in a file of their own.
     """
-    match law:
-        case Dynamics():
-            return {"kind": "uniform"} | _figures(law, _PER_EPOCH)
-        case OrnsteinUhlenbeck():
-            return {"kind": "ornstein_uhlenbeck"} | _figures(law)
-        case MarkovModulated():
-            states = {state.name: _state_entry(state) for state in law.states}
-            start = {} if law.starts_in is None else {"starts_in": law.starts_in}
-            correlation = float(law.correlation)
-            return {"kind": "markov", "states": states, **start, "correlation": correlation}
-        case Product():
-            return {"kind": "product", "laws": [law_entry(one) for one in law.laws]}
-    raise ValueError(f"topology: dynamics must have a form in files, got {type(law).__name__}")
+    kind = kind_of(law)
+    entry = FORMS[kind].entry
+    if entry is None:
+        raise ValueError(f"topology: dynamics must have a form in files, got {type(law).__name__}")
+    return {"kind": kind} | entry(law)
 
 
 def _state_entry(state: LinkState) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What each part of Hi-PPO's placement is worth: gaps on held-out networks with parts left out."""
+"""Ablations of Hi-PPO's placement: gaps on held-out networks with parts left out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ else:
 PROG = "python -m scenarios.ablations"
 
 MISJUDGED = Corrections(wan_bandwidth_factor=0.7, wan_latency_factor=1.2)
-"""How the links of ``uncalibrated`` really are, where the figures that are planned by say 1."""
+"""True links of ``uncalibrated``, relative to the figures used for planning."""
 
 _SUITES = ("eval_static", "hard")
 _MOST_EXACT = 5
@@ -68,7 +68,7 @@ variants, each with the look-ahead and alone (the likeliest order, with its own 
   hi_ppo         as it is trained
   pure_ppo       trained without the best orders of a look-ahead: train_hi_ppo --imitation 0
   no_encoder     trained without messages between domains: train_hi_ppo --rounds 0
-  no_preference  trained without being told the preference: train_hi_ppo --no-sees-preference
+  no_preference  trained without the preference as an input: train_hi_ppo --no-sees-preference
 and
   no_policy      the look-ahead from orders drawn at random
   uncalibrated   hi_ppo; links are 0.7 times as fast and 1.2 times as long as it was told
@@ -85,15 +85,15 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the ablations; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations"), "new or empty folder of the run")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
     pure_ppo: tuple[Path, ...] = option((), "files of train_hi_ppo --imitation 0, placement.pt")
-    no_encoder: tuple[Path, ...] = option((), "of train_hi_ppo --rounds 0")
-    no_preference: tuple[Path, ...] = option((), "of train_hi_ppo --no-sees-preference")
+    no_encoder: tuple[Path, ...] = option((), "policies of train_hi_ppo --rounds 0")
+    no_preference: tuple[Path, ...] = option((), "policies of train_hi_ppo --no-sees-preference")
     num_domains: tuple[int, ...] = option((4, 5, 6, 10), "numbers of domains")
-    num_worlds: int = option(32, "networks of each")
+    num_worlds: int = option(32, "networks for each number of domains")
     seed: int = option(0, "seed of the worlds; the same for all variants")
     look_ahead: str = option("quick", "quick or first: of every epoch, of first plans")
 
@@ -143,11 +143,11 @@ def compared_variants(
         size = situation.topology.num_domains
         real = replace(situation, corrections=MISJUDGED)
         best_s, real_best_s = _best_s(situation), _best_s(real)
-        asked = [
+        judged = [
             (one.title, one, _judged(one.decide, situation, situation), best_s) for one in variants
         ]
         for title, seen in (("uncalibrated", situation), ("calibrated", real)):
-            asked += [(title, one, _judged(one.decide, seen, real), real_best_s) for one in own]
+            judged += [(title, one, _judged(one.decide, seen, real), real_best_s) for one in own]
         rows += [
             {
                 "network": name,
@@ -157,7 +157,7 @@ def compared_variants(
                 "gap": found_s / least_s - 1.0,
                 "response_s": response_s,
             }
-            for title, one, (found_s, response_s), least_s in asked
+            for title, one, (found_s, response_s), least_s in judged
         ]
     return pd.DataFrame(rows)
 
@@ -193,7 +193,7 @@ def _situations(config: Config) -> Iterator[tuple[str, Situation]]:
             topology = held.held_topology(world, config.seed, epoch)
             yield (
                 f"{world.name}-{num_domains}",
-                run_epochs.situation_of(world, topology, epoch, None),
+                run_epochs.epoch_situation(world, topology, epoch, None),
             )
 
 

@@ -1,4 +1,4 @@
-"""Flat PPO, trained on each world it is judged on, beside Hi-PPO that has seen none of them."""
+"""Flat PPO, trained on each world it is judged on, against Hi-PPO that has seen none of them."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agents.hi_ppo import policies, schedulers
     from agents.planners.search import search
     from agents.ppo import devices
+    from agents.replanning import search_schedulers
     from scenarios.measure.ablations import intervals
 else:
     run_epochs = lazy("agents.decision.run_epochs")
@@ -39,6 +40,7 @@ else:
     schedulers = lazy("agents.hi_ppo.schedulers")
     search = lazy("agents.planners.search.search")
     devices = lazy("agents.ppo.devices")
+    search_schedulers = lazy("agents.replanning.search_schedulers")
     pd = lazy("pandas")
     intervals = lazy("scenarios.measure.ablations.intervals")
 
@@ -61,7 +63,7 @@ courses:
 
 methods:
   {FLAT}              under its one depth
-  {FLAT_DEPTH}  asked under all depths each time, the quickest plan taken
+  {FLAT_DEPTH}  run under all depths each time, the fastest plan taken
   {HI_PPO}            the shipped policies of the same seed, whole
   {SEARCH}       the best plan at base figures, held
 
@@ -73,7 +75,7 @@ exit codes: 0 done; 2 a flag is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the comparison with flat PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations-flat"), "new or empty folder of the run")
     suites: tuple[str, ...] = option(("eval_held", "hard"), "suites of the worlds")
@@ -153,7 +155,7 @@ def on_world(
             }
         )
         methods: dict[str, Scheduler] = {
-            SEARCH: schedulers.HoldPlan(lambda *_: best.plan),
+            SEARCH: search_schedulers.HoldPlan(lambda *_: best.plan),
             FLAT: FlatScheduler(flat),
             FLAT_DEPTH: FlatScheduler(flat, chooses_depth=True),
             HI_PPO: schedulers.policy_scheduler(policies.shipped(seed))[0](),

@@ -40,7 +40,7 @@ LEARNING_RATE = 1e-3
 def own_course(world: SuiteWorld) -> SuiteWorld:
     """Return the world as a flat policy is trained on it: its links and load move otherwise.
 
-    Bandwidths are uniform within +-30 % of the base figures and latencies within +-20 %, drawn anew
+    Bandwidths are uniform within +-30 % of the base figures and latencies within +-20 %, redrawn
     once in as many epochs as the suite holds its load for; the domains keep their nominal speed.
     """
     dwell = world.load.dwell_epochs
@@ -97,7 +97,7 @@ def train_flat(task: PlacementTask, *, seed: int, steps: int, num_envs: int = NU
 
 
 class FlatScheduler:
-    """Lets a flat policy decide anew whenever links have moved, as in its training."""
+    """Lets a flat policy decide again whenever links have moved, as in its training."""
 
     def __init__(self, flat: Flat, *, chooses_depth: bool = False) -> None:
         self._policy = flat_policy.FlatPolicy(flat.planner, flat.task, chooses_depth=chooses_depth)

@@ -1,4 +1,4 @@
-"""What it is worth that Hi-PPO's placement is told the preference: fronts on priced worlds."""
+"""Ablation of the preference as an input of the placement policy: fronts on priced worlds."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ NUM_DRAWN = 64
 
 _EPILOG = f"""\
 Worlds and objectives are those of scenarios.pareto: time, communication cost and utilisation on
-priced links. Each policy is asked once for each of 36 preferences. The reference is NSGA-II with
+priced links. Each policy decides once for each of 36 preferences. The reference is NSGA-II with
 enumeration (up to 6 domains) and all that the variants find.
 
 variants:
-  hi_ppo         as trained, told the preference; with the look-ahead, which goes by it too
+  hi_ppo         as trained, with the preference as an input; its look-ahead has it too
   no_preference  the same, but the policy is not told
   ... alone      {NUM_DRAWN} plans drawn from the policy for each preference, unjudged
   time_only      hi_ppo with the look-ahead, neither of which is told
@@ -74,7 +74,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the ablation; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations-preference"), "new or empty folder of the run")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
@@ -83,7 +83,7 @@ class Config:
     )
     num_domains: tuple[int, ...] = option((5,), "numbers of domains of the worlds")
     worlds: int = option(4, "number of worlds")
-    seed: int = option(0, "seed of the worlds, their prices and of what draws")
+    seed: int = option(0, "seed of the worlds, their prices and random methods")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
 
     def __post_init__(self) -> None:

@@ -46,7 +46,7 @@ class Variant:
 
     @property
     def title(self) -> str:
-        """What tables call it."""
+        """Name in tables."""
         return self.name if self.looks_ahead else f"{self.name} alone"
 
 

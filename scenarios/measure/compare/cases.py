@@ -1,4 +1,4 @@
-"""What is compared: a world of a suite and a draw of it, under all methods."""
+"""Cases of a comparison: a world of a suite and a draw of it, under all methods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FORESEEN = "_foreseen"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedDraw:
-    """A draw of a world, and what is asked there.
+    """A draw of a world, and the part of the comparison.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class ComparedDraw:
 
     @property
     def part(self) -> Part:
-        """Which part of the comparison it belongs to."""
+        """Part of the comparison that the case belongs to."""
         return "static" if self.suite == STATIC_SUITE else "dynamic"
 
     @property

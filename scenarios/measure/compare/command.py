@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.planners.names import SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from rich import console as rich_console
     from rich.console import Console
 
+    from agents.replanning import table
     from scenarios.measure.compare import dynamic_part, outputs, running, static_part
 else:
+    table = lazy("agents.replanning.table")
     rich_console = lazy("rich.console")
     dynamic_part = lazy("scenarios.measure.compare.dynamic_part")
     outputs = lazy("scenarios.measure.compare.outputs")
@@ -41,9 +44,10 @@ examples:
 {STATIC_SUITE} compares planners, each with the same search for the depth; the other suites compare
 rules of re-planning, which choose among the same plans of each draw at the same costs. A rule knows
 a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans
-of the draw from the first epoch on, which nobody could.
+of the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are
+named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
 
-files written to --out, beside config.json:
+files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
   static.csv, dynamic.csv            rows of all cases
   timings.csv          how long decisions took, which no two runs have in common
@@ -55,18 +59,22 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of a comparison; the fields are the flags."""
 
     suite: tuple[str, ...] = option(_EVALUATION, "suites of worlds")
     num_worlds: int = option(8, "worlds of each suite, from the first one on")
     num_draws: int = option(4, "draws of each world")
-    num_domains: tuple[int, ...] = option((), "only worlds of so many domains; empty: all")
+    num_domains: tuple[int, ...] = option(
+        (), "only worlds with these numbers of domains; empty: all"
+    )
     num_epochs: int | None = option(None, "first epochs of moving worlds only; none: all")
     seed: int = option(0, "seed of the worlds, and of the first draw")
-    planners: tuple[str, ...] = option((), "planners and rules by name; empty: all")
+    planners: tuple[str, ...] = option(
+        (), "planners, rules, schedulers by name (default: all but exact and schedulers)"
+    )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
-    out: Path = option(Path("runs/compare"), "run folder; a comparison that is there goes on")
+    out: Path = option(Path("runs/compare"), "run folder; an existing comparison is resumed")
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "workers", "max_judged"):
@@ -79,7 +87,9 @@ class Config:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
         if not self.suite or len(set(self.suite)) < len(self.suite):
             raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
-        known = (*static_part.static_planners(), *rule_names()) if self.planners else ()
+        known: tuple[str, ...] = ()
+        if self.planners:
+            known = (*static_part.static_planners(), *rule_names(), *SCHEDULER_NAMES)
         for field, allowed in (("suite", _EVALUATION), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
@@ -125,10 +135,10 @@ def _compare(
 
 
 def _cases(config: Config) -> list[ComparedDraw]:
-    planners, rules = tuple(static_part.static_planners()), rule_names()
+    planners, rules = static_part.rivals(), rule_names()
     if config.planners:
-        planners = tuple(name for name in planners if name in config.planners)
-        rules = tuple(name for name in rules if name in config.planners)
+        planners = tuple(name for name in static_part.static_planners() if name in config.planners)
+        rules = tuple(name for name in (*rules, *table.SCHEDULERS) if name in config.planners)
     cases = compared_draws(
         config.suite,
         num_worlds=config.num_worlds,
@@ -146,7 +156,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
         dynamic_part.online_rules()
     ):
         raise UsageError(
-            f"{PROG}: planners must hold a rule beside the clairvoyant and those that know all "
+            f"{PROG}: planners must hold a rule besides the clairvoyant and those that know all "
             "plans of a draw, got none"
         )
     for case in {case.suite: case for case in cases}.values():
@@ -156,7 +166,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
 
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
-    """Open a folder that holds the same comparison, or make one; nobody else has it meanwhile."""
+    """Open a folder that holds the same comparison, or make one; it is locked meanwhile."""
     wanted = to_dict(replace(config, workers=1, out=Path("out")))
     if not (config.out / "config.json").exists():
         with RunFolder.created(config.out) as folder:
@@ -175,7 +185,7 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 
 
 class _Progress:
-    """Says how far it is, on a line of its own, where somebody looks."""
+    """Progress on a line of its own, on a terminal only."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

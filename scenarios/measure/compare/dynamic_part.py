@@ -7,11 +7,13 @@ from types import MappingProxyType
 
 import pandas as pd
 
+from agents.decision.run_epochs import run_course
 from agents.decision.world import DecisionWorld
-from agents.replanning.pool import Pool, pool_of
+from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.rules import Rule
-from agents.replanning.table import RULES
+from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
+from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from des.compiled.many.layout import Whole
 from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
 
@@ -22,9 +24,6 @@ STATIC = "static"
 
 MOST_PLANS = 128
 """Candidates of a draw, but for the few that are always there."""
-
-_SAMPLE_SHIFT = 1 << 40
-"""Draws for rules that know the law are others than any that is judged."""
 
 
 def online_rules() -> Mapping[str, Rule]:
@@ -61,17 +60,18 @@ def draw_of(world: DecisionWorld, draw_seed: int, pool: Pool) -> Draw:
     """Judge candidates in all epochs of a draw and of a sample."""
     return Draw(
         tables=tables_of(world, draw_seed, pool.plans, known_from=pool.known_from),
-        samples=tables_of(world, draw_seed + _SAMPLE_SHIFT, pool.plans),
+        samples=tables_of(world, draw_seed + SAMPLE_SHIFT, pool.plans),
     )
 
 
 def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
-    """Let rules walk through a draw of a world.
+    """Let rules walk through a draw of a world, and schedulers make plans of their own in it.
 
     Returns
     -------
     pandas.DataFrame
-        One row a rule. ``best_s`` is the total time of the clairvoyant. ``decision_time_s`` is a
+        One row a rule or scheduler. ``best_s`` is the total time of the clairvoyant, which chooses
+        among the rules' plans. ``decision_time_s`` is a
         timing: the mean time of a decision once the plans are found and judged;
         ``candidates_time_s`` what finding them took for the whole draw.
     """
@@ -79,10 +79,10 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     if case.num_epochs is not None:
         world = replace(world, num_epochs=min(world.num_epochs, case.num_epochs))
     begin_s = time.perf_counter()
-    pool = pool_of(world, case.draw, max_plans=MOST_PLANS)
+    pool = candidate_pool(world, case.draw, max_plans=MOST_PLANS)
     candidates_s = time.perf_counter() - begin_s
     draw = draw_of(world, case.draw, pool)
-    paths, seconds = walk(draw, case.methods)
+    paths, seconds = walk(draw, [name for name in case.methods if name not in SCHEDULERS])
     best_s = costs_of(draw.tables, RULES[CLAIRVOYANT](draw.tables)).total_s
     rows = []
     for name, path in paths.items():
@@ -102,7 +102,28 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
                 "candidates_time_s": candidates_s,
             }
         )
+    rows += [
+        {**case.about(world), **scheduler_row(world, case.draw, name), "best_s": best_s}
+        for name in case.methods
+        if name in SCHEDULERS
+    ]
     return pd.DataFrame(rows)
+
+
+def scheduler_row(world: DecisionWorld, draw_seed: int, name: str) -> dict[str, object]:
+    """Figures of a scheduler on a draw; plans over memory are judged as if they fitted."""
+    course = run_course(world, draw_seed, SCHEDULERS[name](), must_fit=False)
+    return {
+        "method": name,
+        "time_s": course.total_s,
+        "change_s": course.change_s,
+        "utilisation": course.utilisation,
+        "cost_bytes_per_token": course.bytes_per_token,
+        **{f"num_{level}": count for level, count in course.moves.items()},
+        "num_candidates": len(set(course.plans)),
+        "decision_time_s": sum(row.decision_s for row in course.rows) / len(course.rows),
+        "candidates_time_s": 0.0,
+    }
 
 
 def walk(draw: Draw, names: Sequence[str]) -> tuple[dict[str, Whole], dict[str, float]]:

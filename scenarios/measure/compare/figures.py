@@ -23,7 +23,7 @@ class Bar:
 def bars_of(panels: Sequence[tuple[str, Sequence[Bar]]], axis_title: str) -> Figure:
     """Draw bars, a panel below the other; values are shown in percent.
 
-    Bars longer than 100 % are cut there, and intervals at the edge; the numbers beside are whole.
+    Bars longer than 100 % are cut there, and intervals at the edge; the printed numbers are whole.
 
     Raises
     ------

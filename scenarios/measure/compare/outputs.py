@@ -1,4 +1,4 @@
-"""What a comparison leaves behind: tables, a summary, bars, and the same on the console."""
+"""Outputs of a comparison: tables, a summary, bars, and the same on the console."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ComparisonSummary:
     """Summaries of both parts, and the mean wall time of decisions by method; None: not compared.
 
     ``rules`` says of each suite which single rule was best and what the best rule of each world
-    would have come to in hindsight; ``foreseen`` holds the same of rules that know all plans of the
+    would have cost in hindsight; ``foreseen`` holds the same of rules that know all plans of the
     draw, None where there are none.
     """
 

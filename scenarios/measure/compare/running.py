@@ -35,7 +35,7 @@ def run_cases(
     Parameters
     ----------
     folder
-        Where the rows of each case are kept, written whole or not at all.
+        Folder of the rows of each case, written whole or not at all.
     num_workers
         Processes; 1 means this one. Rows do not depend on it, but for the timings.
 

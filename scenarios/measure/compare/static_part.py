@@ -11,34 +11,23 @@ import pandas as pd
 from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
 from agents.decision.problem import Planner, PlanningProblem
-from agents.planners.choice.depth import with_best_depth
 from agents.planners.rules.diloco import mean_step_s
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
-from agents.planners.table import BASELINES, SEARCHERS
+from agents.planners.table import PLANNERS
 from des import EVERY_STEP, Plan
 from des.compiled.simulate import simulate_compiled
 from des.plan.synchronisation import all_reduce_bytes
 from scenarios.measure.compare.cases import ComparedDraw
 
-SEARCH = "search"
-"""The strongest static planner, which is also the reference where nothing is proven."""
-
-
-def _search(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
-    return search(
-        problem.topology, problem.workload, problem.corrections, schedules=problem.choices
-    ).plan
-
 
 def static_planners() -> Mapping[str, Planner]:
-    """Planners that are compared, by name; each may choose the depth that suits it best.
+    """All planners by name; each may choose the depth that suits it best."""
+    return MappingProxyType({name: row.over_depths for name, row in PLANNERS.items()})
 
-    `exact` is no rival but the reference.
-    """
-    planners = {
-        name: with_best_depth(planner) for name, planner in BASELINES.items() if name != "exact"
-    }
-    return MappingProxyType({**planners, **SEARCHERS, SEARCH: _search})
+
+def rivals() -> tuple[str, ...]:
+    """Names of the planners compared by default: `exact` is the reference of the others."""
+    return tuple(name for name in PLANNERS if name != "exact")
 
 
 def static_rows(case: ComparedDraw) -> pd.DataFrame:

@@ -1,10 +1,11 @@
-"""What all cases come to: a line a method, and whether the differences mean anything."""
+"""Summary of all cases: a line a method, and whether the differences are significant."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from agents.replanning.table import SCHEDULERS
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.compare.bootstrap import paired_bootstrap, relative_by_world
 from scenarios.measure.compare.cases import FORESEEN
@@ -94,13 +95,14 @@ def best_single_rule(rows: pd.DataFrame) -> str:
     """
     excess = mean_excess(online_part(rows))
     if excess.empty:
-        raise ValueError("comparison: rules must hold one beside the clairvoyant, got none")
+        raise ValueError("comparison: rules must hold one besides the clairvoyant, got none")
     return str(excess.idxmin())
 
 
 def online_part(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of rules that know neither later epochs nor plans for them."""
-    return rows[~rows["method"].str.endswith(FORESEEN) & (rows["method"] != CLAIRVOYANT)]
+    """Rows of rules that know neither later epochs nor plans for them; schedulers are no rules."""
+    others = rows["method"].isin([CLAIRVOYANT, *SCHEDULERS])
+    return rows[~rows["method"].str.endswith(FORESEEN) & ~others]
 
 
 def foreseen_part(rows: pd.DataFrame) -> pd.DataFrame:

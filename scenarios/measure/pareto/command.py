@@ -1,4 +1,4 @@
-"""Put fronts of time, communication cost and utilisation beside the best that is known."""
+"""Compare fronts of time, communication cost and utilisation with the best known ones."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ exit codes: 0 done; 2 a flag is wrong, or the files cannot be written;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is compared; the fields are the flags."""
+    """Settings of the comparison of fronts; the fields are the flags."""
 
     worlds: int = option(6, "number of worlds")
     num_domains: tuple[int, ...] = option(NUM_DOMAINS, "numbers of domains of the worlds")
-    seed: int = option(0, "seed of the worlds, their prices and of what draws")
+    seed: int = option(0, "seed of the worlds, their prices and random methods")
     tables: tuple[str, ...] = option(TABLE_NAMES, "objectives, see below")
     preferences: int = option(NUM_PREFERENCES, "weights of one sweep: 36, 28, 21, 15, 10, 6, 3, 1")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")

@@ -1,18 +1,14 @@
-"""Fronts of methods and of the reference, and how near the ones come to the other."""
+"""Fronts of methods and of the reference, and the distance between them."""
 
 from collections.abc import Callable, Sequence
-
-import numpy as np
 
 from agents.decision.depths import DEPTHS
 from agents.decision.situation import Preference
 from agents.planners.pareto.exact_front import MOST_ENUMERATED, exact_front
-from agents.planners.pareto.fronts import Front, figures_of_plans, front_of_figures
+from agents.planners.pareto.fronts import Front, front_of_figures
 from agents.planners.pareto.indicators import (
     FrontMetrics,
-    Points,
     front_metrics,
-    non_dominated,
     simplex_lattice,
 )
 from agents.planners.pareto.nsga2 import nsga2
@@ -55,41 +51,6 @@ def swept(propose: Propose) -> Sweep:
     return sweep
 
 
-def front_of_scheduler(
-    propose: Propose,
-    topology: Topology,
-    workload: Workload,
-    *,
-    reference: Front | None = None,
-    objectives: Sequence[str] = TIME_COST_UTILISATION,
-    num_preferences: int = NUM_PREFERENCES,
-    corrections: Corrections = NO_CORRECTIONS,
-) -> tuple[Front, FrontMetrics]:
-    """Front of what a policy proposes in one sweep of the weights, and how near it comes.
-
-    Parameters
-    ----------
-    reference
-        Front to compare with; None makes it, see `reference_front`. What the policy adds to it
-        counts as a part of it.
-
-    Raises
-    ------
-    ValueError
-        If there is no lattice of so many preferences, or the policy proposes nothing that fits.
-    """
-    plans = [
-        plan
-        for preference in preference_grid(num_preferences)
-        for plan in propose(topology, workload, preference)
-    ]
-    figures = figures_of_plans(topology, workload, plans, corrections)
-    found = front_of_figures(figures, objectives, num_judged=len(figures))
-    if reference is None:
-        reference = reference_front(topology, workload, objectives, corrections=corrections)
-    return found, metrics_of(found, merged([reference, found]))
-
-
 def metrics_of(front: Front, reference: Front) -> FrontMetrics:
     """Compare a front with the reference.
 
@@ -107,7 +68,7 @@ def metrics_of(front: Front, reference: Front) -> FrontMetrics:
 
 
 def merged(fronts: Sequence[Front]) -> Front:
-    """What is left of several fronts: the plans that none of any dominates."""
+    """Join several fronts: keep the plans that none of any dominates."""
     figures: dict[Plan, PlanFigures] = {}
     for front in fronts:
         figures |= {one.plan: one for one in front.figures}
@@ -160,9 +121,3 @@ def reference_front(
             )
         )
     return merged(fronts)
-
-
-def best_points(points: Points) -> Points:
-    """Points that no other dominates, by rising first objective."""
-    kept = points[non_dominated(points)]
-    return kept[np.lexsort(kept.T[::-1])]

@@ -11,7 +11,7 @@ from agents.decision.situation import Preference
 from agents.planners.pareto.nsga2 import nsga2
 from agents.planners.pareto.proposals import Proposals, Propose
 from agents.planners.rules.crosspipe import crosspipe
-from agents.planners.table import PLANNERS
+from agents.planners.table import reference_planners
 from des import Plan
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.pareto.fronts import Sweep, swept
@@ -30,7 +30,7 @@ def methods_of(
     Parameters
     ----------
     policies
-        Policies that know preferences; each is asked once for each of the weights. Where
+        Policies that know preferences; each decides once for each of the weights. Where
         activations count, which no preference weighs, each of its plans is offered under all
         depths.
     seed
@@ -84,7 +84,7 @@ def planner_proposals(world: PricedWorld, seed: int) -> Proposals:
     )
     plans: list[Plan] = []
     notes: list[str] = []
-    for name, planner in (PLANNERS | {"crosspipe": crosspipe}).items():
+    for name, planner in (reference_planners() | {"crosspipe": crosspipe}).items():
         try:
             plans.append(planner(problem, np.random.default_rng(seed)))
         except ValueError as error:  # too many placements to enumerate, or none that fits

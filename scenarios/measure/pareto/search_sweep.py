@@ -7,8 +7,7 @@ import numpy as np
 
 from agents.decision.depths import DEPTHS
 from agents.decision.situation import Preference
-from agents.judge.rows import rows_of
-from agents.judge.search_judge import MISFIT
+from agents.judge.steady_judge import MISFIT
 from agents.planners.pareto.fronts import Archive, joined_orders, steady_judge, water_filled
 from agents.planners.pareto.plan_objectives import TIME_COST_UTILISATION, ObjectiveJudge
 from agents.planners.pareto.proposals import Proposals
@@ -17,6 +16,7 @@ from agents.planners.search.search_moves import Order, joined, neighbours, plans
 from agents.planners.search.search_refine import refined
 from des import NO_CORRECTIONS
 from des.compiled.many.layout import Real
+from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from scenarios.measure.pareto.worlds import PricedWorld
 
@@ -105,7 +105,7 @@ class _Table:
         self._scores = np.concatenate([self._scores, scores[best]])
 
     def descend(self, weights: Real) -> None:
-        """From the best order go on to the best neighbour until none is better."""
+        """Climb from the best order to the best neighbour until none is better."""
         search = self._judge.judge
         best: Order | None = None
         while (order := self.best(weights, 1)[0]) != best:
@@ -146,6 +146,6 @@ def _refined(judge: ObjectiveJudge, table: _Table, orders: list[Order]) -> Plans
         refined(search, plans, search.scores(plans))
         found.append(plans)
     num_schedules = len(search.schedules)
-    every = rows_of(joined(found), np.repeat(np.arange(len(orders)), num_schedules))
+    every = plan_rows(joined(found), np.repeat(np.arange(len(orders)), num_schedules))
     every.schedule[:] = np.tile(np.arange(num_schedules), len(orders))
     return every

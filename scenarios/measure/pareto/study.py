@@ -1,4 +1,4 @@
-"""All methods on some worlds, beside the reference: rows of figures, points, and a summary."""
+"""All methods on some worlds, against the reference: rows of figures, points, and a summary."""
 
 import math
 import time
@@ -40,7 +40,7 @@ _METRICS = ("coverage", "hypervolume_ratio", "igd_plus")
 
 @dataclass(frozen=True, kw_only=True)
 class MethodFront:
-    """What a method came to on a world.
+    """Front of a method on a world, with its figures.
 
     Attributes
     ----------

@@ -21,12 +21,16 @@ from scenarios.suites import suite
 if TYPE_CHECKING:
     import pandas as pd
 
+    from agents.hi_ppo import schedulers as hi_ppo_schedulers
+    from agents.planners import names
     from scenarios.frame import plots
     from scenarios.measure.robustness import curves as robustness_curves
     from scenarios.measure.robustness import figure, methods
     from scenarios.measure.robustness.curves import LeftOut
     from scenarios.measure.targets import measurement_size
 else:
+    hi_ppo_schedulers = lazy("agents.hi_ppo.schedulers")
+    names = lazy("agents.planners.names")
     plots = lazy("scenarios.frame.plots")
     robustness_curves = lazy("scenarios.measure.robustness.curves")
     figure = lazy("scenarios.measure.robustness.figure")
@@ -42,8 +46,8 @@ examples:
   {PROG} --num-worlds 2 --num-epochs 4 --fluctuations 0,0.3,0.6 --jitters 0.2 --out runs/small
   {PROG} --checkpoint runs/hi_ppo/policies.pt --planners search_once,search_h8,atlas_h8
 
-files written to --out, beside config.json:
-  robustness.csv   a row a method, fluctuation, jitter, world and draw: by how much it is slower
+files written to --out, besides config.json:
+  robustness.csv   a row a method, fluctuation, jitter, world and draw: the slowdown
   robustness.json  means with 95 % intervals over worlds, and which methods have no plan where
   robustness.png   the curves, a panel for each jitter
 
@@ -53,19 +57,24 @@ exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is measured; the fields are the flags."""
+    """Settings of the robustness curves; the fields are the flags."""
 
     out: Path = option(Path("runs/robustness"), "folder to make")
     checkpoint: Path | None = option(None, "trained policies; none: the first ones shipped")
-    planners: tuple[str, ...] = option((), "planners by name; empty: all")
+    planners: tuple[str, ...] = option(
+        (), "planners by name (default: those of milliseconds, and searches)"
+    )
     suite: str = option("eval_held", f"suite of worlds, one of {', '.join(SUITES)}")
     num_worlds: int = option(8, "worlds of the suite, from the first one on")
     num_draws: int = option(1, "draws of each world")
     num_epochs: int = option(32, "first epochs of a draw")
     fluctuations: tuple[float, ...] = option(
-        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6), "of bandwidths, as shares of base"
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+        "bandwidth fluctuations, as fractions of the nominal bandwidth",
     )
-    jitters: tuple[float, ...] = option((0.0, 0.2, 0.6), "of latencies, as shares of base")
+    jitters: tuple[float, ...] = option(
+        (0.0, 0.2, 0.6), "latency jitters, as fractions of the nominal latency"
+    )
     seed: int = option(0, "seed of the worlds, and of the first draw")
 
     def __post_init__(self) -> None:
@@ -103,12 +112,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    policy = methods.scheduler_of(config.checkpoint)
-    wanted = config.planners or methods.planner_names()
+    policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
+    wanted = config.planners or methods.default_names()
     schedulers = {name: make for name, make in methods.replanning().items() if name in wanted}
     study = robustness_curves.Study(
         held={name: planner for name, planner in methods.held_planners().items() if name in wanted},
-        schedulers=schedulers if policy is None else {methods.POLICY: policy, **schedulers},
+        schedulers=schedulers if policy is None else {names.POLICY: policy, **schedulers},
         swings=[
             robustness_curves.Swing(fluctuation=fluctuation, jitter=jitter)
             for jitter, fluctuation in product(config.jitters, config.fluctuations)
@@ -167,7 +176,7 @@ def _show(
         sys.stdout.write(f"{name:24} {100 * slowdown:+8.2f} %\n")
     if not has_policy:
         sys.stdout.write(
-            f"{methods.POLICY} is left out: no policies are shipped, and no --checkpoint is given\n"
+            f"{names.POLICY} is left out: no policies are shipped, and no --checkpoint is given\n"
         )
     for name in dict.fromkeys(one.method for one in left_out):
         count = sum(one.method == name for one in left_out)

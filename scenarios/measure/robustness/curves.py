@@ -11,7 +11,7 @@ from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
 from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.run_epochs import run_course
-from agents.hi_ppo.schedulers import MakeScheduler
+from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.rules.diloco import mean_step_s
 from agents.replanning.plan_times import PlanTimes
@@ -26,7 +26,7 @@ COLUMNS = ("method", "fluctuation", "jitter", "world", "draw", "slowdown", "tota
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swing:
-    """How far links fluctuate about their base figures, as shares of them."""
+    """Fluctuation of the links about their base figures, as shares of them."""
 
     fluctuation: float
     jitter: float
@@ -46,7 +46,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """What is measured on every world.
+    """Amount of the measurement on every world.
 
     Attributes
     ----------

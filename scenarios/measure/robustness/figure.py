@@ -8,8 +8,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from agents.planners.names import POLICY
 from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
-from scenarios.measure.robustness.methods import POLICY, replanning
+from scenarios.measure.robustness.methods import replanning
 
 _COLUMNS = 3
 _MARKERS = ("o", "s", "^", "D")
@@ -19,7 +20,7 @@ _COLOURS = REFERENCE_COLOURS
 def robustness_figure(means: pd.DataFrame) -> Figure:
     """Draw the means of `scenarios.measure.robustness.curves.means_of`, in percent.
 
-    Policies and planners that plan anew have whole lines, held plans dashed ones.
+    Policies and planners that re-plan have whole lines, held plans dashed ones.
 
     Raises
     ------

@@ -1,62 +1,36 @@
-"""Who is measured: planners whose plan is held, planners that plan anew, and trained policies."""
+"""Planners whose plan is held, planners that are repeated, and trained policies, by name."""
 
 from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 
 from agents.decision.problem import Planner
-from agents.hi_ppo.decision_report import coordinator_of
-from agents.hi_ppo.policies import Policies, shipped_files
-from agents.hi_ppo.schedulers import METHODS, MakeScheduler
-from agents.planners.choice.depth import with_best_depth
-from agents.planners.table import BASELINES
-from agents.replanning.replanning import SearchScheduler, searching
+from agents.decision.situation import MakeScheduler
+from agents.planners.table import PLANNERS, quick_planners
+from agents.replanning.replanning import searching
+from agents.replanning.table import SCHEDULERS
 
-POLICY = "hi_ppo"
-"""Trained policies, asked in every epoch."""
+HELD = "search_once"
+"""The strongest search at base figures, held; every planner's plan is held as well."""
 
-HORIZON_EPOCHS = 8.0
-"""For how many epochs those that plan anew think that the world stays as it is."""
+_DEFAULT_REPEATED = ("search_h8", "atlas_h8", "formula_h8")
 
 
 def held_planners() -> Mapping[str, Planner]:
     """Planners that plan once, at base figures, each with the schedule that suits it best."""
-    planners = {name: with_best_depth(planner) for name, planner in BASELINES.items()}
-    return MappingProxyType({**planners, "search_once": searching()})
+    planners = {name: row.over_depths for name, row in PLANNERS.items()}
+    return MappingProxyType({**planners, HELD: searching()})
 
 
 def replanning() -> Mapping[str, MakeScheduler]:
-    """Planners that plan anew in every epoch and move where that pays within the horizon."""
-    makers: dict[str, MakeScheduler] = {"search_h8": METHODS["search_h8"]}
-    for name in ("atlas", "formula"):
-        makers[f"{name}_h8"] = partial(
-            SearchScheduler,
-            planner=with_best_depth(BASELINES[name]),
-            horizon_epochs=HORIZON_EPOCHS,
-            name=f"{name}_h8",
-        )
-    return MappingProxyType(makers)
+    """Schedulers that decide in every epoch."""
+    return MappingProxyType({name: make for name, make in SCHEDULERS.items() if name != HELD})
 
 
 def planner_names() -> tuple[str, ...]:
-    """Names of all planners, those that plan anew first."""
+    """Names of all planners, those that are repeated first."""
     return (*replanning(), *held_planners())
 
 
-def scheduler_of(checkpoint: Path | None) -> MakeScheduler | None:
-    """Return what makes the scheduler of a checkpoint, or of the first one that is shipped.
-
-    None where no checkpoint is given and none is shipped. One scheduler serves all draws, as each
-    begins anew.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read or holds no such policies.
-    """
-    path = checkpoint or next(iter(shipped_files()), None)
-    if path is None:
-        return None
-    coordinator = coordinator_of(Policies.load(path))
-    return lambda: coordinator
+def default_names() -> tuple[str, ...]:
+    """Names measured by default: planners of milliseconds, held, and some that are repeated."""
+    return (*_DEFAULT_REPEATED, *quick_planners(), HELD)

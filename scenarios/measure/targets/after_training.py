@@ -1,4 +1,4 @@
-"""The short form of the targets after a training: on its world and job, its policy beside ours."""
+"""The short form of the targets after a training: on its world and job, its policy against ours."""
 
 import html
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ def targets_of_run(
     policy
         The one just trained.
     checkpoints
-        Policies beside it; None for the first one that is shipped, if any is.
+        Policies to compare it with; None for the first one that is shipped, if any is.
     """
     paths = shipped_files()[:1] if checkpoints is None else checkpoints
     try:

@@ -1,4 +1,4 @@
-"""How far the shares of the layers are from those of a plan that is as good as the best."""
+"""Allocation error: distance of the layer shares to those of a near-optimal plan."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.planners.names import PLANNER_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.base.flags import from_dict, option, parse_given, to_dict
@@ -16,28 +17,25 @@ from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.pictures import Picture
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.targets.names import GROUP_NAMES, MEASURED, METHOD_NAMES
+from scenarios.measure.targets.names import GROUP_NAMES, MEASURED
+from scenarios.measure.targets.notes import revisions_note, scope_note
+from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
 if TYPE_CHECKING:
     from rich import console as rich_console
     from rich.console import Console
 
+    from agents.decision.situation import MakeScheduler
     from agents.hi_ppo import policies, schedulers
     from agents.hi_ppo.local import decide, policy, shipped
-    from agents.hi_ppo.schedulers import MakeScheduler
     from agents.planners.pareto.proposals import Propose
     from agents.ppo import devices
+    from agents.replanning import table
     from scenarios.frame import plots
-    from scenarios.measure import training_curves
-    from scenarios.measure.targets import (
-        measurement_size,
-        results_store,
-        table,
-        target_table,
-        world_file,
-    )
+    from scenarios.measure.targets import measurement_size, results_store, target_table, world_file
+    from scenarios.measure.targets import table as targets_table
     from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, Sizes
-    from scenarios.measure.targets.results_store import KeptGroup, Key, Origin
+    from scenarios.measure.targets.results_store import Key, Origin
 else:
     decide = lazy("agents.hi_ppo.local.decide")
     policy = lazy("agents.hi_ppo.local.policy")
@@ -45,17 +43,18 @@ else:
     policies = lazy("agents.hi_ppo.policies")
     schedulers = lazy("agents.hi_ppo.schedulers")
     devices = lazy("agents.ppo.devices")
+    table = lazy("agents.replanning.table")
     rich_console = lazy("rich.console")
     plots = lazy("scenarios.frame.plots")
     measurement_size = lazy("scenarios.measure.targets.measurement_size")
     results_store = lazy("scenarios.measure.targets.results_store")
-    table = lazy("scenarios.measure.targets.table")
+    targets_table = lazy("scenarios.measure.targets.table")
     target_table = lazy("scenarios.measure.targets.target_table")
     world_file = lazy("scenarios.measure.targets.world_file")
-    training_curves = lazy("scenarios.measure.training_curves")
 
 
 PROG = "python -m scenarios.kpi"
+_SCHEDULER_NAMES = (*SCHEDULER_NAMES, *PLANNER_NAMES)
 _EXAMPLES = f"""\
 examples:
   {PROG} --short --method search_h4
@@ -63,14 +62,14 @@ examples:
   {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
   {PROG} --resume --out runs/kpi
 
-methods: {", ".join(METHOD_NAMES)}
+methods: {", ".join(_SCHEDULER_NAMES)}
 targets: {", ".join(GROUP_NAMES)}
 
-files written to --out, beside config.json:
+files written to --out, besides config.json:
   {MEASURED}/                        targets of each column and group, as soon as they are known
   kpi.json, kpi.csv, report.html   all figures with their definitions, references and notes
 
---resume goes on in the folder, with the flags that it was begun with: others are refused, those
+--resume continues the run in --out with its original flags: others are refused, those
 left out are taken from there. Groups that are in {MEASURED}/ are not measured again; a file that
 they come from must not have changed since.
 
@@ -81,14 +80,14 @@ exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What is measured; the fields are the flags."""
+    """Settings of the targets; the fields are the flags."""
 
     checkpoint: tuple[Path, ...] = option(
         (),
         "trained policies, a column each; without any and without --method those shipped, of a "
         "short run the first one",
     )
-    method: tuple[str, ...] = option((), "planners to measure beside or instead, a column each")
+    method: tuple[str, ...] = option((), "planners to measure, one column each")
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
     targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
     world: Path | None = option(None, "topology file in place of the suites", is_file=True)
@@ -98,8 +97,10 @@ class Config:
     num_draws: int | None = option(None, "draws of each world; none: 1")
     num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
     seed: int = option(0, "seed of the worlds, and of the first draw")
-    out: Path = option(Path("runs/kpi"), "new or empty run folder; with --resume that of the run")
-    resume: bool = option(False, "go on in the folder, with the flags that it was begun with")
+    out: Path = option(
+        Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
+    )
+    resume: bool = option(False, "continue the run in --out with its original flags")
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs"):
@@ -108,7 +109,7 @@ class Config:
                 raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
         if self.seed < 0:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
-        for field, known in (("targets", GROUP_NAMES), ("method", METHOD_NAMES)):
+        for field, known in (("targets", GROUP_NAMES), ("method", _SCHEDULER_NAMES)):
             for name in getattr(self, field) or ():
                 if name not in known:
                     hint = nearest(name, known)
@@ -132,7 +133,7 @@ def _command(argv: Sequence[str] | None) -> int:
     scope = scope_of(config)
     columns = scheduler_columns(config, scope)
     origins = origins_of(config, columns)
-    console = table.wide_console(len(columns))
+    console = targets_table.wide_console(len(columns))
     try:
         with _folder(config) as folder:
             return _run(config, columns, origins, folder, console)
@@ -150,7 +151,9 @@ def _run(
     console: Console,
 ) -> int:
     """Measure what is not there yet, and write and show all."""
-    kept = table.measure_groups(columns, origins, folder.path, rich_console.Console(stderr=True))
+    kept = targets_table.measure_groups(
+        columns, origins, folder.path, rich_console.Console(stderr=True)
+    )
     measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),
         targets=tuple(
@@ -159,24 +162,21 @@ def _run(
         ),
         are_seeds=not config.method,
     )
-    note = f"{scope_note(columns[0].scope)}{_revisions_note([kept[key] for key in origins])}"
-    table.write_targets(folder, measured, _command_text(config), note, _pictures(config))
-    table.show_targets(console, measured, note)
+    note = f"{scope_note(columns[0].scope)}{revisions_note([kept[key] for key in origins])}"
+    targets_table.write_targets(folder, measured, _command_text(config), note, _pictures(config))
+    targets_table.show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
-    if measured.inconclusive:
-        console.print(f"inconclusive: {', '.join(measured.inconclusive)}", soft_wrap=True)
-    if measured.missed:
-        console.print(f"missed: {', '.join(measured.missed)}", soft_wrap=True)
-        return 1
-    return 0
+    for line in measured.open_targets:
+        console.print(line, soft_wrap=True)
+    return 1 if measured.missed else 0
 
 
 def _begun(config: Config, given: frozenset[str]) -> Config:
     """Flags that the run in the folder was begun with; those given again must be the same."""
     folder = RunFolder.open_existing(config.out)
     record = _recorded(Config()) | folder.read_config()
-    asked = _recorded(config)
-    flags = {name: asked[name] for name in given & asked.keys()}
+    current = _recorded(config)
+    flags = {name: current[name] for name in given & current.keys()}
     folder.require_begun_with(record, flags, PROG)
     begun = from_dict(Config, record, source=str(folder.config_json))
     return replace(begun, out=config.out, resume=True)
@@ -184,7 +184,7 @@ def _begun(config: Config, given: frozenset[str]) -> Config:
 
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
-    """Make the run folder, or open that of the same run; nobody else has it meanwhile."""
+    """Make the run folder, or open that of the same run; it is locked meanwhile."""
     if config.resume:
         with RunFolder.opened(config.out) as folder:
             yield folder
@@ -195,30 +195,28 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 
 
 def _recorded(config: Config) -> dict[str, object]:
-    """What makes the figures; not where they are written."""
+    """Settings that determine the figures; not where they are written."""
     plain = to_dict(config)
     return {name: plain[name] for name in plain if name not in ("out", "resume")}
 
 
 def _pictures(config: Config) -> tuple[Picture, ...]:
-    """How the shipped policies were trained, where these are measured."""
-    logs = training_curves.shipped_logs()
+    """Training of the shipped policies, where these are measured."""
+    logs = shipped_logs()
     if config.checkpoint or config.method or not logs:
         return ()
-    curves = training_curves.training_curves(
-        {path.name: training_curves.read_log(path) for path in logs}
-    )
+    curves = training_curves({path.name: read_log(path) for path in logs})
     caption = f"Training of the placement policy, {len(logs)} seeds and their mean."
     return (Picture(caption=caption, png=plots.png_bytes(curves)),)
 
 
 def targets_of(config: Config) -> tuple[str, ...]:
     """Groups of targets that are measured, in their order."""
-    return tuple(name for name in table.GROUPS if config.targets is None or name in config.targets)
+    return tuple(name for name in GROUP_NAMES if config.targets is None or name in config.targets)
 
 
 def scope_of(config: Config) -> Scope:
-    """How much is measured, and on what."""
+    """Size of the measurement, and its worlds."""
     sizes: Sizes = measurement_size.SHORT if config.short else measurement_size.FULL
     given = {
         name: getattr(config, name)
@@ -243,12 +241,12 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     if not paths and not config.method:
         raise UsageError(
             f"{PROG}: there must be something to measure, and no policy is shipped: give "
-            f"--checkpoint, or --method with one of {', '.join(METHOD_NAMES)}"
+            f"--checkpoint, or --method with one of {', '.join(_SCHEDULER_NAMES)}"
         )
     makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
         path.stem: schedulers.policy_scheduler(path) for path in paths
     }
-    makers |= {name: (schedulers.METHODS[name], None) for name in config.method}
+    makers |= {name: (table.scheduler_makers()[name], None) for name in config.method}
     if len(makers) < len(paths) + len(config.method):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
     agent = decide.LocalAgent(policy=policy.load_policy(_local_file(config)))
@@ -271,7 +269,7 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
 
 
 def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
-    """What the targets of each column and group come from, in the order of the table."""
+    """Inputs of the targets of each column and group, in the order of the table."""
     shared = {"local": _local_file(config)}
     if config.world is not None:
         shared["world"] = topology_path(config.world)
@@ -285,24 +283,6 @@ def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, 
 
 def _local_file(config: Config) -> Path:
     return shipped.shipped_local_file() if config.local is None else config.local
-
-
-def scope_note(scope: Scope) -> str:
-    """Say on how much the table rests."""
-    sizes = scope.sizes
-    where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
-    note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw"
-    if scope.is_short:
-        return f"{note}: too few draws to claim anything"
-    return note
-
-
-def _revisions_note(groups: Sequence[KeptGroup]) -> str:
-    """Say so if not all was measured by the same source."""
-    revisions = dict.fromkeys(str(group.source_revision) for group in groups)
-    if len(revisions) == 1:
-        return ""
-    return f"; measured at the source revisions {', '.join(revisions)}"
 
 
 def _command_text(config: Config) -> str:

@@ -18,7 +18,7 @@ class FlatPolicy:
     """Places the layers for the links as they are, under the one schedule of its task.
 
     It sees what its task shows it: links over all paths and the last placement. Before the first
-    decision that is the even split, as in its training. With ``chooses_depth`` it is asked under
+    decision that is the even split, as in its training. With ``chooses_depth`` it is run under
     all depths each time, and the quickest plan is taken.
     """
 
@@ -56,9 +56,9 @@ class FlatPolicy:
 
     def _check(self, situation: Situation) -> None:
         own = (self._task.world.num_domains, self._task.workload.num_layers)
-        asked = (situation.topology.num_domains, situation.workload.num_layers)
-        if asked != own:
+        given = (situation.topology.num_domains, situation.workload.num_layers)
+        if given != own:
             raise ValueError(
                 f"flat policy: the situation must have the {own[0]} domains and {own[1]} layers of "
-                f"its training, got {asked[0]} and {asked[1]}"
+                f"its training, got {given[0]} and {given[1]}"
             )

@@ -1,21 +1,22 @@
-"""How much slower training is where the links fluctuate."""
+"""Slowdown of training where the links fluctuate."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from agents.decision.run_epochs import run_course
-from agents.hi_ppo.schedulers import METHODS, MakeScheduler
+from agents.decision.situation import MakeScheduler
+from agents.replanning.table import SCHEDULERS
 from des import STEADY, Dynamics
 from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, moving_by
 from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
 
 LATENCY_JITTER = 0.20
-ASKED_AT = 0.3
+TARGET_AT = 0.3
 
 PLANNERS = ("search_once", "search_h8")
-"""Rivals whose curves are printed beside; of a short run the first one only."""
+"""Planners whose curves are in the notes; of a short run the first one only."""
 
 
 def measure(column: SchedulerColumn) -> list[Target]:
@@ -23,7 +24,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     scope = column.scope
     worlds = scope.worlds("eval_calm") + scope.worlds("eval_held")
     curve = curve_of(column.make, scope, worlds)
-    value, interval = measured(curve[ASKED_AT])
+    value, interval = measured(curve[TARGET_AT])
     rivals = PLANNERS[: 1 if scope.is_short else None]
     curves = {column.name: curve} | {name: _rival(name, scope, worlds) for name in rivals if worlds}
     return [
@@ -41,7 +42,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
 
 
 def _rival(name: str, scope: Scope, worlds: Sequence[SuiteWorld]) -> dict[float, list[float]]:
-    return scope.once(("curve", name), lambda: curve_of(METHODS[name], scope, worlds))
+    return scope.once(("curve", name), lambda: curve_of(SCHEDULERS[name], scope, worlds))
 
 
 def curve_of(

@@ -1,4 +1,4 @@
-"""How far single decisions are from the best plan there is."""
+"""Gap of single decisions to the best plan."""
 
 import math
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ import numpy as np
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult
 from agents.planners.search.search import search
-from agents.replanning.pool import MOST_JUDGED, pool_of
+from agents.replanning.pool import MOST_JUDGED, candidate_pool
 from agents.replanning.table import RULES
 from agents.replanning.tables import total_s
 from des import Plan
@@ -60,7 +60,7 @@ def against_rules(column: SchedulerColumn, world: SuiteWorld, draw: int) -> Agai
     part = replace(world, num_epochs=len(episode.rows))
     key = (world.name, draw, part.num_epochs)
     pool = column.scope.once(
-        ("candidates", *key), lambda: pool_of(part, draw, max_plans=MOST_PLANS)
+        ("candidates", *key), lambda: candidate_pool(part, draw, max_plans=MOST_PLANS)
     )
     tabled = draw_of(part, draw, pool.joined(_first_used(episode)))
     best_s = total_s(tabled.tables, RULES[CLAIRVOYANT](tabled.tables))

@@ -1,4 +1,4 @@
-"""How much is measured, and on which worlds; nothing is drawn for one column alone."""
+"""Size of the measurement, and its worlds; nothing is drawn for one column alone."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.decision.run_epochs import CourseResult, run_course, situation_of
+from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
+from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.schedulers import MakeScheduler
 from agents.planners.pareto.proposals import Propose
 from des import STEADY, Plan, Topology
 from des.plan.replacement import Replacement
@@ -40,7 +40,7 @@ _FILE_CELLS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much is measured.
+    """Numbers of worlds, draws, epochs and decisions to measure.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ SHORT = Sizes(
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What all targets are measured on.
+    """Worlds, sizes and seed shared by all targets.
 
     Attributes
     ----------
@@ -179,9 +179,9 @@ class SchedulerColumn:
     propose
         All plans that the method has for a preference; None: the one that it decides for.
     only_world
-        Why other worlds than that of the scope cannot be asked of it; empty: they can.
+        Reason why it can run on the world of the scope only; empty: on any.
     local
-        Who decides inside the domains; None: nobody.
+        Agent inside the domains; None: no decisions there.
     make_bounded
         Makes schedulers of the same policies with a bound on iteration times; None: has none.
     fixed_rules
@@ -200,7 +200,7 @@ class SchedulerColumn:
     _known: dict[tuple[str, int, str], CourseResult] = field(default_factory=dict, repr=False)
 
     def still_plan(self, world: SuiteWorld, draw: int) -> Plan:
-        """What the scheduler decides if all stays as the first epoch of a draw finds it.
+        """Decide on the first epoch of a draw, as if the world stayed like that.
 
         The figures of that epoch are the base figures too: of `SuiteWorld.topology` the load of
         the draw may be another, and a scheduler that expected it to come back would plan for that.
@@ -208,7 +208,7 @@ class SchedulerColumn:
         topology = held_topology(world, draw, 0)
         scheduler = self.make()
         scheduler.begin()
-        situation = situation_of(world, topology, 0, None)
+        situation = epoch_situation(world, topology, 0, None)
         return scheduler.decide(replace(situation, base=topology)).plan
 
     def episode(self, world: SuiteWorld, draw: int, fixed_rule: str = "") -> CourseResult:
@@ -226,7 +226,7 @@ class SchedulerColumn:
 def misfits_of(column: SchedulerColumn, worlds: Sequence[SuiteWorld]) -> tuple[str, ...]:
     """Say in how many epochs the scheduler's plans do not fit into memory; nothing where all do.
 
-    They are judged as if they did, so what they come to cannot be claimed.
+    They are judged as if they did, so their times cannot be claimed.
     """
     episodes = [
         column.episode(world, draw) for world in worlds for draw in column.scope.draws(world)

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.decision.situation import Preference
+from agents.decision.situation import MakeScheduler, Preference
 from agents.hi_ppo.proposing import first_situation
-from agents.hi_ppo.schedulers import MakeScheduler
 from agents.planners.pareto.proposals import Propose
 from des import Plan, Topology, Workload
 from scenarios.frame.statistics import MeanInterval

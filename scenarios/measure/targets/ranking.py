@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.hi_ppo.schedulers import searched_plan
+from agents.replanning.search_schedulers import searched_plan
 from calibration.cases.case import PlacementCase
 from calibration.reference.astra_sim import measure_case
 from des import NO_CORRECTIONS, Plan, Topology, Workload

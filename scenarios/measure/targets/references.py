@@ -1,4 +1,4 @@
-"""What targets compare with: one domain, replicas in all domains, and what physics allows."""
+"""References of the targets: one domain, replicas in all domains, and the physical bound."""
 
 import math
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ def data_parallel_plan(topology: Topology, workload: Workload) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Communication:
-    """What a plan sends in one iteration, and for how long that is in the way."""
+    """Bytes that a plan sends in one iteration, and the time that this adds."""
 
     cost_bytes: float
     exposed_s: float
@@ -180,7 +180,7 @@ class ChainBound:
 
     @property
     def room(self) -> float:
-        """How many times more there is than needed."""
+        """Ratio of the parameters per hidden size to those needed."""
         return self.parameters_per_hidden / self.needed
 
     def __str__(self) -> str:

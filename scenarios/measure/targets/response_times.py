@@ -1,4 +1,4 @@
-"""How long decisions take: over domains, inside one, and both together."""
+"""Decision times: over domains, inside one, and both together."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.decision.held import held_topology
-from agents.decision.run_epochs import situation_of
+from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import Scheduler
 from agents.planners.search.search import search
 from agents.ppo.devices import use_torch_threads
@@ -103,7 +103,9 @@ def timed_decisions(
     ends_s = wall_clock() + sizes.timing_budget_s
     for world in worlds:
         scheduler.begin()
-        scheduler.decide(situation_of(world, held_topology(world, column.scope.seed, 0), 0, None))
+        scheduler.decide(
+            epoch_situation(world, held_topology(world, column.scope.seed, 0), 0, None)
+        )
         if wall_clock() > ends_s:
             break
     turn = 0
@@ -113,7 +115,7 @@ def timed_decisions(
         scheduler.begin()
         last: Plan | None = None
         for epoch in range(world.num_epochs):
-            situation = situation_of(world, held_topology(world, draw, epoch), epoch, last)
+            situation = epoch_situation(world, held_topology(world, draw, epoch), epoch, last)
             begin_s, begin_cpu_s = wall_clock(), cpu_clock()
             decision = scheduler.decide(situation)
             cpu_s, wall_s = cpu_clock() - begin_cpu_s, wall_clock() - begin_s
@@ -124,7 +126,7 @@ def timed_decisions(
 
 
 def _counted(decisions: Sequence[TimedDecision]) -> str:
-    """How many there are, and their CPU time: near the wall time where no other work ran."""
+    """Number of decisions, and their CPU time: near the wall time where no other work ran."""
     cpu_s = [one.cpu_s for one in decisions]
     return f"{len(decisions)} decisions, batch 1, warm, one thread; CPU time {_shown(cpu_s)}"
 
@@ -159,7 +161,7 @@ def _shown(seconds: Sequence[float]) -> str:
 
 
 def _of_search(scope: Scope, world: SuiteWorld) -> tuple[str, ...]:
-    """How long the planner takes: seconds, so it is left out of a short run."""
+    """Search time of the planner: seconds, so it is left out of a short run."""
     if scope.is_short:
         return ("the search is timed in a run that is not short",)
 

@@ -1,4 +1,4 @@
-"""Targets in a run folder, kept group by group as they are measured, so that the run can go on."""
+"""Targets in a run folder, kept group by group as they are measured, so that a run can resume."""
 
 import math
 import reprlib
@@ -131,14 +131,14 @@ def _read(path: Path, key: Key, origin: Origin) -> KeptGroup:
 
 
 def _require_same(form: "_FileForm", key: Key, origin: Origin) -> None:
-    asked: dict[str, object] = {"column": key[0], "group": key[1]}
-    asked |= {f"flags.{name}": value for name, value in origin.flags.items()}
+    wanted: dict[str, object] = {"column": key[0], "group": key[1]}
+    wanted |= {f"flags.{name}": value for name, value in origin.flags.items()}
     found: dict[str, object] = {"column": form.column, "group": form.group}
     found |= {f"flags.{name}": value for name, value in form.flags.items()}
-    for name in asked | found:
-        if found.get(name) != asked.get(name):
+    for name in wanted | found:
+        if found.get(name) != wanted.get(name):
             raise ValueError(
-                f"{name} must be {asked.get(name)!r} as in this run, got {found.get(name)!r}"
+                f"{name} must be {wanted.get(name)!r} as in this run, got {found.get(name)!r}"
             )
     for flag in dict(origin.sha256) | form.sha256:
         now, then = origin.sha256.get(flag), form.sha256.get(flag)

@@ -6,7 +6,9 @@ from itertools import cycle
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course
-from agents.hi_ppo.schedulers import MOST_SLOWDOWN, HoldPlan, MakeScheduler, searched_plan
+from agents.decision.situation import MakeScheduler
+from agents.hi_ppo.schedulers import MOST_SLOWDOWN
+from agents.replanning.search_schedulers import HoldPlan, searched_plan
 from des import NO_CORRECTIONS
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.targets.measurement_size import SchedulerColumn, on_still_links
@@ -21,7 +23,7 @@ SUITES = ("eval_calm", "eval_held")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stability:
-    """How one draw of a world of a suite went.
+    """Stability of one draw of a world of a suite.
 
     Attributes
     ----------
@@ -68,7 +70,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
 
 
 def _draws(column: SchedulerColumn, make: MakeScheduler) -> tuple[Stability, ...]:
-    """Measure as many draws as are needed for the epochs asked for, the suites in turn."""
+    """Measure as many draws as the number of epochs needs, the suites in turn."""
     scope = column.scope
     suites = [[(name, on_still_links(world)) for world in scope.worlds(name)] for name in SUITES]
     worlds = [one for in_turn in zip(*suites, strict=True) for one in in_turn]
@@ -113,7 +115,7 @@ def _share(draws: Sequence[Stability]) -> float:
 
 
 def _totals(draws: Sequence[Stability]) -> list[str]:
-    """Say what the total time is beside that of others."""
+    """Compare total time with the other columns."""
     if not draws:
         return []
     total_s, held_s, free_s = (
@@ -147,7 +149,7 @@ def stability_of(
 
 
 def stable_epochs(episode: CourseResult, best_s: list[float]) -> tuple[bool, ...]:
-    """Which epochs of an episode are stable, given the best iteration time of each. [s]"""
+    """Mark the stable epochs of an episode, given the best iteration time of each. [s]"""
     return tuple(
         epoch.fits_memory and epoch.iteration_s <= (1.0 + WITHIN) * best
         for epoch, best in zip(episode.rows, best_s, strict=True)

@@ -62,6 +62,12 @@ class MeasuredTargets:
         """Names of targets that lie within the interval of a column."""
         return self._with_verdict("inconclusive")
 
+    @property
+    def open_targets(self) -> list[str]:
+        """Lines that name the inconclusive and the missed targets, if there are any."""
+        named = {"inconclusive": self.inconclusive, "missed": self.missed}
+        return [f"{verdict}: {', '.join(names)}" for verdict, names in named.items() if names]
+
     def _with_verdict(self, verdict: Verdict) -> list[str]:
         return [row[0].name for row in self.rows if any(one.verdict == verdict for one in row)]
 

@@ -128,7 +128,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
                 f"at equal GPUs: {-100 * equal:+.1f} % time against the even split over all "
                 "domains with its best depth",
                 f"physics allows {100 * most_saved:.1f} % (all domains busy, nothing sent); "
-                f"{_share_shown(value, most_saved)} of that is reached; "
+                f"{_share_shown(value, most_saved)} of that is achieved; "
                 f"with a border to cross it allows {100 * chain:.1f} %",
                 *cases,
             ),
@@ -162,7 +162,7 @@ def _share_shown(value: float, bound: float) -> str:
 
 
 def _cases(worlds: list[SuiteWorld], times: list[DrawTimes]) -> tuple[str, ...]:
-    """What is to be known of single cases."""
+    """Notes on single cases."""
     bounds = {world.name: chain_bound(world.topology, world.workload) for world in worlds}
     too_slow = [bound for bound in bounds.values() if not bound.allows_a_quarter]
     closest = sorted(bounds, key=lambda name: bounds[name].room)[:_MOST_SHOWN]

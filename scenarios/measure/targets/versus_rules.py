@@ -1,4 +1,4 @@
-"""One draw under a scheduler and under rules, and what many draws come to."""
+"""One draw under a scheduler and under rules, and means over many draws."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.target import measured
 
 Rules = Sequence[Mapping[str, float]]
-"""What rules come to in some draws, by name."""
+"""Excess of rules over the clairvoyant in some draws, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,112 @@
+"""What the stages and borders of a job take on a network that stands still, for the kernels."""
+
+import math
+from functools import lru_cache
+from itertools import permutations
+
+import numpy as np
+
+from des.compiled.eligibility import is_foreseeable
+from des.compiled.many.layer_sums import sums_table
+from des.compiled.many.layout import Flags, Real
+from des.compiled.many.steady import Job
+from des.costs.memory import model_state_bytes
+from des.costs.message_times import direct_links, quickest_message_s
+from des.costs.stage_times import compute_rate_flops_per_s
+from des.job.workload import Workload
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.placement import Placement
+from des.plan.plan import Plan
+from des.world.topology import Topology, UnreachableError
+
+
+def job_on(
+    topology: Topology,
+    workload: Workload,
+    corrections: Corrections = NO_CORRECTIONS,
+    *,
+    sums_before: Real | None = None,
+) -> Job:
+    """Work out what stages and borders take; where nothing leads to, the wire takes ``inf``.
+
+    Parameters
+    ----------
+    topology
+        Where its links move, wires and flights are those at base figures, and turns the shortest.
+    sums_before
+        `des.compiled.many.layer_sums.sums_table` of the workload where it is at hand.
+    """
+    domains = topology.domains
+    is_plain = topology.movement is None and has_plain_transport(topology, workload)
+    borders = _direct if is_plain and has_every_link(topology) else _relayed
+    wire_s, latency_s, turn_s = borders(topology, workload, corrections)
+    return Job(
+        num_microbatches=workload.num_microbatches,
+        sums_before=sums_table(workload) if sums_before is None else sums_before,
+        rate_flops_per_s=np.array([compute_rate_flops_per_s(one, corrections) for one in domains]),
+        wire_s=wire_s,
+        latency_s=latency_s,
+        turn_s=turn_s,
+        overhead_s=float(corrections.message_overhead_s),
+        capacity_bytes=np.array([float(domain.memory_bytes) for domain in domains]),
+        bytes_per_parameter=model_state_bytes(1.0, None),
+    )
+
+
+def has_every_link(topology: Topology) -> bool:
+    """Whether a direct link leads from every domain to every other."""
+    return len(topology.links) == topology.num_domains * (topology.num_domains - 1)
+
+
+def has_plain_transport(topology: Topology, workload: Workload) -> bool:
+    """Whether links serve in turn and each way by itself, and senders never wait."""
+    stays = _on_one_domain(workload.num_layers)
+    return is_foreseeable(topology, workload, stays)  # nothing is sent, so it is the transport
+
+
+@lru_cache(maxsize=64)
+def _on_one_domain(num_layers: int) -> Plan:
+    return Plan(placement=Placement(domain_of_layer=(0,) * num_layers))
+
+
+def direct_pairs(topology: Topology) -> Flags:
+    """Pairs of domains with a direct link there and back, (K, K)."""
+    direct = np.zeros((topology.num_domains, topology.num_domains), dtype=np.bool_)
+    for ends in topology.link_index:
+        direct[ends] = True
+    return direct & direct.T
+
+
+def _direct(
+    topology: Topology, workload: Workload, corrections: Corrections
+) -> tuple[Real, Real, Real]:
+    """Times of messages where all pairs of domains have a link: on the wire, in flight, in turn."""
+    apart = ~np.eye(topology.num_domains, dtype=np.bool_)
+    goodput, latency_s = direct_links(topology, corrections)
+    wire_s, turn_s = np.zeros((2, *goodput.shape))
+    wire_s[apart] = workload.message_bytes / goodput[apart]
+    turn_s[apart] = corrections.message_overhead_s + wire_s[apart]
+    return wire_s, latency_s, turn_s
+
+
+def _relayed(
+    topology: Topology, workload: Workload, corrections: Corrections
+) -> tuple[Real, Real, Real]:
+    """As `_direct`, over relays too: there the flight is all that is not on the slowest wire."""
+    wire_s, latency_s, turn_s = np.zeros((3, topology.num_domains, topology.num_domains))
+    goodput, direct_s = direct_links(topology, corrections)
+    for ends in permutations(range(topology.num_domains), 2):
+        try:
+            least_s, turn_s[ends] = quickest_message_s(
+                topology, *ends, workload.message_bytes, corrections
+            )
+        except UnreachableError:
+            wire_s[ends] = math.inf
+            continue
+        if ends in topology.link_index:
+            wire_s[ends] = workload.message_bytes / goodput[ends]
+            latency_s[ends] = direct_s[ends]
+        else:
+            wire_s[ends] = max(0.0, turn_s[ends] - corrections.message_overhead_s)
+            latency_s[ends] = least_s - corrections.message_overhead_s - wire_s[ends]
+    return wire_s, latency_s, turn_s

@@ -1,0 +1,213 @@
+"""Many plans of one job on networks that stand still: written down once, simulated together."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from des.compiled.kernels.lanes import LaneRules
+from des.compiled.kernels.program import STEADY
+from des.compiled.lanes import new_lanes, no_record
+from des.compiled.many.job import direct_pairs, has_plain_transport, job_on
+from des.compiled.many.layer_sums import sums_table
+from des.compiled.many.layout import Flags, Real, Whole
+from des.compiled.many.programs import programs_of
+from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
+from des.compiled.simulate import simulate_compiled
+from des.job.workload import Workload
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.placement import Placement
+from des.plan.plan import Plan
+from des.schedules import is_static
+from des.world.topology import Topology
+
+_RULES = LaneRules(
+    weather=STEADY,
+    window_bytes=math.inf,  # a window is in the wires' times already
+    interval_s=math.inf,
+    bandwidth_fluctuation=0.0,
+    latency_jitter=0.0,
+)
+
+
+class PlanSimulation:
+    """Simulates plans of one job that have a stage a domain and a static schedule.
+
+    What plans do is worked out once, so that a network costs about 0.1 ms. One thread at a time may
+    use it.
+
+    Attributes
+    ----------
+    schedules
+        By the number that rows of plans have for them.
+    most_stages
+        Of a plan: as many as there are domains, or layers.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        num_domains: int,
+        *,
+        schedules: Sequence[str],
+        corrections: Corrections = NO_CORRECTIONS,
+    ) -> None:
+        self.workload, self.num_domains, self.corrections = workload, num_domains, corrections
+        self.schedules = tuple(schedules)
+        self.most_stages = min(num_domains, workload.num_layers)
+        self.programs, num_slots = programs_of(self.schedules, self.most_stages, workload)
+        self.lanes, self._record = new_lanes(self.most_stages, num_slots), no_record()
+        self._position = {name: index for index, name in enumerate(self.schedules)}
+        self._sums_before = sums_table(workload)
+        self._num_groups = len(self.schedules) * self.most_stages
+
+    def times_on(self, topology: Topology) -> Job:
+        """Work out what stages and borders take, see `des.compiled.many.job.job_on`."""
+        return job_on(topology, self.workload, self.corrections, sums_before=self._sums_before)
+
+    def simulate_rows(self, job: Job, plans: Plans, rows: Whole, times_s: Real) -> None:
+        """Write the iteration times of some rows, whose borders have direct links both ways. [s]"""
+        groups = plans.schedule[rows] * self.most_stages + plans.num_stages[rows] - 1
+        starts = np.cumsum(np.bincount(groups + 1, minlength=self._num_groups + 1))
+        ordered = rows[np.argsort(groups, kind="stable")]
+        failed = makespans(
+            self.lanes,
+            _RULES,
+            self._record,
+            job,
+            self.programs,
+            plans,
+            ordered,
+            starts,
+            times_s,
+        )
+        assert failed < 0, "links that stand still let every message through"
+
+    def overflow(self, job: Job, plans: Plans) -> Real:
+        """Memory that plans lack, see `des.compiled.many.steady.overflows`, (N,)."""
+        overflow = np.empty(len(plans.num_stages))
+        overflows(job, self.programs, plans, overflow)
+        return overflow
+
+    def fill(self, job: Job, plans: Plans) -> Real:
+        """Split the layers of plans, see `des.compiled.many.steady.water_fill`; returns levels.
+        [s]
+        """
+        levels_s = np.empty(len(plans.num_stages))
+        water_fill(job, self.programs, plans, levels_s)
+        return levels_s
+
+    def plan(self, plans: Plans, row: int) -> Plan:
+        """One of the plans."""
+        num_stages = int(plans.num_stages[row])
+        ends = plans.end_layer[row, :num_stages]
+        return Plan(
+            placement=Placement.contiguous(
+                plans.domain[row, :num_stages].tolist(), np.diff(ends, prepend=0).tolist()
+            ),
+            schedule=self.schedules[plans.schedule[row]],
+        )
+
+    def can_hold(self, plan: Plan) -> bool:
+        """Whether `plans_of` can take a plan: a stage a domain, a known schedule, nothing else."""
+        stages = plan.placement.stages
+        return (
+            plan.schedule in self._position
+            and plan == Plan(placement=plan.placement, schedule=plan.schedule)
+            and len({stage.domain for stage in stages}) == len(stages)
+            and len(plan.placement.domain_of_layer) == self.workload.num_layers
+            and max(stage.domain for stage in stages) < self.num_domains
+        )
+
+    def plans_of(self, plans: Sequence[Plan]) -> Plans:
+        """Write down plans as rows.
+
+        Raises
+        ------
+        ValueError
+            If a plan cannot be written down, see `can_hold`.
+        """
+        for plan in plans:
+            if not self.can_hold(plan):
+                raise ValueError(
+                    f"plan simulation: plans must have one stage a domain of {self.num_domains}, "
+                    f"{self.workload.num_layers} layers, a schedule of "
+                    f"{', '.join(self.schedules)} and all else at its default; got {plan!r}"
+                )
+        rows = self.new_rows(len(plans))
+        for row, plan in enumerate(plans):
+            rows.num_stages[row] = len(plan.placement.stages)
+            rows.schedule[row] = self._position[plan.schedule]
+            for stage in plan.placement.stages:
+                rows.domain[row, stage.index] = stage.domain
+                rows.end_layer[row, stage.index] = stage.first_layer + stage.num_layers
+        return rows
+
+    def new_rows(self, num: int) -> Plans:
+        """Make room for plans."""
+        domain, end_layer = np.zeros((2, num, self.most_stages), dtype=np.int32)
+        num_stages, schedule = np.zeros((2, num), dtype=np.int32)
+        return Plans(num_stages, schedule, domain, end_layer)
+
+
+def plan_rows(plans: Plans, rows: Whole | Flags) -> Plans:
+    """Return some rows of a table of plans."""
+    return Plans(*(field[rows] for field in plans))
+
+
+def are_direct(plans: Plans, pairs: Flags) -> Flags:
+    """Which plans have only borders between some pairs of domains, (N,) of (K, K)."""
+    here, there = plans.domain[:, :-1], plans.domain[:, 1:]
+    is_border = np.arange(1, plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]
+    direct: Flags = np.all(pairs[here, there] | ~is_border, axis=1)
+    return direct
+
+
+def simulate_many(
+    topologies: Sequence[Topology],
+    workload: Workload,
+    plans: Sequence[Plan],
+    corrections: Corrections = NO_CORRECTIONS,
+) -> Real:
+    """Iteration time of every plan on every network, (T, P), equal to `des.simulate`. [s]
+
+    Plans with a stage a domain, a static schedule and direct links run side by side in compiled
+    code where links stand still, serve in turn and each way by itself; the others one by one.
+    Memory is not looked at.
+
+    Raises
+    ------
+    ValueError
+        If the networks have different numbers of domains, or a plan does not match one.
+    UnreachableError
+        If no path of links joins two domains between which a plan sends.
+
+    Examples
+    --------
+    >>> from des import build_workload, read_topology, simulate
+    >>> world, job = read_topology("four_uneven"), build_workload("llama2_7b", num_layers=4)
+    >>> even = Plan(placement=Placement.even(4, 4))
+    >>> simulate_many([world], job, [even])[0, 0] == simulate(world, job, even).makespan_s
+    True
+    """
+    sizes = {topology.num_domains for topology in topologies}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"simulate many: topologies must have the same number of domains, got {sorted(sizes)}"
+        )
+    times_s: Real = np.full((len(topologies), len(plans)), np.nan)
+    static = tuple(dict.fromkeys(one.schedule for one in plans if is_static(one.schedule)))
+    if static and sizes:
+        together = PlanSimulation(workload, sizes.pop(), schedules=static, corrections=corrections)
+        columns = np.array([column for column, one in enumerate(plans) if together.can_hold(one)])
+        rows = together.plans_of([plans[column] for column in columns])
+        for topology, row_s in zip(topologies, times_s, strict=True):
+            if topology.movement is None and has_plain_transport(topology, workload):
+                found = np.flatnonzero(are_direct(rows, direct_pairs(topology)))
+                own_s = np.full(len(columns), np.nan)
+                together.simulate_rows(together.times_on(topology), rows, found, own_s)
+                row_s[columns] = own_s
+    for number, column in np.argwhere(np.isnan(times_s)).tolist():
+        result = simulate_compiled(topologies[number], workload, plans[column], corrections)
+        times_s[number, column] = result.makespan_s
+    return times_s

@@ -1,0 +1,89 @@
+"""Words of the project: docstrings name their subject, and phrases that stumble do not return."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("des", "astra-sim/astra_sim", "calibration", "agents", "scenarios", "bench")
+NOT_YET = (
+    "agents/flat",
+    "agents/hi_ppo",
+    "agents/judge",
+    "agents/planners",
+    "agents/replanning",
+    "des/clock.py",
+    "des/engine",
+    "des/training",
+)
+"""Rooms of which some docstrings still open with a relative clause."""
+
+OPENINGS = frozenset({"What", "Who", "How", "Which", "Where", "When", "Why"})
+PHRASES = (" ".join(("unless", "told")), " ".join(("asked", "(beyond)")))
+TEXTS = ("*.py", "*.md", "*.ipynb", "*.yaml", "*.toml")
+
+
+def docstrings(path: Path) -> list[tuple[int, str]]:
+    """Docstrings of a module, also those below constants, with their lines."""
+    tree = ast.parse(path.read_text("utf-8"))
+    return [
+        (node.lineno, node.value.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
+
+
+def clauses(path: Path) -> list[str]:
+    """Docstrings that open with a relative clause in place of a noun."""
+    return [
+        f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
+        for line, text in docstrings(path)
+        if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0] in OPENINGS
+    ]
+
+
+def modules(folder: str) -> list[Path]:
+    """Modules of a folder; a file is its own."""
+    path = ROOT / folder
+    return [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def ready(package: str) -> list[Path]:
+    """Modules of a package outside the rooms that are not done yet."""
+    later = {path for room in NOT_YET for path in modules(room)}
+    return [path for path in modules(package) if path not in later]
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "tests"])
+def test_modules_open_with_a_noun_or_an_imperative(package):
+    opened = [
+        (path, ast.get_docstring(ast.parse(path.read_text("utf-8")))) for path in ready(package)
+    ]
+
+    assert [path for path, text in opened if text and text.split(maxsplit=1)[0] in OPENINGS] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_docstrings_open_with_a_noun_or_an_imperative(package):
+    assert [clause for path in ready(package) for clause in clauses(path)] == []
+
+
+def test_phrases_that_stumble_do_not_return():
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs the repository")
+    names = subprocess.run(
+        ["git", "ls-files", "-z", *TEXTS], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    found = [
+        f"{name}: {phrase}"
+        for name in filter(None, names)
+        if (ROOT / name).is_file()
+        for phrase in PHRASES
+        if phrase in (ROOT / name).read_text("utf-8")
+    ]
+
+    assert found == []
