@@ -11,7 +11,7 @@ from strategies import plan, world
 
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
-from agents.replanning import clairvoyant
+from agents.replanning.clairvoyant import clairvoyant
 from agents.replanning.pool import candidate_pool, distinct_networks, mean_network
 from agents.replanning.pool_thinning import chosen_plans
 from agents.replanning.tables import tables_of, total_s
