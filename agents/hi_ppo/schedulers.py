@@ -47,10 +47,6 @@ def policy_scheduler(
     return make, proposing(policies.placement)
 
 
-POLICY = "hi_ppo"
-"""Name of the trained policies among schedulers."""
-
-
 def shared_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
     """Return what hands out the scheduler of a checkpoint, or of the first one that is shipped.
 

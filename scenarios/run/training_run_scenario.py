@@ -1,23 +1,15 @@
 """Scenario of a training run: its flags, and their world, model and planner."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agents.decision.situation import Scheduler
-from agents.hi_ppo.schedulers import POLICY, shared_scheduler
-from agents.planners.table import PLANNERS
-from agents.replanning.table import RULES, SCHEDULERS
-from agents.replanning.training_planner import Replanning
-from agents.replanning.training_schedulers import (
-    ScheduledRun,
-    TrainingEpisode,
-    planned_ahead,
-    plans_of_rule,
-)
-from calibration.fit.corrections_file import read_corrections
+from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES, SCHEDULER_NAMES
 from calibration.fit.fitted_for import FittedFor
 from des import (
     ALIASES,
@@ -34,11 +26,28 @@ from des import (
 )
 from des.base.command import UsageError
 from des.base.flags import option
+from des.base.lazy import lazy
 from des.dynamics import DYNAMICS
 from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad
 from des.training.training_settings import Planner, TrainingRun
 from scenarios.iteration import iteration_scenario
+
+if TYPE_CHECKING:
+    from agents.decision.situation import Scheduler
+    from agents.hi_ppo import schedulers
+    from agents.planners import table
+    from agents.replanning import table as replanning_table
+    from agents.replanning import training_planner, training_schedulers
+    from calibration.fit import corrections_file
+else:
+    schedulers = lazy("agents.hi_ppo.schedulers")
+    table = lazy("agents.planners.table")
+    replanning_table = lazy("agents.replanning.table")
+    training_planner = lazy("agents.replanning.training_planner")
+    training_schedulers = lazy("agents.replanning.training_schedulers")
+    corrections_file = lazy("calibration.fit.corrections_file")
+
 
 PROG = "python -m scenarios.training_run"
 OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes")
@@ -49,7 +58,7 @@ OF_A_PLACEMENT = ("placement", "parallelism", "replicas")
 """Flags that say what a planner decides, or does not know."""
 OF_A_PROPOSAL = ("horizon_epochs", "schedule")
 """Flags for planners of one plan: rules and schedulers have a horizon and choose the schedule."""
-DECIDERS = (*PLANNERS, *RULES, *SCHEDULERS, POLICY)
+DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY)
 """Planners, rules, schedulers and the trained policies that may decide, by name."""
 
 
@@ -114,7 +123,7 @@ class TrainingRunScenario:
 def idle_fields(config: Config) -> tuple[str, ...]:
     """Names of the fields that the others make idle."""
     of_a_planner: tuple[str, ...] = OF_A_PLANNER if config.planner is None else ()
-    if config.planner in DECIDERS and config.planner not in PLANNERS:
+    if config.planner in DECIDERS and config.planner not in PLANNER_NAMES:
         of_a_planner = OF_A_PROPOSAL
     return of_a_planner + (OF_OTHER_JOBS if config.arrivals_per_s == 0 else ())
 
@@ -160,7 +169,11 @@ def load_training_run(config: Config) -> TrainingRunScenario:
     )
     path = config.corrections
     fitted_for = FittedFor.of(workload, topology, network=str(config.network))
-    corrections = NO_CORRECTIONS if path is None else read_corrections(path, used_for=fitted_for)
+    corrections = (
+        NO_CORRECTIONS
+        if path is None
+        else corrections_file.read_corrections(path, used_for=fitted_for)
+    )
     settings = TrainingRun(
         num_epochs=config.epochs,
         epoch_s=config.epoch_s,
@@ -223,17 +236,19 @@ def _replanner(
     name = str(config.planner)
     if name not in DECIDERS:
         raise UsageError(f"{PROG}: planner must be one of {', '.join(DECIDERS)}; got {name!r}")
-    if name in RULES:
-        episode = TrainingEpisode(
+    if name in RULE_NAMES:
+        episode = training_schedulers.TrainingEpisode(
             topology=topology,
             workload=workload,
             schedule=config.schedule,
             run=settings,
             corrections=corrections,
         )
-        return planned_ahead(plans_of_rule(RULES[name], episode))
-    if name not in PLANNERS:
-        scheduled = ScheduledRun(
+        return training_schedulers.planned_ahead(
+            training_schedulers.plans_of_rule(replanning_table.RULES[name], episode)
+        )
+    if name not in PLANNER_NAMES:
+        scheduled = training_schedulers.ScheduledRun(
             scheduler=_scheduler(name),
             topology=topology,
             workload=workload,
@@ -241,8 +256,8 @@ def _replanner(
             corrections=corrections,
         )
         return scheduled.decide()
-    replanning = Replanning(
-        planner=PLANNERS[name],
+    replanning = training_planner.Replanning(
+        planner=table.PLANNERS[name],
         workload=workload,
         schedule=config.schedule,
         run=settings,
@@ -260,7 +275,7 @@ def _scheduler(name: str) -> Scheduler:
     UsageError
         If no policies are shipped.
     """
-    make = shared_scheduler() if name == POLICY else SCHEDULERS[name]
+    make = schedulers.shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
     if make is None:
         raise UsageError(f"{PROG}: planner must be another than {POLICY}, as no policy is shipped")
     return make()

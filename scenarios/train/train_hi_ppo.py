@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from des import Topology, Workload
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse, to_dict
@@ -30,6 +26,7 @@ from scenarios.train.hi_ppo_files import (
     PLACEMENT_PT,
     POLICIES_PT,
 )
+from scenarios.train.hi_ppo_networks import training_networks
 
 if TYPE_CHECKING:
     from rich import console as rich_console
@@ -87,10 +84,6 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be wr
 _UPDATES_PER_CHECKPOINT = 10
 _NUM_RANGED = 432  # a whole block of the suite
 _LINES_WITHOUT_TERMINAL = 10
-_NUM_KEPT, _NUM_AT_FIRST, _EPOCHS_PER_WORLD, _USES = 512, 64, 4, 6
-"""Networks that are at hand; how many there are at the beginning; epochs that are looked at of each
-world; and how many networks are taken before a new one comes in. Drawing worlds takes longer than
-judging plans, so each network is taken several times, with other preferences and loads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,35 +248,6 @@ def placement_config(config: Config) -> PlacementConfig:
         imitation=config.imitation,
     )
     return settings if config.imitation else replace(settings, look_ahead_budget=0)
-
-
-def training_networks(seed: int) -> Iterator[tuple[Topology, Topology, Workload]]:
-    """Networks of the training suite as they are at some time, at base figures, and the jobs.
-
-    Each is taken about six times, in no order.
-    """
-    rng = np.random.default_rng(seed)
-    fresh = _fresh_networks(seed, rng)
-    kept = [next(fresh) for _ in range(_NUM_AT_FIRST)]
-    for taken in itertools.count():
-        if taken % _USES == 0:
-            if len(kept) < _NUM_KEPT:
-                kept.append(next(fresh))
-            else:
-                kept[int(rng.integers(_NUM_KEPT))] = next(fresh)
-        yield kept[int(rng.integers(len(kept)))]
-
-
-def _fresh_networks(
-    seed: int, rng: np.random.Generator
-) -> Iterator[tuple[Topology, Topology, Workload]]:
-    worlds = suite("train")
-    for index in itertools.count():
-        world = worlds.world(index, seed)
-        for _ in range(_EPOCHS_PER_WORLD):
-            epoch, draw_seed = int(rng.integers(world.num_epochs)), int(rng.integers(2**62))
-            now = world.epoch_topology(draw_seed, epoch).at_start()
-            yield now, world.topology, world.workload
 
 
 def train_placement(

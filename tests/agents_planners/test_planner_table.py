@@ -7,7 +7,7 @@ import pytest
 from strategies import unit_workload, world
 
 from agents.decision.problem import PlanningProblem
-from agents.hi_ppo.schedulers import POLICY
+from agents.planners.names import POLICY
 from agents.planners.table import PLANNERS, quick_planners, reference_planners
 from agents.replanning.table import RULES, SCHEDULERS, scheduler_makers
 from des.base.command import UsageError

@@ -1,40 +1,53 @@
 """Ablations of Hi-PPO's placement: gaps on held-out networks with parts left out."""
 
+from __future__ import annotations
+
 import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-
-from agents.decision.held import held_topology
-from agents.decision.run_epochs import epoch_situation
-from agents.decision.situation import Situation
-from agents.planners.search.search import search
-from agents.ppo.devices import use_torch_threads
 from des import Corrections
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
-from des.compiled.simulate import simulate_compiled
+from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.ablations.intervals import over_seeds_and_networks
-from scenarios.measure.ablations.variants import (
-    HI_PPO,
-    LOOK_AHEADS,
-    TRAINED_WITHOUT,
-    Decide,
-    Variant,
-    policies_given,
-    variants_of,
-)
 from scenarios.suites import suite
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich import console as rich_console
+    from rich import progress as rich_progress
+    from rich import table as rich_table
+    from rich.console import Console
+    from rich.table import Table
+
+    from agents.decision import held, run_epochs
+    from agents.decision.situation import Situation
+    from agents.planners.search import search
+    from agents.ppo import devices
+    from des.compiled import simulate
+    from scenarios.measure.ablations import intervals
+    from scenarios.measure.ablations import variants as ablations_variants
+    from scenarios.measure.ablations.variants import Decide, Variant
+else:
+    held = lazy("agents.decision.held")
+    run_epochs = lazy("agents.decision.run_epochs")
+    search = lazy("agents.planners.search.search")
+    devices = lazy("agents.ppo.devices")
+    simulate = lazy("des.compiled.simulate")
+    pd = lazy("pandas")
+    rich_console = lazy("rich.console")
+    rich_progress = lazy("rich.progress")
+    rich_table = lazy("rich.table")
+    intervals = lazy("scenarios.measure.ablations.intervals")
+    ablations_variants = lazy("scenarios.measure.ablations.variants")
+
 
 PROG = "python -m scenarios.ablations"
 
@@ -82,14 +95,15 @@ class Config:
     num_domains: tuple[int, ...] = option((4, 5, 6, 10), "numbers of domains")
     num_worlds: int = option(32, "networks for each number of domains")
     seed: int = option(0, "seed of the worlds; the same for all variants")
-    look_ahead: str = option("quick", f"{' or '.join(LOOK_AHEADS)}: of every epoch, of first plans")
+    look_ahead: str = option("quick", "quick or first: of every epoch, of first plans")
 
     def __post_init__(self) -> None:
         require_count(PROG, "num_worlds", self.num_worlds)
         require_seed(PROG, "seed", self.seed)
-        if self.look_ahead not in LOOK_AHEADS:
+        if self.look_ahead not in ablations_variants.LOOK_AHEADS:
             raise UsageError(
-                f"{PROG}: look_ahead must be {' or '.join(LOOK_AHEADS)}, got {self.look_ahead!r}"
+                f"{PROG}: look_ahead must be {' or '.join(ablations_variants.LOOK_AHEADS)}, "
+                f"got {self.look_ahead!r}"
             )
 
 
@@ -100,14 +114,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    use_torch_threads(1)
-    others = {name: getattr(config, name) for name in TRAINED_WITHOUT}
-    variants = variants_of(
-        policies_given(config.checkpoint, others), LOOK_AHEADS[config.look_ahead]
+    devices.use_torch_threads(1)
+    others = {name: getattr(config, name) for name in ablations_variants.TRAINED_WITHOUT}
+    variants = ablations_variants.variants_of(
+        ablations_variants.policies_given(config.checkpoint, others),
+        ablations_variants.LOOK_AHEADS[config.look_ahead],
     )
-    console = Console(highlight=False)
+    console = rich_console.Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH)
+        console = rich_console.Console(highlight=False, width=_WIDTH)
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_variants(config, variants, console)
@@ -121,8 +136,10 @@ def compared_variants(
 ) -> pd.DataFrame:
     """One row a network, variant and seed: ``gap``, and ``response_s``, which is a timing."""
     rows = []
-    own = [one for one in variants if one.name == HI_PPO and one.looks_ahead]
-    for name, situation in track(list(_situations(config)), "deciding", console=console):
+    own = [one for one in variants if one.name == ablations_variants.HI_PPO and one.looks_ahead]
+    for name, situation in rich_progress.track(
+        list(_situations(config)), "deciding", console=console
+    ):
         size = situation.topology.num_domains
         real = replace(situation, corrections=MISJUDGED)
         best_s, real_best_s = _best_s(situation), _best_s(real)
@@ -153,12 +170,12 @@ def _judged(decide: Decide, seen: Situation, real: Situation) -> tuple[float, fl
     response_s = time.perf_counter() - began_s
     if plan is None:
         return math.nan, response_s
-    result = simulate_compiled(real.topology, real.workload, plan, real.corrections)
+    result = simulate.simulate_compiled(real.topology, real.workload, plan, real.corrections)
     return result.makespan_s if result.fits_memory else math.nan, response_s
 
 
 def _best_s(situation: Situation) -> float:
-    found = search(
+    found = search.search(
         situation.topology,
         situation.workload,
         situation.corrections,
@@ -173,13 +190,18 @@ def _situations(config: Config) -> Iterator[tuple[str, Situation]]:
             worlds = suite(_SUITES[index % len(_SUITES)]).with_domains(num_domains)
             world = worlds.world(index // len(_SUITES), config.seed)
             epoch = (7 * index) % world.num_epochs
-            topology = held_topology(world, config.seed, epoch)
-            yield f"{world.name}-{num_domains}", epoch_situation(world, topology, epoch, None)
+            topology = held.held_topology(world, config.seed, epoch)
+            yield (
+                f"{world.name}-{num_domains}",
+                run_epochs.epoch_situation(world, topology, epoch, None),
+            )
 
 
 def ablation_table(frame: pd.DataFrame) -> Table:
     """Gaps by variant and number of domains."""
-    table = Table(title="gap to the best plan known [%]: mean ± 95 % interval / 95th percentile")
+    table = rich_table.Table(
+        title="gap to the best plan known [%]: mean ± 95 % interval / 95th percentile"
+    )
     sizes = sorted(frame["num_domains"].unique())
     table.add_column("variant")
     for size in sizes:
@@ -198,6 +220,6 @@ def _cell(own: pd.DataFrame) -> str:
     told = f" ({misfits} do not fit)" if misfits else ""
     if fitting.empty:
         return told.strip()
-    found = over_seeds_and_networks(fitting.to_numpy())
+    found = intervals.over_seeds_and_networks(fitting.to_numpy())
     tail = fitting.stack().quantile(0.95)
     return f"{found.mean:.2f} ± {found.half_width:.2f} / {tail:.1f}{told}"

@@ -1,22 +1,17 @@
 """Flat PPO, trained on each world it is judged on, against Hi-PPO that has seen none of them."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from agents.decision.run_epochs import CourseResult, run_course
-from agents.decision.situation import Scheduler
-from agents.hi_ppo.policies import shipped
-from agents.hi_ppo.schedulers import policy_scheduler
-from agents.planners.search.search import search
-from agents.ppo.devices import use_torch_threads
-from agents.replanning.search_schedulers import HoldPlan
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.ablations.flat_training import (
@@ -26,8 +21,29 @@ from scenarios.measure.ablations.flat_training import (
     own_course,
     train_flat,
 )
-from scenarios.measure.ablations.intervals import over_seeds_and_networks
 from scenarios.suites import SuiteWorld, suite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agents.decision import run_epochs
+    from agents.decision.run_epochs import CourseResult
+    from agents.decision.situation import Scheduler
+    from agents.hi_ppo import policies, schedulers
+    from agents.planners.search import search
+    from agents.ppo import devices
+    from agents.replanning import search_schedulers
+    from scenarios.measure.ablations import intervals
+else:
+    run_epochs = lazy("agents.decision.run_epochs")
+    policies = lazy("agents.hi_ppo.policies")
+    schedulers = lazy("agents.hi_ppo.schedulers")
+    search = lazy("agents.planners.search.search")
+    devices = lazy("agents.ppo.devices")
+    search_schedulers = lazy("agents.replanning.search_schedulers")
+    pd = lazy("pandas")
+    intervals = lazy("scenarios.measure.ablations.intervals")
+
 
 PROG = "python -m scenarios.ablations.flat"
 SEARCH, FLAT, FLAT_DEPTH, HI_PPO = "search_once", "flat", "flat, best depth", "hi_ppo"
@@ -79,7 +95,7 @@ class Config:
         if not self.seeds or not self.suites:
             raise UsageError(f"{PROG}: seeds and suites must each name at least one, got none")
         for seed in self.seeds:
-            shipped(seed)
+            policies.shipped(seed)
         for name in self.suites:
             suite(name).with_domains(*self.num_domains)
 
@@ -91,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
-    use_torch_threads(1)
+    devices.use_torch_threads(1)
     found: list[dict[str, object]] = []
     trainings: list[dict[str, object]] = []
     with RunFolder.created(config.out) as folder:
@@ -121,7 +137,7 @@ def on_world(
     world: SuiteWorld, config: Config
 ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Rows of all methods on the draws of both courses of a world, and the ends of trainings."""
-    best = search(world.topology, world.workload)
+    best = search.search(world.topology, world.workload)
     task = flat_task(world, best.plan.schedule)
     rows: list[dict[str, object]] = []
     ends: list[dict[str, object]] = []
@@ -139,15 +155,15 @@ def on_world(
             }
         )
         methods: dict[str, Scheduler] = {
-            SEARCH: HoldPlan(lambda *_: best.plan),
+            SEARCH: search_schedulers.HoldPlan(lambda *_: best.plan),
             FLAT: FlatScheduler(flat),
             FLAT_DEPTH: FlatScheduler(flat, chooses_depth=True),
-            HI_PPO: policy_scheduler(shipped(seed))[0](),
+            HI_PPO: schedulers.policy_scheduler(policies.shipped(seed))[0](),
         }
         for course, moving in courses.items():
             for draw in range(config.seed, config.seed + config.num_draws):
                 episodes = {
-                    name: run_course(
+                    name: run_epochs.run_course(
                         moving, draw, one, num_epochs=config.num_epochs, must_fit=False
                     )
                     for name, one in methods.items()
@@ -185,7 +201,7 @@ def flat_summary(frame: pd.DataFrame) -> pd.DataFrame:
         for method in (FLAT, FLAT_DEPTH, HI_PPO):
             own = part[part["method"] == method]
             table = own.pivot_table(index="seed", columns="world", values="over_search")
-            found = over_seeds_and_networks(100.0 * table.to_numpy())
+            found = intervals.over_seeds_and_networks(100.0 * table.to_numpy())
             changes = own["num_changes"].mean()
             misfits = int(own["num_misfits"].sum())
             told = f", {misfits} epochs do not fit" if misfits else ""

@@ -1,31 +1,39 @@
 """Compare all planners on worlds that stand still, and all rules of re-planning on moving ones."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from agents.replanning.table import SCHEDULERS
+from agents.planners.names import SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import FORESEEN, STATIC_SUITE, ComparedDraw, compared_draws
-from scenarios.measure.compare.dynamic_part import (
-    CLAIRVOYANT,
-    foreseen_rules,
-    online_rules,
-)
-from scenarios.measure.compare.outputs import show_comparison, write_comparison
-from scenarios.measure.compare.running import run_cases
-from scenarios.measure.compare.static_part import rivals, static_planners
 from scenarios.suites import NAMES
+
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich.console import Console
+
+    from agents.replanning import table
+    from scenarios.measure.compare import dynamic_part, outputs, running, static_part
+else:
+    table = lazy("agents.replanning.table")
+    rich_console = lazy("rich.console")
+    dynamic_part = lazy("scenarios.measure.compare.dynamic_part")
+    outputs = lazy("scenarios.measure.compare.outputs")
+    running = lazy("scenarios.measure.compare.running")
+    static_part = lazy("scenarios.measure.compare.static_part")
+
 
 PROG = "python -m scenarios.compare"
 _WIDTH = 100
-_RULES = (*online_rules(), *foreseen_rules(), CLAIRVOYANT)
 _EVALUATION = tuple(name for name in NAMES if name != "train")
 _EXAMPLES = f"""\
 examples:
@@ -37,7 +45,7 @@ examples:
 rules of re-planning, which choose among the same plans of each draw at the same costs. A rule knows
 a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans
 of the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are
-named, make plans of their own: {", ".join(SCHEDULERS)}.
+named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
 
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
@@ -79,12 +87,19 @@ class Config:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
         if not self.suite or len(set(self.suite)) < len(self.suite):
             raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
-        known = (*static_planners(), *_RULES, *SCHEDULERS)
+        known: tuple[str, ...] = ()
+        if self.planners:
+            known = (*static_part.static_planners(), *rule_names(), *SCHEDULER_NAMES)
         for field, allowed in (("suite", _EVALUATION), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
                     hint = nearest(name, allowed)
                     raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
+
+
+def rule_names() -> tuple[str, ...]:
+    """Names of all rules of re-planning."""
+    return (*dynamic_part.online_rules(), *dynamic_part.foreseen_rules(), dynamic_part.CLAIRVOYANT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,9 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     cases = _cases(config)
-    console = Console(highlight=False)
+    console = rich_console.Console(highlight=False)
     if not console.is_terminal:  # a file or a pipe has no width of its own
-        console = Console(highlight=False, width=_WIDTH)
+        console = rich_console.Console(highlight=False, width=_WIDTH)
     with _folder(config) as folder:
         _compare(config, cases, folder, console)
 
@@ -106,22 +121,24 @@ def _compare(
     config: Config, cases: Sequence[ComparedDraw], folder: RunFolder, console: Console
 ) -> None:
     """Measure what is not there yet, and write and show all."""
-    progress = _Progress(Console(stderr=True))
-    frames = run_cases(cases, folder.path / "cases", num_workers=config.workers, progress=progress)
+    progress = _Progress(rich_console.Console(stderr=True))
+    frames = running.run_cases(
+        cases, folder.path / "cases", num_workers=config.workers, progress=progress
+    )
     parts = {
         part: [frame for case, frame in zip(cases, frames, strict=True) if case.part == part]
         for part in ("static", "dynamic")
     }
-    result = write_comparison(folder, parts)
-    show_comparison(console, result)
+    result = outputs.write_comparison(folder, parts)
+    outputs.show_comparison(console, result)
     console.print(f"written: {config.out}", soft_wrap=True)
 
 
 def _cases(config: Config) -> list[ComparedDraw]:
-    planners, rules = rivals(), _RULES
+    planners, rules = static_part.rivals(), rule_names()
     if config.planners:
-        planners = tuple(name for name in static_planners() if name in config.planners)
-        rules = tuple(name for name in (*rules, *SCHEDULERS) if name in config.planners)
+        planners = tuple(name for name in static_part.static_planners() if name in config.planners)
+        rules = tuple(name for name in (*rules, *table.SCHEDULERS) if name in config.planners)
     cases = compared_draws(
         config.suite,
         num_worlds=config.num_worlds,
@@ -135,7 +152,9 @@ def _cases(config: Config) -> list[ComparedDraw]:
     )
     if not cases:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")
-    if any(case.part == "dynamic" for case in cases) and not set(rules) & set(online_rules()):
+    if any(case.part == "dynamic" for case in cases) and not set(rules) & set(
+        dynamic_part.online_rules()
+    ):
         raise UsageError(
             f"{PROG}: planners must hold a rule besides the clairvoyant and those that know all "
             "plans of a draw, got none"

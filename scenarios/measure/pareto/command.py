@@ -1,35 +1,43 @@
 """Compare fronts of time, communication cost and utilisation with the best known ones."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from agents.hi_ppo.policies import shipped_files
-from agents.hi_ppo.proposing import policies_of
-from agents.planners.pareto.proposals import Propose
 from des.base.atomic_write import write_together
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
 from scenarios.frame.files import write_json
-from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.pareto.figure import fronts_figure
-from scenarios.measure.pareto.fronts import preference_grid
-from scenarios.measure.pareto.methods import methods_of
-from scenarios.measure.pareto.names import NUM_DOMAINS, NUM_PREFERENCES
-from scenarios.measure.pareto.study import (
-    TABLES,
-    WorldFronts,
-    front_summary,
-    fronts_of_methods,
-    metrics_frame,
-    points_frame,
-)
-from scenarios.measure.pareto.worlds import PricedWorld, priced_worlds
+from scenarios.measure.pareto.names import NUM_DOMAINS, NUM_PREFERENCES, TABLE_NAMES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agents.hi_ppo import policies as hi_ppo_policies
+    from agents.hi_ppo import proposing
+    from agents.planners.pareto.proposals import Propose
+    from scenarios.frame import plots
+    from scenarios.measure.pareto import figure, fronts, methods, study
+    from scenarios.measure.pareto import worlds as pareto_worlds
+    from scenarios.measure.pareto.study import WorldFronts
+    from scenarios.measure.pareto.worlds import PricedWorld
+else:
+    hi_ppo_policies = lazy("agents.hi_ppo.policies")
+    proposing = lazy("agents.hi_ppo.proposing")
+    plots = lazy("scenarios.frame.plots")
+    figure = lazy("scenarios.measure.pareto.figure")
+    fronts = lazy("scenarios.measure.pareto.fronts")
+    methods = lazy("scenarios.measure.pareto.methods")
+    study = lazy("scenarios.measure.pareto.study")
+    pareto_worlds = lazy("scenarios.measure.pareto.worlds")
+
 
 PROG = "python -m scenarios.pareto"
 METRICS_CSV, POINTS_CSV, FRONTS_PNG, SUMMARY_JSON = (
@@ -73,7 +81,7 @@ class Config:
     worlds: int = option(6, "number of worlds")
     num_domains: tuple[int, ...] = option(NUM_DOMAINS, "numbers of domains of the worlds")
     seed: int = option(0, "seed of the worlds, their prices and random methods")
-    tables: tuple[str, ...] = option(tuple(TABLES), "objectives, see below")
+    tables: tuple[str, ...] = option(TABLE_NAMES, "objectives, see below")
     preferences: int = option(NUM_PREFERENCES, "weights of one sweep: 36, 28, 21, 15, 10, 6, 3, 1")
     evaluations: int = option(20_000, "plans that NSGA-II judges for the reference")
     checkpoint: tuple[Path, ...] = option(
@@ -91,8 +99,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     _check(config)
-    policies = policies_of(config.checkpoint or shipped_files())
-    worlds = priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
+    policies = proposing.policies_of(config.checkpoint or hi_ppo_policies.shipped_files())
+    worlds = pareto_worlds.priced_worlds(
+        config.worlds, num_domains=config.num_domains, seed=config.seed
+    )
     if config.out is None:
         _study(config, policies, worlds, None)
         return
@@ -111,20 +121,20 @@ def _study(
     comparisons = [
         _compared(config, policies, world, table) for world in worlds for table in config.tables
     ]
-    metrics = metrics_frame(comparisons)
-    summary = front_summary(metrics, comparisons)
+    metrics = study.metrics_frame(comparisons)
+    summary = study.front_summary(metrics, comparisons)
     shown = metrics.groupby(["table", "method"], sort=False)
     columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
     sys.stdout.write(f"{shown[columns].mean().round(3).to_string()}\n")
     if folder is not None:
-        points = points_frame(comparisons)
+        points = study.points_frame(comparisons)
         drawn = [one for one in comparisons if one.table == config.tables[0]]
         write_together(
             {
                 folder.path / METRICS_CSV: _csv(metrics),
                 folder.path / POINTS_CSV: _csv(points),
-                folder.path / FRONTS_PNG: png_bytes(fronts_figure(drawn)),
+                folder.path / FRONTS_PNG: plots.png_bytes(figure.fronts_figure(drawn)),
             }
         )
         write_json(folder.path / SUMMARY_JSON, summary)
@@ -136,10 +146,10 @@ def _check(config: Config) -> None:
     require_count("pareto", "worlds", config.worlds)
     require_count("pareto", "evaluations", config.evaluations)
     require_seed("pareto", "seed", config.seed)
-    preference_grid(config.preferences)
+    fronts.preference_grid(config.preferences)
     for table in config.tables or ("none",):
-        if table not in TABLES:
-            raise UsageError(f"--tables: must be some of {', '.join(TABLES)}; got {table}")
+        if table not in TABLE_NAMES:
+            raise UsageError(f"--tables: must be some of {', '.join(TABLE_NAMES)}; got {table}")
     for name in ("tables", "num_domains"):
         values = getattr(config, name)
         if len(set(values)) < len(values):
@@ -149,11 +159,11 @@ def _check(config: Config) -> None:
 def _compared(
     config: Config, policies: Mapping[str, Propose], world: PricedWorld, table: str
 ) -> WorldFronts:
-    comparison = fronts_of_methods(
+    comparison = study.fronts_of_methods(
         world,
         table,
-        methods_of(TABLES[table], seed=config.seed, policies=policies),
-        preferences=preference_grid(config.preferences),
+        methods.methods_of(study.TABLES[table], seed=config.seed, policies=policies),
+        preferences=fronts.preference_grid(config.preferences),
         num_evaluations=config.evaluations,
         seed=config.seed,
     )

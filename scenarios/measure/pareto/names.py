@@ -1,4 +1,7 @@
-"""Sizes of a study of fronts, without the modules that are slow to load."""
+"""What users of `scenarios.pareto` choose among, without the modules that are slow to load."""
+
+TABLE_NAMES = ("all_gpus", "used_gpus", "activations")
+"""Keys of `scenarios.measure.pareto.study.TABLES`."""
 
 NUM_DOMAINS = (5, 6, 10)
 """Sizes of the worlds."""

@@ -1,31 +1,42 @@
 """Measure how much slower training gets as bandwidths and latencies fluctuate more and more."""
 
+from __future__ import annotations
+
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from agents.hi_ppo.schedulers import POLICY, shared_scheduler
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv, write_json
-from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.robustness.curves import LeftOut, Study, Swing, means_of, robustness_rows
-from scenarios.measure.robustness.figure import robustness_figure
-from scenarios.measure.robustness.methods import (
-    default_names,
-    held_planners,
-    planner_names,
-    replanning,
-)
-from scenarios.measure.targets.measurement_size import SMALL
 from scenarios.suites import suite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agents.hi_ppo import schedulers as hi_ppo_schedulers
+    from agents.planners import names
+    from scenarios.frame import plots
+    from scenarios.measure.robustness import curves as robustness_curves
+    from scenarios.measure.robustness import figure, methods
+    from scenarios.measure.robustness.curves import LeftOut
+    from scenarios.measure.targets import measurement_size
+else:
+    hi_ppo_schedulers = lazy("agents.hi_ppo.schedulers")
+    names = lazy("agents.planners.names")
+    plots = lazy("scenarios.frame.plots")
+    robustness_curves = lazy("scenarios.measure.robustness.curves")
+    figure = lazy("scenarios.measure.robustness.figure")
+    methods = lazy("scenarios.measure.robustness.methods")
+    measurement_size = lazy("scenarios.measure.targets.measurement_size")
+
 
 PROG = "python -m scenarios.robustness"
 SUITES = ("eval_calm", "eval_held")
@@ -89,8 +100,8 @@ class Config:
                     f"got {values}"
                 )
         for name in self.planners:
-            if name not in planner_names():
-                hint = nearest(name, planner_names())
+            if name not in methods.planner_names():
+                hint = nearest(name, methods.planner_names())
                 raise UsageError(f"{PROG}: unknown name {name!r} in planners; {hint}")
 
 
@@ -101,32 +112,38 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    policy = shared_scheduler(config.checkpoint)
-    wanted = config.planners or default_names()
-    schedulers = {name: make for name, make in replanning().items() if name in wanted}
-    study = Study(
-        held={name: planner for name, planner in held_planners().items() if name in wanted},
-        schedulers=schedulers if policy is None else {POLICY: policy, **schedulers},
+    policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
+    wanted = config.planners or methods.default_names()
+    schedulers = {name: make for name, make in methods.replanning().items() if name in wanted}
+    study = robustness_curves.Study(
+        held={name: planner for name, planner in methods.held_planners().items() if name in wanted},
+        schedulers=schedulers if policy is None else {names.POLICY: policy, **schedulers},
         swings=[
-            Swing(fluctuation=fluctuation, jitter=jitter)
+            robustness_curves.Swing(fluctuation=fluctuation, jitter=jitter)
             for jitter, fluctuation in product(config.jitters, config.fluctuations)
         ],
         num_draws=config.num_draws,
         num_epochs=config.num_epochs,
         seed=config.seed,
     )
-    worlds = suite(config.suite).with_domains(*SMALL).worlds(config.num_worlds, config.seed)
+    worlds = (
+        suite(config.suite)
+        .with_domains(*measurement_size.SMALL)
+        .worlds(config.num_worlds, config.seed)
+    )
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
-        frame, left_out = robustness_rows(study, worlds)
+        frame, left_out = robustness_curves.robustness_rows(study, worlds)
         if frame.empty:
             raise UsageError(
                 f"{PROG}: planners must hold one that has a plan, got {config.planners}"
             )
-        means = means_of(frame)
+        means = robustness_curves.means_of(frame)
         write_csv(folder.path / "robustness.csv", frame)
         write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
-        write_bytes(folder.path / "robustness.png", png_bytes(robustness_figure(means)))
+        write_bytes(
+            folder.path / "robustness.png", plots.png_bytes(figure.robustness_figure(means))
+        )
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
 
@@ -159,7 +176,7 @@ def _show(
         sys.stdout.write(f"{name:24} {100 * slowdown:+8.2f} %\n")
     if not has_policy:
         sys.stdout.write(
-            f"{POLICY} is left out: no policies are shipped, and no --checkpoint is given\n"
+            f"{names.POLICY} is left out: no policies are shipped, and no --checkpoint is given\n"
         )
     for name in dict.fromkeys(one.method for one in left_out):
         count = sum(one.method == name for one in left_out)

@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from agents.hi_ppo.schedulers import POLICY
+from agents.planners.names import POLICY
 from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
 from scenarios.measure.robustness.methods import replanning
 

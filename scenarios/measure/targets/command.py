@@ -1,45 +1,60 @@
 """Measure every target, with a verdict on each."""
 
+from __future__ import annotations
+
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from agents.decision.situation import MakeScheduler
-from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.local.policy import load_policy
-from agents.hi_ppo.local.shipped import shipped_local_file
-from agents.hi_ppo.policies import shipped_files
-from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, policy_scheduler
-from agents.planners.pareto.proposals import Propose
-from agents.ppo.devices import use_torch_threads
-from agents.replanning.table import scheduler_makers
+from agents.planners.names import PLANNER_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.base.flags import from_dict, option, parse_given, to_dict
+from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.pictures import Picture
-from scenarios.frame.plots import png_bytes
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.targets.measurement_size import FULL, SHORT, SchedulerColumn, Scope, Sizes
-from scenarios.measure.targets.names import MEASURED
-from scenarios.measure.targets.results_store import KeptGroup, Key, Origin
-from scenarios.measure.targets.table import (
-    GROUPS,
-    measure_groups,
-    show_targets,
-    wide_console,
-    write_targets,
-)
-from scenarios.measure.targets.target_table import MeasuredTargets
-from scenarios.measure.targets.world_file import world_of_file
+from scenarios.measure.targets.names import GROUP_NAMES, MEASURED
+from scenarios.measure.targets.notes import revisions_note, scope_note
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich.console import Console
+
+    from agents.decision.situation import MakeScheduler
+    from agents.hi_ppo import policies, schedulers
+    from agents.hi_ppo.local import decide, policy, shipped
+    from agents.planners.pareto.proposals import Propose
+    from agents.ppo import devices
+    from agents.replanning import table
+    from scenarios.frame import plots
+    from scenarios.measure.targets import measurement_size, results_store, target_table, world_file
+    from scenarios.measure.targets import table as targets_table
+    from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, Sizes
+    from scenarios.measure.targets.results_store import Key, Origin
+else:
+    decide = lazy("agents.hi_ppo.local.decide")
+    policy = lazy("agents.hi_ppo.local.policy")
+    shipped = lazy("agents.hi_ppo.local.shipped")
+    policies = lazy("agents.hi_ppo.policies")
+    schedulers = lazy("agents.hi_ppo.schedulers")
+    devices = lazy("agents.ppo.devices")
+    table = lazy("agents.replanning.table")
+    rich_console = lazy("rich.console")
+    plots = lazy("scenarios.frame.plots")
+    measurement_size = lazy("scenarios.measure.targets.measurement_size")
+    results_store = lazy("scenarios.measure.targets.results_store")
+    targets_table = lazy("scenarios.measure.targets.table")
+    target_table = lazy("scenarios.measure.targets.target_table")
+    world_file = lazy("scenarios.measure.targets.world_file")
+
+
 PROG = "python -m scenarios.kpi"
-_SCHEDULERS = scheduler_makers()
+_SCHEDULER_NAMES = (*SCHEDULER_NAMES, *PLANNER_NAMES)
 _EXAMPLES = f"""\
 examples:
   {PROG} --short --method search_h4
@@ -47,8 +62,8 @@ examples:
   {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
   {PROG} --resume --out runs/kpi
 
-methods: {", ".join(_SCHEDULERS)}
-targets: {", ".join(GROUPS)}
+methods: {", ".join(_SCHEDULER_NAMES)}
+targets: {", ".join(GROUP_NAMES)}
 
 files written to --out, besides config.json:
   {MEASURED}/                        targets of each column and group, as soon as they are known
@@ -94,13 +109,13 @@ class Config:
                 raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
         if self.seed < 0:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
-        for field, known in (("targets", tuple(GROUPS)), ("method", tuple(_SCHEDULERS))):
+        for field, known in (("targets", GROUP_NAMES), ("method", _SCHEDULER_NAMES)):
             for name in getattr(self, field) or ():
                 if name not in known:
                     hint = nearest(name, known)
                     raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
         if self.targets == ():
-            raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUPS)}")
+            raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUP_NAMES)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -114,11 +129,11 @@ def _command(argv: Sequence[str] | None) -> int:
     )
     if config.resume:
         config = _begun(config, given)
-    use_torch_threads(1)  # as the response times have it, whatever was measured before
+    devices.use_torch_threads(1)  # as the response times have it, whatever was measured before
     scope = scope_of(config)
     columns = scheduler_columns(config, scope)
     origins = origins_of(config, columns)
-    console = wide_console(len(columns))
+    console = targets_table.wide_console(len(columns))
     try:
         with _folder(config) as folder:
             return _run(config, columns, origins, folder, console)
@@ -136,8 +151,10 @@ def _run(
     console: Console,
 ) -> int:
     """Measure what is not there yet, and write and show all."""
-    kept = measure_groups(columns, origins, folder.path, Console(stderr=True))
-    measured = MeasuredTargets(
+    kept = targets_table.measure_groups(
+        columns, origins, folder.path, rich_console.Console(stderr=True)
+    )
+    measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),
         targets=tuple(
             tuple(one for key in origins if key[0] == column.name for one in kept[key].targets)
@@ -145,9 +162,9 @@ def _run(
         ),
         are_seeds=not config.method,
     )
-    note = f"{scope_note(columns[0].scope)}{_revisions_note([kept[key] for key in origins])}"
-    write_targets(folder, measured, _command_text(config), note, _pictures(config))
-    show_targets(console, measured, note)
+    note = f"{scope_note(columns[0].scope)}{revisions_note([kept[key] for key in origins])}"
+    targets_table.write_targets(folder, measured, _command_text(config), note, _pictures(config))
+    targets_table.show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
     for line in measured.open_targets:
         console.print(line, soft_wrap=True)
@@ -190,29 +207,29 @@ def _pictures(config: Config) -> tuple[Picture, ...]:
         return ()
     curves = training_curves({path.name: read_log(path) for path in logs})
     caption = f"Training of the placement policy, {len(logs)} seeds and their mean."
-    return (Picture(caption=caption, png=png_bytes(curves)),)
+    return (Picture(caption=caption, png=plots.png_bytes(curves)),)
 
 
 def targets_of(config: Config) -> tuple[str, ...]:
     """Groups of targets that are measured, in their order."""
-    return tuple(name for name in GROUPS if config.targets is None or name in config.targets)
+    return tuple(name for name in GROUP_NAMES if config.targets is None or name in config.targets)
 
 
 def scope_of(config: Config) -> Scope:
     """Size of the measurement, and its worlds."""
-    sizes: Sizes = SHORT if config.short else FULL
+    sizes: Sizes = measurement_size.SHORT if config.short else measurement_size.FULL
     given = {
         name: getattr(config, name)
         for name in ("num_worlds", "num_draws", "num_epochs")
         if getattr(config, name) is not None
     }
-    world = None if config.world is None else world_of_file(config.world, config.model)
-    return Scope(sizes=replace(sizes, **given), seed=config.seed, world=world)
+    world = None if config.world is None else world_file.world_of_file(config.world, config.model)
+    return measurement_size.Scope(sizes=replace(sizes, **given), seed=config.seed, world=world)
 
 
 def _checkpoints(config: Config) -> tuple[Path, ...]:
     """Trained policies that are measured."""
-    paths = config.checkpoint or (() if config.method else tuple(shipped_files()))
+    paths = config.checkpoint or (() if config.method else tuple(policies.shipped_files()))
     if config.short and not config.checkpoint:
         return paths[:1]  # the other seeds are for a run that is not short
     return paths
@@ -224,19 +241,21 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     if not paths and not config.method:
         raise UsageError(
             f"{PROG}: there must be something to measure, and no policy is shipped: give "
-            f"--checkpoint, or --method with one of {', '.join(_SCHEDULERS)}"
+            f"--checkpoint, or --method with one of {', '.join(_SCHEDULER_NAMES)}"
         )
     makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
-        path.stem: policy_scheduler(path) for path in paths
+        path.stem: schedulers.policy_scheduler(path) for path in paths
     }
-    makers |= {name: (_SCHEDULERS[name], None) for name in config.method}
+    makers |= {name: (table.scheduler_makers()[name], None) for name in config.method}
     if len(makers) < len(paths) + len(config.method):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
-    agent = LocalAgent(policy=load_policy(_local_file(config)))
-    bounded = {path.stem: policy_scheduler(path, MOST_SLOWDOWN)[0] for path in paths}
-    fixed_rules = {path.stem: fixed_rule_schedulers(path) for path in paths}
+    agent = decide.LocalAgent(policy=policy.load_policy(_local_file(config)))
+    bounded = {
+        path.stem: schedulers.policy_scheduler(path, schedulers.MOST_SLOWDOWN)[0] for path in paths
+    }
+    fixed_rules = {path.stem: schedulers.fixed_rule_schedulers(path) for path in paths}
     return [
-        SchedulerColumn(
+        measurement_size.SchedulerColumn(
             name=name,
             make=make,
             scope=scope,
@@ -255,33 +274,15 @@ def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, 
     if config.world is not None:
         shared["world"] = topology_path(config.world)
     checkpoints = {path.stem: {"checkpoint": path} for path in _checkpoints(config)}
-    flags, origins = _recorded(config), dict[Key, Origin]()
+    flags, origins = _recorded(config), dict[results_store.Key, results_store.Origin]()
     for column in columns:
-        origin = Origin.of(flags, checkpoints.get(column.name, {}) | shared)
+        origin = results_store.Origin.of(flags, checkpoints.get(column.name, {}) | shared)
         origins |= {(column.name, group): origin for group in targets_of(config)}
     return origins
 
 
 def _local_file(config: Config) -> Path:
-    return shipped_local_file() if config.local is None else config.local
-
-
-def scope_note(scope: Scope) -> str:
-    """Say on how much the table rests."""
-    sizes = scope.sizes
-    where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
-    note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw"
-    if scope.is_short:
-        return f"{note}: too few draws to claim anything"
-    return note
-
-
-def _revisions_note(groups: Sequence[KeptGroup]) -> str:
-    """Say so if not all was measured by the same source."""
-    revisions = dict.fromkeys(str(group.source_revision) for group in groups)
-    if len(revisions) == 1:
-        return ""
-    return f"; measured at the source revisions {', '.join(revisions)}"
+    return shipped.shipped_local_file() if config.local is None else config.local
 
 
 def _command_text(config: Config) -> str:

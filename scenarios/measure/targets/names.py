@@ -1,4 +1,18 @@
-"""Names in a run folder of `scenarios.kpi`, without the modules that are slow to load."""
+"""Names that users of `scenarios.kpi` choose among, without the modules that are slow to load."""
+
+GROUP_NAMES = (
+    "time",
+    "communication",
+    "pareto",
+    "response",
+    "allocation",
+    "gap",
+    "stability",
+    "fluctuation",
+    "headroom",
+    "ranking",
+)
+"""Keys of `scenarios.measure.targets.table.GROUPS`."""
 
 MEASURED = "measured"
-"""Folder of results, one file a column and group, ``<column>-<group>.json``."""
+"""Within the run folder; one file a column and group, ``<column>-<group>.json``."""

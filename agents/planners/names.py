@@ -1,0 +1,60 @@
+"""Names that users choose among, without the modules behind them, which are slow to load."""
+
+PLANNER_NAMES = (
+    "exact",
+    "uniform",
+    "proportional",
+    "round_robin",
+    "random",
+    "single_domain",
+    "data_parallel",
+    "megatron",
+    "zero1",
+    "zero3",
+    "diloco",
+    "streaming_diloco",
+    "mast",
+    "atlas",
+    "formula",
+    "sailor",
+    "sailor_overlapped",
+    "sailor_with_parallelism",
+    "dtfm",
+    "crosspipe",
+    "cp_sat",
+    "search",
+)
+"""Keys of `agents.planners.table.PLANNERS`."""
+
+RULE_NAMES = (
+    "static",
+    "greedy",
+    "H1",
+    "H4",
+    "H8",
+    "H16",
+    "H32",
+    "H64",
+    "FTL",
+    "VI",
+    "clairvoyant",
+)
+"""Keys of `agents.replanning.table.RULES`."""
+
+SCHEDULER_NAMES = (
+    "search_once",
+    "search_h1",
+    "search_h4",
+    "search_h8",
+    "search_greedy",
+    "atlas_h8",
+    "formula_h8",
+    "search_mean",
+    "search_worst_case",
+    "search_ar1",
+    "mast_epochs",
+)
+"""Keys of `agents.replanning.table.SCHEDULERS`."""
+
+POLICY = "hi_ppo"
+"""The trained policies."""

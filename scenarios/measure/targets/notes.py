@@ -1,0 +1,28 @@
+"""Notes below the table of targets: its size, and the sources that measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scenarios.measure.targets.measurement_size import Scope
+    from scenarios.measure.targets.results_store import KeptGroup
+
+
+def scope_note(scope: Scope) -> str:
+    """Say on how much the table rests."""
+    sizes = scope.sizes
+    where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
+    note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw"
+    if scope.is_short:
+        return f"{note}: too few draws to claim anything"
+    return note
+
+
+def revisions_note(groups: Sequence[KeptGroup]) -> str:
+    """Say so if not all was measured by the same source."""
+    revisions = dict.fromkeys(str(group.source_revision) for group in groups)
+    if len(revisions) == 1:
+        return ""
+    return f"; measured at the source revisions {', '.join(revisions)}"
