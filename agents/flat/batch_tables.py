@@ -5,13 +5,13 @@ from dataclasses import replace
 from threading import Lock
 
 import numpy as np
-from des.compiled.foreseeable import rules_of
 
 from agents.flat.task import PlacementTask
 from des import Placement, Topology
 from des.compiled.eligibility import is_foreseeable
 from des.compiled.kernels.lanes import NUM_BYTES, OVERHEAD, LaneRules, Lanes
 from des.compiled.kernels.program import HOP, Program, State
+from des.compiled.lane_rules import rules_of
 from des.compiled.lanes import new_lanes
 from des.compiled.many.layout import HeldMoments, Small, Tables
 from des.compiled.many.programs import moments_of
