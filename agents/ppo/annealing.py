@@ -1,4 +1,4 @@
-"""How learning rates and weights of entropies fall over a training.
+"""Schedules by which learning rates and weights of entropies fall over a training.
 
 Every law takes a first value, a final one and the progress: 0 at the first update, 1 at the end.
 """

@@ -1,4 +1,4 @@
-"""What the stages and borders of a job take on a network that stands still, for the kernels."""
+"""Times that stages and borders of a job take on a network that stands still, for the kernels."""
 
 import math
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What users of `scenarios.pareto` choose among, without the modules that are slow to load."""
+"""Choices of users of `scenarios.pareto`, without the modules that are slow to load."""
 
 TABLE_NAMES = ("all_gpus", "used_gpus", "activations")
 """Keys of `scenarios.measure.pareto.study.TABLES`."""
