@@ -12,7 +12,7 @@ from agents.ppo.annealing import AnnealingLaw, linear_annealing
 from agents.ppo.update_config import UpdateConfig
 
 TORCH_NORM_MARGIN = 1e-6
-"""What `torch.nn.utils.clip_grad_norm_` adds to a norm before it divides by it."""
+"""Margin that `torch.nn.utils.clip_grad_norm_` adds to a norm before it divides by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

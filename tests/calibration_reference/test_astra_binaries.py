@@ -167,7 +167,7 @@ import resource, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from reference_programs import fake_programs, small_case
-from calibration.reference.astra_sim import measure
+from calibration.reference.astra_sim import measure_case
 import tempfile
 with tempfile.TemporaryDirectory() as name:
     binaries = fake_programs(Path(name) / "bin")

@@ -156,7 +156,7 @@ def plan_rows(plans: Plans, rows: Whole | Flags) -> Plans:
 
 
 def are_direct(plans: Plans, pairs: Flags) -> Flags:
-    """Which plans have only borders between some pairs of domains, (N,) of (K, K)."""
+    """Mask of plans that have only borders between some pairs of domains, (N,) of (K, K)."""
     here, there = plans.domain[:, :-1], plans.domain[:, 1:]
     is_border = np.arange(1, plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]
     direct: Flags = np.all(pairs[here, there] | ~is_border, axis=1)
