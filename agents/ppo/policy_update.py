@@ -59,7 +59,7 @@ class ShuffledParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateOutcome:
-    """What an update has done; ``figures`` of the loss are means over minibatches, by name."""
+    """Figures of an update; ``figures`` of the loss are means over minibatches, by name."""
 
     learning_rate: float
     figures: Mapping[str, float]

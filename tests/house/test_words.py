@@ -13,12 +13,10 @@ NOT_YET = (
     "agents/hi_ppo",
     "agents/judge",
     "agents/planners",
-    "agents/ppo",
     "agents/replanning",
     "des/clock.py",
     "des/engine",
     "des/training",
-    "des/world/files",
 )
 """Rooms of which some docstrings still open with a relative clause."""
 

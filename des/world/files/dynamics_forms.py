@@ -168,7 +168,7 @@ def _product_entry(law: Law) -> dict[str, object]:
 
 
 class _FileForm(NamedTuple):
-    """How a law is read and written; a law without ``entry`` has its figures in another file."""
+    """Reading and writing of a law; a law without ``entry`` has its figures in another file."""
 
     form: Callable[[object], _LawForm]
     entry: Callable[[Law], dict[str, object]] | None
