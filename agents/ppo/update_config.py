@@ -1,4 +1,4 @@
-"""What the configurations of all PPO trainings have in common, and the ranges of their fields."""
+"""Fields that the configurations of all PPO trainings have in common, and their ranges."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 
 class FieldRange(NamedTuple):
-    """What a field may hold, in words and as a test."""
+    """Range of a field, in words and as a test."""
 
     allowed: str
     holds: Callable[[Any], bool]
