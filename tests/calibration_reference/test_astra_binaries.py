@@ -172,6 +172,7 @@ import tempfile
 with tempfile.TemporaryDirectory() as name:
     binaries = fake_programs(Path(name) / "bin")
     case = small_case()
+    measure_case(case, "unaware", binaries=binaries)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
     measure_case(case, "unaware", binaries=binaries)
 """

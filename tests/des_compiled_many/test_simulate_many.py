@@ -71,6 +71,15 @@ def test_plans_that_no_row_can_hold_are_simulated_one_by_one():
     assert found[0].tolist() == [simulate(pair, job, one).makespan_s for one in plans]
 
 
+def test_several_stages_a_domain_alone_are_simulated_one_by_one():
+    job = unit_workload([(1, 2)] * 4, num_microbatches=3, message_bytes=1.0)
+    interleaved = plan(0, 1, 0, 1)
+
+    found = simulate_many([free_world(2)], job, [interleaved])
+
+    assert found.tolist() == [[simulate(free_world(2), job, interleaved).makespan_s]]
+
+
 def test_nothing_to_simulate_is_an_empty_table():
     job = unit_workload([(1, 1)] * 2, num_microbatches=1)
 

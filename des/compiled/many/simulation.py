@@ -187,7 +187,7 @@ def simulate_many(
     >>> from des import build_workload, read_topology, simulate
     >>> world, job = read_topology("four_uneven"), build_workload("llama2_7b", num_layers=4)
     >>> even = Plan(placement=Placement.even(4, 4))
-    >>> simulate_many([world], job, [even])[0, 0] == simulate(world, job, even).makespan_s
+    >>> float(simulate_many([world], job, [even])[0, 0]) == simulate(world, job, even).makespan_s
     True
     """
     sizes = {topology.num_domains for topology in topologies}
@@ -199,8 +199,9 @@ def simulate_many(
     static = tuple(dict.fromkeys(one.schedule for one in plans if is_static(one.schedule)))
     if static and sizes:
         together = PlanSimulation(workload, sizes.pop(), schedules=static, corrections=corrections)
-        columns = np.array([column for column, one in enumerate(plans) if together.can_hold(one)])
-        rows = together.plans_of([plans[column] for column in columns])
+        held = [column for column, one in enumerate(plans) if together.can_hold(one)]
+        columns = np.array(held, dtype=np.int64)
+        rows = together.plans_of([plans[column] for column in held])
         for topology, row_s in zip(topologies, times_s, strict=True):
             if topology.movement is None and has_plain_transport(topology, workload):
                 found = np.flatnonzero(are_direct(rows, direct_pairs(topology)))
