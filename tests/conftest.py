@@ -9,6 +9,7 @@ from examples import ORDINARY, SOAK
 from golden_astra import CASES, CORNERS, unpack
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from numba.core import event
 
 from des.base.jit import COMPILING_LINES
@@ -25,7 +26,7 @@ settings.load_profile("test")
 # a test run by itself would draw other examples than among all, and others after each edit.
 _constants_of_modules = providers._get_local_constants
 providers._get_local_constants = lambda: (
-    providers.Constants() if settings().derandomize else _constants_of_modules()
+    Constants() if settings().derandomize else _constants_of_modules()
 )
 
 
