@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
-from des import Placement, Topology
+from des import Dynamics, Placement, Topology
 from des.compiled.many.layer_sums import sums_table
 from des.compiled.many.layout import Course, Figures, Links, Outcome, Real, Runs, Small, Work
 from des.costs.memory import model_state_bytes
@@ -19,7 +19,9 @@ from des.dynamics.movement import LATEST_START_S
 def links_of(task: PlacementTask, world: Topology) -> Links:
     """Links of a world, routes included; but for their figures those of all worlds are alike."""
     law, domains = task.world.dynamics, world.domains
-    is_drawn_here = not law.correlation  # correlated numbers are drawn in Python
+    fluctuation = jitter = 0.0
+    if type(law) is Dynamics and not law.correlation:  # all else is drawn in Python
+        fluctuation, jitter = float(law.bandwidth_fluctuation), float(law.latency_jitter)
     size = len(domains)
     routes = [
         () if source == target else world.route(source, target)
@@ -34,8 +36,8 @@ def links_of(task: PlacementTask, world: Topology) -> Links:
         route_start=np.cumsum([0, *map(len, routes)], dtype=np.int32),
         hops=np.array([hop for route in routes for hop in route], dtype=np.int32),
         window_bytes=np.inf if window_bytes is None else float(window_bytes),
-        bandwidth_fluctuation=float(law.bandwidth_fluctuation) if is_drawn_here else 0.0,
-        latency_jitter=float(law.latency_jitter) if is_drawn_here else 0.0,
+        bandwidth_fluctuation=fluctuation,
+        latency_jitter=jitter,
         inner_bandwidth_bytes_per_s=_real(one.intra_bandwidth_bytes_per_s for one in domains),
         inner_latency_s=_real(one.intra_latency_s for one in domains),
         bandwidth_scale=float(bandwidth_scale),
@@ -120,6 +122,7 @@ def new_batch_arrays(task: PlacementTask, num_envs: int) -> BatchArrays:
         epoch=np.zeros(num_envs, np.int64),
         seed=np.zeros(num_envs, np.int64),
         epoch_seed=np.zeros(num_envs, np.int64),
+        start_s=np.zeros(num_envs),
         base=_figures_of(world) if is_given else _new_figures(num_envs, num_links),
         now=_new_figures(num_envs, num_links),
         last=_new_runs(num_envs, most_stages),

@@ -106,14 +106,14 @@ class StageTables:
             is_recorded=False,
         )
 
-    def lanes(self) -> Lanes:
-        """Return lanes for all that is foreseeable."""
+    def lanes(self, num_pieces: int = 32) -> Lanes:
+        """Return lanes for all that is foreseeable, with room for some pieces of a wire."""
         task, most = self._task, len(self.foreseeable.num_bytes) - 1
         num_slots = [
             operation_table(task.schedule, number, task.workload.num_microbatches).num_slots
             for number in range(1, most + 1)
         ]
-        lanes = new_lanes(max(most, 1), max(num_slots, default=1))
+        lanes = new_lanes(max(most, 1), max(num_slots, default=1), num_pieces)
         lanes.wires[:, NUM_BYTES] = task.workload.message_bytes
         lanes.wires[:, OVERHEAD] = task.corrections.message_overhead_s
         return lanes

@@ -12,9 +12,11 @@ from agents.flat.episode_batch import EpisodeBatch, SeatState
 from agents.flat.kernels.placements import first_out_of_range
 from agents.flat.plain_corrections import from_plain, to_plain
 from agents.flat.task import PlacementTask
+from agents.flat.worlds import has_course
 from agents.ppo.batch_step import BatchStep
 from des import Corrections
 from des.base.checks import MOST_ITEMS, require_count, require_seed
+from des.dynamics.movement import LATEST_START_S
 
 _MOST_EPISODES = 2**63
 
@@ -124,8 +126,13 @@ class BatchedPlacementEnv:
         """Everything that `load_state` needs to continue from here, as plain content."""
         self._require_open()
         seats = [
-            {"number": number, "epoch": epoch, "domain_of_layer": list(domain_of_layer)}
-            for number, epoch, domain_of_layer in self._batch.states()
+            {
+                "number": seat.number,
+                "epoch": seat.epoch,
+                "domain_of_layer": list(seat.domain_of_layer),
+                **({"start_s": seat.start_s} if seat.start_s else {}),
+            }
+            for seat in self._batch.states()
         ]
         return {"seats": seats, "corrections": to_plain(self.task.corrections)}
 
@@ -190,7 +197,12 @@ class BatchedPlacementEnv:
     def _seats_of(self, state: dict[str, Any]) -> list[SeatState]:
         """Where a state says that the environments stand."""
         seats = [
-            SeatState(seat["number"], seat["epoch"], tuple(seat["domain_of_layer"]))
+            SeatState(
+                seat["number"],
+                seat["epoch"],
+                tuple(seat["domain_of_layer"]),
+                seat.get("start_s", 0.0),
+            )
             for seat in state["seats"]
         ]
         if len(seats) != self.num_envs:
@@ -216,6 +228,12 @@ class BatchedPlacementEnv:
             raise ValueError(
                 "batched environment: state must be of an episode from 0 on and of an epoch within "
                 f"[0, {self.task.epochs_per_episode}), got {seat.number!r} and {seat.epoch!r}"
+            )
+        latest_s = LATEST_START_S if has_course(self.task.world.dynamics) else 0.0
+        if not isinstance(seat.start_s, float) or not 0.0 <= seat.start_s <= latest_s:
+            raise ValueError(
+                f"batched environment: state must be of a start_s from 0 to {latest_s:g}, got "
+                f"{seat.start_s!r}"
             )
 
 

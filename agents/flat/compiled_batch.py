@@ -15,6 +15,8 @@ from agents.flat.kernels.courses import begin_courses, begin_episodes
 from agents.flat.kernels.judgement import judge_epochs
 from agents.flat.kernels.links import draw_epochs, draw_worlds, observe_links
 from agents.flat.kernels.placements import decode_layers, decode_order_and_splits, domains_of_layers
+from agents.flat.law_courses import LawCourses
+from agents.flat.piecewise_simulation import PiecewiseSimulation
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import (
     HIGHEST_BANDWIDTH_BYTES_PER_S,
@@ -25,20 +27,19 @@ from agents.flat.worlds import (
     GivenWorld,
 )
 from agents.ppo.batch_step import BatchStep
-from des import Placement, simulate
+from des import Dynamics, Placement, simulate
+from des.compiled.kernels.program import STEADY, TABLE
 from des.compiled.many.layout import METRICS, Observations, Verdict, Whole
 from des.schedules import is_static
 
 
 def is_compilable(task: PlacementTask) -> bool:
-    """Whether compiled code can do all of a task: each placement by the engine, on any links."""
+    """Whether compiled code can do all of a task: each placement by the engine, by any law."""
     if task.backend is not None or task.simulator is not simulate:
         return False
     if type(task.world) not in (GivenWorld, DrawnWorld):
         return False
-    law = task.world.dynamics
-    is_correlated_in_time = bool(law.correlation) and law.update_interval_s is not None
-    return is_static(task.schedule) and not is_correlated_in_time
+    return is_static(task.schedule)
 
 
 class CompiledBatch:
@@ -62,8 +63,12 @@ class CompiledBatch:
 
     @property
     def bytes_per_env(self) -> float:
-        """Memory of the arrays that have a row for each environment, per environment. [bytes]"""
-        return self._arrays.bytes_per_env
+        """Memory of the arrays that have a row for each environment, per environment. [bytes]
+
+        Known courses of the links count, if they are worked out beforehand.
+        """
+        num_bytes = sum(part.num_bytes for part in self._slices)
+        return self._arrays.bytes_per_env + num_bytes / self._num_envs
 
     def begin(self) -> Observations:
         """Begin the next episode in every environment."""
@@ -98,7 +103,8 @@ class CompiledBatch:
         for row in range(self._num_envs):
             domains_of_layers(course.last, row, domains)
             number, epoch = int(course.number[row]), int(course.epoch[row])
-            states.append(SeatState(number, epoch, tuple(domains.tolist())))
+            start_s = float(course.start_s[row])
+            states.append(SeatState(number, epoch, tuple(domains.tolist()), start_s))
         return states
 
     def load(self, states: Sequence[SeatState]) -> None:
@@ -144,7 +150,11 @@ class _Slice:
         self._batch_seed = batch_seed
         self._simulation = Simulation(arrays, tables, len(rows))
         self._law = task.world.dynamics
-        self._is_moving = self._law.update_interval_s is not None
+        self._is_moving = tables.rules(is_moving=True).weather != STEADY
+        self._courses: LawCourses | None = None
+        if tables.rules(is_moving=True).weather == TABLE:
+            self._courses = LawCourses(task, rows, len(arrays.links.back))
+            self._piecewise = PiecewiseSimulation(arrays, tables, rows, self._courses)
         self._pairs = pairs_of_links(task.world.num_domains)
         self._bounds = np.array(
             [
@@ -155,10 +165,14 @@ class _Slice:
             ]
         )
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the courses that are worked out beforehand. [bytes]"""
+        return 0 if self._courses is None else self._courses.num_bytes
+
     def begin(self, rows: Whole, observations: Observations) -> None:
         """Begin the next episodes of some environments and observe them."""
-        begin_episodes(self._arrays.course, self._batch_seed, self._arrays.uniform, rows)
-        self._draw_worlds(rows)
+        self._begin_episodes(rows)
         self._observe(rows, observations)
 
     def step(
@@ -190,6 +204,8 @@ class _Slice:
             verdict,
         )
         begin_courses(arrays.course, arrays.placed, rows)
+        if self._courses is not None and self._courses.is_of_episodes:
+            arrays.course.start_s[rows] += arrays.outcome.duration_s[rows]
         self._observe(rows, final_observations)
         observations[first:end] = final_observations[first:end]
         ended = rows[verdict.truncated[first:end]]
@@ -201,10 +217,9 @@ class _Slice:
         course, rows = self._arrays.course, self.rows
         for row in rows.tolist():
             course.number[row] = states[row].number - 1
-        begin_episodes(course, self._batch_seed, self._arrays.uniform, rows)
-        self._draw_worlds(rows)
+        self._begin_episodes(rows)
         for row in rows.tolist():
-            course.epoch[row] = states[row].epoch
+            course.epoch[row], course.start_s[row] = states[row].epoch, states[row].start_s
             write_runs(course.last, row, Placement(domain_of_layer=states[row].domain_of_layer))
         self._draw_epochs(rows)
 
@@ -217,8 +232,15 @@ class _Slice:
 
     def _run_epochs(self, first: int, end: int) -> None:
         arrays, costs = self._arrays, self._task.replacement
+        is_replaced = costs is not None and self._task.world.num_domains > 1
+        if self._courses is not None:
+            if costs is not None and is_replaced:
+                self._piecewise.migrate(self.rows, costs)
+            arrays.outcome.duration_s[first:end] = arrays.outcome.migration_s[first:end]
+            self._piecewise.run(self.rows)
+            return
         figures = arrays.course.base if self._is_moving else arrays.course.now
-        if costs is not None and self._task.world.num_domains > 1:
+        if costs is not None and is_replaced:
             self._simulation.migrate(self.rows, figures, is_moving=self._is_moving, costs=costs)
         arrays.outcome.duration_s[first:end] = arrays.outcome.migration_s[first:end]
         self._simulation.run(
@@ -229,8 +251,18 @@ class _Slice:
             num_iterations=self._task.iterations_per_epoch,
         )
 
+    def _begin_episodes(self, rows: Whole) -> None:
+        """Draw the worlds of episodes that begin, and the courses that last through them."""
+        course = self._arrays.course
+        begin_episodes(course, self._batch_seed, self._arrays.uniform, rows)
+        self._draw_worlds(rows)
+        course.start_s[rows] = 0.0
+        if self._courses is not None:
+            self._courses.begin(rows, course)
+            self._piecewise.begin(rows)
+
     def _draw_worlds(self, rows: Whole) -> None:
-        """Draw the worlds of episodes that begin and judge the uniform placement there."""
+        """Judge the uniform placement in the worlds of episodes that begin."""
         if isinstance(self._task.world, GivenWorld):
             return
         course, outcome = self._arrays.course, self._arrays.outcome
@@ -249,8 +281,12 @@ class _Slice:
 
     def _draw_epochs(self, rows: Whole) -> None:
         course = self._arrays.course
+        if self._courses is not None:
+            self._courses.begin_epochs(rows, course)
+            return
         draw_epochs(course, self._arrays.links, rows)
-        if not self._law.correlation:
+        assert isinstance(self._law, Dynamics), "courses of other laws are worked out beforehand"
+        if type(self._law) is Dynamics and not self._law.correlation:
             return
         num_links = len(self._arrays.links.back)
         for row in rows.tolist():
@@ -265,5 +301,6 @@ class _Slice:
         domains_of_layers(state.last, row, domains)
         episode = Episode(self._task)
         last = Placement(domain_of_layer=tuple(domains.tolist()))
-        episode.resume(int(state.seed[row]), int(state.epoch[row]), last)
+        start_s = float(state.start_s[row])
+        episode.resume(int(state.seed[row]), int(state.epoch[row]), last, start_s=start_s)
         episode.step(self._task.codec.decode(actions[row].tolist()))

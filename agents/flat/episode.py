@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.flat.kernels.seeds import epoch_seed, world_seed
+from agents.flat.kernels.seeds import world_seed
 from agents.flat.task import Baseline, PlacementTask
+from agents.flat.worlds import epoch_topology, has_course
 from des import EpochResult, IterationResult, Placement, Topology
 from des.base.checks import require_seed
 
@@ -22,8 +23,10 @@ class EpisodeStep(NamedTuple):
 class Episode:
     """Steps through epochs; everything random follows from the seed given to `begin`.
 
-    The seed is within [0, 2**63). Epoch ``k`` of an episode is drawn from the seed and ``k`` alone
-    (`agents.flat.kernels.seeds`), so an episode can be resumed at any epoch without replaying it.
+    The seed is within [0, 2**63). Under the uniform law epoch ``k`` of an episode is drawn from the
+    seed and ``k`` alone (`agents.flat.kernels.seeds`). Under any other law the seed draws one
+    course of the links, and every epoch begins at the time of it, ``start_s``, at which the one
+    before has ended. So an episode can be resumed at any epoch without replaying it.
     """
 
     def __init__(self, task: PlacementTask) -> None:
@@ -34,7 +37,9 @@ class Episode:
         """Draw the episode's world and first epoch; return the first observation."""
         return self.resume(seed, epoch=0, last_placement=self.task.uniform_placement)
 
-    def resume(self, seed: int, epoch: int, last_placement: Placement) -> np.ndarray:
+    def resume(
+        self, seed: int, epoch: int, last_placement: Placement, *, start_s: float = 0.0
+    ) -> np.ndarray:
         """Stand where an episode stood before the decision of ``epoch``."""
         require_seed("episode", "seed", seed)
         if len(last_placement.domain_of_layer) != self.task.workload.num_layers:
@@ -44,6 +49,7 @@ class Episode:
             )
         self._seed = seed
         self.epoch = epoch
+        self.start_s = start_s
         self.last_placement = last_placement
         base_world = self.task.world.world(int(world_seed(seed)))
         if base_world is not self._base_world:
@@ -60,6 +66,8 @@ class Episode:
         metrics = self.task.metrics(epoch, self._baseline)
         self.last_placement = placement
         self.epoch += 1
+        if has_course(base_world.dynamics):
+            self.start_s += epoch.duration_s
         return EpisodeStep(
             observation=self._observe(base_world),
             reward=self.task.reward(metrics),
@@ -93,5 +101,5 @@ class Episode:
         return self._base_world
 
     def _observe(self, base_world: Topology) -> np.ndarray:
-        self.topology = base_world.epoch_of(int(epoch_seed(self._seed, self.epoch)))
+        self.topology = epoch_topology(base_world, self._seed, self.epoch, self.start_s)
         return self.task.observe(self.topology, self.last_placement)

@@ -16,11 +16,15 @@ from des.compiled.simulate import simulate_compiled
 
 
 class SeatState(NamedTuple):
-    """Where one environment stands: its episode and epoch, from 0, and the last placement."""
+    """Where one environment stands: its episode and epoch, from 0, and the last placement.
+
+    ``start_s`` is the time of the episode's course of the links, if it has one, else 0.
+    """
 
     number: int
     epoch: int
     domain_of_layer: tuple[int, ...]
+    start_s: float = 0.0
 
 
 class EpisodeBatch:
@@ -67,16 +71,20 @@ class EpisodeBatch:
     def states(self) -> list[SeatState]:
         """Where the environments stand."""
         return [
-            SeatState(number, episode.epoch, episode.last_placement.domain_of_layer)
+            SeatState(
+                number, episode.epoch, episode.last_placement.domain_of_layer, episode.start_s
+            )
             for number, episode in zip(self._numbers, self._episodes, strict=True)
         ]
 
     def load(self, states: Sequence[SeatState]) -> None:
         """Stand where the environments stood."""
-        for position, (number, epoch, domain_of_layer) in enumerate(states):
-            self._numbers[position] = number
-            placement = Placement(domain_of_layer=domain_of_layer)
-            self._episodes[position].resume(self._seed_of(position), epoch, placement)
+        for position, state in enumerate(states):
+            self._numbers[position] = state.number
+            placement = Placement(domain_of_layer=state.domain_of_layer)
+            seed = self._seed_of(position)
+            episode = self._episodes[position]
+            episode.resume(seed, state.epoch, placement, start_s=state.start_s)
 
     def close(self) -> None:
         """Nothing is held."""

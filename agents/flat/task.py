@@ -9,12 +9,13 @@ import numpy as np
 
 from agents.decision.simulator import Backend, Simulator
 from agents.flat.measured_epoch import MeasuredEpoch, exposed_cycles, measure_epoch
-from agents.flat.worlds import WorldSource, path_matrices
+from agents.flat.worlds import WorldSource, highest_figures, path_matrices
 from agents.ppo.actions import ActionCodec, action_codec
 from des import (
     DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     Corrections,
+    Dynamics,
     EpochResult,
     IterationResult,
     Placement,
@@ -176,10 +177,12 @@ class PlacementTask:
     @cached_property
     def observation_scales(self) -> tuple[float, float]:
         """Largest bandwidth and latency that an observation can meet."""
-        world = self.world
+        world, law = self.world, self.world.dynamics
+        if not isinstance(law, Dynamics):
+            return highest_figures(world)
         return (
-            world.largest_bandwidth_bytes_per_s * (1.0 + world.dynamics.bandwidth_fluctuation),
-            world.largest_latency_s * (1.0 + world.dynamics.latency_jitter),
+            world.largest_bandwidth_bytes_per_s * (1.0 + law.bandwidth_fluctuation),
+            world.largest_latency_s * (1.0 + law.latency_jitter),
         )
 
     def observe(self, topology: Topology, last_placement: Placement) -> np.ndarray:
@@ -187,8 +190,9 @@ class PlacementTask:
 
         Bandwidth matrix over (intra bandwidth x (1 + fluctuation)), latency matrix over
         (largest base latency x (1 + jitter)), share of layers per domain in the last placement.
+        Laws other than the uniform one have `agents.flat.worlds.highest_figures` in place of both.
         """
-        bandwidth, latency = path_matrices(topology.at_start())
+        bandwidth, latency = path_matrices(topology)
         bandwidth_scale, latency_scale = self.observation_scales
         counts = np.bincount(last_placement.domain_of_layer, minlength=self.world.num_domains)
         parts = (

@@ -1,14 +1,17 @@
 """Where an episode's world comes from: one given topology, or links drawn anew each time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
+from math import comb
 from typing import Protocol
 
 import numpy as np
 
+from agents.flat.kernels.seeds import course_seed, epoch_seed
 from agents.flat.kernels.worlds import within
-from des import Domain, Dynamics, Link, Topology, read_topology
+from des import STEADY, Domain, Dynamics, Law, Link, Movement, Topology, read_topology
 from des.base.checks import require_count, require_seed
 from des.base.random_numbers import uniform_pair
 from des.costs.message_times import hop_goodput_bytes_per_s
@@ -27,7 +30,7 @@ class WorldSource(Protocol):
         """Number of domains, K."""
 
     @property
-    def dynamics(self) -> Dynamics:
+    def dynamics(self) -> Law:
         """Law of the moving links."""
 
     @property
@@ -37,6 +40,9 @@ class WorldSource(Protocol):
     @property
     def largest_latency_s(self) -> float:
         """Highest base latency that an episode can have."""
+
+    def extreme_worlds(self) -> Sequence[Topology]:
+        """Worlds that have the highest figures which links can have by the law."""
 
     def world(self, seed: int) -> Topology:
         """Return the base world of the episode that has a seed within [0, 2**63)."""
@@ -54,7 +60,7 @@ class GivenWorld:
     UnreachableError
         If some pair of domains is joined by no path: a policy may ask for any.
     ValueError
-        If the topology moves already, or its links by another law than `Dynamics`.
+        If the topology moves already.
     """
 
     topology: Topology
@@ -62,13 +68,8 @@ class GivenWorld:
     def __post_init__(self) -> None:
         if self.topology.movement is not None:
             raise ValueError(
-                "environment: topology must not be moving already, as each epoch draws its own "
+                "environment: topology must not be moving already, as each episode draws its own "
                 f"movement; got {self.topology.movement!r}"
-            )
-        if not isinstance(self.topology.dynamics, Dynamics):
-            raise ValueError(
-                "environment: dynamics must be uniform, as each epoch is drawn alone and other "
-                f"laws need a course of them; got {type(self.topology.dynamics).__name__}"
             )
         for source in range(self.num_domains):
             for target in range(self.num_domains):
@@ -81,11 +82,9 @@ class GivenWorld:
         return self.topology.num_domains
 
     @property
-    def dynamics(self) -> Dynamics:
+    def dynamics(self) -> Law:
         """Law of the moving links."""
-        law = self.topology.dynamics
-        assert isinstance(law, Dynamics)  # checked when constructed
-        return law
+        return self.topology.dynamics
 
     @property
     def largest_bandwidth_bytes_per_s(self) -> float:
@@ -97,6 +96,10 @@ class GivenWorld:
     def largest_latency_s(self) -> float:
         """Highest base latency between two domains, over all hops, or inside one."""
         return float(path_matrices(self.topology)[1].max())
+
+    def extreme_worlds(self) -> Sequence[Topology]:
+        """Return the topology: it has the highest figures."""
+        return (self.topology,)
 
     def world(self, seed: int) -> Topology:
         """Return the topology, whatever the seed."""
@@ -116,7 +119,7 @@ class DrawnWorld:
     """
 
     num_domains: int
-    dynamics: Dynamics
+    dynamics: Law
 
     def __post_init__(self) -> None:
         require_count("environment", "num_domains", self.num_domains)
@@ -131,19 +134,34 @@ class DrawnWorld:
         """Highest latency that can be drawn."""
         return HIGHEST_LATENCY_S
 
+    def extreme_worlds(self) -> Sequence[Topology]:
+        """Return worlds whose links all have the lowest or the highest figures.
+
+        A law may make most of either: one that replays figures has higher factors on lower ones.
+        """
+        bandwidths = (LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S)
+        corners = product(bandwidths, (LOWEST_LATENCY_S, HIGHEST_LATENCY_S))
+        return tuple(self._joined([corner] * comb(self.num_domains, 2)) for corner in corners)
+
     def world(self, seed: int) -> Topology:
         """Return the links of the episode that has a seed; each pair has numbers of its own."""
         require_seed("environment", "seed", seed)
-        model = _model_domain()
-        domains = [replace(model, name=f"domain{index}") for index in range(self.num_domains)]
-        links = []
-        pairs = combinations([domain.name for domain in domains], 2)
-        for pair, (one, other) in enumerate(pairs):
+        figures = []
+        for pair in range(comb(self.num_domains, 2)):
             bandwidth_eps, latency_eps = uniform_pair(seed, pair, 0)
             bandwidth = within(
                 LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S, bandwidth_eps
             )
-            latency_s = within(LOWEST_LATENCY_S, HIGHEST_LATENCY_S, latency_eps)
+            figures.append((bandwidth, within(LOWEST_LATENCY_S, HIGHEST_LATENCY_S, latency_eps)))
+        return self._joined(figures)
+
+    def _joined(self, figures: Sequence[tuple[float, float]]) -> Topology:
+        """Join all domains, every pair by links of its bandwidth and latency."""
+        model = _model_domain()
+        domains = [replace(model, name=f"domain{index}") for index in range(self.num_domains)]
+        links = []
+        pairs = combinations([domain.name for domain in domains], 2)
+        for (one, other), (bandwidth, latency_s) in zip(pairs, figures, strict=True):
             for source, target in ((one, other), (other, one)):
                 links.append(
                     Link(
@@ -165,14 +183,59 @@ def _model_domain() -> Domain:
     return read_topology(EAST_CENTRAL_WEST).domains[0]
 
 
+def has_course(law: Law) -> bool:
+    """Whether links take one course through an episode, not one of its own in each epoch.
+
+    The uniform law has no memory, so each epoch of it is drawn alone.
+    """
+    return not isinstance(law, Dynamics)
+
+
+def epoch_topology(base_world: Topology, seed: int, epoch: int, start_s: float) -> Topology:
+    """Return the world as an epoch of the episode of a seed finds it.
+
+    Under the uniform law an epoch is drawn from the seed and its number. Any other law draws one
+    course from the seed, of which the epoch begins at ``start_s``.
+    """
+    if not has_course(base_world.dynamics):
+        return base_world.epoch_of(int(epoch_seed(seed, epoch)))
+    movement = Movement(law=base_world.dynamics, seed=int(course_seed(seed)), start_s=start_s)
+    return replace(base_world, movement=movement)
+
+
+def highest_figures(source: WorldSource) -> tuple[float, float]:
+    """Highest bandwidth [bytes/s] and latency of a path [s] that the law of a source can lead to.
+
+    Figures inside domains count as well.
+    """
+    bandwidths, latencies_s = [0.0], [0.0]
+    for world in source.extreme_worlds():
+        extremes = [world.dynamics.extremes(link) for link in world.links]
+        most = np.array([[one.most_bandwidth_factor, one.most_latency_factor] for one in extremes])
+        factors = most.reshape(-1, 2).T
+        bandwidths += [domain.intra_bandwidth_bytes_per_s for domain in world.domains]
+        bandwidths += [
+            link.bandwidth_bytes_per_s * factor
+            for link, factor in zip(world.links, factors[0].tolist(), strict=True)
+        ]
+        slowest = _standing(world, np.ones(len(world.links)), factors[1])
+        latencies_s.append(float(path_matrices(slowest)[1].max()))
+    return max(bandwidths), max(latencies_s)
+
+
 def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
-    """Bandwidth [bytes/s] and latency [s] between every two domains, each shaped (K, K).
+    """Bandwidth [bytes/s] and latency [s] between every two domains at time 0, each shaped (K, K).
 
     The diagonal holds the figures inside the domain. A path of several hops has the sum of their
     latencies and, as each hop stores the whole message, the inverse of the summed inverse
-    bandwidths. A TCP window limits the bandwidth of a hop.
+    bandwidths: 0 where a hop is down. A TCP window limits the bandwidth of a hop.
     """
     size = topology.num_domains
+    now, is_down = topology, np.zeros(len(topology.links), dtype=np.bool_)
+    if topology.movement is not None:
+        bandwidth_factors, latency_factors = topology.factors_at_start()
+        is_down = bandwidth_factors == 0.0
+        now = _standing(topology, np.where(is_down, 1.0, bandwidth_factors), latency_factors)
     bandwidth, latency = np.empty((size, size)), np.empty((size, size))
     for source, domain in enumerate(topology.domains):
         for target in range(size):
@@ -180,9 +243,17 @@ def path_matrices(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
                 bandwidth[source, target] = domain.intra_bandwidth_bytes_per_s
                 latency[source, target] = domain.intra_latency_s
                 continue
-            route = topology.route(source, target)
-            hops = [topology.links[index] for index in route]
-            rates = [hop_goodput_bytes_per_s(topology, index) for index in route]
-            bandwidth[source, target] = 1.0 / sum(1.0 / rate for rate in rates)
-            latency[source, target] = sum(hop.latency_s for hop in hops)
+            route = now.route(source, target)
+            rates = [hop_goodput_bytes_per_s(now, index) for index in route]
+            standstill = any(is_down[index] for index in route)
+            bandwidth[source, target] = 0.0 if standstill else 1.0 / sum(1.0 / x for x in rates)
+            latency[source, target] = sum(now.links[index].latency_s for index in route)
     return bandwidth, latency
+
+
+def _standing(
+    topology: Topology, bandwidth_factors: np.ndarray, latency_factors: np.ndarray
+) -> Topology:
+    """Return the world with its links' figures times factors, which no law moves any more."""
+    still = replace(topology, dynamics=STEADY, movement=None)
+    return still.scaled(bandwidth_factors, latency_factors)

@@ -12,7 +12,7 @@ from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.planners.exact.exact import most_placements, num_contiguous_placements
 from agents.planners.table import PLANNERS, reference_planners
-from des import InfeasiblePlacementError, IterationResult
+from des import Dynamics, InfeasiblePlacementError, IterationResult, Law
 from des.views.chrome_trace import write_chrome_trace
 from des.views.gantt import gantt_png
 from scenarios.frame.files import write_bytes, write_csv, write_json
@@ -188,14 +188,25 @@ def _why_not_exact(task: PlacementTask, draw: HeldOutDraw) -> str | None:
     return None
 
 
+def _links_of_draws(law: Law) -> str:
+    """Say how links were drawn."""
+    if isinstance(law, Dynamics):
+        return (
+            f"Links were drawn within ±{100 * law.bandwidth_fluctuation:g} % bandwidth and "
+            f"±{100 * law.latency_jitter:g} % latency, as in training, with other seeds."
+        )
+    return (
+        f"Links take courses of the law {type(law).__name__}, as in training, with other seeds; each "
+        "draw is the first epoch of one."
+    )
+
+
 def _caveats(task: PlacementTask, frame: pd.DataFrame) -> tuple[str, ...]:
     """Caveats of the table."""
     over_memory = sorted(frame.loc[~frame["fits_memory"], "planner"].unique())
-    law = task.world.dynamics
     caveats = [
         "Decision times are wall times on this machine; everything else repeats exactly.",
-        f"Links were drawn within ±{100 * law.bandwidth_fluctuation:g} % bandwidth and "
-        f"±{100 * law.latency_jitter:g} % latency, as in training, with other seeds.",
+        _links_of_draws(task.world.dynamics),
         "One training seed; python -m scenarios.compare_seeds shows the spread over several.",
     ]
     if task.replacement is not None:

@@ -1,6 +1,7 @@
 """Environments stepped by compiled code are episodes on the readable engine, to the last bit."""
 
 import dataclasses
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask, RewardWeights
 from agents.flat.worlds import DrawnWorld, GivenWorld
 from agents.ppo.batch_step import BatchStep
-from des import Corrections, Dynamics, Link, Topology, build_workload, read_topology
+from des import Corrections, Dynamics, Law, Link, Topology, build_workload, read_topology
 from des.base.random_numbers import derived_seed
 from des.plan.replacement import Replacement
 from des.world.transport import Transport
@@ -68,7 +69,7 @@ def assert_equals_episodes(
     return steps
 
 
-def mesh(num_domains: int, law: Dynamics = LAW, *, hops: bool = False) -> GivenWorld:
+def mesh(num_domains: int, law: Law = LAW, *, hops: bool = False) -> GivenWorld:
     """Unequal domains, all joined directly, or each to the next one only."""
     model = read_topology(EAST_CENTRAL_WEST).domains[0]
     domains = [
@@ -100,7 +101,7 @@ TASKS = {
 """Base of the cases below."""
 
 
-def under(task: PlacementTask, law: Dynamics, **changes: object) -> PlacementTask:
+def under(task: PlacementTask, law: Law, **changes: object) -> PlacementTask:
     """The task in a world whose links move by a law."""
     world = task.world
     if isinstance(world, GivenWorld):
@@ -184,10 +185,9 @@ class OwnWorld(DrawnWorld):
     [
         dataclasses.replace(TASKS["layers"], schedule="greedy_2x"),
         dataclasses.replace(TASKS["drawn"], schedule="deep_1f1b", replacement=Replacement()),
-        under(TASKS["chain"], dataclasses.replace(MOVING, correlation=0.5)),
         dataclasses.replace(TASKS["drawn"], world=OwnWorld(num_domains=3, dynamics=MOVING)),
     ],
-    ids=["greedy", "deep_1f1b", "moving together", "own world"],
+    ids=["greedy", "deep_1f1b", "own world"],
 )
 def test_batch_of_what_cannot_be_compiled_equals_episodes_too(task):
     assert not is_compilable(task)
@@ -235,8 +235,10 @@ def test_run_that_has_no_end_is_refused_as_in_an_episode(action):
 
 
 @st.composite
-def tasks(draw: st.DrawFn) -> PlacementTask:
-    """Any task that compiled code can do."""
+def tasks(
+    draw: st.DrawFn, laws_of: Callable[[Sequence[Link]], st.SearchStrategy[Law]] | None = None
+) -> PlacementTask:
+    """Any task that compiled code can do; links move by the uniform law (default) or by any."""
     if draw(st.booleans()):
         topology = draw(topologies())
         sharing = draw(st.sampled_from(["fifo", "fair", "none"]))
@@ -248,9 +250,12 @@ def tasks(draw: st.DrawFn) -> PlacementTask:
         )
         if draw(st.booleans()):
             topology = dataclasses.replace(topology, transport=transport)
+        if laws_of is not None:
+            topology = dataclasses.replace(topology, dynamics=draw(laws_of(topology.links)))
         source = GivenWorld(topology=topology)
     else:
-        source = DrawnWorld(num_domains=draw(st.integers(1, 4)), dynamics=draw(dynamics()))
+        law = draw(dynamics() if laws_of is None else laws_of(()))
+        source = DrawnWorld(num_domains=draw(st.integers(1, 4)), dynamics=law)
     encodings = ["per_layer", "order_split"][: 1 + (source.num_domains > 1)]
     costs = st.builds(Replacement, restart_s=st.floats(0.0, 60.0), pays_bytes=st.booleans())
     return PlacementTask(

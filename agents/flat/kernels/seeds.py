@@ -19,6 +19,12 @@ def world_seed(episode_seed: int) -> np.int64:
 
 
 @kernel
+def course_seed(episode_seed: int) -> np.int64:
+    """Seed of the one course that the links take through an episode."""
+    return derived_seed(episode_seed, 0, 1)
+
+
+@kernel
 def epoch_seed(episode_seed: int, epoch: int) -> np.int64:
     """Seed of how the links move in an epoch, counted from 0."""
     return derived_seed(episode_seed, 1 + epoch, 0)

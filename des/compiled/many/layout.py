@@ -62,7 +62,8 @@ class Figures(NamedTuple):
 class Course(NamedTuple):
     """Current state of every environment.
 
-    ``number`` and ``epoch`` (N,) count episodes and epochs from 0, and have seeds (N,). ``base``
+    ``number`` and ``epoch`` (N,) count episodes and epochs from 0, and have seeds (N,);
+    ``start_s`` (N,) is the time of the course of the links at which the epoch begins. ``base``
     are the links of the episode, ``now`` those at the start of the epoch, ``last`` the last
     placements. The baseline is (N,).
     """
@@ -71,11 +72,28 @@ class Course(NamedTuple):
     epoch: Whole
     seed: Whole
     epoch_seed: Whole
+    start_s: Real
     base: Figures
     now: Figures
     last: Runs
     baseline_time_s: Real
     baseline_bytes: Real
+
+
+class Pieces(NamedTuple):
+    """Courses of the links of neighbouring environments, as far as they were requested.
+
+    Row ``n`` of the batch is row ``n - first_row`` here. Its link ``e`` has ``num_pieces``
+    from ``first`` on, both (rows, E), one right after the other; each rules until ``end_s`` of the
+    course, ``inf`` for ever, and multiplies the base figures by its factors.
+    """
+
+    first_row: int
+    first: Whole
+    num_pieces: Whole
+    end_s: Real
+    bandwidth_factor: Real
+    latency_factor: Real
 
 
 class Work(NamedTuple):
