@@ -1,6 +1,5 @@
 """What commands say: one line of error that leaves no files, and the help with its examples."""
 
-import dataclasses
 import re
 import shlex
 
@@ -18,14 +17,14 @@ def assert_refused(main, argv, message, capsys, *, unwritten):
     assert not unwritten.exists()
 
 
-def help_of(main, capsys, *, config=None):
-    """Help of a command, which names the flags of all fields of its configuration."""
+def help_of(main, capsys, *, fields=()):
+    """Help of a command, which names the flags of all these fields of its configuration."""
     with pytest.raises(SystemExit) as end:
         main(["--help"])
 
     shown = capsys.readouterr().out
     assert end.value.code == 0
-    for field in dataclasses.fields(config) if config else ():
+    for field in fields:
         assert re.search(rf"^  --{field.name.replace('_', '-')}[ ,]", shown, re.M), field.name
     return shown
 

@@ -1,5 +1,6 @@
 """The command simulates the run that its flags say, writes equal bytes twice, refuses the rest."""
 
+import dataclasses
 import json
 from dataclasses import replace
 
@@ -168,7 +169,9 @@ def test_what_cannot_be_simulated_is_refused_in_one_line_and_nothing_is_written(
 
 
 def test_help_explains_every_flag_with_examples_that_run(tmp_path, monkeypatch, capsys):
-    examples = examples_of(help_of(main, capsys, config=Config), "scenarios.training_run")
+    examples = examples_of(
+        help_of(main, capsys, fields=dataclasses.fields(Config)), "scenarios.training_run"
+    )
     assert len(examples) == 3
     monkeypatch.chdir(tmp_path)
     for example in examples:

@@ -1,5 +1,6 @@
 """The command writes files that are the worlds it says, the same bytes every time."""
 
+import dataclasses
 import shlex
 
 import numpy as np
@@ -137,7 +138,9 @@ def test_a_file_must_be_named(capsys):
 
 
 def test_help_explains_every_flag_and_its_examples_run(tmp_path, monkeypatch, capsys):
-    examples = examples_of(help_of(main, capsys, config=Config), "scenarios.make_topology")
+    examples = examples_of(
+        help_of(main, capsys, fields=dataclasses.fields(Config)), "scenarios.make_topology"
+    )
     monkeypatch.chdir(tmp_path)
 
     assert len(examples) == 3
