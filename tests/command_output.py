@@ -1,4 +1,4 @@
-"""What commands say: one line of error that leaves no files, and the help with its examples."""
+"""Output of commands: one line of error that leaves no files, and the help with its examples."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""When a proposal is taken: two domains of 1 FLOP/s and two layers, of which B has become busy."""
+"""Moves that pay: two domains of 1 FLOP/s and two layers, of which B has become busy."""
 
 from dataclasses import replace
 

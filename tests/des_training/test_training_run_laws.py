@@ -1,4 +1,4 @@
-"""What holds of every training run, whatever its world, job and planner."""
+"""Laws of every training run, whatever its world, job and planner."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the command refuses, in one line and without a file."""
+"""Input that the command refuses, in one line and without a file."""
 
 import re
 
