@@ -23,7 +23,7 @@ class Device:
         self.free_at_s = 0.0
 
     def compute(self, duration_s: float, *, ready_s: float) -> tuple[float, float]:
-        """Work as soon as all that asked before is done; returns start and end. [s]
+        """Compute when all earlier requests are done; returns start and end. [s]
 
         A first-come-first-served queue needs no process, see `des.engine.wire.Wire`.
         """

@@ -74,7 +74,7 @@ CONSTANTS = (
     ),
     (
         "bandwidth of a node for a number of pairs of GPUs: the best of the profiles for at most "
-        "so many",
+        "this number",
         "a choice: more pairs can leave the work to some of them, and some rows for 1 or 8 pairs "
         "of unlike GPUs repeat those of a slower cluster",
     ),

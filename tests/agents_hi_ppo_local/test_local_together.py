@@ -166,7 +166,7 @@ def test_plans_that_have_no_local_cases_are_refused():
     there_and_back = Plan(placement=Placement.contiguous([0, 1, 0], [10, 12, 10]))
     plain = Plan(placement=Placement.contiguous([0, 1], [16, 16]))
 
-    with pytest.raises(ValueError, match="comes to each domain once"):
+    with pytest.raises(ValueError, match="visits each domain once"):
         cases_of(topology, there_and_back, job, [server("nvswitch")] * 2)
     with pytest.raises(ValueError, match="gpus must hold one for each of 2 domains, got 1"):
         cases_of(topology, plain, job, [server("nvswitch")])

@@ -40,7 +40,7 @@ from des.plan.plan import split_evenly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalPlan:
-    """An option bound to GPUs, and what it comes to.
+    """An option bound to GPUs, with its time.
 
     ``binding`` has a GPU for each place, see `agents.hi_ppo.local.binding`.
     """
@@ -96,7 +96,7 @@ def quickly_bound(case: LocalCase, options: Options, chosen: Sequence[int]) -> L
 
 
 def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
-    """Return the best of all options with all bindings: what a local plan can come to.
+    """Return the best of all options with all bindings: the optimal local plan.
 
     Raises
     ------

@@ -40,13 +40,13 @@ def cases_of(
     Raises
     ------
     ValueError
-        If the plan comes to a domain twice, has several replicas, or a count does not match.
+        If the plan visits a domain twice, has several replicas, or a count does not match.
     """
     stages = plan.placement.stages
     used = [stage.domain for stage in stages]
     if plan.replicas or len(set(used)) < len(used):
         raise ValueError(
-            "local cases: plan must have one replica that comes to each domain once, "
+            "local cases: plan must have one replica that visits each domain once, "
             f"got {len(plan.placements)} with domains {used}"
         )
     for name, given in (("gpus", gpus), ("loads", loads or gpus)):

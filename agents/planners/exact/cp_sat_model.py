@@ -186,7 +186,7 @@ class Met(cp_model.CpSolverSolutionCallback):
 def critical_paths(
     num_microbatches: int, window: int, num_first: int
 ) -> list[tuple[int, int, int]]:
-    """Passes that follow one another at a stage that holds so many microbatches at most.
+    """Passes that follow one another at a stage that holds at most ``window`` microbatches.
 
     Trips to the output and back, forwards and backwards; see the notes of `cp_sat_search`.
     """

@@ -71,8 +71,8 @@ variants, each with the look-ahead and alone (the likeliest order, with its own 
   no_preference  trained without the preference as an input: train_hi_ppo --no-sees-preference
 and
   no_policy      the look-ahead from orders drawn at random
-  uncalibrated   hi_ppo; links are 0.7 times as fast and 1.2 times as long as it was told
-  calibrated     hi_ppo, told
+  uncalibrated   hi_ppo; true links have 0.7 of the bandwidth and 1.2 of the latency it assumes
+  calibrated     hi_ppo that knows these links
 
 What the preference is worth where it counts: python -m scenarios.ablations.preference. A
 flat policy of one world: python -m scenarios.ablations.flat.

@@ -32,7 +32,7 @@ def online_rules() -> Mapping[str, Rule]:
 
 
 def foreseen_rules() -> Mapping[str, Rule]:
-    """The same where they know all plans of the draw, those for networks to come too, by name.
+    """The same rules with foresight: they know all plans of the draw, also for later networks.
 
     Networks they know no better. `STATIC` is not among them, as it never moves.
     """
