@@ -25,7 +25,7 @@ from des.schedules import stage_orders
 def foreseeable_tables(task: PlacementTask, world: Topology) -> Tables:
     """Operations of iterations whose course is foreseeable, see `des.compiled.eligibility`.
 
-    Placements have up to a stage a domain; none where the transport or the links forbid it.
+    Placements have at most one stage per domain; none where the transport or the links forbid it.
     """
     workload = task.workload
     most = min(world.num_domains, workload.num_layers)

@@ -53,7 +53,7 @@ class LocalWire:
 class PassRun:
     """One kind of pass of a stage: how long it takes, what it waits for and what it sends on.
 
-    ``inputs`` and ``outputs`` hold a message a microbatch, or none.
+    ``inputs`` and ``outputs`` hold one message per microbatch, or none.
     """
 
     __slots__ = ("duration_s", "inputs", "outputs", "send")

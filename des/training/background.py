@@ -101,8 +101,8 @@ def domain_rng(seed: int, domain: int) -> np.random.Generator:
 class Background:
     """The jobs of all domains, as processes on a clock, and the course of the loads.
 
-    ``loads`` holds one entry a domain, None for one without other jobs; without any entry no domain
-    has some.
+    ``loads`` holds one entry per domain, None for one without other jobs; without any entry no
+    domain has some.
     """
 
     def __init__(

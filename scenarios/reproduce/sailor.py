@@ -169,7 +169,7 @@ def error_bounds_of(frame: pd.DataFrame) -> tuple[tuple[Bound, ...], tuple[str, 
 
 
 def compare(cases: Cases) -> pd.DataFrame:
-    """One row a run: measured, predicted, and the signed errors of ours and of the others. [%]"""
+    """One row per run: measured, predicted, and the signed errors of ours and of the others. [%]"""
     rows = []
     for run, measured in zip(cases.runs, cases.measurements, strict=True):
         predicted_s = sailor_model.predict_s(run, cases.network, sailor_model.MODEL)

@@ -135,9 +135,9 @@ def test_a_plan_gets_the_parallelism_of_its_domains():
 def test_decisions_that_do_not_agree_are_refused():
     plan = Plan(placement=Placement.contiguous([0, 1], [1, 1]))
 
-    with pytest.raises(ValueError, match="must be 2, one a stage, of one setting; got 2 "):
+    with pytest.raises(ValueError, match="must be 2, one per stage, of one setting; got 2 "):
         with_local(plan, [decision(SMALL, 1.0), decision(LARGE, 1.0)], 2)
-    with pytest.raises(ValueError, match="must be 2, one a stage, of one setting; got 1 with"):
+    with pytest.raises(ValueError, match="must be 2, one per stage, of one setting; got 1 with"):
         with_local(plan, [decision(SMALL, 1.0)], 2)
 
 

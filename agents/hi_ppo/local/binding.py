@@ -17,7 +17,7 @@ ROUNDING = 1e-12
 
 
 class BindingWork(NamedTuple):
-    """One option in numbers; arrays hold an item a device, ``pipeline`` or more.
+    """One option in numbers; arrays hold one item per device, ``pipeline`` or more.
 
     ``tensor_steps`` of ``tensor_bytes`` are what a microbatch takes in rings over tensor groups;
     ``data_steps`` of ``data_bytes`` those over the replicas in an iteration. ``fill`` is the number

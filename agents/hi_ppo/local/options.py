@@ -1,4 +1,4 @@
-"""All local plans that fit into memory, in arrays: a row a plan."""
+"""All local plans that fit into memory, in arrays: one row per plan."""
 
 from dataclasses import dataclass
 from functools import lru_cache

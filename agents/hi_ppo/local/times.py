@@ -171,7 +171,7 @@ def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[i
 def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
     """Return the domain with the inner network that the best ring of some GPUs has.
 
-    `des` reckons with one figure a domain; this is how it gets that of a binding. A GPU alone has
+    `des` reckons with one figure per domain; this is how it gets that of a binding. A GPU alone has
     the network of the domain, which it does not use; so have GPUs that are not known one by one.
     """
     if not isinstance(case, LocalCase):

@@ -147,7 +147,7 @@ class SplitModel:
         self.cp.minimize(self.longest)
 
     def _slots_of(self, weights: Sequence[int] | np.ndarray, first: int) -> np.ndarray:
-        """Vectors of weights of variables from ``first`` on, a row a slot."""
+        """Vectors of weights of variables from ``first`` on, one row per slot."""
         vectors = np.zeros((self.num_slots, len(self._variables)), dtype=np.int64)
         for slot in range(self.num_slots if first == 0 else self.num_slots - 1):
             begin = first + slot * len(weights)

@@ -49,7 +49,7 @@ def exact_front(
     max_steps: int = MOST_STEPS,
     most_enumerated: int = MOST_ENUMERATED,
 ) -> Front:
-    """Find all plans that none dominates, among those with a stage a domain that fit.
+    """Find all plans that none dominates, among those with one stage per domain that fit.
 
     Three ways, by the size of the case:
 

@@ -41,8 +41,8 @@ class Front:
     num_judged
         Plans that were judged on the way.
     is_proven
-        Whether no plan with a stage a domain that fits, under any of the schedules, dominates one
-        of these, and each of those is equalled or dominated by one of these.
+        Whether no plan with one stage per domain that fits, under any of the schedules, dominates
+        one of these, and each of those is equalled or dominated by one of these.
     """
 
     figures: tuple[PlanFigures, ...]

@@ -45,7 +45,7 @@ def nsga2(
     explores: bool = False,
     each_generation: Callable[[int], None] = lambda _: None,
 ) -> Front:
-    """Search for the plans that none dominates, with a stage a domain, by NSGA-II [1]_ of pymoo.
+    """Search for the non-dominated plans with one stage per domain, by NSGA-II [1]_ of pymoo.
 
     The front is that of all plans that were judged, not of the last population alone. Equal
     arguments give equal results.

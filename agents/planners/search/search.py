@@ -39,7 +39,7 @@ class Found:
     num_judged
         How many plans were judged on the way; those that do not fit are not.
     is_proven
-        Whether no plan with a stage a domain that fits is quicker under any of the schedules.
+        Whether no plan with one stage per domain that fits is quicker under any of the schedules.
         Without an exact search the plan may be as good, but that is not proven.
     """
 
@@ -60,7 +60,7 @@ def search(
     max_judged: int | None = None,
     is_exact: bool = False,
 ) -> Found:
-    """Find the plan of least iteration time that has a stage a domain and fits into memory.
+    """Find the plan of least iteration time that has one stage per domain and fits into memory.
 
     Links are taken at the figures of the topology, also where they move within an iteration; who
     wants them as they are now gives ``topology.at_start()``. Equal arguments give equal results.

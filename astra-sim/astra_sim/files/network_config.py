@@ -107,7 +107,7 @@ class NetworkConfig:
 
 
 def read_network_config(path: str | Path, warn: Warn = warnings.warn) -> NetworkConfig:
-    """Read a ``network.yml``: four lists of equal length, one entry a dimension.
+    """Read a ``network.yml``: four lists of equal length, one entry per dimension.
 
     ``warn`` gets other keys, which ASTRA-sim ignores. A ``Pairwise`` dimension has null in
     place of bandwidth and latency.

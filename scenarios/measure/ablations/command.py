@@ -134,7 +134,7 @@ def _command(argv: Sequence[str] | None) -> None:
 def compared_variants(
     config: Config, variants: Sequence[Variant], console: Console
 ) -> pd.DataFrame:
-    """One row a network, variant and seed: ``gap``, and ``response_s``, which is a timing."""
+    """One row per network, variant and seed: ``gap``, and ``response_s``, which is a timing."""
     rows = []
     own = [one for one in variants if one.name == ablations_variants.HI_PPO and one.looks_ahead]
     for name, situation in rich_progress.track(

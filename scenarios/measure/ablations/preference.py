@@ -157,7 +157,7 @@ def _for_time_alone(policy: PlacementPolicy) -> Sweep:
 def compared_preferences(
     config: Config, sweeps: Mapping[tuple[str, int], Sweep], worlds: Sequence[PricedWorld]
 ) -> pd.DataFrame:
-    """One row a world, variant and seed."""
+    """One row per world, variant and seed."""
     rows = []
     for world in worlds:
         methods = {f"{name}/{seed}": sweep for (name, seed), sweep in sweeps.items()}

@@ -70,10 +70,10 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row a rule or scheduler. ``best_s`` is the total time of the clairvoyant, which chooses
-        among the rules' plans. ``decision_time_s`` is a
-        timing: the mean time of a decision once the plans are found and judged;
-        ``candidates_time_s`` what finding them took for the whole draw.
+        One row per rule or scheduler. ``best_s`` is the total time of the clairvoyant, which
+        chooses among the rules' plans. ``decision_time_s`` is a timing: the mean time of a decision
+        once the plans are found and judged; ``candidates_time_s`` what finding them took for the
+        whole draw.
     """
     world = case.world()
     if case.num_epochs is not None:

@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of cases done, and of all."""
 
 TIMINGS = ("decision_time_s", "candidates_time_s")
-"""Columns that no two runs have in common."""
+"""Columns of timings, which differ from run to run."""
 
 
 def rows_of_draws(case: ComparedDraw) -> pd.DataFrame:
