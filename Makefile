@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # One thread by default: two threads on a busy two-core machine slow each other down.
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND := Agg
+# Bytecode is written on first use: without it each of the many processes of the tests compiles torch.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: train test check bench clean lock soak
 
