@@ -23,7 +23,7 @@ so processes begin, end and wake each other up before anything else of the same 
 """
 
 NUMBERS_PER_JOB = 1 << 32
-"""Where several jobs run on a clock, numbers of each class go job by job, this many for each."""
+"""Numbers of each event class per job, where several jobs run on a clock."""
 
 
 class Clock(simpy.Environment):

@@ -1,4 +1,4 @@
-"""What compiled code looks up by the number of stages of a placement."""
+"""Tables of compiled code by the number of stages of a placement."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -51,7 +51,7 @@ def _added_up(figure: float, times: int) -> float:
 
 
 class StageTables:
-    """What is known of placements of 1, 2, ... stages, made when they first come up.
+    """Programs and lanes for placements of 1, 2, ... stages, made on first use.
 
     Several threads may ask at a time. ``foreseeable`` is there from the start.
     """

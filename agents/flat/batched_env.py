@@ -33,7 +33,7 @@ class _Batch(Protocol):
         """Apply actions that are known to be within range."""
 
     def states(self) -> list[SeatState]:
-        """Where the environments stand."""
+        """Return the position of every environment: episode, epoch and last placement."""
 
     def load(self, states: Sequence[SeatState]) -> None:
         """Stand where the environments stood."""
@@ -88,7 +88,7 @@ class BatchedPlacementEnv:
 
     @property
     def ordinal_starts(self) -> tuple[float | None, ...]:
-        """Where to start looking in each ordered component; None for a plain category."""
+        """Start of the search in each ordered action component; None for a plain category."""
         return self.task.codec.ordinal_starts
 
     @property
@@ -188,7 +188,7 @@ class BatchedPlacementEnv:
         self.task, self._batch = task, batch
 
     def _seats_of(self, state: dict[str, Any]) -> list[SeatState]:
-        """Where a state says that the environments stand."""
+        """Return the checked positions of the environments in a state."""
         seats = [
             SeatState(seat["number"], seat["epoch"], tuple(seat["domain_of_layer"]))
             for seat in state["seats"]

@@ -11,7 +11,7 @@ from des.base.checks import require_seed
 
 
 class EpisodeStep(NamedTuple):
-    """What one decision led to."""
+    """Outcome of one decision."""
 
     observation: np.ndarray
     reward: float
@@ -83,7 +83,7 @@ class Episode:
 
     @property
     def baseline(self) -> Baseline:
-        """What this episode's rewards compare with."""
+        """Figures that this episode's rewards compare with."""
         return self._baseline
 
     def _require_begun(self) -> Topology:

@@ -44,7 +44,7 @@ class RewardWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What the reward compares with: the uniform plan on the episode's links at base figures.
+    """Figures of the uniform plan at base link figures, with which the reward compares.
 
     The communication cost is in the unit that `PlacementTask.cost_name` names.
     """

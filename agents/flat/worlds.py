@@ -1,4 +1,4 @@
-"""Where an episode's world comes from: one given topology, or links drawn anew each time."""
+"""World of an episode: one given topology, or links drawn for every episode."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache

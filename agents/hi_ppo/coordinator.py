@@ -32,7 +32,7 @@ class NoValidPlanError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a coordinator has done since it was made."""
+    """Counts of a coordinator's decisions since it was made."""
 
     decisions: int = 0
     fallbacks: int = 0
@@ -191,7 +191,7 @@ class Coordinator:
         return known
 
     def _known_of(self, situation: Situation) -> KnownPlans:
-        """What is known of the job at these base figures; another job is another matter."""
+        """Plans known for the job at these base figures; another job has its own."""
         judge = self.proposer.judge_of(
             situation.workload, situation.topology, situation.corrections
         )

@@ -1,4 +1,4 @@
-"""Why a plan is as it is: what limits it, and what its neighbours would take."""
+"""Reasons for a plan: its bottleneck, and iteration times of neighbouring plans."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -40,7 +40,7 @@ class Border:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What limits a plan.
+    """Bottleneck and borders of a plan.
 
     Attributes
     ----------

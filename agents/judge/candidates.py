@@ -17,7 +17,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Aim(NamedTuple):
-    """What is least: ``time_weight`` ln T + ``toll_weight`` ln(1 + tolls of the borders).
+    """Objective to minimise: ``time_weight`` ln T + ``toll_weight`` ln(1 + tolls of the borders).
 
     ``tolls`` (K, K) are what a border costs by its domains; ``can_follow`` (K, K) says which may
     stand one behind the other.
@@ -129,7 +129,7 @@ def limit_s_of(aim: Aim, plans: Plans, plan: int, limit: float) -> float:
 
 @kernel
 def plan_cost(aim: Aim, plans: Plans, plan: int, time_s: float) -> float:
-    """What a plan comes to if it takes so long."""
+    """Cost of a plan with this iteration time."""
     tolls = 0.0
     if aim.toll_weight > 0.0:
         for stage in range(1, plans.num_stages[plan]):

@@ -26,7 +26,7 @@ _MOST_NEAR, _MOST_KEPT, _NUM_KEYS = 1024, 4096, 32_768
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookAhead:
-    """How far to look ahead from proposed orders.
+    """Budget and widths of a look-ahead from proposed orders.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class PlanJudge(SteadyJudge):
         return known
 
     def tools(self, job: Job) -> Tools:
-        """What kernels judge by.
+        """Arrays that kernels judge plans with.
 
         Raises
         ------
@@ -251,7 +251,7 @@ def price_matrix(topology: Topology) -> Real:
 
 
 def plan_costs(aim: Aim, plans: Plans, times_s: Real) -> Real:
-    """What plans come to, see `agents.judge.candidates.Aim`; ``inf`` where they do not fit."""
+    """Costs of plans, see `agents.judge.candidates.Aim`; ``inf`` where they do not fit."""
     here, there = plans.domain[:, :-1], plans.domain[:, 1:]
     is_border = np.arange(1, plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]
     tolls = np.where(is_border, aim.tolls[here, there], 0.0).sum(axis=1)

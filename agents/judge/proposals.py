@@ -33,14 +33,15 @@ from des.compiled.many.layout import ZERO, Real, Small
 from des.compiled.many.steady import Plans
 
 PROPOSED, ORDERS, SPLITS = range(3)
-"""What a look-ahead begins with: proposed orders, orders near the best, their splits and depths."""
+"""Phases of a look-ahead: proposed orders, orders near the best, their splits and depths."""
 
 
 class Limits(NamedTuple):
-    """How far a look-ahead goes: on from the ``width`` best orders, then ``num_refined`` plans.
+    """Limits of a look-ahead: it expands the ``width`` best orders, then refines plans.
 
-    ``order_budget`` and ``budget`` are plans that are judged by the end of each, give or take one
-    round. Plans that cost ``most_behind`` more than the best are not refined.
+    ``num_refined`` is their number. ``order_budget`` and ``budget`` are plans that are judged by
+    the end of each phase (may overshoot by one round). Plans that cost ``most_behind`` more than
+    the best are not refined.
     """
 
     width: int

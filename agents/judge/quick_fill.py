@@ -15,7 +15,7 @@ _STEP = 1.04
 
 
 class Tools(NamedTuple):
-    """What judging plans of one job on one network takes."""
+    """Arrays for judging plans of one job on one network."""
 
     lanes: Lanes
     job: Job

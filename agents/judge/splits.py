@@ -18,7 +18,7 @@ ROUNDING = 1e-9
 
 
 class Walk(NamedTuple):
-    """Where the walk through the splits of an order of p domains stands.
+    """State of the walk through the splits of an order of p domains.
 
     ``place`` is the stage whose end is moved next, -1 when all is done, and the steps made so far;
     ``ends`` (p,) are the layers behind the stages. ``heads`` and ``tails`` (p,) are the least times

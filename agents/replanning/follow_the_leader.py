@@ -49,7 +49,7 @@ class FollowTheLeader:
 
 
 def running_totals_s(tables: EpisodeTables, paths: Whole) -> Real:
-    """What paths have cost up to the end of each epoch, (H, E); the first plan is free. [s]"""
+    """Running cost of paths up to the end of each epoch, (H, E); the first plan is free. [s]"""
     epochs = np.arange(tables.num_epochs)
     spent_s: Real = tables.epoch_s[epochs, paths]
     spent_s[:, 1:] += tables.move_s[epochs[1:], paths[:, :-1], paths[:, 1:]]

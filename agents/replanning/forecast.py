@@ -202,7 +202,7 @@ def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:
 
 
 def _move_s(situation: Situation, last: Plan, plan: Plan) -> float:
-    """What a move costs now; endless where no path joins the domains concerned. [s]"""
+    """Time of a move now; infinite where no path joins the domains concerned. [s]"""
     try:
         return migration_s(
             situation.topology,

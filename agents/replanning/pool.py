@@ -1,4 +1,4 @@
-"""Which plans to choose from in an episode: found by search on its networks, and their like."""
+"""Pool of candidate plans of an episode: found by search on its networks, and their like."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Which of many plans are worth having in an episode."""
+"""Ranking of an episode's candidate plans by their worth."""
 
 import numpy as np
 

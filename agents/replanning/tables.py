@@ -27,7 +27,7 @@ from des.compiled.many.layout import Real, Whole
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EpisodeTables:
-    """What C plans take in E epochs of one draw, each on its network as held through the epoch.
+    """Times of C plans in E epochs of one draw, each on its network as held through the epoch.
 
     Attributes
     ----------

@@ -118,7 +118,7 @@ class FairWire:
             self._rate_bytes_per_s = rate_bytes_per_s
 
     def next_end_s(self) -> float:
-        """When the next message will have left if the rate holds. [s]"""
+        """Time at which the next message has left if the rate holds. [s]"""
         if self._rate_bytes_per_s == 0:
             return math.inf
         return self._since_s + (self._sending[0][0] - self._level_bytes) / self._rate_bytes_per_s
@@ -201,7 +201,7 @@ def equal_part(groups: Sequence[tuple[int, float]]) -> float:
 
 
 def _largest_part(offer: Offer) -> float:
-    """What one message can use of the medium: all of it, less under TCP, nothing when down."""
+    """Largest share of the medium for one message: all, less under TCP, none while down."""
     if offer.bandwidth_bytes_per_s == 0:
         return 0.0
     return offer.goodput_bytes_per_s / offer.bandwidth_bytes_per_s

@@ -1,4 +1,4 @@
-"""What a simulated training run leaves behind: time series of iterations, epochs and loads."""
+"""Record of a simulated training run: time series of iterations, epochs and loads."""
 
 import math
 from dataclasses import dataclass

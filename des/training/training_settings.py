@@ -1,4 +1,4 @@
-"""How a training run goes on: its length, its epochs, and what a planner sees of them."""
+"""Settings of a training run: its length, its epochs, and what a planner sees of them."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from des.world.topology import Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRun:
-    """How long a training goes on, and what happens around it.
+    """Length and surroundings of a training run.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class TrainingRun:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochView:
-    """What there is to see when an epoch starts.
+    """View of the world when an epoch starts.
 
     Parameters
     ----------

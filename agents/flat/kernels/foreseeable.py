@@ -71,7 +71,7 @@ def begin_epochs(lanes: Lanes, block: Whole, outcome: Outcome) -> None:
 
 @kernel
 def latest_start_s(lanes: Lanes) -> float:
-    """When the last lane begins. [s]"""
+    """Start of the last lane to begin. [s]"""
     latest_s = 0.0
     for lane in range(LANES):
         start_s = lanes.own[START, lane]

@@ -1,4 +1,4 @@
-"""Which physical GPUs do what: the time of a binding, and quick bindings.
+"""Bindings of places to physical GPUs: their times, and quick ones.
 
 A binding names a GPU for every place: devices in a row, each with its replicas, each with its
 tensor group, so place ``(device * data + replica) * tensor + rank``. What a binding costs is in
@@ -98,7 +98,7 @@ def step_s_of(wires: Wires, mask: int, num_bytes: float) -> float:
 
 @kernel
 def least_iteration_s(work: Work, wires: Wires, free: Whole) -> float:
-    """What no binding can be below: every group and pair has the best that there is. [s]"""
+    """Lower bound on the time of any binding: every group and pair has the best wires. [s]"""
     everywhere = 0
     for gpu in free:
         everywhere |= 1 << gpu

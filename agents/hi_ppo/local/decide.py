@@ -18,7 +18,7 @@ from des.base.checks import require_count
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class SharedSetting:
-    """What all domains of a job have in common: a microbatch passes them all."""
+    """Settings that all domains of a job share, as a microbatch passes through all of them."""
 
     microbatch_size: int
     recomputation: str
@@ -29,7 +29,7 @@ class SharedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalDecision:
-    """What the agent decided for a domain.
+    """Decision of the local agent for a domain.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class LocalDecision:
 
     @property
     def setting(self) -> SharedSetting:
-        """What the other domains must have in common with it."""
+        """Settings that the other domains must share."""
         return SharedSetting(microbatch_size=self.microbatch_size, recomputation=self.recomputation)
 
 

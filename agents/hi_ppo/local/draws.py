@@ -12,7 +12,7 @@ GPU_MEMORIES_BYTES = (40e9, 80e9, 141e9, 288e9)
 """As GPUs on the market have it."""
 
 LEAST_FLOPS_PER_S, MOST_FLOPS_PER_S = 60e12, 400e12
-"""What layers get out of a GPU that nobody else uses."""
+"""Range of the FLOP/s that layers achieve on a GPU without other jobs."""
 
 SCHEDULES = ("1f1b", "1f1b_2x", "1f1b_4x", "1f1b_8x", "gpipe")
 

@@ -1,4 +1,4 @@
-"""How long an iteration takes by what one domain does, and the best local plan there is.
+"""Iteration time as a function of one domain's local plan, and the best local plan there is.
 
 A pipeline of stages as slow as the slowest device of this domain takes, for ``m`` microbatches,
 

@@ -28,7 +28,7 @@ _LEAST_DEVIATION = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTraining(UpdateConfig):
-    """How the local policy is trained.
+    """Training of the local policy.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ class MoveCandidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveObservation:
-    """What the policy sees in one epoch, and which plan each rule would take.
+    """Observation of one epoch, with the plan that each rule would take.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class MoveObservation:
     is_first: bool = False
 
     def plan_of(self, rule: MoveRule) -> Plan:
-        """Which plan a rule takes."""
+        """Plan that a rule takes."""
         return self.plans[int(self.targets[RULES.index(rule)])]
 
 

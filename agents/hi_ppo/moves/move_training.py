@@ -67,7 +67,7 @@ class MoveTrainingConfig(UpdateConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUpdate:
-    """What one update met and did.
+    """Report of one update.
 
     ``cost`` is the mean cost of an epoch over that of the clairvoyant, under the policy before the
     update; losses and divergences are means over minibatches.
@@ -184,7 +184,7 @@ class MoveTrainer:
         self.update = update
 
     def _identity(self) -> dict[str, object]:
-        """What must agree before a snapshot can be continued."""
+        """Settings that must agree before a snapshot can be continued."""
         settings = asdict(self.config)
         return {"training_seed": self.seed, "training": settings, "num_games": len(self._games)}
 

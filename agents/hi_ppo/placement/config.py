@@ -1,4 +1,4 @@
-"""What the placement policy is made of, and how it is trained."""
+"""Architecture and training settings of the placement policy."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -40,7 +40,7 @@ class PlacementArchitecture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementConfig(UpdateConfig):
-    """How the placement policy is trained, see `agents.hi_ppo.placement.placement_training`.
+    """Training of the placement policy, see `agents.hi_ppo.placement.placement_training`.
 
     Attributes
     ----------

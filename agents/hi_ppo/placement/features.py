@@ -1,4 +1,4 @@
-"""What the placement policy sees of a situation: numbers without units, whatever the scale."""
+"""Features of a situation for the placement policy: numbers without units, whatever the scale."""
 
 import math
 from itertools import pairwise
@@ -166,7 +166,7 @@ def _places(plan: Plan | None, num_domains: int) -> Real:
 
 
 def _borders_of(plan: Plan | None, num_domains: int) -> Real:
-    """Where a plan sends to: from row to column, and the other way at the same time."""
+    """Borders that a plan crosses, (K, K): from row to column and back."""
     borders = np.zeros((num_domains, num_domains))
     if plan is not None:
         stages = plan.placement.stages

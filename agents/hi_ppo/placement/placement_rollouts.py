@@ -1,4 +1,4 @@
-"""What the placement policy is trained on: plans drawn for many networks, and what they come to."""
+"""Training data of the placement policy: plans sampled for many networks, with their costs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

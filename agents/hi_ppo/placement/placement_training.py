@@ -137,7 +137,7 @@ class PlacementTrainer:
         self.update = update
 
     def _identity(self) -> dict[str, object]:
-        """What must agree before a snapshot can be continued."""
+        """Settings that must agree before a snapshot can be continued."""
         return {
             "training_seed": self.seed,
             "training": asdict(self.config),

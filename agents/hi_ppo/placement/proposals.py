@@ -134,7 +134,7 @@ class Proposer:
         return replace(found, response_s=timings)
 
     def features_of(self, situation: Situation, judge: PlanJudge, job: Job) -> Features:
-        """What the policy sees of a situation."""
+        """Features of a situation, as the policy sees them."""
         if self._base is None or self._base[0] is not judge or self._base[1] is not situation.base:
             self._base = judge, situation.base, judge.job_of(situation.base)
         features = features_of(
@@ -151,7 +151,7 @@ class Proposer:
     def judge_of(
         self, workload: Workload, topology: Topology, corrections: Corrections
     ) -> PlanJudge:
-        """Who judges plans of a job on networks of as many domains."""
+        """Judge of a job's plans on networks of this number of domains."""
         key = (
             workload.name,
             workload.num_layers,

@@ -1,10 +1,10 @@
-"""What a placement policy of some architecture is shown of the features of a situation."""
+"""Features that an architecture of the placement policy sees."""
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.features import Features
 
 PREFERENCE = slice(6, 9)
-"""Where `Features.whole` holds the weights of time, utilisation and communication."""
+"""Entries of `Features.whole` with the weights of time, utilisation and communication."""
 
 
 def seen_by(architecture: PlacementArchitecture, features: Features) -> Features:

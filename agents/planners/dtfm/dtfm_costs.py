@@ -1,4 +1,4 @@
-"""What a grouping of domains costs in messages: gradients inside groups, activations between."""
+"""Message cost of a grouping of domains: gradients inside groups, activations between them."""
 
 from collections.abc import Sequence
 

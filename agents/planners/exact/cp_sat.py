@@ -25,7 +25,7 @@ _START_LISTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpSatFound:
-    """What the solver has come to.
+    """Result of the solver.
 
     Attributes
     ----------

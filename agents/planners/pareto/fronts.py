@@ -170,7 +170,7 @@ class Archive:
         )
 
     def _are_reached(self, points: Points) -> np.ndarray:
-        """Which points a point of the archive equals or dominates."""
+        """Mask of the points that a point of the archive equals or dominates."""
         reached = np.zeros(len(points), dtype=np.bool_)
         for known in self.points:
             reached |= np.all(known <= points, axis=1)

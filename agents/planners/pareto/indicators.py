@@ -25,7 +25,7 @@ REFERENCE_POINT = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontMetrics:
-    """How near a set of points comes to a reference front.
+    """Distance of a set of points from a reference front, by several measures.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What users of Megatron-LM would run over several domains."""
+"""Plan of a Megatron-LM user, over several domains."""
 
 from itertools import chain
 

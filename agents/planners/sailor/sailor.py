@@ -33,7 +33,7 @@ MOST_LISTS_WITH_PARALLELISM = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SailorFound:
-    """What Sailor's search has come to.
+    """Result of Sailor's search.
 
     Attributes
     ----------

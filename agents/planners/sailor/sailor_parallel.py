@@ -23,7 +23,7 @@ from des.job.workload import total
 from des.plan.plan import split_evenly
 
 LEAST_SPEED_UP = 1.5
-"""What twice the GPUs for the layers must bring at least to be taken."""
+"""Least speed-up of the layers for which twice the GPUs are taken."""
 
 
 _Run = tuple[int, int, int, int]

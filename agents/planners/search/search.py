@@ -32,7 +32,7 @@ MOST_DOMAINS_FOR_ALL_ORDERS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a search has come to.
+    """Result of a search.
 
     Attributes
     ----------
