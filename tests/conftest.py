@@ -33,7 +33,7 @@ providers._get_local_constants = lambda: (
 # What a test reads on stderr must not depend on whether the cache of compiled code is filled.
 event.unregister("numba:compile", COMPILING_LINES)
 
-# Modules of these folders take longest; they begin first, so that no worker ends long after the rest.
+# Modules of these folders take longest; they begin first, so that no worker ends long after others.
 _FIRST = (
     "scenarios_train",
     "agents_ppo",
