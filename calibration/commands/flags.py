@@ -20,7 +20,7 @@ Endpoints = Literal["overlapped", "one_in_flight"]
 
 ENDPOINTS_HELP = (
     "overrule transport.endpoints of the network; the original's programs, which have one "
-    "communication slot an NPU, need one_in_flight"
+    "communication slot per NPU, need one_in_flight"
 )
 
 
