@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # One thread by default: two threads on a busy two-core machine slow each other down.
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND := Agg
+# Bytecode is written on first use: without it each of the many processes of the tests compiles torch.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: train test check bench clean lock soak
 
@@ -19,7 +21,7 @@ check:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench
@@ -49,7 +51,7 @@ OURS = $(COMPILE) setup.cfg --constraints requirements/torch.txt --excludes requ
 
 lock:
 	echo uv==$(UV_VERSION) | $(COMPILE) - --output-file requirements/installer.lock
-	$(OURS) --output-file requirements/train.lock
+	$(OURS) --excludes requirements/excluded-train.txt --output-file requirements/train.lock
 	$(OURS) --constraints requirements/train.lock --extra test --extra ray --extra parquet --output-file requirements/test.lock
 	$(COMPILE) requirements/torch.txt --constraints requirements/train.lock --no-emit-package torch \
 		--output-file requirements/cuda.lock

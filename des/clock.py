@@ -18,12 +18,12 @@ from simpy.events import NORMAL
 
 MESSAGE, WORKER, MEMBER, MEDIUM = (class_number << 50 for class_number in (1, 2, 3, 4))
 """Ranks of number 0, in order: a message ends a phase of its way, a worker its operation, a member
-of a gradient exchange what it did alone; a medium divides itself anew. All are above SimPy's own,
+of a gradient exchange what it did alone; a medium is divided again. All are above SimPy's own,
 so processes begin, end and wake each other up before anything else of the same time.
 """
 
 NUMBERS_PER_JOB = 1 << 32
-"""Where several jobs run on a clock, numbers of each class go job by job, this many for each."""
+"""Numbers of each event class per job, where several jobs run on a clock."""
 
 
 class Clock(simpy.Environment):

@@ -55,7 +55,7 @@ def pairs_of_links(num_domains: int) -> Small:
 
 
 def batch_work_of(task: PlacementTask, world: Topology) -> Work:
-    """What the layers ask of the domains."""
+    """Work of the layers and figures of the domains, as compiled code takes them."""
     workload, weights, corrections = task.workload, task.weights, task.corrections
     return Work(
         sums_before=sums_table(workload),

@@ -35,7 +35,7 @@ class _Batch(Protocol):
         """Apply actions that are known to be within range."""
 
     def states(self) -> list[SeatState]:
-        """Where the environments stand."""
+        """Return the position of every environment: episode, epoch and last placement."""
 
     def load(self, states: Sequence[SeatState]) -> None:
         """Stand where the environments stood."""
@@ -90,7 +90,7 @@ class BatchedPlacementEnv:
 
     @property
     def ordinal_starts(self) -> tuple[float | None, ...]:
-        """Where to start looking in each ordered component; None for a plain category."""
+        """Start of the search in each ordered action component; None for a plain category."""
         return self.task.codec.ordinal_starts
 
     @property
@@ -139,7 +139,7 @@ class BatchedPlacementEnv:
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned, in a batch of the same task, seed and size.
 
-        If the state is one under other correction factors, the batch goes on under these, exactly
+        If the state is one under other correction factors, the batch continues under these, exactly
         as one whose task has had them from the start; `task` then is the one with these factors.
         Nothing random depends on them, nor do observations. Where a backend judges, its iterations
         are not corrected: other factors then change only what changes of placement cost.
@@ -195,7 +195,7 @@ class BatchedPlacementEnv:
         self.task, self._batch = task, batch
 
     def _seats_of(self, state: dict[str, Any]) -> list[SeatState]:
-        """Where a state says that the environments stand."""
+        """Return the checked positions of the environments in a state."""
         seats = [
             SeatState(
                 seat["number"],

@@ -96,7 +96,7 @@ class CompiledBatch:
         )
 
     def states(self) -> list[SeatState]:
-        """Where the environments stand."""
+        """Return the position of every environment: episode, epoch and last placement."""
         self._require_begun()
         course, domains = self._arrays.course, np.empty(self._num_layers, np.int32)
         states = []

@@ -12,7 +12,7 @@ from des.base.checks import require_seed
 
 
 class EpisodeStep(NamedTuple):
-    """What one decision led to."""
+    """Outcome of one decision."""
 
     observation: np.ndarray
     reward: float
@@ -91,11 +91,11 @@ class Episode:
 
     @property
     def baseline(self) -> Baseline:
-        """What this episode's rewards compare with."""
+        """Figures that this episode's rewards compare with."""
         return self._baseline
 
     def _require_begun(self) -> Topology:
-        """Return the episode's world; refuse to go on before `begin`."""
+        """Return the episode's world; refuse to continue before `begin`."""
         if self._base_world is None:
             raise RuntimeError("environment: reset must be called first")
         return self._base_world

@@ -16,7 +16,7 @@ from des.compiled.simulate import simulate_compiled
 
 
 class SeatState(NamedTuple):
-    """Where one environment stands: its episode and epoch, from 0, and the last placement.
+    """Position of one environment: its episode and epoch, from 0, and the last placement.
 
     ``start_s`` is the time of the episode's course of the links, if it has one, else 0.
     """
@@ -69,7 +69,7 @@ class EpisodeBatch:
         )
 
     def states(self) -> list[SeatState]:
-        """Where the environments stand."""
+        """Return the position of every environment: episode, epoch and last placement."""
         return [
             SeatState(
                 number, episode.epoch, episode.last_placement.domain_of_layer, episode.start_s

@@ -1,4 +1,4 @@
-"""Which placements a policy has been choosing, from the actions of its rollouts."""
+"""Placements that a policy has been choosing, from the actions of its rollouts."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from des import Placement
 def placements_of(
     task: PlacementTask, actions: npt.NDArray[np.int64]
 ) -> tuple[tuple[Placement, int], ...]:
-    """What actions (M, A) mean and how often each placement was chosen, most frequent first.
+    """Placements that actions (M, A) stand for with their counts, most frequent first.
 
     Of placements that are equally frequent, that with the lower domain in the first layer in which
     they differ comes first. Actions that mean the same placement count as one.

@@ -1,4 +1,4 @@
-"""Where an episode's world comes from: one given topology, or links drawn anew each time."""
+"""World of an episode: one given topology, or links drawn for every episode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -112,7 +112,7 @@ class GivenWorld:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnWorld:
-    """Equal domains, every two joined by a link drawn anew for each episode.
+    """Equal domains, every two joined by a link drawn for each episode.
 
     Bandwidth and latency are uniform between the bounds of this module and the same both ways; the
     domains are those of the shipped East-Central-West world.

@@ -19,7 +19,7 @@ from des.devices.gpus import MOST_GPUS, GpuTopology, LinkClass
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionReport:
-    """What was decided, what it takes, and why.
+    """A decision with its times, warnings and reasons.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class DecisionReport:
         }
 
     def _job_as_dict(self) -> dict[str, object]:
-        """What all domains have in common, of a complete plan."""
+        """Settings that all domains of a complete plan share, for JSON."""
         if self.complete is None:
             return {}
         setting = next(iter(self.complete.local.values())).setting
@@ -250,7 +250,7 @@ def _by_rule(complete: CompleteDecision | None) -> tuple[str, ...]:
 
 
 def _inside(decision: LocalDecision | None) -> dict[str, object]:
-    """What was decided inside a domain, for JSON."""
+    """Decision inside a domain, for JSON."""
     if decision is None:
         return {}
     shape = decision.parallelism

@@ -48,7 +48,7 @@ class CompleteDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HierarchyCounts:
-    """What a hierarchy has done since it was made; fallbacks of both levels together."""
+    """Counts of a hierarchy's decisions since it was made; fallbacks of both levels together."""
 
     decisions: int = 0
     rebindings: int = 0

@@ -20,7 +20,7 @@ _KIND = "hi_ppo"
 
 @dataclass(frozen=True, kw_only=True)
 class Policies:
-    """What `agents.hi_ppo.coordinator.Coordinator` decides by.
+    """Trained policies by which `agents.hi_ppo.coordinator.Coordinator` decides.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ class TrainedRange:
 
 
 def _figures(topology: Topology, workload: Workload) -> dict[str, Bounds]:
-    """What describes a world; one without links has neither ratio nor link figures of its own."""
+    """Figures that describe a world; without links it has neither ratio nor link figures."""
     one = {
         "num_domains": float(topology.num_domains),
         "num_layers": float(workload.num_layers),

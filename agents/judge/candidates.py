@@ -17,7 +17,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Aim(NamedTuple):
-    """What is least: ``time_weight`` ln T + ``toll_weight`` ln(1 + tolls of the borders).
+    """Objective to minimise: ``time_weight`` ln T + ``toll_weight`` ln(1 + tolls of the borders).
 
     ``tolls`` (K, K) are what a border costs by its domains; ``can_follow`` (K, K) says which may
     stand one behind the other.
@@ -30,11 +30,11 @@ class Aim(NamedTuple):
 
 
 class ExploredPlans(NamedTuple):
-    """Plans that were judged, P at most, and what they come to.
+    """At most P judged plans, with their times and costs.
 
-    ``state`` says how far each was gone on from. ``counts`` (3,) are how many there are, how many
-    plans were judged, and how many orders were seen. Those are a set, ``keys``, of numbers but 0,
-    in no more than about half of its room, which is a power of 2.
+    ``state`` says how far each was expanded. ``counts`` (3,) are the numbers of plans here, of
+    plans judged and of orders seen. The orders are a set, ``keys``, of numbers but 0, in no more
+    than about half of its room, which is a power of 2.
     """
 
     plans: Plans
@@ -48,8 +48,8 @@ class ExploredPlans(NamedTuple):
 class Near(NamedTuple):
     """Room for R candidates that are judged together.
 
-    ``limits`` are costs from which on they are of no use and ``limits_s`` the times that these
-    come to, ``owner`` what each belongs to. ``weights`` (S,) are all 1.
+    ``limits`` are costs from which on they are of no use, ``limits_s`` the times at these costs,
+    ``owner`` the plan that each belongs to. ``weights`` (S,) are all 1.
     """
 
     plans: Plans
@@ -129,7 +129,7 @@ def limit_s_of(aim: Aim, plans: Plans, plan: int, limit: float) -> float:
 
 @kernel
 def plan_cost(aim: Aim, plans: Plans, plan: int, time_s: float) -> float:
-    """What a plan comes to if it takes so long."""
+    """Cost of a plan with this iteration time."""
     tolls = 0.0
     if aim.toll_weight > 0.0:
         for stage in range(1, plans.num_stages[plan]):

@@ -1,7 +1,7 @@
-"""What changes of plan send, and how long that takes on links that stand still and serve in turn.
+"""Messages of changes of plan, and their times on links that stand still and serve in turn.
 
-Plans have one pipeline. A message a layer goes straight from the domain that has it to the one that
-is to have it, as in `des.engine.migration`.
+Plans have one pipeline. One message per layer goes straight from the domain that has it to the one
+that is to have it, as in `des.engine.migration`.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from des.compiled.many.layout import Real, Small, Whole
 
 
 class Ways(NamedTuple):
-    """What each change of S plans into each of C sends, over which links.
+    """Messages of each change of S plans into each of C, by link.
 
     That of plan ``old`` into ``new`` are the entries from ``first[C * old + new]`` to the next: the
     link from domain ``s`` to ``t`` of K is way ``K * s + t``, with its bytes and its messages.

@@ -5,7 +5,7 @@ import math
 from agents.judge.candidates import ExploredPlans, Near, copy_plan
 from agents.judge.quick_fill import Tools
 from des.base.jit import kernel
-from des.compiled.many.views import ZERO
+from des.compiled.many.layout import ZERO
 
 MOVING, DEEPENING, AT_REST = range(3)
 """States of a plan: its layers move under the same schedule; no move helps, so it takes other
@@ -62,7 +62,7 @@ def near_splits(tools: Tools, pool: ExploredPlans, near: Near, most_behind: floa
 
 @kernel
 def take_splits(pool: ExploredPlans, near: Near, num: int) -> None:
-    """Take plans to the best of what was judged next to them; those that nothing improves go on."""
+    """Replace plans by their best judged neighbours; one without advances to its next state."""
     begin = 0
     while begin < num:
         at, best, end = near.owner[begin], begin, begin

@@ -28,19 +28,20 @@ from agents.judge.quick_fill import (
     least_level_s,
 )
 from des.base.jit import kernel
-from des.compiled.many.layout import Real, Small
+from des.compiled.kernels.intrinsics import views_of
+from des.compiled.many.layout import ZERO, Real, Small
 from des.compiled.many.steady import Plans
-from des.compiled.many.views import ZERO, views_of
 
 PROPOSED, ORDERS, SPLITS = range(3)
-"""What a look-ahead begins with: proposed orders, orders near the best, their splits and depths."""
+"""Phases of a look-ahead: proposed orders, orders near the best, their splits and depths."""
 
 
 class Limits(NamedTuple):
-    """How far a look-ahead goes: on from the ``width`` best orders, then ``num_refined`` plans.
+    """Limits of a look-ahead: it expands the ``width`` best orders, then refines plans.
 
-    ``order_budget`` and ``budget`` are plans that are judged by the end of each, give or take one
-    round. Plans that cost ``most_behind`` more than the best are not refined.
+    ``num_refined`` is their number. ``order_budget`` and ``budget`` are plans that are judged by
+    the end of each phase (may overshoot by one round). Plans that cost ``most_behind`` more than
+    the best are not refined.
     """
 
     width: int
@@ -61,10 +62,10 @@ def explore(
     limits: Limits,
     phase: int,
 ) -> None:
-    """Judge proposed orders (N, K) under all schedules, and go on from the best.
+    """Judge proposed orders (N, K) under all schedules, and expand the best.
 
     The best of an order's schedules is kept; its neighbours are judged under that. Only the
-    ``width`` best orders are gone on from, but neighbours are kept that may be refined. When that
+    ``width`` best orders are expanded, but neighbours are kept that may be refined. When that
     is done, or the budget for orders is spent, layers of the best plans move between stages and to
     other schedules.
     """
@@ -175,7 +176,7 @@ def _keep_best_schedules(pool: ExploredPlans, near: Near, num: int) -> None:
 
 @kernel
 def _next_order(pool: ExploredPlans, limit: float) -> int:
-    """The best plan of no more than a cost that was not gone on from; -1 where there is none."""
+    """Best unexpanded plan with cost <= limit; -1 if there is none."""
     best, least = -1, math.inf
     for at in range(pool.counts[0]):
         if pool.state[at] == 0 and pool.costs[at] <= limit and pool.costs[at] < least:

@@ -58,7 +58,7 @@ class Judge:
 
     @property
     def num_left(self) -> int:
-        """How many more plans may be judged."""
+        """Number of plans that may still be judged."""
         return self._max_judged - self.num_judged
 
     def fill(self, plans: Plans) -> Real:
@@ -75,7 +75,7 @@ class Judge:
         return self._judge.scores(self.job, plans, max(0, self.num_left))
 
     def are_steady(self, plans: Plans) -> Flags:
-        """Which plans compiled code judges, shaped (N,): a direct link each way on all borders."""
+        """Mask of plans that compiled code judges, (N,): a direct link each way on all borders."""
         return are_direct(plans, direct_pairs(self.topology)) & self.is_quick
 
     def plan(self, plans: Plans, row: int) -> Plan:

@@ -18,7 +18,7 @@ ROUNDING = 1e-9
 
 
 class Walk(NamedTuple):
-    """Where the walk through the splits of an order of p domains stands.
+    """State of the walk through the splits of an order of p domains.
 
     ``place`` is the stage whose end is moved next, -1 when all is done, and the steps made so far;
     ``ends`` (p,) are the layers behind the stages. ``heads`` and ``tails`` (p,) are the least times
@@ -45,7 +45,7 @@ def walk_splits(
 ) -> int:
     """Write the next splits that fit and of which no bound is above a limit; returns how many.
 
-    It goes on from where the walk stands until ``found`` (rows, at least p) is full, the walk has
+    The walk continues from its state until ``found`` (rows, at least p) is full, it has
     made ``most_steps`` or its end is reached.
 
     Parameters

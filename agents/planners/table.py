@@ -27,7 +27,7 @@ from agents.planners.search.search import search_planner
 from des import Plan
 
 PlanKind = Literal["placement", "pipeline", "plan"]
-"""What a planner decides: which domain has which layers; the schedule as well; or a whole plan,
+"""Output of a planner: the domain of every layer; the schedule as well; or a whole plan,
 which may have replicas, parallelism and other ways to exchange gradients."""
 
 PlannerCost = Literal["milliseconds", "seconds"]

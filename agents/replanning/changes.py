@@ -1,4 +1,4 @@
-"""What it takes to change from each of some plans to each other, network after network."""
+"""Costs of changing from each of some plans to each other, network after network."""
 
 import math
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ def state_bytes_of_layers(workload: Workload) -> Real:
 
 
 def ways_of(old: Small, new: Small, num_domains: int, layer_bytes: Real, moved_bytes: Real) -> Ways:
-    """What changes between placements send over which links; ``moved_bytes`` is written.
+    """Messages of changes between placements, by link; ``moved_bytes`` is written.
 
     Parameters
     ----------

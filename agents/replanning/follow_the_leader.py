@@ -17,8 +17,8 @@ HORIZONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 class FollowTheLeader:
     """Each epoch take the step of the horizon whose own run has cost least before it.
 
-    The runs go on by themselves, each with its own plans, whoever leads; the step is taken from the
-    plan that is in force. Of equals the first leads, so in the first epoch the first of all.
+    Every horizon has its own run and plans, independent of the leader; the step is taken from the
+    plan in force. Of equals the first leads, so in the first epoch the first of all.
     """
 
     horizons: tuple[float, ...] = HORIZONS
@@ -49,7 +49,7 @@ class FollowTheLeader:
 
 
 def running_totals_s(tables: EpisodeTables, paths: Whole) -> Real:
-    """What paths have cost up to the end of each epoch, (H, E); the first plan is free. [s]"""
+    """Running cost of paths up to the end of each epoch, (H, E); the first plan is free. [s]"""
     epochs = np.arange(tables.num_epochs)
     spent_s: Real = tables.epoch_s[epochs, paths]
     spent_s[:, 1:] += tables.move_s[epochs[1:], paths[:, :-1], paths[:, 1:]]

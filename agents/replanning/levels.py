@@ -1,4 +1,4 @@
-"""How far changes between many plans go, worked out once a plan."""
+"""Levels of the changes between many plans, with each plan analysed once."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a path through an episode comes to, in one value."""
+"""Totals of an episode."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from agents.decision.situation import MoveLevel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathCosts:
-    """What an episode comes to.
+    """Totals of an episode under one sequence of plans.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ def as_known_from(epochs: npt.ArrayLike, num_plans: int) -> Whole:
 def joined_known_from(
     parts: Sequence[Whole | None], num_epochs: Sequence[int], num_plans: int
 ) -> Whole | None:
-    """When plans are first known in episodes that follow on one another, of so many epochs each.
+    """First epoch in which each plan is known, over consecutive episodes of ``num_epochs`` each.
 
     A plan that an episode never yields has the number of all epochs.
 

@@ -1,4 +1,4 @@
-"""What some plans take on one network after another, and what they send."""
+"""Iteration times and bytes sent of some plans on one network after another."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a rule of re-planning is, and the step that most of them take epoch after epoch."""
+"""Interface of re-planning rules, and the step that most of them take epoch after epoch."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from des.compiled.many.layout import Real, Whole
 
 
 class Rule(Protocol):
-    """Walks through an episode: returns a plan an epoch by number, (E,).
+    """Walks through an episode: returns one plan per epoch by number, (E,).
 
     All but those that know the whole episode take plans that are known in the epoch alone,
     `agents.replanning.tables.EpisodeTables.is_known`; the plan in force always is.
@@ -59,7 +59,7 @@ def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> 
 
 
 def start(tables: EpisodeTables, num_runs: int) -> Whole:
-    """Where runs come from: the static plan, (R,).
+    """Present plan of runs at their start: the static plan, (R,).
 
     The first epoch is decided like any other, as if a change from there had its price; it has none,
     as the first plan is free.

@@ -134,7 +134,7 @@ class TrainingEpisode:
 
     @property
     def replacement(self) -> Replacement:
-        """What a change of plan costs."""
+        """Price of a change of plan."""
         return Replacement(restart_s=self.run.restart_s, pays_bytes=self.run.pays_bytes)
 
     @cached_property

@@ -211,7 +211,8 @@ def _construct(
         if defaults == (dataclasses.MISSING,) * 2 and field.name not in values:
             is_positional = field.metadata.get("is_positional", False)
             spelling = field.name.upper() if is_positional else spelt(field.name)
-            raise UsageError(f"{source}: {field.name} is required ({spelling})")
+            meant = field.metadata.get("help", "")
+            raise UsageError(f"{source}: {field.name} is required ({spelling}): {meant}")
     return config_class(**values)
 
 

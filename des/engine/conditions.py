@@ -1,4 +1,4 @@
-"""What one direction of a link offers while a simulation runs."""
+"""Figures of one direction of a link during a simulation."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What all networks on one clock share: the media of the links, and how these move."""
+"""Media of the links that all networks on one clock share, and how they move."""
 
 import simpy
 

@@ -1,4 +1,4 @@
-"""What it costs to change the plan of a running training: model state over the links, a restart."""
+"""Time to change the plan of a running training: model state over the links, and a restart."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

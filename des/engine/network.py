@@ -19,7 +19,7 @@ Send = Callable[[Message, float], None]
 
 
 class Parcel(NamedTuple):
-    """What messages carry: their size, their route (positions of links), who made them how.
+    """Fixed figures of a message: size, route (positions of links), stage, kind and sender.
 
     ``sender`` is the endpoint they leave from: the position of the device that made them.
     """
@@ -32,7 +32,7 @@ class Parcel(NamedTuple):
 
 
 class Carrier(Protocol):
-    """What a job needs of a network: to carry its messages, on a clock that both are given.
+    """Network as a job uses it: it carries the job's messages, on a clock that both are given.
 
     Whatever has these three methods can stand in for `Network`, such as a simulation of packets.
     """
@@ -44,7 +44,7 @@ class Carrier(Protocol):
         """All hops of all messages, link by link, each in the order in which messages left."""
 
     def link_uses(self) -> tuple[LinkUse, ...]:
-        """What each link of the world carried of these messages."""
+        """Use of each link of the world by these messages."""
 
 
 class Network:
@@ -109,7 +109,7 @@ class Network:
     ) -> Generator[simpy.Event, None, None]:
         """Bring a message to its receiver when the one before it of the same sender has arrived.
 
-        The sender's next message leaves before the receiver of this one goes on.
+        The sender's next message leaves before the receiver of this one continues.
         """
         before = self._last_of_sender.get(parcel.sender)
         arrived = self._last_of_sender[parcel.sender] = self._clock.event()

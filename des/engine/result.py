@@ -1,4 +1,4 @@
-"""What one simulated iteration was like."""
+"""Result of one simulated iteration."""
 
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -50,7 +50,7 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageUse:
-    """How one stage spent the iteration; busy and idle add up to the makespan."""
+    """Times of one stage within the iteration; busy and idle add up to the makespan."""
 
     domain: str
     device: int
@@ -62,7 +62,7 @@ class StageUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkUse:
-    """What one link direction carried, and how long messages (and overheads) kept it busy.
+    """Messages that one link direction carried, and how long they (and overheads) kept it busy.
 
     Where every message has the link to itself (``Transport.sharing`` none), ``busy_s`` is the sum
     of their times on the wire, which overlap: it may exceed the makespan. [s]
@@ -116,7 +116,7 @@ class IterationResult:
 
     @cached_property
     def transfer_compute_ratio(self) -> float | None:
-        """How long a border keeps the wires busy per activation, against a stage's forward pass.
+        """Ratio of a border's time on the wires per activation to a stage's forward time.
 
         Mean over borders between domains and microbatches of an activation's time on the wire, all
         hops added, over the mean forward time of a stage: ``R = h F_eff / (B N_stage)`` for equal
@@ -138,7 +138,7 @@ class IterationResult:
         return all(memory.fits for memory in self.memory)
 
     def to_frame(self, table: Table = "spans") -> "pd.DataFrame":
-        """Return one of the tables as a data frame, one row an item.
+        """Return one of the tables as a data frame, one row per item.
 
         Raises
         ------

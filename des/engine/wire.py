@@ -7,7 +7,7 @@ from des.engine.conditions import Conditions
 
 
 class Passage(NamedTuple):
-    """When a message takes a link, when its last byte has left and when it has arrived."""
+    """Times of a message on a link: it starts, its last byte has left, it has arrived."""
 
     start_s: float
     end_s: float
@@ -15,7 +15,7 @@ class Passage(NamedTuple):
 
 
 class Turn:
-    """When a medium is free: that of one direction, or of both where they share it."""
+    """Time from which a medium is free: one direction, or both where they share it."""
 
     __slots__ = ("free_at_s",)
 

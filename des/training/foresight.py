@@ -1,4 +1,4 @@
-"""What a training run will meet: its networks and loads depend on the seed, not on the training."""
+"""Networks and loads of a training run to come: they depend on the seed, not on the training."""
 
 import numpy as np
 

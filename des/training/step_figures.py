@@ -23,11 +23,11 @@ _MARGIN = 1.0 + 1e-12
 
 
 class Timed(Protocol):
-    """What takes a time."""
+    """Outcome with a duration."""
 
     @property
     def duration_s(self) -> float:
-        """How long it takes."""
+        """Duration of the iteration or exchange. [s]"""
 
 
 TimedT = TypeVar("TimedT", bound=Timed)
@@ -110,7 +110,7 @@ class StepSimulator:
         return self._remembered(self._exchanges, (plan, due), now_s, run)
 
     def _due(self, plan: Plan, step: int) -> tuple[Fragment, ...]:
-        """What replicas synchronise after a step; all else is the same in every step."""
+        """Fragments that replicas synchronise after a step; all else is the same in every step."""
         if not plan.replicas:
             return ()
         mode = plan.synchronisation

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from des.base.checks import nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import option, parse, required
 from scenarios.frame.writing import write_files
 from scenarios.suites.catalogue import NAMES, SUITES
 from scenarios.suites.listing import INDEX_CSV, files_of, suite_summary, suite_table
@@ -16,7 +16,7 @@ PROG = "python -m scenarios.suites"
 _WIDTH = max(map(len, NAMES))
 _SUITES = "\n".join(f"  {name:{_WIDTH}}  {one.about}" for name, one in SUITES.items())
 _EXAMPLES = f"""\
-NAME is a suite:
+suites:
 {_SUITES}
 
 examples:
@@ -29,7 +29,7 @@ columns:
   of a move: bytes and a restart, or a restart alone
 
 files written to --out:
-  {INDEX_CSV}             one row a world: its job, load, epochs and price, in SI units
+  {INDEX_CSV}             one row per world: its job, load, epochs and price, in SI units
   NAME-SEED-INDEX.yaml  its topology with the law of its links
 
 exit codes: 0 done; 2 the name or a flag is wrong, or the files cannot be written;
@@ -41,6 +41,7 @@ exit codes: 0 done; 2 the name or a flag is wrong, or the files cannot be writte
 class Config:
     """Settings of a list of suites; the fields are the flags."""
 
+    name: str = required(f"suite, one of {', '.join(NAMES)}", is_positional=True)
     num: int = option(20, "number of worlds, from the first one on")
     seed: int = option(0, "seed of the worlds")
     out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
@@ -48,22 +49,13 @@ class Config:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(sys.argv[1:] if argv is None else argv))
+    return exit_code_of(lambda: _command(argv))
 
 
-def _command(arguments: Sequence[str]) -> None:
-    is_named = bool(arguments) and not arguments[0].startswith("-")
-    config = parse(
-        Config,
-        arguments[1:] if is_named else arguments,
-        prog=f"{PROG} NAME",
-        description=__doc__ or "",
-        epilog=_EXAMPLES,
-    )
-    if not is_named:
-        raise UsageError(f"{PROG}: NAME must come first, one of {', '.join(NAMES)}; got none")
-    name = arguments[0]
-    if name not in NAMES:
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    name = config.name
+    if name not in SUITES:
         raise UsageError(f"{PROG}: unknown suite {name!r}; {nearest(name, NAMES)}")
     if config.out is not None:
         _check_empty(config.out)

@@ -196,8 +196,8 @@ def _links_of_draws(law: Law) -> str:
             f"±{100 * law.latency_jitter:g} % latency, as in training, with other seeds."
         )
     return (
-        f"Links take courses of the law {type(law).__name__}, as in training, with other seeds; each "
-        "draw is the first epoch of one."
+        f"Links take courses of the law {type(law).__name__}, as in training, with other seeds; "
+        "each draw is the first epoch of one."
     )
 
 

@@ -32,6 +32,7 @@ from des import (
     simulate,
 )
 from des.compiled.eligibility import is_foreseeable
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
@@ -47,7 +48,6 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.program import OK, STARVED, STEADY, UNIFORM
 from des.compiled.kernels.recurrence import run_lanes
-from des.compiled.kernels.vectors import LANES
 from des.compiled.lanes import new_lanes, no_record
 from des.compiled.operation_table import NOTHING, PASSES, operation_table
 from des.costs.stage_times import stage_times_s

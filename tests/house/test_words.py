@@ -8,18 +8,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("des", "astra-sim/astra_sim", "calibration", "agents", "scenarios", "bench")
-NOT_YET = (
-    "agents/flat",
-    "agents/hi_ppo",
-    "agents/judge",
-    "agents/planners",
-    "agents/replanning",
-    "des/clock.py",
-    "des/engine",
-    "des/training",
-)
-"""Rooms of which some docstrings still open with a relative clause."""
-
 OPENINGS = frozenset({"What", "Who", "How", "Which", "Where", "When", "Why"})
 PHRASES = (" ".join(("unless", "told")), " ".join(("asked", "(beyond)")))
 TEXTS = ("*.py", "*.md", "*.ipynb", "*.yaml", "*.toml")
@@ -46,22 +34,15 @@ def clauses(path: Path) -> list[str]:
     ]
 
 
-def modules(folder: str) -> list[Path]:
-    """Modules of a folder; a file is its own."""
-    path = ROOT / folder
-    return [path] if path.is_file() else sorted(path.rglob("*.py"))
-
-
-def ready(package: str) -> list[Path]:
-    """Modules of a package outside the rooms that are not done yet."""
-    later = {path for room in NOT_YET for path in modules(room)}
-    return [path for path in modules(package) if path not in later]
+def modules(package: str) -> list[Path]:
+    """Modules of a package."""
+    return sorted((ROOT / package).rglob("*.py"))
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, "tests"])
 def test_modules_open_with_a_noun_or_an_imperative(package):
     opened = [
-        (path, ast.get_docstring(ast.parse(path.read_text("utf-8")))) for path in ready(package)
+        (path, ast.get_docstring(ast.parse(path.read_text("utf-8")))) for path in modules(package)
     ]
 
     assert [path for path, text in opened if text and text.split(maxsplit=1)[0] in OPENINGS] == []
@@ -69,7 +50,7 @@ def test_modules_open_with_a_noun_or_an_imperative(package):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_open_with_a_noun_or_an_imperative(package):
-    assert [clause for path in ready(package) for clause in clauses(path)] == []
+    assert [clause for path in modules(package) for clause in clauses(path)] == []
 
 
 def test_phrases_that_stumble_do_not_return():

@@ -2,37 +2,19 @@
 
 import dataclasses
 import json
-import re
-import shlex
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
-from strategies import plan, unit_domain, unit_workload, world
+from command_output import assert_refused, examples_of, help_of
 
-from agents.planners.table import PLANNERS
-from agents.replanning.training_planner import Replanning
-from des import (
-    STEADY,
-    InfeasiblePlacementError,
-    Parallelism,
-    Placement,
-    Plan,
-    build_workload,
-    read_topology,
-    simulate,
-)
+from des import Parallelism, Placement, Plan, build_workload, read_topology
 from des.dynamics import DYNAMICS
-from des.engine.migration import migration_s
-from des.training.background import BackgroundLoad, LoadSample
-from des.training.training_history import EpochRow, IterationRow, TrainingHistory
+from des.training.background import BackgroundLoad
 from des.training.training_run import run_training
-from des.training.training_settings import EpochView, TrainingRun
-from des.world.domain_load import IDLE, DomainLoad
+from des.training.training_settings import TrainingRun
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.run.command import main
-from scenarios.run.training_run_figure import stalls, training_run_figure
 from scenarios.run.training_run_scenario import Config
 
 FILES = ["epochs.csv", "iterations.csv", "loads.csv", "result.json", "training_run.png"]
@@ -182,171 +164,16 @@ def test_the_terminal_shows_sums_and_files(tmp_path, capsys):
 def test_what_cannot_be_simulated_is_refused_in_one_line_and_nothing_is_written(
     flags, message, tmp_path, capsys
 ):
-    assert main([*flags, "--out", str(tmp_path / "out")]) == 2
-
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.count("\n") == 1
-    assert re.match(f"error: .*{message}", shown.err)
-    assert not (tmp_path / "out").exists()
+    out = tmp_path / "out"
+    assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)
 
 
 def test_help_explains_every_flag_with_examples_that_run(tmp_path, monkeypatch, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["--help"])
-
-    shown = capsys.readouterr().out
-    assert end.value.code == 0
-    for field in dataclasses.fields(Config):
-        assert re.search(f"  --{field.name.replace('_', '-')}[ ,]", shown)
-    joined = shown.replace("\\\n", " ")
-    examples = re.findall(r"^  python -m scenarios.training_run(.*)$", joined, re.M)
+    examples = examples_of(
+        help_of(main, capsys, fields=dataclasses.fields(Config)), "scenarios.training_run"
+    )
     assert len(examples) == 3
     monkeypatch.chdir(tmp_path)
     for example in examples:
-        assert main([*shlex.split(example), "--epochs", "2"]) == 0
+        assert main([*example, "--epochs", "2"]) == 0
         assert sorted(path.name for path in tmp_path.glob("runs/training_run/*")) == FILES
-
-
-# When a proposal is taken. Two domains of 1 FLOP/s and two layers; B has become busy.
-
-PAIR = world("AB", {"AB": (4.0, 0.0), "BA": (4.0, 0.0)})
-"""A layer of 16 bytes moves within 4 s."""
-
-TWO_LAYERS = unit_workload([(1, 1)] * 2, num_microbatches=1)
-BUSY_B = (IDLE, DomainLoad(utilisation=0.5))
-
-
-def view_of(topology, plan, loads=BUSY_B):
-    return EpochView(
-        epoch=1, time_s=0.0, topology=topology, loads=loads, load_changes=(), plan=plan
-    )
-
-
-def decided(view, *, planner="single_domain", horizon_epochs=1.0, epoch_s=40.0, **costs):
-    replanning = Replanning(
-        planner=PLANNERS[planner],
-        workload=TWO_LAYERS,
-        schedule="1f1b",
-        run=TrainingRun(num_epochs=9, epoch_s=epoch_s, **costs),
-        horizon_epochs=horizon_epochs,
-    )
-    return replanning.decide(np.random.default_rng(0))(view)
-
-
-def test_a_move_is_made_where_it_pays_within_the_horizon():
-    """All in B takes 8 s, in A 4 s: half of the horizon is saved, 8 s and a restart are paid."""
-    at_b, at_a = view_of(PAIR, plan(1, 1)), plan(0, 0)
-
-    assert decided(at_b, restart_s=11.5) == at_a  # 19.5 s of 40 s
-    assert decided(at_b, restart_s=12.5) == plan(1, 1)
-    assert decided(at_b, restart_s=12.5, horizon_epochs=2.0) == at_a
-    assert decided(at_b, restart_s=12.5, epoch_s=80.0) == at_a
-    assert decided(at_b, restart_s=12.5, pays_bytes=False) == at_a
-
-
-def test_the_first_plan_is_the_planners_and_a_worse_one_never_comes_after():
-    assert decided(view_of(PAIR, None), planner="uniform") == plan(0, 1)
-    there = view_of(PAIR, plan(0, 0))
-    assert decided(there, planner="uniform", restart_s=0.0, pays_bytes=False) == plan(0, 0)
-
-
-def test_over_links_that_are_down_nothing_moves_and_what_needs_them_gets_out():
-    cut = replace(PAIR, links=())
-    one_way = replace(PAIR, links=PAIR.links[1:])
-
-    assert decided(view_of(cut, plan(1, 1)), restart_s=0.0) == plan(1, 1)
-    assert decided(view_of(one_way, plan(1, 1)), restart_s=0.0) == plan(0, 0)
-    assert decided(view_of(one_way, plan(0, 1)), restart_s=0.0) == plan(0, 0)
-
-
-def test_where_no_plan_fits_beside_the_jobs_the_present_one_waits():
-    """A layer holds 17 bytes at work: 2 of 40 bytes fit into one domain, not into a quarter."""
-    small = replace(PAIR, domains=tuple(unit_domain(name, memory_bytes=40.0) for name in "AB"))
-    full = (DomainLoad(utilisation=0.25, memory_occupancy=0.75),) * 2
-
-    assert decided(view_of(small, plan(1, 1), full), planner="exact") == plan(1, 1)
-    with pytest.raises(InfeasiblePlacementError):
-        decided(view_of(small, None, full), planner="exact")
-
-
-def test_the_rule_costs_nothing_where_the_world_stands_still():
-    run = TrainingRun(num_epochs=4, epoch_s=100.0)
-    replanning = Replanning(
-        planner=PLANNERS["exact"],
-        workload=TWO_LAYERS,
-        schedule="1f1b",
-        run=run,
-        horizon_epochs=4.0,
-    )
-
-    history = run_training(PAIR, TWO_LAYERS, replanning.decide(np.random.default_rng(0)), run)
-
-    assert history.migration_s == 0
-    best_s = simulate(PAIR, TWO_LAYERS, history.epochs[0].plan).makespan_s
-    assert history.total_s == 100 * best_s
-    assert PAIR.dynamics == STEADY
-    assert migration_s(PAIR, TWO_LAYERS, plan(0, 0), plan(1, 1), restart_s=0.0) == 8.0
-
-
-def test_the_picture_is_grey_where_no_iteration_runs():
-    rows = tuple(
-        IterationRow(number, 0, start_s, 10.0, 0.0, 0.0, 1.0)
-        for number, start_s in enumerate([0.0, 10.0, 25.0, 35.0])
-    )
-    epoch = EpochRow(
-        epoch=0,
-        start_s=0.0,
-        plan=plan(0, 0),
-        moved_bytes=0.0,
-        drain_s=0.0,
-        migration_s=5.0,
-        stall_s=3.0,
-        num_iterations=4,
-    )
-    history = TrainingHistory(
-        domains=("A",), total_s=48.0, iterations=rows, epochs=(epoch,), loads=()
-    )
-
-    assert list(stalls(history)) == [(20.0, 25.0), (45.0, 48.0)]
-
-
-def drawn_panels(load):
-    """Lower and upper end of every panel of a run beside one load."""
-    row = IterationRow(0, 0, 0.0, 10.0, 0.0, 0.0, 1.0)
-    epoch = EpochRow(
-        epoch=0,
-        start_s=0.0,
-        plan=plan(0, 0),
-        moved_bytes=0.0,
-        drain_s=0.0,
-        migration_s=0.0,
-        stall_s=0.0,
-        num_iterations=1,
-    )
-    history = TrainingHistory(
-        domains=("A",),
-        total_s=10.0,
-        iterations=(row,),
-        epochs=(epoch,),
-        loads=(LoadSample.of(0.0, 0, load),),
-    )
-    figure = training_run_figure(history, title="a run")
-    lines = {axes.get_ylabel().replace("\n", " "): axes.lines for axes in figure.axes}
-    return lines, [axes.get_ylim() for axes in figure.axes]
-
-
-def test_the_picture_has_every_share_that_other_jobs_take():
-    lines, _ = drawn_panels(DomainLoad(utilisation=0.25, memory_occupancy=0.125, queue_length=3))
-
-    for label, value in (("GPUs taken", 0.25), ("memory taken", 0.125)):
-        assert set(lines[f"{label} by other jobs"][0].get_ydata()) == {value}
-    assert set(lines["other jobs waiting"][0].get_ydata()) == {3}
-
-
-def test_a_panel_of_zeros_goes_from_0_to_1():
-    _, (iterations, *others) = drawn_panels(IDLE)
-
-    assert others == [(0.0, 1.0)] * 4
-    assert iterations[0] == 0.0
-    assert iterations[1] > 10.0

@@ -1,11 +1,11 @@
 """The command writes files that are the worlds it says, the same bytes every time."""
 
 import dataclasses
-import re
 import shlex
 
 import numpy as np
 import pytest
+from command_output import assert_refused, examples_of, help_of
 
 from des import Dynamics, read_topology
 from des.worlds import WORLDS
@@ -99,12 +99,8 @@ def test_presets_are_the_shipped_files(name, tmp_path):
     ],
 )
 def test_bad_flags_are_refused_in_one_line_and_nothing_is_written(flags, message, tmp_path, capsys):
-    assert main([*flags, "--out", str(tmp_path / "world.yaml")]) == 2
-
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.count("\n") == 1
-    assert re.match(f"error: .*{message}", shown.err)
+    out = tmp_path / "world.yaml"
+    assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)
     assert not list(tmp_path.iterdir())
 
 
@@ -142,19 +138,14 @@ def test_a_file_must_be_named(capsys):
 
 
 def test_help_explains_every_flag_and_its_examples_run(tmp_path, monkeypatch, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["--help"])
-    shown = capsys.readouterr().out
+    examples = examples_of(
+        help_of(main, capsys, fields=dataclasses.fields(Config)), "scenarios.make_topology"
+    )
     monkeypatch.chdir(tmp_path)
 
-    assert end.value.code == 0
-    for field in dataclasses.fields(Config):
-        assert f"  --{field.name.replace('_', '-')} " in shown
-    joined = shown.replace("\\\n", " ")
-    examples = re.findall(r"^  python -m scenarios.make_topology(.*)$", joined, re.M)
     assert len(examples) == 3
     for example in examples:
-        assert main(shlex.split(example)) == 0
+        assert main(example) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("east_west_hubs.yaml", "priced.yaml", "ten.yaml"),
     ]

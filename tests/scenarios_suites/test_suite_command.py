@@ -1,10 +1,9 @@
 """The command that lists suites and writes them to files."""
 
 import dataclasses
-import re
-import shlex
 
 import pytest
+from command_output import assert_refused, examples_of, help_of
 
 from des import (
     read_topology,
@@ -74,8 +73,8 @@ def test_the_same_command_writes_the_same_bytes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "NAME must come first, one of train, eval_static, .*, null; got none"),
-        (["--num", "3"], "NAME must come first, one of train, eval_static, .*, null; got none"),
+        ([], r"name is required \(NAME\): suite, one of train, eval_static, .*, null"),
+        (["--num", "3"], r"name is required \(NAME\): suite, one of train, eval_static, .*, null"),
         (["hrd"], "unknown suite 'hrd'; did you mean 'hard'?"),
         (["hard", "--num", "0"], "suite hard: num must be a whole number from 1 to 100000, got 0"),
         (["hard", "--seed", "-1"], "suite hard: seed must be a whole number within .*, got -1"),
@@ -86,12 +85,7 @@ def test_the_same_command_writes_the_same_bytes(tmp_path, capsys):
 def test_bad_flags_are_refused_in_one_line_and_nothing_is_written(flags, message, tmp_path, capsys):
     out = tmp_path / "out"
 
-    assert main([*flags, "--out", str(out)]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.count("\n") == 1
-    assert re.match(f"error: .*{message}", shown.err)
-    assert not out.exists()
+    assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)
 
 
 def test_a_folder_with_files_stays_as_it_is(tmp_path, capsys):
@@ -109,18 +103,13 @@ def test_a_folder_with_files_stays_as_it_is(tmp_path, capsys):
 
 
 def test_help_names_every_suite_and_flag_and_its_examples_run(tmp_path, monkeypatch, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["--help"])
-    shown = capsys.readouterr().out
+    shown = help_of(main, capsys, fields=dataclasses.fields(Config)[1:])  # the first is NAME
     monkeypatch.chdir(tmp_path)
 
-    assert end.value.code == 0
     for name in NAMES:
         assert f"\n  {name} " in shown
-    for field in dataclasses.fields(Config):
-        assert f"  --{field.name} " in shown
-    examples = re.findall(r"^  python -m scenarios.suites (.*)$", shown, re.M)
+    examples = examples_of(shown, "scenarios.suites")
     assert len(examples) == 2
     for example in examples:
-        assert main(shlex.split(example)) == 0
+        assert main(example) == 0
     assert len(list((tmp_path / "eval_static").iterdir())) == 21

@@ -1,12 +1,12 @@
 """The main command end to end, in its quick form; what it learns is shown in the documentation."""
 
 import json
-import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+from command_output import assert_refused
 from strategies import ALLOWED_SCHEDULES
 from training_runs import REPEATED_FILES, assert_same_results, copy_of_run, interrupted
 
@@ -216,14 +216,8 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(flags, message, tmp_path, capsys):
-    assert main([*flags, "--out", str(tmp_path / "run")]) == 2
-
-    shown = capsys.readouterr()
-    assert shown.err.startswith("error: ")
-    assert shown.err.count("\n") == 1
-    assert shown.out == ""
-    assert not (tmp_path / "run").exists()
-    assert re.search(message, shown.err), shown.err
+    out = tmp_path / "run"
+    assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)
 
 
 def test_a_run_folder_in_use_is_left_alone(finished, capsys):

@@ -3,6 +3,7 @@
 """
 
 from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
@@ -17,7 +18,6 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.program import UNIFORM
 from des.compiled.kernels.recurrence import run_lanes
-from des.compiled.kernels.vectors import LANES
 from des.compiled.many.layout import Figures, Links, Outcome, Runs, Tables, Whole, Work
 
 
@@ -71,7 +71,7 @@ def begin_epochs(lanes: Lanes, block: Whole, outcome: Outcome) -> None:
 
 @kernel
 def latest_start_s(lanes: Lanes) -> float:
-    """When the last lane begins. [s]"""
+    """Start of the last lane to begin. [s]"""
     latest_s = 0.0
     for lane in range(LANES):
         start_s = lanes.own[START, lane]
@@ -108,7 +108,7 @@ def fill_lanes(
     links: Links,
     figures: Figures,
 ) -> None:
-    """Write down the stages and wires of placements, one a lane; spare lanes repeat the last."""
+    """Write down the stages and wires of placements, one per lane; spare lanes repeat the last."""
     stages, wires, seed_of_lane = lanes.stages, lanes.wires, lanes.seed
     stage_count, domains, end_layers = runs
     sums_before, rates = work.sums_before, work.rate_flops_per_s

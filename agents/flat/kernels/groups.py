@@ -1,4 +1,4 @@
-"""Which environments are simulated together."""
+"""Groups of environments that are simulated together."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Which seed stands for what: everything random in an episode is a function of the episode's."""
+"""Seeds of episodes and epochs: everything random in an episode is a function of its seed."""
 
 import numpy as np
 

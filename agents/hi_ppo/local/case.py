@@ -17,7 +17,7 @@ MICROBATCH_SIZES = (1, 2, 4)
 """Sequences of a microbatch to choose from."""
 
 RECOMPUTATIONS = ("flash", "full")
-"""What is kept: all but the scores, or the input of a layer alone.
+"""Recomputations to choose from: all activations but the scores are kept, or a layer's input only.
 
 ``none`` keeps more than ``flash`` and saves no work that is counted, ``selective`` keeps as much
 and works more (`des.job.transformer`), so neither can be better.
@@ -70,7 +70,7 @@ class TrainingJob:
         return tuple(size for size in MICROBATCH_SIZES if self.num_sequences % size == 0)
 
     def workload(self, microbatch_size: int, recomputation: str) -> Workload:
-        """The job in microbatches of so many sequences."""
+        """Workload of the job in microbatches of this size."""
         return _workload(self, microbatch_size, recomputation)
 
     @cached_property

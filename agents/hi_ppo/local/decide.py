@@ -18,7 +18,7 @@ from des.base.checks import require_count
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class SharedSetting:
-    """What all domains of a job have in common: a microbatch passes them all."""
+    """Settings that all domains of a job share, as a microbatch passes through all of them."""
 
     microbatch_size: int
     recomputation: str
@@ -29,7 +29,7 @@ class SharedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalDecision:
-    """What the agent decided for a domain.
+    """Decision of the local agent for a domain.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class LocalDecision:
 
     @property
     def setting(self) -> SharedSetting:
-        """What the other domains must have in common with it."""
+        """Settings that the other domains must share."""
         return SharedSetting(microbatch_size=self.microbatch_size, recomputation=self.recomputation)
 
 
@@ -84,8 +84,8 @@ class LocalAgent:
     Attributes
     ----------
     num_proposals
-        How many options are bound and compared. In turn, one is the next that the policy likes best
-        and one the next of least `Observation.estimate_s`, which nobody learnt; what both name
+        Number of options that are bound and compared: alternately the policy's next best one and
+        the next of least `Observation.estimate_s`, which is a formula; an option that both name
         counts once. A single proposal is the policy's.
     """
 

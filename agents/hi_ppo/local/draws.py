@@ -12,7 +12,7 @@ GPU_MEMORIES_BYTES = (40e9, 80e9, 141e9, 288e9)
 """As GPUs on the market have it."""
 
 LEAST_FLOPS_PER_S, MOST_FLOPS_PER_S = 60e12, 400e12
-"""What layers get out of a GPU that nobody else uses."""
+"""Range of the FLOP/s that layers achieve on a GPU without other jobs."""
 
 SCHEDULES = ("1f1b", "1f1b_2x", "1f1b_4x", "1f1b_8x", "gpipe")
 
@@ -20,7 +20,7 @@ SCHEDULES = ("1f1b", "1f1b_2x", "1f1b_4x", "1f1b_8x", "gpipe")
 def draw_case(rng: np.random.Generator) -> LocalCase:
     """Draw a case in which at least one option fits.
 
-    Everything is drawn anew until one does: a preset model of 4096 tokens a sequence, 32 to 256
+    Everything is drawn again until one does: a preset model of 4096 tokens a sequence, 32 to 256
     sequences, a run of its layers, up to 7 stages elsewhere, GPUs of any speed and memory with a
     load of up to half of their time and 40 % of their memory, and a server.
     """

@@ -1,4 +1,4 @@
-"""What the local policy sees: the case, and every option that fits.
+"""Features of the local policy: of the case, and of every option that fits.
 
 Nothing depends on the numbers of the GPUs: their network shows as the rings that its best disjoint
 groups have.
@@ -65,7 +65,7 @@ OF_ESTIMATE = (
 )
 
 WITHOUT_ESTIMATE = tuple(name for name in OPTION_FEATURES if name not in OF_ESTIMATE)
-"""What is left for a policy that has to learn how shapes and wires make times."""
+"""Features of a policy that has to learn how shapes and wires make times."""
 
 _BYTES, _FLOPS = 1e9, 1e12
 

@@ -1,4 +1,4 @@
-"""Which of the plans that are known is taken: by the move policy, and within a bound."""
+"""Choice among known plans: by the move policy, and within a bound on the slowdown."""
 
 import math
 from collections.abc import Callable
@@ -132,7 +132,7 @@ class Chooser:
     ) -> Plan:
         """Return the plan if it is quick enough, else the one of least cost among those that are.
 
-        ``now_s`` is ``inf`` for plans that are not asked about.
+        ``now_s`` is ``inf`` for plans that are not available.
         """
         if self._most_slowdown is None:
             return plan
@@ -143,7 +143,7 @@ class Chooser:
         return _least(known, np.where(is_within, costs(), np.inf), now_s, last)
 
     def _observer_of(self, situation: Situation) -> MoveObserver:
-        """Who remembers what plans took; other units of cost are another memory."""
+        """Observer of plan costs; a new one if the unit of costs has changed."""
         weighed = (situation.iterations_per_epoch, situation.preference)
         if self._observer is None or self._weighed != weighed:
             self._weighed = weighed
@@ -156,7 +156,7 @@ class Chooser:
         """Let go of plans that do not work, and of the worse half where there are too many.
 
         The move policy keeps those on which its own rules stand; if one of these works no longer
-        its memory begins anew. Returns what is left, and which rows these were.
+        its memory is cleared. Returns the plans that are kept, and their rows.
         """
         order = np.argsort(costs, kind="stable")
         most = len(known) if len(known) <= MOST_KNOWN else MOST_KNOWN // 2
@@ -184,7 +184,7 @@ def _has_unit(known: KnownPlans, by_bytes: float) -> bool:
 def _next_costs(
     situation: Situation, known: KnownPlans, job: Job, now_s: Real, rows: Whole
 ) -> Real:
-    """What a change to a plan and the next epoch cost, (C,), of plans in some rows.
+    """Cost of a change to a plan plus the next epoch under it, (C,), for plans in some rows.
 
     In the unit of the move policy, of which weighed time alone is in proportion to seconds.
     """

@@ -81,7 +81,7 @@ class KnownPlans:
         self._domains = np.concatenate([self._domains, domains])
 
     def row_of(self, plan: Plan) -> int:
-        """Where a plan stands among them; `KeyError` if it does not."""
+        """Row of a plan among the known ones; `KeyError` if it is not known."""
         return self._row[plan]
 
     def job_of(self, situation: Situation) -> Job:
@@ -96,7 +96,7 @@ class KnownPlans:
         return self._times_s(job, occupied(situation), self.plans, self._held, self._written)
 
     def costs(self, aim: Aim, times_s: Real) -> Real:
-        """What plans come to, (C,), if they take so long, see `agents.judge.candidates.Aim`."""
+        """Costs of plans (C,) with these iteration times, see `agents.judge.candidates.Aim`."""
         costs: Real = aim.time_weight * np.log(times_s)
         if aim.toll_weight > 0.0:
             tolls = [

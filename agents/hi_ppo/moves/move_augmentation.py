@@ -18,7 +18,7 @@ _FAR = LEVELS.index("split")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantConfig:
-    """How far variants of episodes may be from them.
+    """Range of the random variants of episodes.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def with_prices(tables: EpisodeTables, factor: float) -> EpisodeTables:
 
 
 def move_price_epochs(tables: EpisodeTables) -> float:
-    """What moves from the static plan to other splits and orders take. [epochs]
+    """Median price of moves from the static plan to other splits and orders. [epochs]
 
     The median over moves and epochs, in epochs of the static plan at base figures; 0 if there are
     no such moves.

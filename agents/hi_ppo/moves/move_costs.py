@@ -1,4 +1,4 @@
-"""What plans and changes of plan cost under a preference, without units."""
+"""Costs of plans and of changes of plan under a preference, without units."""
 
 from dataclasses import dataclass, replace
 from typing import Self

@@ -1,4 +1,4 @@
-"""What the past tells of how long things last, without units and without looking ahead."""
+"""Statistics of past epochs that show how long conditions last; no units, no look-ahead."""
 
 import math
 
@@ -7,9 +7,9 @@ import numpy as np
 from des.compiled.many.layout import Flags, Real, Whole
 
 WINDOW_EPOCHS = 64
-"""How far back is looked."""
+"""Past epochs that statistics are taken over."""
 
-_PRIOR_EPOCHS = 8.0  # as many epochs at base figures count beside those seen
+_PRIOR_EPOCHS = 8.0  # as many epochs at base figures count in addition to those seen
 _LAGS = (1, 2, 4, 8)
 _LEAST_CHANGE, _LARGE_CHANGE = 1e-3, 0.05  # of log costs, mean over the plans
 _CONGESTED_FACTORS = (1.25, 2.0)
@@ -51,7 +51,7 @@ def expected_costs(relative: Real, base: Real) -> Real:
 
 
 def history_features(log_relative: Real, log_base: Real) -> Real:
-    """What `HISTORY_NAMES` says, of W epochs of which the last one is the present, (W, C).
+    """Features named `HISTORY_NAMES` of W epochs, the last of them the present one, (W, C).
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _congestion(congested: Flags) -> list[float]:
 
 
 def _old_best_regret(log_cost: Real, best_plan: Whole, best: Real, lag: int) -> float:
-    """How much the plan that was best costs more than the best one, some epochs later."""
+    """Mean regret of the best plan of an epoch, ``lag`` epochs later."""
     if len(best) <= lag:
         return 0.0
     later = log_cost[np.arange(lag, len(best)), best_plan[:-lag]]

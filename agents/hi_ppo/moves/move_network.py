@@ -21,7 +21,7 @@ _START_RELUCTANCE = 2.0  # nats a level below the whole order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveArchitecture:
-    """What decides what a network computes, but its weights.
+    """Shape of the move network: all that determines its output but the weights.
 
     Attributes
     ----------

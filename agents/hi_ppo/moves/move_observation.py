@@ -1,4 +1,4 @@
-"""What the move policy sees: the past, how rules fared, and what each rule would do now."""
+"""Observation of the move policy: the past, costs of rules so far, and each rule's plan now."""
 
 import math
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ PLAN_NAMES = (
 )
 
 OBSERVATION_NAMES = (*HISTORY_NAMES, *BANK_NAMES, *PLAN_NAMES)
-"""What each entry of an observation is; all without units."""
+"""Names of the entries of an observation; all without units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class MoveMemory:
         return self._bank.plans
 
     def keep(self, candidates: Whole) -> None:
-        """Forget all candidates but some, numbers in rising order; they are numbered anew."""
+        """Keep only some candidates, numbers in rising order, and renumber them."""
         self._log_relative = self._log_relative[:, candidates]
         self.base = self.base[candidates]
         self._bank.plans = np.searchsorted(candidates, self._bank.plans)
@@ -157,7 +157,7 @@ class MoveMemory:
         return np.hstack((np.stack(columns, axis=1), saving, paid, in_the_long_run))
 
     def _probe(self, present: Whole, other: Whole) -> list[Real]:
-        """How long another plan has been the better one, and how long such differences last."""
+        """Time for which another plan has been better, and how persistent the saving is."""
         log_cost = self._log_relative + np.log(self.base)
         saving = log_cost[:, present] - log_cost[:, other]
         deviation = saving - saving.mean(axis=0)

@@ -10,13 +10,13 @@ from agents.decision.situation import MoveLevel
 from des.compiled.many.layout import Real, Whole
 
 LEVELS: tuple[MoveLevel, ...] = ("nothing", "depth", "split", "order")
-"""How far a plan may depart from the present one, by index."""
+"""Levels of change from the present plan that a rule allows, by index."""
 
 HORIZONS_EPOCHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """For how long a plan is thought to stay."""
 
 BELIEFS = (0.0, 0.5, 1.0)
-"""What it is thought to cost then: 0, as much as now; 1, as much as in the long run."""
+"""Beliefs about a plan's later cost: 0, as much as now; 1, as much as in the long run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def index_of(level: MoveLevel, horizon_epochs: float, belief: float = 0.0) -> in
 
 
 def believed_costs(now: Real, expected: Real) -> Real:
-    """What every rule of one level thinks its horizon costs under each plan, (L, C).
+    """Cost of each plan over the horizon by every rule of one level, (L, C).
 
     Rows are in the order of `RULES`: beliefs, and horizons within them.
     """
@@ -84,7 +84,7 @@ def believed_costs(now: Real, expected: Real) -> Real:
 def target_of_each(
     rules: Whole, move: Real, levels: npt.NDArray[np.int8], now: Real, expected: Real
 ) -> Whole:
-    """Which plan each of some rules takes from a present plan of its own, (R,).
+    """Plan that each of some rules takes from a present plan of its own, (R,).
 
     As `targets` has it in row r and column ``rules[r]``, without working out the others.
 
@@ -93,7 +93,7 @@ def target_of_each(
     rules
         Indices into `RULES`, (R,).
     move, levels
-        As those of `targets`, one row a rule, (R, C).
+        As those of `targets`, one row per rule, (R, C).
     """
     reach = (rules + _RULES_OF_LEVEL - 1) // _RULES_OF_LEVEL
     believed = believed_costs(now, expected)[(rules - 1) % _RULES_OF_LEVEL]
@@ -106,7 +106,7 @@ def target_of_each(
 
 
 def targets(move: Real, levels: npt.NDArray[np.int8], now: Real, expected: Real) -> Whole:
-    """Which plan every rule takes from each of some present plans, (P, len(RULES)).
+    """Plan that every rule takes from each of some present plans, (P, len(RULES)).
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class MoveTrainingConfig(UpdateConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUpdate:
-    """What one update met and did.
+    """Report of one update.
 
     ``cost`` is the mean cost of an epoch over that of the clairvoyant, under the policy before the
     update; losses and divergences are means over minibatches.
@@ -95,7 +95,7 @@ class MoveTrainer:
     Notes
     -----
     Proximal policy optimisation [1]_ with three differences that episodes in tables allow:
-    advantages are those of the policy, worked out backwards over all states it can come to, so
+    advantages are those of the policy, worked out backwards over all states it can reach, so
     nothing is estimated by a critic; all choices of a state count by their probability, not a
     drawn one; states count by the chance that an episode comes through them.
 
@@ -184,7 +184,7 @@ class MoveTrainer:
         self.update = update
 
     def _identity(self) -> dict[str, object]:
-        """What must agree before a snapshot can be continued."""
+        """Settings that must agree before a snapshot can be continued."""
         settings = asdict(self.config)
         return {"training_seed": self.seed, "training": settings, "num_games": len(self._games)}
 
@@ -206,7 +206,7 @@ class _Experience(TensorRows):
 def _minibatches(
     num_states: int, rng: np.random.Generator, experience: _Experience
 ) -> Iterator[_Experience]:
-    """Minibatches of one epoch: all states in a random order, so many at a time."""
+    """Minibatches of one epoch: all states in a random order, cut into equal sizes."""
     order = torch.from_numpy(rng.permutation(len(experience)))
     return (experience[rows] for rows in torch.split(order, num_states))
 

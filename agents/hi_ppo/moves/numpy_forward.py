@@ -1,4 +1,4 @@
-"""Which rule the move policy names, without torch, which takes most of its time between calls."""
+"""Forward pass of the move network in numpy, since torch spends most of its time between calls."""
 
 import numpy as np
 import torch

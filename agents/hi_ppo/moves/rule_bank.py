@@ -1,4 +1,4 @@
-"""Fixed rules that run beside the policy, each with a plan of its own: how they have fared."""
+"""Bank of fixed rules that run in parallel to the policy, each with its own plan and cost."""
 
 from collections.abc import Callable
 from itertools import product
@@ -49,7 +49,7 @@ class RuleBank:
         self._weights = np.zeros((len(MEMORIES), 1))
 
     def features(self) -> Real:
-        """What each rule has cost more than the best one, a mean epoch, in `BANK_NAMES`' order."""
+        """Mean excess cost of each rule over the best one per epoch, in `BANK_NAMES`' order."""
         means = self._costs / np.maximum(self._weights, 1.0)
         features: Real = np.log1p(16.0 * (means - means.min(axis=1, keepdims=True))).ravel()
         return features

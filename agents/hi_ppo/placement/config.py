@@ -1,4 +1,4 @@
-"""What the placement policy is made of, and how it is trained."""
+"""Architecture and training settings of the placement policy."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,7 +18,7 @@ class PlacementArchitecture:
     num_rounds
         How often domains hear from each other; 0 leaves every domain with what is known of itself.
     sees_preference
-        Whether it is told the preference; see `agents.hi_ppo.placement.sight.seen_by`.
+        Whether the preference is an input; see `agents.hi_ppo.placement.features.seen_by`.
     """
 
     width: int = 64
@@ -40,7 +40,7 @@ class PlacementArchitecture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementConfig(UpdateConfig):
-    """How the placement policy is trained, see `agents.hi_ppo.placement.placement_training`.
+    """Training of the placement policy, see `agents.hi_ppo.placement.placement_training`.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class PlacementConfig(UpdateConfig):
     curriculum
         Domains of the largest networks, and the share of the training from which on they come.
     depth_weight, tilt_weight
-        Of the losses of depths and of shares, beside that of orders.
+        Weights of the losses of depths and of shares; that of orders is 1.
     value_coefficient
         Of the error of the networks' values. These are no baseline: to tell them is another task
         that what describes networks is learnt by.

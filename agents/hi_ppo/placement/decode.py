@@ -15,7 +15,7 @@ slowest wire, and whether there is any."""
 
 
 class Scores(NamedTuple):
-    """What a pointer knows of one network of K domains; row K is the start, column K the stop.
+    """Pointer scores of one network of K domains; row K is the start, column K the stop.
 
     ``pair`` (3, K + 1, K + 1) scores what comes next by what came last, ``chosen`` (K, K + 1) by
     what came at all, in the mean, ``drift`` (5, K + 1) by the facts on it.
@@ -27,7 +27,7 @@ class Scores(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the choice of K domains goes by: shares of speed and of needed memory, (K,), logarithms
+    """Facts on K domains to choose from: shares of speed and of needed memory, (K,), logarithms
     of wires over forward times and who may follow whom, (K, K)."""
 
     speed_share: Observations

@@ -1,4 +1,4 @@
-"""What the placement policy sees of a situation: numbers without units, whatever the scale."""
+"""Features of a situation for the placement policy: numbers without units, whatever the scale."""
 
 import math
 from itertools import pairwise
@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decision.situation import TIME_ONLY, Preference
+from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.decode import Facts
 from agents.judge.look_ahead import price_matrix
 from des import Plan, Topology
@@ -16,6 +17,9 @@ from des.world.domain_load import DomainLoad
 
 NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE = 15, 10, 12
 MOST_DOMAINS = 16
+
+PREFERENCE = slice(6, 9)
+"""Entries of `Features.whole` with the weights of time, utilisation and communication."""
 
 
 class Features(NamedTuple):
@@ -124,6 +128,18 @@ def features_of(
     return found
 
 
+def seen_by(architecture: PlacementArchitecture, features: Features) -> Features:
+    """Features as a policy of an architecture sees them, in its training and in use.
+
+    Preference-blind policies get zero weights, which no real preference has.
+    """
+    if architecture.sees_preference:
+        return features
+    whole = features.whole.copy()
+    whole[PREFERENCE] = 0.0
+    return features._replace(whole=whole)
+
+
 def _log_or_zero(wire_s: Real, where: Flags) -> Real:
     """Logarithms where there is a link that takes time; a free one counts as 1e-12 s."""
     logarithms: Real = np.log(np.where(where, np.maximum(wire_s, 1e-12), 1.0))
@@ -166,7 +182,7 @@ def _places(plan: Plan | None, num_domains: int) -> Real:
 
 
 def _borders_of(plan: Plan | None, num_domains: int) -> Real:
-    """Where a plan sends to: from row to column, and the other way at the same time."""
+    """Borders that a plan crosses, (K, K): from row to column and back."""
     borders = np.zeros((num_domains, num_domains))
     if plan is not None:
         stages = plan.placement.stages

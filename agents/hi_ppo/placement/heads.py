@@ -1,4 +1,4 @@
-"""What else a plan has: warm-up depth and shares of layers, and what it will come to."""
+"""Policy heads: warm-up depth, layer shares, value."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Which domain comes next: scores of pairs, worked out once, by which orders are decoded."""
+"""Pointer to the next domain: pair scores, computed once, from which orders are decoded."""
 
 import math
 from typing import NamedTuple
@@ -150,7 +150,7 @@ def _facts(
 def _allowed(
     networks: Networks, last: Tensor, came: Tensor, num_chosen: Tensor, most_stages: Tensor
 ) -> Tensor:
-    """Which options there are at each step, (B, N, K + 1, K + 1)."""
+    """Mask of the domains that may come next at each step, (B, N, K + 1, K + 1)."""
     rows = torch.arange(len(last))[:, None, None]
     start = networks.present.unsqueeze(1)
     follow = torch.cat([networks.can_follow, start], dim=1)[rows, last]

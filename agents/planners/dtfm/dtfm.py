@@ -32,7 +32,7 @@ Groups = tuple[Group, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DtfmFound:
-    """What the search has come to.
+    """Result of DT-FM's search.
 
     Attributes
     ----------

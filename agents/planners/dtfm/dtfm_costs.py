@@ -1,4 +1,4 @@
-"""What a grouping of domains costs in messages: gradients inside groups, activations between."""
+"""Message cost of a grouping of domains: gradients inside groups, activations between them."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from des.job.transformer import GRADIENT_BYTES
 from des.plan.plan import split_evenly
 
 Group = tuple[int, ...]
-"""Domains that hold the same layers, one a replica, in rising order."""
+"""Domains that hold the same layers, one per replica, in rising order."""
 
 
 def message_times_s(problem: PlanningProblem, num_bytes: float) -> np.ndarray:

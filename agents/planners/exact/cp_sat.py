@@ -25,12 +25,12 @@ _START_LISTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpSatFound:
-    """What the solver has come to.
+    """Result of the solver.
 
     Attributes
     ----------
     bound_s
-        No plan with a stage a domain that fits is quicker under any of the schedules. [s]
+        No plan with one stage per domain that fits is quicker under any of the schedules. [s]
     is_proven
         Whether the plan is the best to within `PROVEN_WITHIN`.
     """

@@ -63,7 +63,7 @@ class SplitModel:
         return int(min(time_s / self.unit_s, _UNITS + 1.0))
 
     def _add_choices(self) -> None:
-        """Which domain is in each slot, and with how many layers."""
+        """Add variables: the domain in each slot, and its number of layers."""
         cp, topology = self.cp, self.problem.topology
         num_layers = self.problem.workload.num_layers
         self.has = [[cp.new_bool_var("") for _ in topology.domains] for _ in range(self.num_slots)]
@@ -89,7 +89,7 @@ class SplitModel:
         cp.add(sum(count for row in self.layers for count in row) == num_layers)
 
     def _add_borders(self) -> np.ndarray:
-        """Which borders are crossed; returns units of their messages and wires, (borders, 2)."""
+        """Add variables: the borders crossed; returns units of messages and wires, (borders, 2)."""
         cp, topology = self.cp, self.problem.topology
         self.crossed: list[list[cp_model.IntVar]] = []
         figures = {}
@@ -147,7 +147,7 @@ class SplitModel:
         self.cp.minimize(self.longest)
 
     def _slots_of(self, weights: Sequence[int] | np.ndarray, first: int) -> np.ndarray:
-        """Vectors of weights of variables from ``first`` on, a row a slot."""
+        """Vectors of weights of variables from ``first`` on, one row per slot."""
         vectors = np.zeros((self.num_slots, len(self._variables)), dtype=np.int64)
         for slot in range(self.num_slots if first == 0 else self.num_slots - 1):
             begin = first + slot * len(weights)
@@ -186,7 +186,7 @@ class Met(cp_model.CpSolverSolutionCallback):
 def critical_paths(
     num_microbatches: int, window: int, num_first: int
 ) -> list[tuple[int, int, int]]:
-    """Passes that follow one another at a stage that holds so many microbatches at most.
+    """Passes that follow one another at a stage that holds at most ``window`` microbatches.
 
     Trips to the output and back, forwards and backwards; see the notes of `cp_sat_search`.
     """
@@ -213,7 +213,7 @@ def _longest_message_s(problem: PlanningProblem) -> float:
 
 
 class _Program(NamedTuple):
-    """What a schedule does at each slot, whatever the number of stages.
+    """Schedule at each slot, whatever the number of stages.
 
     Most microbatches on the way to the output and back, numbers before their input gradient and
     between the halves at the moments that take memory, one list a number of stages; and how many

@@ -71,7 +71,7 @@ def exact(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
 
 
 def most_placements(simulator: Simulator) -> int:
-    """How many placements are few enough: fewer where the simulator has to judge every one."""
+    """Most placements to enumerate: fewer where the simulator has to judge every one."""
     return MOST_WITH_BOUNDS if simulator is simulate else MOST_WITHOUT_BOUNDS
 
 

@@ -1,4 +1,4 @@
-"""What plans are judged by beside their time: what links charge, utilisation, activations."""
+"""Objectives of plans besides time: link charges, utilisation, activations."""
 
 import math
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def figures_of(
 def figures_of_result(
     topology: Topology, workload: Workload, plan: Plan, result: IterationResult
 ) -> PlanFigures:
-    """What a plan is judged by, given its simulated iteration."""
+    """Objectives of a plan, from its simulated iteration."""
     charges = [
         link.num_bytes * price
         for link, price in zip(result.links, link_prices(topology), strict=True)
@@ -113,7 +113,7 @@ def figures_of_result(
 
 
 class ObjectiveJudge:
-    """`Judge` of several objectives, for plans with a stage a domain."""
+    """`Judge` of several objectives, for plans with one stage per domain."""
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
@@ -151,7 +151,7 @@ class ObjectiveJudge:
         raise ValueError(f"objectives: must be some of {', '.join(OBJECTIVES)}; got {name!r}")
 
     def costs(self, plans: Plans) -> Real:
-        """What all messages of an iteration cost, shaped (N,). [USD or bytes]"""
+        """Charges for all messages of an iteration, shaped (N,). [USD or bytes]"""
         here, there = plans.domain[:, :-1], plans.domain[:, 1:]
         is_border = np.arange(1, plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]
         price = np.where(is_border, self.price[here, there] + self.price[there, here], 0.0)
@@ -189,14 +189,14 @@ class ObjectiveJudge:
         return most
 
     def are_joined(self, plans: Plans) -> np.ndarray:
-        """Which plans have a way over all their borders, there and back, shaped (N,)."""
+        """Mask of plans whose borders all have a path, there and back, shaped (N,)."""
         here, there = plans.domain[:, :-1], plans.domain[:, 1:]
         is_border = np.arange(1, plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]
         joined: np.ndarray = np.all(self.judge.can_reach[here, there] | ~is_border, axis=1)
         return joined
 
     def order_cost(self, order: Sequence[int]) -> float:
-        """What all messages of an iteration over some domains cost. [USD or bytes]"""
+        """Charges for all messages of an iteration over domains in this order. [USD or bytes]"""
         price = math.fsum(self.price[ends] + self.price[ends[::-1]] for ends in pairwise(order))
         return self._message_bytes * price
 

@@ -33,7 +33,7 @@ _ROUNDING = 1e-12
 
 
 class FormulaFigures(NamedTuple):
-    """What the formula knows: work done before each layer, speeds and borders of domains."""
+    """Inputs of the formula: work done before each layer, speeds and borders of domains."""
 
     work_flops: np.ndarray
     rate_flops_per_s: np.ndarray
@@ -108,7 +108,7 @@ def _first_that_fits(
 
 
 def _shortfall(problem: PlanningProblem) -> DomainMemory:
-    """What the even split lacks most."""
+    """Memory of the domain that is tightest under the even split."""
     num_domains, num_layers = problem.topology.num_domains, problem.workload.num_layers
     plan = problem.plan(Placement.even(num_domains, num_layers))
     return tightest_domain(domain_memory(problem.topology, problem.workload, plan))

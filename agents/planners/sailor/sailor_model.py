@@ -86,7 +86,7 @@ class WholeDomains:
         return least_s, counts
 
     def _does_fit(self, size: int, stage: int, domain: int) -> np.ndarray:
-        """Which layers in a row a stage can hold under any schedule, (L + 1, L + 1)."""
+        """Mask of the runs of layers that a stage can hold under any schedule, (L + 1, L + 1)."""
         key = size, stage, domain
         if key not in self._fits:
             state = model_state_bytes(1.0, None) * self._parameters
@@ -104,7 +104,7 @@ class WholeDomains:
         return self._fits[key]
 
     def _moments(self, name: str, size: int, stage: int) -> list[Held]:
-        """What a stage holds when it holds most; where that depends on times, one microbatch."""
+        """Activations that a stage holds at its peaks; one microbatch if they depend on times."""
         if not is_static(name):
             return [Held(stage, 1, 0)]
         orders = stage_orders(name, size, self.problem.workload.num_microbatches)

@@ -1,11 +1,12 @@
 """The queue of a compiled simulation: a binary heap of (time, rank), each of its own.
 
-The first event stays in its place until the next one is put there or requested: whoever is handled
-mostly queues something, which then needs one way down the heap instead of two.
+The first event stays in its place until the next one is put there or requested: handling an event
+mostly queues another, which then needs one way down the heap instead of two.
 """
 
 from des.base.jit import kernel
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.intrinsics import at
+from des.compiled.kernels.records import ProgramRun
 
 _SHIFT = 50
 MESSAGE, WORKER, MEMBER, MEDIUM = (number << _SHIFT for number in range(4))

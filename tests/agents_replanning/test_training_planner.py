@@ -1,0 +1,93 @@
+"""Moves that pay: two domains of 1 FLOP/s and two layers, of which B has become busy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from strategies import plan, unit_domain, unit_workload, world
+
+from agents.planners.table import PLANNERS
+from agents.replanning.training_planner import Replanning
+from des import STEADY, InfeasiblePlacementError, simulate
+from des.engine.migration import migration_s
+from des.training.training_run import run_training
+from des.training.training_settings import EpochView, TrainingRun
+from des.world.domain_load import IDLE, DomainLoad
+
+PAIR = world("AB", {"AB": (4.0, 0.0), "BA": (4.0, 0.0)})
+"""A layer of 16 bytes moves within 4 s."""
+
+TWO_LAYERS = unit_workload([(1, 1)] * 2, num_microbatches=1)
+BUSY_B = (IDLE, DomainLoad(utilisation=0.5))
+
+
+def view_of(topology, plan, loads=BUSY_B):
+    return EpochView(
+        epoch=1, time_s=0.0, topology=topology, loads=loads, load_changes=(), plan=plan
+    )
+
+
+def decided(view, *, planner="single_domain", horizon_epochs=1.0, epoch_s=40.0, **costs):
+    replanning = Replanning(
+        planner=PLANNERS[planner],
+        workload=TWO_LAYERS,
+        schedule="1f1b",
+        run=TrainingRun(num_epochs=9, epoch_s=epoch_s, **costs),
+        horizon_epochs=horizon_epochs,
+    )
+    return replanning.decide(np.random.default_rng(0))(view)
+
+
+def test_a_move_is_made_where_it_pays_within_the_horizon():
+    """All in B takes 8 s, in A 4 s: half of the horizon is saved, 8 s and a restart are paid."""
+    at_b, at_a = view_of(PAIR, plan(1, 1)), plan(0, 0)
+
+    assert decided(at_b, restart_s=11.5) == at_a  # 19.5 s of 40 s
+    assert decided(at_b, restart_s=12.5) == plan(1, 1)
+    assert decided(at_b, restart_s=12.5, horizon_epochs=2.0) == at_a
+    assert decided(at_b, restart_s=12.5, epoch_s=80.0) == at_a
+    assert decided(at_b, restart_s=12.5, pays_bytes=False) == at_a
+
+
+def test_the_first_plan_is_the_planners_and_a_worse_one_never_comes_after():
+    assert decided(view_of(PAIR, None), planner="uniform") == plan(0, 1)
+    there = view_of(PAIR, plan(0, 0))
+    assert decided(there, planner="uniform", restart_s=0.0, pays_bytes=False) == plan(0, 0)
+
+
+def test_over_links_that_are_down_nothing_moves_and_what_needs_them_gets_out():
+    cut = replace(PAIR, links=())
+    one_way = replace(PAIR, links=PAIR.links[1:])
+
+    assert decided(view_of(cut, plan(1, 1)), restart_s=0.0) == plan(1, 1)
+    assert decided(view_of(one_way, plan(1, 1)), restart_s=0.0) == plan(0, 0)
+    assert decided(view_of(one_way, plan(0, 1)), restart_s=0.0) == plan(0, 0)
+
+
+def test_where_no_plan_fits_beside_the_jobs_the_present_one_waits():
+    """A layer holds 17 bytes at work: 2 of 40 bytes fit into one domain, not into a quarter."""
+    small = replace(PAIR, domains=tuple(unit_domain(name, memory_bytes=40.0) for name in "AB"))
+    full = (DomainLoad(utilisation=0.25, memory_occupancy=0.75),) * 2
+
+    assert decided(view_of(small, plan(1, 1), full), planner="exact") == plan(1, 1)
+    with pytest.raises(InfeasiblePlacementError):
+        decided(view_of(small, None, full), planner="exact")
+
+
+def test_the_rule_costs_nothing_where_the_world_stands_still():
+    run = TrainingRun(num_epochs=4, epoch_s=100.0)
+    replanning = Replanning(
+        planner=PLANNERS["exact"],
+        workload=TWO_LAYERS,
+        schedule="1f1b",
+        run=run,
+        horizon_epochs=4.0,
+    )
+
+    history = run_training(PAIR, TWO_LAYERS, replanning.decide(np.random.default_rng(0)), run)
+
+    assert history.migration_s == 0
+    best_s = simulate(PAIR, TWO_LAYERS, history.epochs[0].plan).makespan_s
+    assert history.total_s == 100 * best_s
+    assert PAIR.dynamics == STEADY
+    assert migration_s(PAIR, TWO_LAYERS, plan(0, 0), plan(1, 1), restart_s=0.0) == 8.0

@@ -1,0 +1,35 @@
+"""Output of commands: one line of error that leaves no files, and the help with its examples."""
+
+import re
+import shlex
+
+import pytest
+
+
+def assert_refused(main, argv, message, capsys, *, unwritten):
+    """A command names what is wrong in one line, with exit code 2, and writes nothing."""
+    assert main(list(argv)) == 2
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert re.match(f"error: .*{message}", shown.err), shown.err
+    assert not unwritten.exists()
+
+
+def help_of(main, capsys, *, fields=()):
+    """Help of a command, which names the flags of all these fields of its configuration."""
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+
+    shown = capsys.readouterr().out
+    assert end.value.code == 0
+    for field in fields:
+        assert re.search(rf"^  --{field.name.replace('_', '-')}[ ,]", shown, re.M), field.name
+    return shown
+
+
+def examples_of(shown, command):
+    """Arguments of the examples that a help shows for a command."""
+    joined = shown.replace("\\\n", " ")
+    return [shlex.split(line) for line in re.findall(rf"^  python -m {command}(.*)$", joined, re.M)]

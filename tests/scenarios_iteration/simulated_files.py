@@ -1,0 +1,28 @@
+"""The command on a few microbatches, and what it writes."""
+
+import json
+
+from scenarios.iteration.command import main
+
+FILES = [
+    "gantt.png",
+    "links.csv",
+    "memory.png",
+    "memory_over_time.csv",
+    "result.json",
+    "spans.csv",
+    "stages.csv",
+    "trace.json",
+]
+QUICK = ["--microbatches", "4"]
+SMALL = ["--model", "llama2_7b"]  # fits into any of the domains
+
+
+def run(folder, *flags):
+    """Run the command on a few microbatches and return its files."""
+    assert main([*QUICK, *flags, "--out", str(folder)]) == 0
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def figures(folder, *flags):
+    return json.loads(run(folder, *flags)["result.json"])
