@@ -4,6 +4,7 @@ import numpy as np
 
 from des.base.arithmetic import goodput
 from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
@@ -21,7 +22,6 @@ from des.compiled.kernels.lanes import (
     Lanes,
 )
 from des.compiled.kernels.program import Program
-from des.compiled.kernels.vectors import LANES
 from des.compiled.many.layout import Course, Flags, Links, Pieces, Real, Runs, Whole
 
 

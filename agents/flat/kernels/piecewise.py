@@ -16,6 +16,7 @@ from agents.flat.kernels.programs import (
 )
 from des.base.jit import kernel
 from des.compiled.kernels.general import run_program
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     MAKESPAN,
     STAGE_BUSY,
@@ -27,7 +28,6 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.program import OK, STARVED, TABLE, Program, State
 from des.compiled.kernels.recurrence import run_lanes
-from des.compiled.kernels.vectors import LANES
 from des.compiled.many.layout import (
     Course,
     Figures,
