@@ -6,30 +6,19 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import numpy as np
 import numpy.typing as npt
 
-from agents.flat.batch_arrays import BatchArrays, new_batch_arrays, pairs_of_links, write_runs
-from agents.flat.batch_simulation import RunError, Simulation
+from agents.flat.batch_arrays import new_batch_arrays
+from agents.flat.batch_slice import BatchSlice
 from agents.flat.batch_tables import StageTables
-from agents.flat.episode import Episode
 from agents.flat.episode_batch import SeatState
-from agents.flat.kernels.courses import begin_courses, begin_episodes
-from agents.flat.kernels.judgement import judge_epochs
-from agents.flat.kernels.links import draw_epochs, draw_worlds, observe_links
-from agents.flat.kernels.placements import decode_layers, decode_order_and_splits, domains_of_layers
-from agents.flat.law_courses import LawCourses
-from agents.flat.piecewise_simulation import PiecewiseSimulation
+from agents.flat.kernels.placements import domains_of_layers
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import (
-    HIGHEST_BANDWIDTH_BYTES_PER_S,
-    HIGHEST_LATENCY_S,
-    LOWEST_BANDWIDTH_BYTES_PER_S,
-    LOWEST_LATENCY_S,
     DrawnWorld,
     GivenWorld,
 )
 from agents.ppo.batch_step import BatchStep
-from des import Dynamics, Placement, simulate
-from des.compiled.kernels.program import STEADY, TABLE
-from des.compiled.many.layout import METRICS, Observations, Verdict, Whole
+from des import simulate
+from des.compiled.many.layout import METRICS, Observations, Verdict
 from des.schedules import is_static
 
 
@@ -56,7 +45,7 @@ class CompiledBatch:
         world = task.world.world(0)
         tables = StageTables(task, world, self._arrays.links.hops)
         slices = np.array_split(np.arange(num_envs), min(num_threads, num_envs))
-        self._slices = [_Slice(task, self._arrays, tables, seed, rows) for rows in slices]
+        self._slices = [BatchSlice(task, self._arrays, tables, seed, rows) for rows in slices]
         self._executor = ThreadPoolExecutor(len(slices)) if len(slices) > 1 else None
         self._observation_size = task.observation_size
         self._num_envs, self._num_layers = num_envs, task.workload.num_layers
@@ -116,7 +105,7 @@ class CompiledBatch:
         if self._executor is not None:
             self._executor.shutdown()
 
-    def _on_all(self, call: "Callable[[_Slice], None]") -> None:
+    def _on_all(self, call: Callable[[BatchSlice], None]) -> None:
         """Let all slices do something, each in its thread; all have ended on return."""
         if self._executor is None:
             call(self._slices[0])
@@ -132,175 +121,3 @@ class CompiledBatch:
     def _require_begun(self) -> None:
         if self._arrays.course.number[0] < 0:
             raise RuntimeError("environment: reset must be called first")
-
-
-class _Slice:
-    """Neighbouring environments of a batch and what one thread needs to step them."""
-
-    def __init__(
-        self,
-        task: PlacementTask,
-        arrays: BatchArrays,
-        tables: StageTables,
-        batch_seed: int,
-        rows: Whole,
-    ) -> None:
-        self.rows = rows
-        self._task, self._arrays, self._tables = task, arrays, tables
-        self._batch_seed = batch_seed
-        self._simulation = Simulation(arrays, tables, len(rows))
-        self._law = task.world.dynamics
-        self._is_moving = tables.rules(is_moving=True).weather != STEADY
-        self._courses: LawCourses | None = None
-        if tables.rules(is_moving=True).weather == TABLE:
-            self._courses = LawCourses(task, rows, len(arrays.links.back))
-            self._piecewise = PiecewiseSimulation(arrays, tables, rows, self._courses)
-        self._pairs = pairs_of_links(task.world.num_domains)
-        self._bounds = np.array(
-            [
-                LOWEST_BANDWIDTH_BYTES_PER_S,
-                HIGHEST_BANDWIDTH_BYTES_PER_S,
-                LOWEST_LATENCY_S,
-                HIGHEST_LATENCY_S,
-            ]
-        )
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory of the courses that are worked out beforehand. [bytes]"""
-        return 0 if self._courses is None else self._courses.num_bytes
-
-    def begin(self, rows: Whole, observations: Observations) -> None:
-        """Begin the next episodes of some environments and observe them."""
-        self._begin_episodes(rows)
-        self._observe(rows, observations)
-
-    def step(
-        self,
-        actions: Whole,
-        verdict: Verdict,
-        final_observations: Observations,
-        observations: Observations,
-    ) -> None:
-        """Run epochs, and begin the next episode where one ends."""
-        arrays, rows = self._arrays, self.rows
-        first, end = int(rows[0]), int(rows[-1]) + 1
-        self._decode(actions, first, end)
-        try:
-            self._run_epochs(first, end)
-        except RunError as error:
-            self._step_in_python(error.row, actions)  # says why
-            raise
-        self._tables.cover(
-            np.flatnonzero(np.bincount(arrays.placed.num_stages[first:end])).tolist()
-        )
-        judge_epochs(
-            arrays.course,
-            arrays.placed,
-            arrays.work,
-            self._tables.moments,
-            arrays.outcome,
-            rows,
-            verdict,
-        )
-        begin_courses(arrays.course, arrays.placed, rows)
-        if self._courses is not None and self._courses.is_of_episodes:
-            arrays.course.start_s[rows] += arrays.outcome.duration_s[rows]
-        self._observe(rows, final_observations)
-        observations[first:end] = final_observations[first:end]
-        ended = rows[verdict.truncated[first:end]]
-        if len(ended):
-            self.begin(ended, observations)
-
-    def load(self, states: Sequence[SeatState]) -> None:
-        """Stand where the environments of the slice stood."""
-        course, rows = self._arrays.course, self.rows
-        for row in rows.tolist():
-            course.number[row] = states[row].number - 1
-        self._begin_episodes(rows)
-        for row in rows.tolist():
-            course.epoch[row], course.start_s[row] = states[row].epoch, states[row].start_s
-            write_runs(course.last, row, Placement(domain_of_layer=states[row].domain_of_layer))
-        self._draw_epochs(rows)
-
-    def _decode(self, actions: Whole, first: int, end: int) -> None:
-        placed, num_layers = self._arrays.placed, self._task.workload.num_layers
-        if self._task.actions == "per_layer":
-            decode_layers(actions, first, end, placed)
-        else:
-            decode_order_and_splits(actions, num_layers, first, end, placed)
-
-    def _run_epochs(self, first: int, end: int) -> None:
-        arrays, costs = self._arrays, self._task.replacement
-        is_replaced = costs is not None and self._task.world.num_domains > 1
-        if self._courses is not None:
-            if costs is not None and is_replaced:
-                self._piecewise.migrate(self.rows, costs)
-            arrays.outcome.duration_s[first:end] = arrays.outcome.migration_s[first:end]
-            self._piecewise.run(self.rows)
-            return
-        figures = arrays.course.base if self._is_moving else arrays.course.now
-        if costs is not None and is_replaced:
-            self._simulation.migrate(self.rows, figures, is_moving=self._is_moving, costs=costs)
-        arrays.outcome.duration_s[first:end] = arrays.outcome.migration_s[first:end]
-        self._simulation.run(
-            self.rows,
-            arrays.placed,
-            figures,
-            is_moving=self._is_moving,
-            num_iterations=self._task.iterations_per_epoch,
-        )
-
-    def _begin_episodes(self, rows: Whole) -> None:
-        """Draw the worlds of episodes that begin, and the courses that last through them."""
-        course = self._arrays.course
-        begin_episodes(course, self._batch_seed, self._arrays.uniform, rows)
-        self._draw_worlds(rows)
-        course.start_s[rows] = 0.0
-        if self._courses is not None:
-            self._courses.begin(rows, course)
-            self._piecewise.begin(rows)
-
-    def _draw_worlds(self, rows: Whole) -> None:
-        """Judge the uniform placement in the worlds of episodes that begin."""
-        if isinstance(self._task.world, GivenWorld):
-            return
-        course, outcome = self._arrays.course, self._arrays.outcome
-        draw_worlds(course.seed, self._pairs, self._bounds, rows, course.base)
-        outcome.duration_s[rows] = 0.0
-        self._simulation.run(rows, course.last, course.base, is_moving=False, num_iterations=1)
-        course.baseline_time_s[rows] = outcome.duration_s[rows]
-        course.baseline_bytes[rows] = outcome.num_bytes[rows]
-
-    def _observe(self, rows: Whole, observations: Observations) -> None:
-        self._draw_epochs(rows)
-        arrays = self._arrays
-        observe_links(
-            arrays.course, arrays.links, self._task.workload.num_layers, rows, observations
-        )
-
-    def _draw_epochs(self, rows: Whole) -> None:
-        course = self._arrays.course
-        if self._courses is not None:
-            self._courses.begin_epochs(rows, course)
-            return
-        draw_epochs(course, self._arrays.links, rows)
-        assert isinstance(self._law, Dynamics), "courses of other laws are worked out beforehand"
-        if type(self._law) is Dynamics and not self._law.correlation:
-            return
-        num_links = len(self._arrays.links.back)
-        for row in rows.tolist():
-            factors = self._law.factors(num_links, int(course.epoch_seed[row]), 0)
-            course.now.bandwidth_bytes_per_s[row] *= factors[0]
-            course.now.latency_s[row] *= factors[1]
-
-    def _step_in_python(self, row: int, actions: Whole) -> None:
-        """Do the step of one environment with the readable engine."""
-        state = self._arrays.course
-        domains = np.empty(self._task.workload.num_layers, np.int32)
-        domains_of_layers(state.last, row, domains)
-        episode = Episode(self._task)
-        last = Placement(domain_of_layer=tuple(domains.tolist()))
-        start_s = float(state.start_s[row])
-        episode.resume(int(state.seed[row]), int(state.epoch[row]), last, start_s=start_s)
-        episode.step(self._task.codec.decode(actions[row].tolist()))
