@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from bench.tasks import even_split, placement_task, stepping
 from bench.timing import Contestant
 from bench.worlds import FAIR, LAWS, SEED, SIZES, SMALL, Size, job, mesh, returning, straight
 from des import Placement, Plan
+from des.compiled.simulate import simulate_compiled
 
 NUM_SEEDS, NUM_LANES, NUM_ENVS, NUM_PLANS = 8, 4096, 1024, 1024
 JUDGES = "agents.judge.steady_judge", "agents.epochs.steady_judge"
@@ -48,9 +50,18 @@ def cases(sizes: tuple[Size, ...]) -> Iterator[Contestant]:
         ):
             call = event_by_event(world, workload, plan, num_seeds=NUM_SEEDS)
             yield Contestant(name=f"by events, {size}, {name}", call=call, num_items=NUM_SEEDS)
+        yield Contestant(name=f"all results, {size}, moving", call=_simulating(size))
         yield Contestant(
             name=f"many plans, {size}, steady", call=_judging(size), num_items=NUM_PLANS
         )
+
+
+def _simulating(size: Size) -> Callable[[], object]:
+    """Return a call that simulates an iteration with all spans, the next of some courses."""
+    world, workload = mesh(size.num_stages), job(size.num_microbatches)
+    plan = straight(size, workload.num_layers)
+    epochs = cycle([world.epoch_of(SEED + each) for each in range(NUM_SEEDS)])
+    return lambda: simulate_compiled(next(epochs), workload, plan)
 
 
 def _stepping(size: Size, law: str) -> Callable[[], object]:

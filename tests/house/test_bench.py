@@ -107,7 +107,7 @@ def test_a_checkout_is_timed_by_a_process_of_its_own():
         turns = play_round(one, one, is_quick=True)
 
     assert {case.partition(",")[0] for case in turns} == {
-        "by events", "batch", "batch with metrics", "many plans",
+        "by events", "batch", "batch with metrics", "all results", "many plans",
     }  # fmt: skip
     assert all(time_s > 0.0 for pairs in turns.values() for pair in pairs for time_s in pair)
 
