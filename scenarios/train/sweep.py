@@ -16,7 +16,7 @@ from des.base.flags import option, parse
 from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv
 from scenarios.frame.ray_extra import LOCAL, ray_module
-from scenarios.frame.run_lock import held
+from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ class Config:
         None, "scenario file of scenarios.east_west_train with the other settings", is_file=True
     )
     processes: int | None = option(
-        None, "trainings at once; none: one a CPU, on a cluster as many as it has room for"
+        None, "trainings at once; none: one per CPU, on a cluster as many as it has room for"
     )
     ray: str | None = option(
         None, f"train on Ray: {LOCAL} starts one here, auto or an address finds a cluster"
@@ -94,7 +94,7 @@ def _command(argv: Sequence[str] | None) -> int:
         at_once = len(trials) if config.ray not in (None, LOCAL) else os.cpu_count() or 1
     config.out.mkdir(parents=True, exist_ok=True)
     try:
-        with held(config.out), _submitter(config.ray, at_once) as submit:
+        with lock_folder(config.out), _submitter(config.ray, at_once) as submit:
             errors = sweep_running.run_trials(trials, submit, at_once=at_once, console=console)
             table = sweep_results.trials_table(trials, errors)
             write_csv(config.out / "sweep.csv", table)

@@ -1,4 +1,4 @@
-"""All local plans that fit into memory, in arrays: a row a plan."""
+"""All local plans that fit into memory, in arrays: one row per plan."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,7 +39,7 @@ class LocalOption:
 
 
 class Rows(NamedTuple):
-    """All options of so many free GPUs, N of them; arrays (N,), flags as 0 and 1.
+    """All N options of a number of free GPUs; arrays (N,), flags as 0 and 1.
 
     ``per_parameter_bytes`` is the model state of a parameter, all GPUs of a device together.
     """
@@ -87,7 +87,7 @@ class Options:
 
 @lru_cache(maxsize=MOST_GPUS)
 def rows_of(num_free: int) -> Rows:
-    """All options of so many free GPUs, whatever memory they need.
+    """All options of a number of free GPUs, also those that exceed the memory.
 
     A replica works on whole sequences, so ``data`` divides the microbatch. ``tensor`` is a power of
     two, which divides the heads of all presets. One optimiser for several replicas is an option
@@ -148,7 +148,7 @@ def options_of(case: LocalCase) -> Options:
     room = case.room_bytes * gpus_per_device[:, None]
     num_microbatches = case.job.num_sequences // rows.microbatch_size
     state_bytes = rows.per_parameter_bytes[:, None] * figures[..., 2]
-    held_bytes = held(case, rows.pipeline, num_microbatches) * figures[..., 3]
+    held_bytes = held_microbatches(case, rows.pipeline, num_microbatches) * figures[..., 3]
     needed = (state_bytes + held_bytes) / room
     worst = needed.max(axis=1)
     fits = worst <= 1.0
@@ -169,7 +169,7 @@ def options_of(case: LocalCase) -> Options:
     )
 
 
-def held(
+def held_microbatches(
     case: DomainCase,
     pipeline: np.ndarray,
     num_microbatches: np.ndarray,

@@ -18,7 +18,7 @@ class PlacementArchitecture:
     num_rounds
         How often domains hear from each other; 0 leaves every domain with what is known of itself.
     sees_preference
-        Whether it is told the preference; see `agents.hi_ppo.placement.sight.seen_by`.
+        Whether the preference is an input; see `agents.hi_ppo.placement.features.seen_by`.
     """
 
     width: int = 64
@@ -49,7 +49,7 @@ class PlacementConfig(UpdateConfig):
     curriculum
         Domains of the largest networks, and the share of the training from which on they come.
     depth_weight, tilt_weight
-        Of the losses of depths and of shares, beside that of orders.
+        Weights of the losses of depths and of shares; that of orders is 1.
     value_coefficient
         Of the error of the networks' values. These are no baseline: to tell them is another task
         that what describes networks is learnt by.

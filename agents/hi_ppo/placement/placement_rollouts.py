@@ -12,7 +12,7 @@ from agents.decision.depths import DEPTHS
 from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.placement.config import PlacementConfig
 from agents.hi_ppo.placement.encoder import Networks, networks_of
-from agents.hi_ppo.placement.features import Features, features_of
+from agents.hi_ppo.placement.features import Features, features_of, seen_by
 from agents.hi_ppo.placement.placement_policy import (
     DrawnOrders,
     PlacementPolicy,
@@ -23,7 +23,6 @@ from agents.hi_ppo.placement.placement_policy import (
     scores_of,
 )
 from agents.hi_ppo.placement.pointer import DomainOrders
-from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, plan_costs
 from agents.judge.steady_judge import MISFIT
@@ -57,7 +56,7 @@ class PlacementRollout(NamedTuple):
 
     ``rewards`` (B, N) of the orders under their best depth, ``by_depth`` (B, N, D) of all depths,
     ``gains`` (B, N) what the drawn shares have won over even ones. ``found`` are the best orders
-    that a look-ahead found from the drawn ones, (B, 1, K), none where it was not asked for.
+    that a look-ahead found from the drawn ones, (B, 1, K), empty without a look-ahead.
     """
 
     networks: Networks
@@ -82,7 +81,7 @@ class Worlds:
         self._judges: dict[tuple[object, ...], PlanJudge] = {}
 
     def drawn(self, count: int, most_domains: int) -> list[TrainingWorld]:
-        """Take the next networks of no more than so many domains; others are left out."""
+        """Draw the next networks of at most ``most_domains`` domains; others are skipped."""
         found: list[TrainingWorld] = []
         while len(found) < count:
             topology, base, workload = self._next()
@@ -91,7 +90,7 @@ class Worlds:
         return found
 
     def state(self) -> dict[str, object]:
-        """Plain content from which `load_state` goes on."""
+        """Plain content that `load_state` continues from."""
         return {"num_taken": self._num_taken, "rng": random_state(self._rng)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
