@@ -2,7 +2,7 @@
 
 Operations are drawn in one order for the whole system and put into the trace of every NPU that
 takes part, with dependencies on earlier ones only. A collective also waits for whatever its NPU
-sends or joins before it, so that nobody keeps the communication slot for one that others reach
+sends or joins before it, so that no rank keeps the communication slot for one that others reach
 later; where receivers answer first (rendezvous), sends wait as well. Sizes are such that a message
 takes at least a nanosecond, as nothing may happen at time 0.
 """

@@ -88,7 +88,7 @@ def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[Any] | None 
 
 
 def is_running(number: int) -> bool:
-    """Whether a process runs; one that nobody has been told the end of does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         status = Path(f"/proc/{number}/stat").read_text("utf-8")
     except (FileNotFoundError, ProcessLookupError):

@@ -103,8 +103,8 @@ def test_value_iteration_counts_on_the_mean_of_epochs_to_come():
 def test_value_iteration_does_not_chase_what_it_believes_to_pass():
     """One epoch in four is bad for the first plan, by 3 s, and all others for the second, by 10 s.
 
-    A change takes 4 s: to go and come back never pays, whoever believes that epochs are drawn
-    anew; greedy goes, and a long horizon.
+    A change takes 4 s: to go and come back never pays if epochs are drawn independently; greedy
+    goes, and a long horizon.
     """
     times_s = [[1.0, 11.0], [4.0, 1.0], [1.0, 11.0], [1.0, 11.0]]
     tables = tables_by_hand(times_s, [[0.0, 4.0], [4.0, 0.0]], base_s=[1.0, 2.0])

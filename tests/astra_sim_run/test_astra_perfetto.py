@@ -139,7 +139,7 @@ def test_an_arrow_leads_from_the_start_of_a_send_to_the_end_of_its_receive():
 
 
 def test_an_arrow_ends_in_a_receive_that_takes_no_time():
-    """What was delivered before it was asked for; another receive begins when this one ends."""
+    """A message delivered before its receive began; another receive begins when this one ends."""
     spans = ([sending(1, 0, 10, 1)], [receiving(2, 30, 30, 0), receiving(3, 30, 90, 0, tag=8)])
     (end,) = of_phase(spans, "f")
     (received,) = bound_slices(spans, [end])

@@ -96,7 +96,7 @@ def assert_equal_unaware(case: PlacementCase) -> None:
 
 @given(case=pipelines(endpoints=["overlapped"]) | even_pipelines(endpoints=["overlapped"]))
 def test_pipelines_take_as_long_where_messages_never_meet(case: PlacementCase):
-    """Any placement, also where links are busy: both simulators are asked without queues."""
+    """Any placement, also where links are busy: both simulators run without queues."""
     assert_equal_unaware(case)
 
 
@@ -149,7 +149,7 @@ def test_where_messages_never_meet_they_may_overtake_by_hand():
 @settings(max_examples=examples(FEW))
 @given(case=replicated(endpoints=ENDPOINTS) | shared(replicated(endpoints=ENDPOINTS)))
 def test_no_exchange_waits_for_one_that_waits_for_it(case: PlacementCase):
-    """With a single slot, too, where all must join in one order; nobody ends before its passes."""
+    """With a single slot, too, where all must join in one order; no rank ends before its passes."""
     traces = build_traces(case)
     result = engine(case, traces)
 

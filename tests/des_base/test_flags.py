@@ -92,7 +92,7 @@ def test_none_and_the_empty_list_can_be_written():
 
 @pytest.mark.parametrize("suffix", ["yaml", "json"])
 def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path, suffix):
-    """One field is set by both, one by the file only, one by nobody."""
+    """One field is set by both, one by the file only, one by neither."""
     content = {"world": "w", "steps": 7, "quick": True, "limit_s": 1, "seeds": [5]}
     path = written(tmp_path / f"scenario.{suffix}", json.dumps(content))
 

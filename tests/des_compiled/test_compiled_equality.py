@@ -105,7 +105,7 @@ def test_links_that_move_by_any_law(data, topology, workload, corrections, movem
 
 @st.composite
 def drawn_movements(draw: st.DrawFn) -> Movement:
-    """Links that are all drawn anew every so often; the compiled engine draws for itself."""
+    """Links that are all redrawn at intervals; the compiled engine draws for itself."""
     law = Dynamics(
         bandwidth_fluctuation=draw(none_or(1e-3, 0.95)),
         latency_jitter=draw(none_or(1e-3, 0.95)),

@@ -59,7 +59,7 @@ def test_every_time_lies_in_its_piece_and_within_the_extremes(law, seed, times_s
     times_s=st.lists(st.floats(0.0, 1e4), min_size=2, max_size=8),
 )
 def test_a_path_depends_on_law_links_and_seed_alone(law, seed, times_s):
-    """Whatever is asked first, and however often."""
+    """In any order of the calls, and however often."""
     one, other = law.path(unit_links(3), seed), law.path(unit_links(3), seed)
 
     asked = [one.piece_at(link, time_s) for link in (0, 1, 2) for time_s in times_s]

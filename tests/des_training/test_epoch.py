@@ -58,7 +58,7 @@ def slower_from(time_s: float) -> Topology:
 def one_by_one(
     topology: Topology, epoch: EpochResult, judge
 ) -> tuple[list[IterationResult], float]:
-    """Iterations asked for in turn, each on the links as they are when the last one has ended."""
+    """Iterations one by one, each on the links as they are when the last one has ended."""
     now_s, results = epoch.migration_s, []
     for step in range(epoch.num_iterations):
         results.append(judge(topology.later(now_s), step))

@@ -42,7 +42,7 @@ def tiny_column(method="search_h1", **sizes):
 
 
 def test_a_table_says_what_is_reached_and_is_the_same_every_time(tmp_path, capsys):
-    """A proven optimum has no gap, so the search reaches these targets, whoever runs it."""
+    """A proven optimum has no gap, so the search reaches these targets on any machine."""
     outs = [tmp_path / name for name in ("one", "two")]
     for out in outs:
         flags = [*TINY, "--targets", "time,communication,allocation", "--method", "search_once"]

@@ -1,4 +1,4 @@
-"""Runs of the table of targets that are cut off, and go on from what they have measured."""
+"""Runs of the table of targets that are interrupted, and continue from what they have measured."""
 
 import io
 import json
@@ -56,7 +56,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A run that nobody interrupted."""
+    """An uninterrupted run."""
     folder = tmp_path_factory.mktemp("kpi") / "whole"
     assert main([*FLAGS, "--out", str(folder)]) == 0
     return folder
@@ -109,7 +109,7 @@ def test_a_run_that_is_interrupted_and_resumed_is_the_same_as_a_whole_one(
 
 
 def test_what_is_kept_is_not_measured_again(copy):
-    """A figure that nobody could measure stays, and the rest of the run is as it was."""
+    """A figure that could not be measured stays, and the rest of the run is as it was."""
     before = json.loads((copy / "kpi.json").read_text())
 
     def change(content):

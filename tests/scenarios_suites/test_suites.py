@@ -1,4 +1,4 @@
-"""The suites: worlds as their table says, of the ratio asked for, the same for every method."""
+"""The suites: worlds as their table says, of the ratio wanted, the same for every method."""
 
 import subprocess
 import sys

@@ -62,7 +62,7 @@ def non_dominated(points: Points) -> npt.NDArray[np.int64]:
     array([0, 1])
     """
     points = _checked("points", points)
-    left = np.lexsort(points.T[::-1])  # whoever dominates a point, or equals it, comes before it
+    left = np.lexsort(points.T[::-1])  # a point that dominates or equals another comes before it
     kept: list[int] = []
     while len(left):
         kept.append(int(left[0]))
