@@ -20,7 +20,7 @@ FEWEST_FOR_FIT = 4
 """Epochs seen before an autoregression is fitted: two unknowns from three steps at least."""
 
 _ROUNDING = 1e-9
-"""By which the fit of a steadily growing course may miss a coefficient of 1."""
+"""Tolerance of the fit of a steadily growing course, whose coefficient is 1."""
 
 
 class ForecastScheduler:

@@ -32,7 +32,7 @@ def next_plans(tables: EpisodeTables, epoch: int, current: Whole, horizons: Real
 
 
 def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> Whole:
-    """Of C plans take that of least `over_horizon_s`, for each of R runs, (R,).
+    """Best of C plans by `over_horizon_s`, for each of R runs, (R,).
 
     Plans that do not work in the epoch are not taken where another works and can be reached. Of
     equals the present plan stays, else that of the cheapest change comes.

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 START_LIMIT_S = 300.0
-"""For a process to come up and import what it needs."""
+"""Limit for a process to start and import its modules. [s]"""
 
 _GRACE_S = 5.0
 """Time for a process to kill its child programs on SIGTERM. [s]"""

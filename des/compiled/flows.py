@@ -33,7 +33,7 @@ class Mark(NamedTuple):
 
 
 _UNSEEN = Mark(NOBODY, "")
-"""Of messages that take no link."""
+"""Mark of messages that take no link."""
 
 
 class Flows:

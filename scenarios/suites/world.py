@@ -29,7 +29,7 @@ Purpose = Literal["train", "eval"]
 """Purpose of a world. Whatever the seeds, no world for one is ever drawn for the other."""
 
 LEAST_ITERATIONS = 10
-"""Of an epoch."""
+"""Least number of iterations of an epoch."""
 
 _LINKS, _LOAD = 0, 1
 

@@ -10,6 +10,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("des", "astra-sim/astra_sim", "calibration", "agents", "scenarios", "bench")
 OPENINGS = frozenset({"What", "Who", "How", "Which", "Where", "When", "Why"})
+FRAGMENTS = frozenset(
+    {"Of", "For", "From", "On", "So", "That", "Those", "It", "They", "Also", "With"}
+)
+"""First words of docstrings that leave their noun out."""
+
 PHRASES = (
     r"unless told",
     r"asked \(beyond\)",
@@ -46,11 +51,11 @@ def docstrings(path: Path) -> list[tuple[int, str]]:
 
 
 def clauses(path: Path) -> list[str]:
-    """Docstrings that open with a relative clause in place of a noun."""
+    """Docstrings that open with a relative clause or a fragment in place of a noun."""
     return [
         f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
         for line, text in docstrings(path)
-        if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0] in OPENINGS
+        if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0] in OPENINGS | FRAGMENTS
     ]
 
 

@@ -26,7 +26,7 @@ from des import Plan
 from des.compiled.many.layout import Real, Whole
 
 FIRST_RULE = MoveRule(level="order", horizon_epochs=16.0, belief=0.0)
-"""By which a policy decides before any plan is in force.
+"""Rule by which a policy decides before any plan is in force.
 
 The first plan is free, yet to leave the one that is best at base figures has its price: the way
 back. A network of which one epoch is known tells a policy too little to weigh the two.
@@ -257,7 +257,7 @@ class MovePolicy:
 
     @torch.no_grad()
     def choose(self, observation: MoveObservation) -> MoveRule:
-        """Of the plans that rules take the likeliest, and the likeliest rule that takes it.
+        """Choose the likeliest plan, and the likeliest rule that takes it.
 
         At first it is `FIRST_RULE`.
 

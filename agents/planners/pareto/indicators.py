@@ -17,7 +17,7 @@ Points = npt.NDArray[np.float64]
 """Shaped (points, objectives)."""
 
 EPS_FRACTION = 0.01
-"""Of an objective's range over the reference, by which a point may miss another and cover it."""
+"""Share of an objective's range over the reference by which a covering point may be worse."""
 
 REFERENCE_POINT = 1.1
 """Corner of the hypervolume, in all objectives, where the reference reaches from 0 to 1."""

@@ -27,7 +27,7 @@ from des.costs.feasibility import tightest_domain
 from des.schedules import is_static
 
 MOST_DOMAINS_FOR_ALL_ORDERS = 6
-"""Of more domains there are too many orders to look at each."""
+"""Most domains of which all orders are judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
