@@ -33,7 +33,7 @@ class ForecastScheduler:
     Parameters
     ----------
     horizon_epochs
-        For how many epochs, this one included, a plan is thought to be kept.
+        Number of epochs, this one included, for which a plan is expected to stay.
     schedules
         Schedules to choose from; none given means 1F1B.
     seed

@@ -28,7 +28,7 @@ def map_in_processes(
     Parameters
     ----------
     task
-        What to do; it and the items go to other processes, so they must be picklable.
+        Function for one item; both go to other processes, so they must be picklable.
     num_workers
         Processes at a time, each of which takes one item after the other.
     timeout_s

@@ -24,7 +24,7 @@ class DispatchRule:
     Parameters
     ----------
     turn
-        Which comes first of a forward pass and an input gradient that can both start: always the
+        Preference between a forward pass and an input gradient that can both start: always the
         one, always the other, or in turn.
     hold_fraction
         A forward pass is held back if an input gradient is known to come within this part of the

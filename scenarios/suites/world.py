@@ -132,7 +132,7 @@ class SuiteWorld:
         Parameters
         ----------
         draw_seed
-            Which course links and load take, within [0, 2**63). All methods are judged on the
+            Seed of the course of links and load, within [0, 2**63). All methods are judged on the
             same; worlds of the same links and job see the same one.
         epoch
             From 0 to ``num_epochs - 1``.

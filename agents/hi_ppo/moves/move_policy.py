@@ -51,7 +51,7 @@ class MoveCandidates:
     cost_bytes
         Over WAN links in an iteration, (C,). [bytes]
     changes
-        What changes from some of them to each of them cost now.
+        Present costs of changes from some of them to each of them.
     """
 
     plans: tuple[Plan, ...]
@@ -80,7 +80,7 @@ class MoveObservation:
     values
         As `agents.hi_ppo.moves.move_observation.OBSERVATION_NAMES` says, (D,).
     targets
-        Which candidate each rule takes, by its place among those known, (len(RULES),).
+        Candidate that each rule takes, by its place among the known ones, (len(RULES),).
     plans
         All candidates known, in order.
     is_first

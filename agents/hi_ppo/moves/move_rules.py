@@ -113,7 +113,7 @@ def targets(move: Real, levels: npt.NDArray[np.int8], now: Real, expected: Real)
     move
         Cost of changing from present plan p to plan c, (P, C); 0 where c is p itself.
     levels
-        How far that is, indices into `LEVELS`, (P, C).
+        Level of that change, indices into `LEVELS`, (P, C).
     now, expected
         Cost of an epoch under every plan, in the unit of ``move``, (C,).
 

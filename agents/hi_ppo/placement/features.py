@@ -51,7 +51,7 @@ def features_of(
     topology
         The network as it is; only its prices are read.
     base, job
-        What stages and borders take at base figures, and as they are now, see
+        Times of stages and borders at base figures, and as they are now, see
         `agents.judge.steady_judge.SteadyJudge.job_of`.
 
     Raises

@@ -165,7 +165,8 @@ def simplex_lattice(num_points: int, num_weights: int = 3) -> Points:
     Parameters
     ----------
     num_points
-        How many; there is such a lattice of 1, 3, 6, 10, 15, 21, 28, 36, 45, ... three weights.
+        Number of weights; there is such a lattice of 1, 3, 6, 10, 15, 21, 28, 36, 45, ... three
+        weights.
 
     Raises
     ------
