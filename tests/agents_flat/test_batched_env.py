@@ -30,7 +30,7 @@ def failing_simulator(topology: Topology, workload, plan: Plan, corrections) -> 
 
 
 def task(simulator: Simulator = simulate, actions: str = "per_layer") -> PlacementTask:
-    """Four layers on two domains whose links are drawn for each episode, and move."""
+    """Four layers on two domains whose links are drawn anew in each episode, and move."""
     return PlacementTask(
         world=DrawnWorld(
             num_domains=2, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)

@@ -37,7 +37,7 @@ ALL_ON_ONE = Placement(domain_of_layer=(0,) * 6)
 
 
 class Answers:
-    """Calibrates by a function of the order, when its result is taken; keeps the orders."""
+    """Calibrates by a function of the order, when it is asked for the result; keeps the orders."""
 
     cpu_s = 0.0
 
@@ -401,7 +401,7 @@ def test_the_death_of_the_process_is_an_error():
 
 
 def test_the_process_ends_with_whoever_started_it():
-    """Its output closes, so it is gone, though its parent was killed in the middle."""
+    """Its output closes, so it is gone, though whoever started it was killed in the middle."""
     code = """
 import os, signal, sys
 sys.path[:0] = sys.argv[1:]
