@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # One thread by default: two threads on a busy two-core machine slow each other down.
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND := Agg
+# Bytecode is written on first use: without it each of the many processes of the tests compiles torch.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: train test check bench clean lock soak
 
@@ -19,7 +21,7 @@ check:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench

@@ -10,9 +10,9 @@ from bench.kernels.repeated import run_repeatedly
 from bench.kernels.seeded import run_seeds
 from bench.worlds import SEED
 from des import NO_CORRECTIONS, Dynamics, Plan, Topology, Workload
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES, LaneRules, Lanes
 from des.compiled.kernels.program import STEADY, UNIFORM
-from des.compiled.kernels.vectors import LANES
 from des.compiled.lanes import new_lanes, no_record
 from des.compiled.operation_table import PASSES, operation_table
 from des.compiled.program import lower

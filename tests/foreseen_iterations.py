@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     LATENCY,
     MAKESPAN,
@@ -24,7 +25,6 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.program import BEYOND, TABLE
 from des.compiled.kernels.recurrence import run_lanes
-from des.compiled.kernels.vectors import LANES
 from des.compiled.lane_rules import rules_of
 from des.compiled.lanes import new_lanes
 from des.compiled.operation_table import PASSES, OperationTable, operation_table

@@ -20,7 +20,7 @@ from des.costs.memory import InfeasiblePlacementError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Border:
+class CrossedBorder:
     """Two stages that follow each other, and what an iteration would take with another cut.
 
     Attributes
@@ -61,7 +61,7 @@ class Explanation:
     bottleneck: str
     bottleneck_busy_fraction: float
     transfer_compute_ratio: float | None
-    borders: tuple[Border, ...]
+    borders: tuple[CrossedBorder, ...]
     depth_change_s: dict[str, float]
 
     def as_dict(self) -> dict[str, object]:
@@ -142,7 +142,7 @@ def explain(
 
 def _borders(
     topology: Topology, plan: Plan, change_s: Callable[[Plan], float | None]
-) -> Iterator[Border]:
+) -> Iterator[CrossedBorder]:
     stages = plan.placement.stages
     order = [stage.domain for stage in stages]
     for index, (above, below) in enumerate(pairwise(stages)):
@@ -154,7 +154,7 @@ def _borders(
             has_layers = min(counts) >= 1
             other = _changed(plan, Placement.contiguous(order, counts)) if has_layers else None
             changes.append(None if other is None else change_s(other))
-        yield Border(
+        yield CrossedBorder(
             above=topology.domains[above.domain].name,
             below=topology.domains[below.domain].name,
             layer_down_s=changes[0],

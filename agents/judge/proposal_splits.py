@@ -5,7 +5,7 @@ import math
 from agents.judge.candidates import ExploredPlans, Near, copy_plan
 from agents.judge.quick_fill import Tools
 from des.base.jit import kernel
-from des.compiled.many.views import ZERO
+from des.compiled.many.layout import ZERO
 
 MOVING, DEEPENING, AT_REST = range(3)
 """States of a plan: its layers move under the same schedule; no move helps, so it takes other

@@ -28,9 +28,9 @@ from agents.judge.quick_fill import (
     least_level_s,
 )
 from des.base.jit import kernel
-from des.compiled.many.layout import Real, Small
+from des.compiled.kernels.intrinsics import views_of
+from des.compiled.many.layout import ZERO, Real, Small
 from des.compiled.many.steady import Plans
-from des.compiled.many.views import ZERO, views_of
 
 PROPOSED, ORDERS, SPLITS = range(3)
 """Phases of a look-ahead: proposed orders, orders near the best, their splits and depths."""

@@ -4,11 +4,11 @@ import math
 from typing import NamedTuple
 
 from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import views_of
 from des.compiled.kernels.lanes import Lanes
 from des.compiled.many.layout import Real
 from des.compiled.many.least_times import LeastFigures
 from des.compiled.many.steady import Job, Plans, Programs, needed_bytes
-from des.compiled.many.views import views_of
 
 _PRECISION = 2.0**-9
 _STEP = 1.04

@@ -53,7 +53,7 @@ _PREPARATION_LIMIT_S = 300.0
 """For making the inputs of a program, on top of its own limit."""
 
 
-class RunOptions(TypedDict, total=False):
+class ReferenceOptions(TypedDict, total=False):
     """Options of a run of a case, as `measure_case` describes them."""
 
     aggregation: Aggregation
@@ -125,7 +125,7 @@ def measure_all(
     num_workers: int | None,
     store: Store | None = None,
     progress: Progress | None = None,
-    **options: Unpack[RunOptions],
+    **options: Unpack[ReferenceOptions],
 ) -> list[Measurement]:
     """Run cases, each as `measure_case` does: in processes, several at a time, or here.
 
@@ -198,7 +198,7 @@ def _here(
 
 
 def run_key(
-    case: PlacementCase, backend: ReferenceBackend, **options: Unpack[RunOptions]
+    case: PlacementCase, backend: ReferenceBackend, **options: Unpack[ReferenceOptions]
 ) -> RunKey:
     """Make the key under which a `Store` keeps what `measure_case` gives for the same arguments.
 
@@ -211,14 +211,14 @@ def run_key(
 
 
 def _key(
-    case: PlacementCase, backend: ReferenceBackend, options: RunOptions, version: str
+    case: PlacementCase, backend: ReferenceBackend, options: ReferenceOptions, version: str
 ) -> RunKey:
     aggregation = options.get("aggregation", "harmonic")
     keeps_figures = backend == "ns3" or (backend == "pairwise" and case.granularity == "domain")
     return case_key(case, backend, None if keeps_figures else aggregation, version)
 
 
-def _version(backend: ReferenceBackend, options: RunOptions) -> str:
+def _version(backend: ReferenceBackend, options: ReferenceOptions) -> str:
     if backend == "ns3":
         ns3 = _given(options.get("ns3"))
         check_program(ns3.binary)
@@ -238,7 +238,7 @@ def _given(ns3: Ns3 | None) -> Ns3:
     return ns3
 
 
-def _limit_s(backend: ReferenceBackend, options: RunOptions) -> float:
+def _limit_s(backend: ReferenceBackend, options: ReferenceOptions) -> float:
     """Time limit of a case in a process."""
     limit_s = options.get("timeout_s", TIMEOUT_S)
     if backend != "ns3" and options.get("binaries") is None:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     LANE_ROWS,
     PIECE_ROWS,
@@ -13,7 +14,6 @@ from des.compiled.kernels.lanes import (
     Lanes,
     Record,
 )
-from des.compiled.kernels.vectors import LANES
 
 _CACHE_LINE_BYTES = 64
 

@@ -14,7 +14,7 @@ from des.base.atomic_write import finish_together, is_neighbour, write_together
 from des.base.command import UsageError
 from des.base.text_files import read_json
 from scenarios.frame.files import json_bytes
-from scenarios.frame.run_lock import LOCK, held
+from scenarios.frame.run_lock import LOCK, lock_folder
 
 INPUTS = ("network", "corrections")
 """Stems of the copies of input files that a run folder may hold."""
@@ -45,7 +45,7 @@ class RunFolder:
         """
         _made(path)
         _check_writable(path)
-        with held(path):
+        with lock_folder(path):
             yield cls.create(path)
 
     @classmethod
@@ -60,7 +60,7 @@ class RunFolder:
         """
         _require_folder(path)
         _check_writable(path)
-        with held(path):
+        with lock_folder(path):
             folder = cls.open_existing(path)
             _finish_inputs(path)
             yield folder

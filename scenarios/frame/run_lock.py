@@ -20,7 +20,7 @@ class RunFolderInUseError(ValueError):
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder that exists.
 
     The system frees the lock of a process that has ended, by SIGKILL too: a file that such a

@@ -12,7 +12,7 @@ from des.base.flags import option, parse
 from des.base.lazy import lazy
 from scenarios.frame.files import read_csv, write_csv
 from scenarios.frame.run_folder import RunFolder
-from scenarios.frame.run_lock import held
+from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ def _command(argv: Sequence[str] | None) -> int:
     points = {seed: _point(config, seed) for seed in config.seeds}
     training_points.refuse_other_runs(points.values(), PROG)
     config.out.mkdir(parents=True, exist_ok=True)
-    with held(config.out):
+    with lock_folder(config.out):
         for point in points.values():
             code = training_points.train_point(point)
             if code:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from rich.console import Console
@@ -118,12 +118,15 @@ def train_move_stage(
     return MovePolicy(network=trainer.network.eval())
 
 
-Work = Callable[[Callable[[_T], _U], Iterable[_T]], Iterator[_U]]
-"""Applies a function to all of some items, in order, somewhere."""
+class ParallelMap(Protocol):
+    """Applies a function to all of some items, in order, in this process or in others."""
+
+    def __call__(self, function: Callable[[_T], _U], items: Iterable[_T], /) -> Iterator[_U]:
+        """Return an iterator over the results."""
 
 
 @contextmanager
-def workplace(workers: int) -> Iterator[Work]:  # type: ignore[type-arg]
+def workplace(workers: int) -> Iterator[ParallelMap]:
     """Map over this process or several worker processes; results come in order."""
     if workers == 1:
         yield map
@@ -142,7 +145,7 @@ def training_world(index: int, seed: int) -> SuiteWorld:
     return suite("train").with_domains(*_COMMON).world(index - block, seed)
 
 
-def move_tables(stage: MoveStage, cache: Path, at_work: Work = map) -> list[Path]:  # type: ignore[type-arg]
+def move_tables(stage: MoveStage, cache: Path, at_work: ParallelMap = map) -> list[Path]:
     """Make the files of all worlds that the folder does not hold, and return all in order.
 
     Raises
@@ -196,7 +199,9 @@ def read_tables(path: Path) -> list[EpisodeTables]:
         ]
 
 
-def move_games(stage: MoveStage, paths: Sequence[Path], at_work: Work = map) -> list[MoveGame]:  # type: ignore[type-arg]
+def move_games(
+    stage: MoveStage, paths: Sequence[Path], at_work: ParallelMap = map
+) -> list[MoveGame]:
     """List the states of all draws and variants of worlds, world by world."""
     play = partial(_games_of, stage)
     return [game for games in at_work(play, enumerate(paths)) for game in games]
@@ -274,7 +279,7 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _counted(progress: Progress, name: str, at_work: Work) -> Work:  # type: ignore[type-arg]
+def _counted(progress: Progress, name: str, at_work: ParallelMap) -> ParallelMap:
     """Do work, and show how much of it is done."""
 
     def counted(function: Callable[[_T], _U], items: Iterable[_T]) -> Iterator[_U]:

@@ -16,7 +16,7 @@ from des.base.flags import option, parse
 from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv
 from scenarios.frame.ray_extra import LOCAL, ray_module
-from scenarios.frame.run_lock import held
+from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,7 @@ def _command(argv: Sequence[str] | None) -> int:
         at_once = len(trials) if config.ray not in (None, LOCAL) else os.cpu_count() or 1
     config.out.mkdir(parents=True, exist_ok=True)
     try:
-        with held(config.out), _submitter(config.ray, at_once) as submit:
+        with lock_folder(config.out), _submitter(config.ray, at_once) as submit:
             errors = sweep_running.run_trials(trials, submit, at_once=at_once, console=console)
             table = sweep_results.trials_table(trials, errors)
             write_csv(config.out / "sweep.csv", table)

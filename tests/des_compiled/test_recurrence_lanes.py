@@ -13,6 +13,7 @@ from sharing import FEW
 from strategies import plan, unit_workload, world
 
 from des import NO_CORRECTIONS, Dynamics, Movement, Transport, simulate
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
@@ -28,7 +29,6 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.program import OK, STARVED, STEADY, UNIFORM
 from des.compiled.kernels.recurrence import run_lanes
-from des.compiled.kernels.vectors import LANES
 from des.compiled.lanes import new_lanes, no_record
 from des.compiled.operation_table import PASSES, operation_table
 from des.costs.stage_times import stage_times_s

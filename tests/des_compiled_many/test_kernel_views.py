@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from des.compiled.many.views import views_of
+from des.compiled.kernels.intrinsics import views_of
 
 
 class Inner(NamedTuple):

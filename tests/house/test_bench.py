@@ -20,8 +20,8 @@ from bench.tasks import even_split, placement_task
 from bench.timing import QUICK, Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import FAIR, LAWS, SIZES, Size, job, mesh, returning, straight
 from des import Movement, simulate
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import MAKESPAN, STAGE_BUSY
-from des.compiled.kernels.vectors import LANES
 from des.compiled.lanes import no_record
 from des.compiled.operation_table import operation_table
 

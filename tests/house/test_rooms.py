@@ -40,6 +40,7 @@ NEVERS = {
 TORCH_ROOMS = ("agents.ppo", "agents.flat", "agents.hi_ppo")
 SIMPY_ROOMS = ("des.clock", "des.engine", "des.training", "des.cluster", "des.serving")
 HEAVY = ("ortools", "pandas", "matplotlib", "torch")
+WRITERS_OF_INSTRUCTIONS = {"intrinsic", "cgutils", "lower_builtin", "lower_cast", "_getvalue"}
 MOST_FACE_LINES = 30
 
 
@@ -103,10 +104,31 @@ def test_protected_attributes_are_used_by_their_owner_alone():
     assert broken == []
 
 
+def writes_instructions(module: str) -> bool:
+    """Whether a module uses what Numba and llvmlite have to write LLVM's instructions by hand."""
+    names: set[str] = set()
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.name.split(".")[-1] for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+    return "llvmlite" in foreign_imports(module) or bool(names & WRITERS_OF_INSTRUCTIONS)
+
+
+def test_hand_written_ir_lives_in_at_most_one_module_and_llvmlite_is_declared():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    declared = config["options"]["install_requires"].split()
+    importers = {name for name in modules() if "llvmlite" in foreign_imports(name)}
+
+    assert len({name for name in modules() if writes_instructions(name)}) <= 1
+    assert not importers or "llvmlite" in declared
+
+
 @cache
 def protected_definitions(name: str) -> frozenset[str]:
-    """Protected attributes that a module defines, and those of named tuples and Numba's proxies."""
-    found = {"_replace", "_asdict", "_fields", "_make", "_getvalue"}
+    """Protected attributes that a module defines, and those of named tuples."""
+    found = {"_replace", "_asdict", "_fields", "_make"}
     for node in ast.walk(tree_of(name)):
         if isinstance(node, ast.FunctionDef):
             found.add(node.name)

@@ -23,13 +23,13 @@ from scenarios import (
 )
 from scenarios.ablations import __main__ as ablations
 from scenarios.frame.run_folder import RunFolder
-from scenarios.frame.run_lock import LOCK, RunFolderInUseError, held
+from scenarios.frame.run_lock import LOCK, RunFolderInUseError, lock_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from scenarios.frame.run_lock import held
-with held(Path(sys.argv[1])):
+from scenarios.frame.run_lock import lock_folder
+with lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -70,7 +70,7 @@ def test_a_folder_that_another_process_uses_is_refused_with_its_number(tmp_path)
             match=f"run folder {tmp_path}: must be used by one process at a time, "
             f"process {other.pid} is using it",
         ),
-        held(tmp_path),
+        lock_folder(tmp_path),
     ):
         pytest.fail("two hold the lock")
 
@@ -81,7 +81,7 @@ def test_a_folder_is_free_when_the_other_process_is_done(tmp_path):
 
         assert other.returncode == 0
         assert list(tmp_path.iterdir()) == []
-        with held(tmp_path):
+        with lock_folder(tmp_path):
             pass
 
 
@@ -91,7 +91,7 @@ def test_a_process_that_was_killed_holds_nothing(tmp_path):
         other.wait()
 
         assert (tmp_path / LOCK).read_text().startswith(f"{other.pid} ")
-        with held(tmp_path):
+        with lock_folder(tmp_path):
             assert (tmp_path / LOCK).read_text().startswith(f"{os.getpid()} ")
     assert list(tmp_path.iterdir()) == []
 
@@ -100,7 +100,10 @@ def test_a_process_that_stands_still_is_still_the_holder(tmp_path):
     with held_elsewhere(tmp_path) as other:
         other.send_signal(signal.SIGSTOP)
 
-        with pytest.raises(RunFolderInUseError, match=f"process {other.pid} "), held(tmp_path):
+        with (
+            pytest.raises(RunFolderInUseError, match=f"process {other.pid} "),
+            lock_folder(tmp_path),
+        ):
             pytest.fail("two hold the lock")
 
 
@@ -120,7 +123,10 @@ def test_another_machine_that_holds_the_lock_is_named(tmp_path):
     with held_elsewhere(tmp_path):
         (tmp_path / LOCK).write_text("17 far-away\n")
 
-        with pytest.raises(RunFolderInUseError, match="process 17 on far-away"), held(tmp_path):
+        with (
+            pytest.raises(RunFolderInUseError, match="process 17 on far-away"),
+            lock_folder(tmp_path),
+        ):
             pytest.fail("two hold the lock")
 
 

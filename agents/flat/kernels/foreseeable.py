@@ -3,6 +3,7 @@
 """
 
 from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
@@ -17,7 +18,6 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.program import UNIFORM
 from des.compiled.kernels.recurrence import run_lanes
-from des.compiled.kernels.vectors import LANES
 from des.compiled.many.layout import Figures, Links, Outcome, Runs, Tables, Whole, Work
 
 

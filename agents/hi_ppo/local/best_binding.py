@@ -6,7 +6,7 @@ import numpy as np
 
 from agents.hi_ppo.local.binding import (
     ROUNDING,
-    Work,
+    BindingWork,
     device_s_of,
     exchange_s_of,
     hop_s_of,
@@ -25,7 +25,9 @@ class Times(NamedTuple):
 
 
 @kernel
-def best_binding(work: Work, wires: Wires, free: Whole, limit_s: float, binding: Whole) -> float:
+def best_binding(
+    work: BindingWork, wires: Wires, free: Whole, limit_s: float, binding: Whole
+) -> float:
     """Write the best binding and return its time, if that is below a limit; else infinity. [s]
 
     Depth first over the places, a GPU each. Ranks of all tensor groups may change places together,
@@ -71,7 +73,7 @@ def best_binding(work: Work, wires: Wires, free: Whole, limit_s: float, binding:
 
 
 @kernel
-def _may_take(work: Work, trial: Whole, place: int, gpu: int, taken: int) -> bool:
+def _may_take(work: BindingWork, trial: Whole, place: int, gpu: int, taken: int) -> bool:
     if taken >> gpu & 1:
         return False
     if place == 0 or place >= work.tensor * work.data:
@@ -84,7 +86,7 @@ def _may_take(work: Work, trial: Whole, place: int, gpu: int, taken: int) -> boo
 
 
 @kernel
-def _note_device(work: Work, wires: Wires, trial: Whole, device: int, times: Times) -> None:
+def _note_device(work: BindingWork, wires: Wires, trial: Whole, device: int, times: Times) -> None:
     device_s = device_s_of(work, wires, trial, device)
     hop_s, transfer_s = hop_s_of(work, wires, trial, device)
     times.slowest_s[device + 1] = max(times.slowest_s[device], device_s, transfer_s)
@@ -94,7 +96,7 @@ def _note_device(work: Work, wires: Wires, trial: Whole, device: int, times: Tim
 
 
 @kernel
-def _least_rest(work: Work, wires: Wires, free: Whole) -> tuple[Real, Real]:
+def _least_rest(work: BindingWork, wires: Wires, free: Whole) -> tuple[Real, Real]:
     """Least that devices 0, 1, ... and all behind them can take: the slowest, and in all."""
     everywhere = 0
     for gpu in free:

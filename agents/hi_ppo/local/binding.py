@@ -16,7 +16,7 @@ ROUNDING = 1e-12
 """By how much a bound may be above what it bounds, in parts of it."""
 
 
-class Work(NamedTuple):
+class BindingWork(NamedTuple):
     """One option in numbers; arrays hold an item a device, ``pipeline`` or more.
 
     ``tensor_steps`` of ``tensor_bytes`` are what a microbatch takes in rings over tensor groups;
@@ -37,7 +37,7 @@ class Work(NamedTuple):
 
 
 @kernel
-def iteration_s(work: Work, wires: Wires, binding: Whole) -> float:
+def iteration_s(work: BindingWork, wires: Wires, binding: Whole) -> float:
     """Time of an iteration, see `agents.hi_ppo.local.times.iteration_s`. [s]"""
     slowest_s = total_s = exchange_s = 0.0
     for device in range(work.pipeline):
@@ -50,7 +50,7 @@ def iteration_s(work: Work, wires: Wires, binding: Whole) -> float:
 
 
 @kernel
-def device_s_of(work: Work, wires: Wires, binding: Whole, device: int) -> float:
+def device_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) -> float:
     """Both passes of a microbatch on a device, with the rings of its slowest tensor group."""
     step_s = 0.0
     if work.tensor > 1:
@@ -63,7 +63,7 @@ def device_s_of(work: Work, wires: Wires, binding: Whole, device: int) -> float:
 
 
 @kernel
-def exchange_s_of(work: Work, wires: Wires, binding: Whole, device: int) -> float:
+def exchange_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) -> float:
     """Sum of the gradients of a device, over the slowest ring of its replicas."""
     step_s = 0.0
     if work.data > 1:
@@ -76,7 +76,7 @@ def exchange_s_of(work: Work, wires: Wires, binding: Whole, device: int) -> floa
 
 
 @kernel
-def hop_s_of(work: Work, wires: Wires, binding: Whole, device: int) -> tuple[float, float]:
+def hop_s_of(work: BindingWork, wires: Wires, binding: Whole, device: int) -> tuple[float, float]:
     """Time of a message from the device before one, and of its slowest wire alone."""
     message_s = transfer_s = 0.0
     if device > 0:
@@ -97,7 +97,7 @@ def step_s_of(wires: Wires, mask: int, num_bytes: float) -> float:
 
 
 @kernel
-def least_iteration_s(work: Work, wires: Wires, free: Whole) -> float:
+def least_iteration_s(work: BindingWork, wires: Wires, free: Whole) -> float:
     """Lower bound on the time of any binding: every group and pair has the best wires. [s]"""
     everywhere = 0
     for gpu in free:
@@ -137,7 +137,7 @@ def least_step_s(wires: Wires, everywhere: int, size: int, num_bytes: float) -> 
 
 @kernel
 def quick_binding(
-    work: Work, wires: Wires, free: Whole, binding: Whole, limit_s: float = np.inf
+    work: BindingWork, wires: Wires, free: Whole, binding: Whole, limit_s: float = np.inf
 ) -> float:
     """Write a good binding to free GPUs and return its time. [s]
 
@@ -182,7 +182,7 @@ def quick_binding(
 
 
 @kernel
-def _descended(work: Work, wires: Wires, trial: Whole, below_s: float) -> float:
+def _descended(work: BindingWork, wires: Wires, trial: Whole, below_s: float) -> float:
     """Swap GPUs as long as that makes a time that is below a limit; returns it.
 
     With an infinite limit the start counts. If no swap comes below, nothing has changed.
@@ -245,7 +245,7 @@ def wide(mask: int) -> int:
 
 
 @kernel
-def _transpose(work: Work, order: Whole) -> None:
+def _transpose(work: BindingWork, order: Whole) -> None:
     """Turn groups of replicas in a row into places of devices."""
     size = work.tensor * work.data
     device = np.empty(size, dtype=np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, sums_of
 from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
-from agents.hi_ppo.local.options import LocalOption, held
+from agents.hi_ppo.local.options import LocalOption, held_microbatches
 from agents.hi_ppo.local.times import seconds_per_sequence
 from des import InfeasiblePlacementError, Parallelism
 from des.costs.memory import bytes_per_parameter
@@ -98,8 +98,8 @@ def _memory_fraction(case: DomainCase, setting: SharedSetting, shape: Parallelis
     cuts = case.first_layer + np.cumsum([0, *split_evenly(case.num_layers, shape.pipeline)])
     figures = np.diff(sums[cuts], axis=0)
     num_microbatches = case.job.num_sequences // setting.microbatch_size
-    num_held = held(case, np.array([shape.pipeline]), np.array([num_microbatches]), shape.pipeline)[
-        0
-    ]
+    num_held = held_microbatches(
+        case, np.array([shape.pipeline]), np.array([num_microbatches]), shape.pipeline
+    )[0]
     needed = float(sum(bytes_per_parameter(shape))) * figures[:, 2] + num_held * figures[:, 3]
     return float(needed.max() / (case.room_bytes * shape.gpus_per_device))

@@ -148,7 +148,7 @@ def options_of(case: LocalCase) -> Options:
     room = case.room_bytes * gpus_per_device[:, None]
     num_microbatches = case.job.num_sequences // rows.microbatch_size
     state_bytes = rows.per_parameter_bytes[:, None] * figures[..., 2]
-    held_bytes = held(case, rows.pipeline, num_microbatches) * figures[..., 3]
+    held_bytes = held_microbatches(case, rows.pipeline, num_microbatches) * figures[..., 3]
     needed = (state_bytes + held_bytes) / room
     worst = needed.max(axis=1)
     fits = worst <= 1.0
@@ -169,7 +169,7 @@ def options_of(case: LocalCase) -> Options:
     )
 
 
-def held(
+def held_microbatches(
     case: DomainCase,
     pipeline: np.ndarray,
     num_microbatches: np.ndarray,

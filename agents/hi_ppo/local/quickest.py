@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.hi_ppo.local.binding import Work, quick_binding
+from agents.hi_ppo.local.binding import BindingWork, quick_binding
 from des.base.jit import kernel
 from des.devices.rings import Real, Whole, Wires
 
 
-class Works(NamedTuple):
-    """All options of a case, a row each: (N,) of what is a number in `Work`, (N, 8) of the rest."""
+class BindingWorks(NamedTuple):
+    """All options of a case, one per row: numbers of `BindingWork` are (N,), its arrays (N, 8)."""
 
     tensor: Whole
     data: Whole
@@ -23,10 +23,10 @@ class Works(NamedTuple):
 
 
 @kernel
-def work_at(works: Works, row: int) -> Work:
+def work_at(works: BindingWorks, row: int) -> BindingWork:
     """One of the options."""
     tensor, data, message_bytes = works.tensor[row], works.data[row], works.message_bytes[row]
-    return Work(
+    return BindingWork(
         tensor,
         data,
         works.pipeline[row],
@@ -42,7 +42,7 @@ def work_at(works: Works, row: int) -> Work:
 
 @kernel
 def quickest_binding(
-    works: Works, rows: Whole, wires: Wires, free: Whole, binding: Whole
+    works: BindingWorks, rows: Whole, wires: Wires, free: Whole, binding: Whole
 ) -> tuple[int, float]:
     """Write the best of the `quick_binding` of some options; return which one, and its time. [s]
 

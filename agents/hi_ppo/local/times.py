@@ -24,10 +24,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.hi_ppo.local.best_binding import best_binding
-from agents.hi_ppo.local.binding import Work, quick_binding
+from agents.hi_ppo.local.binding import BindingWork, quick_binding
 from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.options import LocalOption, Options, options_of, tensor_steps
-from agents.hi_ppo.local.quickest import Works, quickest_binding, work_at
+from agents.hi_ppo.local.quickest import BindingWorks, quickest_binding, work_at
 from des import Domain
 from des.costs.collectives import ring_all_reduce_s
 from des.costs.message_times import corrected_inside
@@ -50,10 +50,10 @@ class LocalPlan:
     seconds_per_sequence: float
 
 
-def works_of(case: LocalCase, options: Options) -> Works:
+def works_of(case: LocalCase, options: Options) -> BindingWorks:
     """Return all options of a case in numbers for the compiled code."""
     rows = options.rows
-    return Works(
+    return BindingWorks(
         tensor=rows.tensor,
         data=rows.data,
         pipeline=rows.pipeline,
@@ -65,7 +65,7 @@ def works_of(case: LocalCase, options: Options) -> Works:
     )
 
 
-def work_of(case: LocalCase, options: Options, chosen: Iterable[int]) -> list[Work]:
+def work_of(case: LocalCase, options: Options, chosen: Iterable[int]) -> list[BindingWork]:
     """Return some of the options of a case in numbers."""
     works = works_of(case, options)
     return [work_at(works, row) for row in chosen]

@@ -18,7 +18,7 @@ class PlacementArchitecture:
     num_rounds
         How often domains hear from each other; 0 leaves every domain with what is known of itself.
     sees_preference
-        Whether it is told the preference; see `agents.hi_ppo.placement.sight.seen_by`.
+        Whether the preference is an input; see `agents.hi_ppo.placement.features.seen_by`.
     """
 
     width: int = 64

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decision.situation import TIME_ONLY, Preference
+from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.decode import Facts
 from agents.judge.look_ahead import price_matrix
 from des import Plan, Topology
@@ -16,6 +17,9 @@ from des.world.domain_load import DomainLoad
 
 NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE = 15, 10, 12
 MOST_DOMAINS = 16
+
+PREFERENCE = slice(6, 9)
+"""Entries of `Features.whole` with the weights of time, utilisation and communication."""
 
 
 class Features(NamedTuple):
@@ -122,6 +126,18 @@ def features_of(
         if not np.isfinite(figures).all():
             raise ValueError(f"placement features: {name} must be finite, got {figures!r}")
     return found
+
+
+def seen_by(architecture: PlacementArchitecture, features: Features) -> Features:
+    """Features as a policy of an architecture sees them, in its training and in use.
+
+    Preference-blind policies get zero weights, which no real preference has.
+    """
+    if architecture.sees_preference:
+        return features
+    whole = features.whole.copy()
+    whole[PREFERENCE] = 0.0
+    return features._replace(whole=whole)
 
 
 def _log_or_zero(wire_s: Real, where: Flags) -> Real:

@@ -10,7 +10,7 @@ import torch
 from agents.decision.depths import DEPTHS
 from agents.decision.occupied import occupied
 from agents.decision.situation import Situation
-from agents.hi_ppo.placement.features import Features, features_of
+from agents.hi_ppo.placement.features import Features, features_of, seen_by
 from agents.hi_ppo.placement.numpy_forward import quick_scores
 from agents.hi_ppo.placement.placement_policy import (
     DrawnOrders,
@@ -19,7 +19,6 @@ from agents.hi_ppo.placement.placement_policy import (
     depth_plans,
     drawn_noise,
 )
-from agents.hi_ppo.placement.sight import seen_by
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, plan_costs
 from agents.judge.steady_judge import MISFIT, RelayedJob

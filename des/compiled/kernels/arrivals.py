@@ -2,8 +2,9 @@
 
 from des.base.jit import kernel
 from des.compiled.kernels.events import MESSAGE, push
+from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.program import LINKS
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.workers import advance
 
 

@@ -5,7 +5,8 @@ mostly queues something, which then needs one way down the heap instead of two.
 """
 
 from des.base.jit import kernel
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.intrinsics import at
+from des.compiled.kernels.records import ProgramRun
 
 _SHIFT = 50
 MESSAGE, WORKER, MEMBER, MEDIUM = (number << _SHIFT for number in range(4))

@@ -4,8 +4,9 @@ import math
 
 from des.base.jit import kernel
 from des.compiled.kernels.events import MEMBER, MESSAGE, push
+from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.messages import send
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.records import ProgramRun
 
 
 @kernel

@@ -9,8 +9,9 @@ from des.base.jit import kernel
 from des.base.scalar import scalar
 from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MEDIUM, MESSAGE, push
+from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import refresh_offer, starve
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.wires import record
 
 

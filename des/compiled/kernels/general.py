@@ -12,10 +12,11 @@ from des.compiled.kernels.arrivals import meet_workers
 from des.compiled.kernels.events import MEDIUM, MEMBER, MESSAGE, WORKER, close_gap, push
 from des.compiled.kernels.exchanges import go_on_with_exchange, receive_part
 from des.compiled.kernels.fair_sharing import divide
+from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.messages import go_on, leave_endpoint, send
 from des.compiled.kernels.offers import begin_offers
 from des.compiled.kernels.program import DEADLOCK, Program, State
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.workers import advance
 
 

@@ -4,8 +4,9 @@ from des.base.jit import kernel
 from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MESSAGE, push
 from des.compiled.kernels.fair_sharing import come, join
+from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.program import LOCAL_WIRE, SAME_DEVICE
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.records import ProgramRun
 from des.compiled.kernels.wires import carry
 
 

@@ -10,6 +10,20 @@ from typing import TypeAlias
 from des.base.arithmetic import goodput, serialisation_end_s
 from des.base.jit import kernel
 from des.base.scalar import scalar
+from des.compiled.kernels.intrinsics import (
+    LANES,
+    Rows,
+    Vector,
+    below,
+    choose,
+    equal,
+    first_lane,
+    lane_of,
+    load,
+    splat,
+    store,
+    whole_number_in,
+)
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
@@ -34,20 +48,6 @@ from des.compiled.kernels.lanes import (
     LaneRules,
 )
 from des.compiled.kernels.program import BEYOND, OK, STARVED, UNIFORM
-from des.compiled.kernels.vectors import (
-    LANES,
-    Rows,
-    Vector,
-    below,
-    choose,
-    equal,
-    first_lane,
-    lane_of,
-    load,
-    splat,
-    store,
-    whole_number_of,
-)
 from des.dynamics.uniform_course import segment_ruling, uniform_factors
 
 Place: TypeAlias = tuple[Rows, Rows, Rows, int, LaneRules, int, int]
@@ -69,7 +69,7 @@ def draw_piece(
     if rules.weather == UNIFORM:
         for lane in range(LANES):
             own[SCRATCH, lane], own[MORE_SCRATCH, lane] = uniform_factors(
-                whole_number_of(own, SEED, lane),
+                whole_number_in(own[SEED, lane]),
                 int(wires[at + LINK, lane]),
                 int(own[FIRST_SEGMENT, lane]) + piece,
                 rules.bandwidth_fluctuation,
@@ -229,7 +229,7 @@ def _piece_at(place: Place, time_s: float) -> tuple[float, float, float, int]:
     if rules.weather == UNIFORM and link >= 0:
         segment = segment_ruling(own[START, lane], time_s, rules.interval_s)
         bandwidth_factor, latency_factor = uniform_factors(
-            whole_number_of(own, SEED, lane),
+            whole_number_in(own[SEED, lane]),
             link,
             segment,
             rules.bandwidth_fluctuation,

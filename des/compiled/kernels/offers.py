@@ -5,8 +5,9 @@ import math
 from des.base.arithmetic import goodput
 from des.base.jit import kernel
 from des.base.scalar import scalar
+from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.program import BEYOND, OK, STARVED, STEADY, UNIFORM
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.records import ProgramRun
 from des.dynamics.uniform_course import segment_ruling, uniform_factors
 
 

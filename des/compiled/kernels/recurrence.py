@@ -10,6 +10,19 @@ last bit.
 import numpy as np
 
 from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import (
+    ALL_LANES,
+    LANES,
+    Rows,
+    Vector,
+    below,
+    equal,
+    larger,
+    load,
+    splat,
+    store,
+    vector_rows,
+)
 from des.compiled.kernels.lanes import (
     FIRST_SEGMENT,
     LAST_ARRIVAL,
@@ -35,19 +48,6 @@ from des.compiled.kernels.lanes import (
 )
 from des.compiled.kernels.moving_wires import cross, draw_piece
 from des.compiled.kernels.program import OK, TABLE, UNIFORM
-from des.compiled.kernels.vectors import (
-    ALL_LANES,
-    LANES,
-    Rows,
-    Vector,
-    below,
-    equal,
-    larger,
-    load,
-    splat,
-    store,
-    vector_rows,
-)
 from des.dynamics.uniform_course import segment_ruling
 
 

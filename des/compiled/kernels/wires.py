@@ -6,9 +6,10 @@ import math
 
 from des.base.arithmetic import serialisation_end_s
 from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.offers import goodput_at, refresh_offer, starve
 from des.compiled.kernels.program import STEADY
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.records import ProgramRun
 
 
 @kernel

@@ -9,7 +9,8 @@ import math
 
 from des.base.jit import kernel
 from des.compiled.kernels.events import MEMBER, MESSAGE, WORKER, push
-from des.compiled.kernels.records import ProgramRun, at
+from des.compiled.kernels.intrinsics import at
+from des.compiled.kernels.records import ProgramRun
 
 
 @kernel

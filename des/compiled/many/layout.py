@@ -5,7 +5,7 @@ position: the cache of compiled code notices a change of this folder, and of no 
 N environments, K domains, L layers, E links, at most S stages.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,10 @@ Small = npt.NDArray[np.int32]
 Real = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Observations = npt.NDArray[np.float32]
+
+ZERO = cast(int, np.int64(0))
+"""0 where a count begins that is handed on: a plain 0 has a type of its own, for which what it is
+handed to would be compiled once more."""
 
 
 class Runs(NamedTuple):

@@ -11,6 +11,17 @@ import math
 import numpy as np
 
 from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import (
+    LANES,
+    Rows,
+    Vector,
+    larger,
+    load,
+    splat,
+    store,
+    vector_rows,
+    views_of,
+)
 from des.compiled.kernels.lanes import (
     BASE_LATENCY,
     MAKESPAN,
@@ -22,10 +33,8 @@ from des.compiled.kernels.lanes import (
     WIRE_ROWS,
     Lanes,
 )
-from des.compiled.kernels.vectors import LANES, Rows, Vector, larger, load, splat, store
 from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.steady import Job, Plans, Programs
-from des.compiled.many.views import rows_of_view, views_of
 
 _NUM_KINDS = 4
 _NUM_LOOKS = 6
@@ -127,7 +136,7 @@ def _fill(
     lanes: Lanes, job: Job, plans: Plans, num_stages: int, ordered: Whole, first: int, size: int
 ) -> None:
     """Write down the stages and wires of plans, one a lane; spare lanes repeat the last."""
-    stages, wires = rows_of_view(lanes.stages), rows_of_view(lanes.wires)
+    stages, wires = vector_rows(lanes.stages), vector_rows(lanes.wires)
     domains, end_layers, sums = plans.domain, plans.end_layer, job.sums_before
     for lane in range(LANES):
         plan = ordered[first + min(lane, size - 1)]
@@ -162,8 +171,8 @@ def _run(
     size: int,
 ) -> None:
     """Go through a table of operations, as long as a plan of the block is of use."""
-    stages, wires = rows_of_view(lanes.stages), rows_of_view(lanes.wires)
-    arrivals, own = rows_of_view(lanes.arrivals), rows_of_view(lanes.own)
+    stages, wires = vector_rows(lanes.stages), vector_rows(lanes.wires)
+    arrivals, own = vector_rows(lanes.arrivals), vector_rows(lanes.own)
     store(arrivals, 0, splat(0.0))
     begin, num_others = first, 0.0
     for stage in range(num_stages):

@@ -10,6 +10,7 @@ import math
 from typing import NamedTuple
 
 from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
     BASE_LATENCY,
@@ -22,7 +23,6 @@ from des.compiled.kernels.lanes import (
     Record,
 )
 from des.compiled.kernels.recurrence import run_lanes
-from des.compiled.kernels.vectors import LANES
 from des.compiled.many.activations import PARAMETERS, peak_held_bytes
 from des.compiled.many.layout import HeldMoments, Real, Small, Whole
 

@@ -11,12 +11,11 @@ from small_policies import save_placement, situation_on
 from agents.decision.situation import Preference
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
 from agents.hi_ppo.placement.drawn_plans import drawn_plans
-from agents.hi_ppo.placement.features import Features, features_of
+from agents.hi_ppo.placement.features import PREFERENCE, Features, features_of, seen_by
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_rollouts import Worlds, collect
 from agents.hi_ppo.placement.proposals import Proposer
-from agents.hi_ppo.placement.sight import PREFERENCE, seen_by
 from agents.judge.look_ahead import PlanJudge
 from agents.judge.steady_judge import SteadyJudge
 from agents.ppo.checkpoint import load_checkpoint

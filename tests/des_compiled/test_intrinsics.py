@@ -7,24 +7,24 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from des.compiled.kernels import vectors
-from des.compiled.kernels.vectors import LANES
+from des.compiled.kernels import intrinsics
+from des.compiled.kernels.intrinsics import LANES
 
 SPECIAL = (0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, math.nan, 5e-324)
 
 
 @numba.njit
 def _vectors_of_two(numbers, results, lane):
-    rows, found = vectors.vector_rows(numbers), vectors.vector_rows(results)
-    left, right = vectors.load(rows, 0), vectors.load(rows, 1)
-    vectors.store(found, 0, left + right)
-    vectors.store(found, 1, left - right)
-    vectors.store(found, 2, left * right)
-    vectors.store(found, 3, left / right)
-    vectors.store(found, 4, vectors.larger(left, right))
-    vectors.store(found, 5, vectors.splat(vectors.lane_of(left, lane)))
-    below, equal = vectors.below(left, right), vectors.equal(left, right)
-    vectors.store(found, 6, vectors.choose(below, left, right))
+    rows, found = intrinsics.vector_rows(numbers), intrinsics.vector_rows(results)
+    left, right = intrinsics.load(rows, 0), intrinsics.load(rows, 1)
+    intrinsics.store(found, 0, left + right)
+    intrinsics.store(found, 1, left - right)
+    intrinsics.store(found, 2, left * right)
+    intrinsics.store(found, 3, left / right)
+    intrinsics.store(found, 4, intrinsics.larger(left, right))
+    intrinsics.store(found, 5, intrinsics.splat(intrinsics.lane_of(left, lane)))
+    below, equal = intrinsics.below(left, right), intrinsics.equal(left, right)
+    intrinsics.store(found, 6, intrinsics.choose(below, left, right))
     found[7, lane] = rows[0, lane]
     return below, equal
 
@@ -55,7 +55,7 @@ def test_vectors_do_what_numbers_do(numbers, lane):
 
 @numba.njit
 def _first_lane(mask):
-    return vectors.first_lane(mask)
+    return intrinsics.first_lane(mask)
 
 
 def test_the_first_lane_of_a_mask_is_its_lowest_bit():
