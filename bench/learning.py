@@ -123,7 +123,7 @@ def _sb3(name: str, environment: VecEnv, network: Network) -> Contestant:
         device="cpu",
         seed=SEED,
     )
-    model.set_logger(Logger(folder=None, output_formats=[]))  # else one folder a call
+    model.set_logger(Logger(folder=None, output_formats=[]))  # else one folder per call
 
     def learn() -> None:
         model.learn(total_timesteps=rollout_steps, reset_num_timesteps=False)

@@ -18,7 +18,7 @@ from simpy.events import NORMAL
 
 MESSAGE, WORKER, MEMBER, MEDIUM = (class_number << 50 for class_number in (1, 2, 3, 4))
 """Ranks of number 0, in order: a message ends a phase of its way, a worker its operation, a member
-of a gradient exchange what it did alone; a medium divides itself anew. All are above SimPy's own,
+of a gradient exchange what it did alone; a medium is divided again. All are above SimPy's own,
 so processes begin, end and wake each other up before anything else of the same time.
 """
 

@@ -30,7 +30,7 @@ from des.job.transformer import BYTES_PER_PARAMETER
 
 FEW = 30
 MODEL_BYTES = 16.0
-"""Model state of a parameter, of which `unit_workload` has one a layer."""
+"""Model state of a parameter, of which `unit_workload` has one per layer."""
 
 
 def all_plans(num_domains, num_layers, schedules):

@@ -47,7 +47,7 @@ class Situation:
     last_plan
         The plan in force; None before the first decision, which costs nothing.
     loads
-        One a domain; none given means that nothing is known beyond the speeds. The speeds in
+        One a domain; none given means that only the speeds are known. The speeds in
         ``topology`` are what the loads leave already, its memory is not.
     """
 

@@ -25,7 +25,7 @@ from des.schedules import stage_orders
 def foreseeable_tables(task: PlacementTask, world: Topology) -> Tables:
     """Operations of iterations whose course is foreseeable, see `des.compiled.eligibility`.
 
-    Placements have up to a stage a domain; none where the transport or the links forbid it.
+    Placements have at most one stage per domain; none where the transport or the links forbid it.
     """
     workload = task.workload
     most = min(world.num_domains, workload.num_layers)
@@ -76,7 +76,7 @@ class StageTables:
                     self.moments = self._with_moments(num_stages)
 
     def program(self, num_stages: int) -> Program:
-        """Return an iteration of so many stages, to be filled in."""
+        """Return an iteration of this number of stages, to be filled in."""
         with self._lock:
             if num_stages not in self._programs:
                 self._programs[num_stages] = self._new_program(num_stages)
@@ -89,7 +89,7 @@ class StageTables:
         return self._to_fill_in(lower_moves(self._world, moves, self._task.corrections))
 
     def state(self, num_stages: int) -> State:
-        """Return a state for all programs of up to so many stages, and for moves."""
+        """Return a state for all programs of at most this number of stages, and for moves."""
         workload, num_domains = self._task.workload, self._world.num_domains
         num_messages = max(2 * num_stages * workload.num_microbatches, workload.num_layers)
         return make_state(

@@ -132,7 +132,7 @@ class BatchedPlacementEnv:
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned, in a batch of the same task, seed and size.
 
-        If the state is one under other correction factors, the batch goes on under these, exactly
+        If the state is one under other correction factors, the batch continues under these, exactly
         as one whose task has had them from the start; `task` then is the one with these factors.
         Nothing random depends on them, nor do observations. Where a backend judges, its iterations
         are not corrected: other factors then change only what changes of placement cost.

@@ -57,7 +57,7 @@ def make_task(
     Parameters
     ----------
     num_domains, bandwidth_fluctuation
-        A world of that many domains whose links are drawn anew in each episode and whose
+        World of this number of domains whose links are drawn for each episode and whose
         bandwidths move by up to that share per epoch. Left alone where ``topology`` is given.
     num_layers, task_profile
         A model preset divided into that many layers. Left alone where ``workload`` is given.

@@ -87,7 +87,7 @@ class Episode:
         return self._baseline
 
     def _require_begun(self) -> Topology:
-        """Return the episode's world; refuse to go on before `begin`."""
+        """Return the episode's world; refuse to continue before `begin`."""
         if self._base_world is None:
             raise RuntimeError("environment: reset must be called first")
         return self._base_world

@@ -77,7 +77,7 @@ class MeasuredEpoch:
 
     @property
     def memory_overflow_fraction(self) -> float:
-        """Most memory that is needed in a domain beyond what is there, over the latter."""
+        """Largest memory overflow of a domain, as a fraction of its memory."""
         return max(memory.overflow_fraction for memory in self._memory)
 
     @cached_property
@@ -107,7 +107,7 @@ def measure_epoch(
     Parameters
     ----------
     previous
-        Plan by which the training has gone on so far; None if there is nothing to change from.
+        Plan in force before; None if there is nothing to change from.
     restart_s, pays_bytes, corrections
         What a change costs, see `des.engine.migration.migration_s`.
     """

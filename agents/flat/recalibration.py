@@ -11,7 +11,7 @@ from des import Corrections
 def recalibrate(rollouts: RolloutSource, corrections: Corrections) -> None:
     """Let all environments simulate with other factors from now on.
 
-    They go on from where they stand, exactly as environments whose tasks have had these factors
+    They continue from their states, exactly as environments whose tasks have had these factors
     from the start: episodes, links and sampled numbers stay as they are, and observations do not
     depend on the factors. As the factors are a part of the state, they are in checkpoints, and an
     actor that takes the place of a lost one has them too. Factors that are in force already change

@@ -53,7 +53,7 @@ class PlacementSB3VecEnv(VecEnv):
         self._begin_anew(seed)
 
     def reset(self) -> npt.NDArray[np.float32]:
-        """Begin the next episode everywhere, anew if a seed has been given since the last."""
+        """Begin the next episode everywhere; the first one after a new seed."""
         if any(self._options):
             raise ValueError(f"vector environment: options must be empty, got {self._options!r}")
         if self._seeds[0] is not None:

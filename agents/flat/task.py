@@ -57,12 +57,12 @@ class Baseline:
 class PlacementTask:
     """Place the layers of a workload on the domains of a world, epoch after epoch.
 
-    Each epoch the links move, the policy sees them and the last placement, and places all layers
-    anew; ``iterations_per_epoch`` are simulated, see `des.training.epoch.simulate_epoch`. Without
+    Each epoch the links move, the policy sees them and the last placement, and places all
+    layers; ``iterations_per_epoch`` are simulated, see `des.training.epoch.simulate_epoch`. Without
     ``replacement`` a placement costs nothing to change, so it does not influence later epochs. With
     it, every change is paid for, that from the even split in the first epoch included, and a
     decision is also one on what the next ones cost. An episode is cut after
-    ``epochs_per_episode``: training goes on, it does not end.
+    ``epochs_per_episode``: training continues, it does not end.
 
     ``simulator``, with ``corrections``, judges the plans and answers planners. Where there is a
     ``backend``, it judges in place of the simulator: iterations are measured and not corrected, and
@@ -107,7 +107,7 @@ class PlacementTask:
 
     @property
     def cost_name(self) -> str:
-        """Name of the communication cost among the metrics, with the unit of whoever judges."""
+        """Name of the communication cost among the metrics, with the unit of its judge."""
         return f"communication_cost_{'bytes' if self.backend is None else 'cycles'}"
 
     def fingerprint(self) -> str:

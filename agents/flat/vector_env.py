@@ -51,7 +51,7 @@ class PlacementVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, Infos]:
-        """Begin anew with a seed, or the next episode everywhere without one."""
+        """Begin the first episodes of a seed, or the next ones everywhere without a seed."""
         if options:
             raise ValueError(f"vector environment: options must be empty, got {options!r}")
         super().reset(seed=seed)
@@ -97,7 +97,7 @@ def placement_spaces(
 
 
 def _infos(step: BatchStep) -> Infos:
-    """Figures of environments that go on, and what the others ended with."""
+    """Figures of environments in the middle of an episode, and final ones of the others."""
     ended = step.terminated | step.truncated
     infos = _masked(step.metrics, ~ended)
     if ended.any():

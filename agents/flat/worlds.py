@@ -109,7 +109,7 @@ class GivenWorld:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnWorld:
-    """Equal domains, every two joined by a link drawn anew for each episode.
+    """Equal domains, every two joined by a link drawn for each episode.
 
     Bandwidth and latency are uniform between the bounds of this module and the same both ways; the
     domains are those of the shipped East-Central-West world.

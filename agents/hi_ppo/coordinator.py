@@ -44,12 +44,12 @@ class Coordinator:
 
     In every epoch the placement policy proposes plans for the network as it is; the move policy,
     which remembers what the network did, names how far to move and for which horizon that must
-    pay. What comes of it is validated as a whole. A plan that is not valid is not used: the last
+    pay. The resulting plan is validated as a whole. A plan that is not valid is not used: the last
     one stays if it is, and `Decision.is_fallback` and `counts` tell.
 
     On a world outside ``trained_range`` a planner proposes too, `agents.hi_ppo.fallback.planned`;
-    so it does where the policy finds no plan that fits, and beyond 16 domains it does so alone.
-    ``misfits`` says what is outside.
+    also where the policy finds no plan that fits; above 16 domains it proposes alone.
+    ``misfits`` names what is outside.
 
     A domain that is gone since the last decision takes the plan in force with it: if that used
     it, the decision is made as a first one. The last plan of such a situation still has the
@@ -66,14 +66,14 @@ class Coordinator:
     trained_range
         None means that every world is within.
     num_new
-        Proposals of an epoch that are remembered, beside the best changes of the plan in force.
+        Proposals of an epoch that are kept, in addition to the best changes of the plan in force.
     validate
         Raises where a plan cannot be used; by default `require_valid`.
     most_slowdown
         A bound for steady iteration times: no plan is taken of which an iteration takes longer, by
         more than this share, than one of the quickest plan known does on the network as it is.
         Where bytes count, plans for time alone are proposed too, so that quick ones are known.
-        What is taken instead is told by `agents.hi_ppo.moves.choosing.Chooser`. It cannot hold
+        `agents.hi_ppo.moves.choosing.Chooser` describes the plan taken instead. It cannot hold
         where the plan is not valid and the last one stays. None: no bound.
     clock
         For response times.

@@ -172,7 +172,7 @@ def _changed(plan: Plan, placement: Placement, schedule: str | None = None) -> P
 
 
 def _bottleneck(result: IterationResult) -> tuple[str, float]:
-    """Whoever is busy longest, and for which share of the iteration; the first of equals."""
+    """Domain or link that is busy longest, and its share of the iteration; the first of equals."""
     busy_s = [(stage.domain, stage.busy_s) for stage in result.stages]
     busy_s += [(f"{link.source}->{link.target}", link.busy_s) for link in result.links]
     name, longest_s = max(busy_s, key=lambda one: one[1])

@@ -1,4 +1,4 @@
-"""The planner that is asked where the policies have learnt nothing, or find nothing."""
+"""Search fallback outside the range of training, and where the policies find no plan."""
 
 from agents.decision.occupied import occupied
 from agents.decision.situation import Situation
@@ -8,14 +8,14 @@ from des import Plan
 from des.compiled.simulate import simulate_compiled
 
 FALLBACK_BUDGET = 200_000
-"""Plans that the planner judges at most: a few tenths of a second."""
+"""Most plans that the planner judges: a few tenths of a second."""
 
 RELAYED_BUDGET = 200
 """The same where plans are simulated one by one, which takes milliseconds each."""
 
 
 def planned(situation: Situation, *, seed: int) -> Plan:
-    """Ask `agents.planners.search.search.search` for a plan on the network as it is.
+    """Plan by `agents.planners.search.search.search` on the network as it is.
 
     Raises
     ------

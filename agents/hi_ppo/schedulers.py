@@ -51,7 +51,7 @@ def shared_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
     """Return what hands out the scheduler of a checkpoint, or of the first one that is shipped.
 
     None where no checkpoint is given and none is shipped. One scheduler serves all draws, each of
-    which begins anew, so that what it knows of a job is worked out once.
+    which starts without history, so that the tables of a job are computed once.
 
     Raises
     ------

@@ -30,11 +30,11 @@ class Aim(NamedTuple):
 
 
 class ExploredPlans(NamedTuple):
-    """Plans that were judged, P at most, and what they come to.
+    """At most P judged plans, with their times and costs.
 
-    ``state`` says how far each was gone on from. ``counts`` (3,) are how many there are, how many
-    plans were judged, and how many orders were seen. Those are a set, ``keys``, of numbers but 0,
-    in no more than about half of its room, which is a power of 2.
+    ``state`` says how far each was expanded. ``counts`` (3,) are the numbers of plans here, of
+    plans judged and of orders seen. The orders are a set, ``keys``, of numbers but 0, in no more
+    than about half of its room, which is a power of 2.
     """
 
     plans: Plans
@@ -48,8 +48,8 @@ class ExploredPlans(NamedTuple):
 class Near(NamedTuple):
     """Room for R candidates that are judged together.
 
-    ``limits`` are costs from which on they are of no use and ``limits_s`` the times that these
-    come to, ``owner`` what each belongs to. ``weights`` (S,) are all 1.
+    ``limits`` are costs from which on they are of no use, ``limits_s`` the times at these costs,
+    ``owner`` the plan that each belongs to. ``weights`` (S,) are all 1.
     """
 
     plans: Plans

@@ -31,15 +31,15 @@ class LookAhead:
     Attributes
     ----------
     budget
-        Plans that are judged at most, give or take the neighbours of one.
+        Maximum plans judged (may overshoot by one neighbourhood).
     width
-        So many of the best orders are gone on from.
+        Beam width: the best orders, which are expanded.
     num_refined
         Plans of which splits and depths are refined.
     order_fraction
-        Share of the budget after which no more orders are looked at.
+        Share of the budget for orders.
     most_behind
-        Plans that cost so much more than the best are not refined: about 5 % of time.
+        Largest excess of cost over the best plan that is still refined: about 5 % of time.
     num_samples
         Orders that are drawn to begin with, the likeliest one among them.
     """
@@ -65,7 +65,7 @@ class Variations(NamedTuple):
 class PlanJudge(SteadyJudge):
     """A `SteadyJudge` that also splits layers unevenly, and looks ahead in compiled code.
 
-    It remembers the last plans and networks that it was asked for, as the same ones come back.
+    It caches the last plans and networks, as the same ones come back.
     """
 
     @cached_property
@@ -157,7 +157,7 @@ class PlanJudge(SteadyJudge):
     def look_ahead(
         self, job: Job, aim: Aim, orders: Small, sizes: Small, how: LookAhead
     ) -> ExploredPlans:
-        """Judge proposed orders (N, K) and go on from the best; the pool holds all that was found.
+        """Judge proposed orders (N, K) and expand the best; the pool holds all plans found.
 
         Raises
         ------
@@ -221,7 +221,7 @@ def aim_of(topology: Topology, job: Job, preference: Preference) -> Aim:
 
     Time and utilisation of all GPUs are the same: one over the other is what the job takes. Each
     border counts with both its links' prices for a byte over their mean, those without a price
-    alike; tolls are such that an even pipeline over all domains at mean prices comes to 1.
+    alike; tolls are such that an even pipeline over all domains at mean prices has tolls of 1.
     """
     num_domains = topology.num_domains
     prices = price_matrix(topology)

@@ -62,7 +62,7 @@ def near_splits(tools: Tools, pool: ExploredPlans, near: Near, most_behind: floa
 
 @kernel
 def take_splits(pool: ExploredPlans, near: Near, num: int) -> None:
-    """Take plans to the best of what was judged next to them; those that nothing improves go on."""
+    """Replace plans by their best judged neighbours; one without advances to its next state."""
     begin = 0
     while begin < num:
         at, best, end = near.owner[begin], begin, begin

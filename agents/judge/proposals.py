@@ -62,10 +62,10 @@ def explore(
     limits: Limits,
     phase: int,
 ) -> None:
-    """Judge proposed orders (N, K) under all schedules, and go on from the best.
+    """Judge proposed orders (N, K) under all schedules, and expand the best.
 
     The best of an order's schedules is kept; its neighbours are judged under that. Only the
-    ``width`` best orders are gone on from, but neighbours are kept that may be refined. When that
+    ``width`` best orders are expanded, but neighbours are kept that may be refined. When that
     is done, or the budget for orders is spent, layers of the best plans move between stages and to
     other schedules.
     """
@@ -176,7 +176,7 @@ def _keep_best_schedules(pool: ExploredPlans, near: Near, num: int) -> None:
 
 @kernel
 def _next_order(pool: ExploredPlans, limit: float) -> int:
-    """The best plan of no more than a cost that was not gone on from; -1 where there is none."""
+    """Best unexpanded plan with cost <= limit; -1 if there is none."""
     best, least = -1, math.inf
     for at in range(pool.counts[0]):
         if pool.state[at] == 0 and pool.costs[at] <= limit and pool.costs[at] < least:

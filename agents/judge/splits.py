@@ -45,7 +45,7 @@ def walk_splits(
 ) -> int:
     """Write the next splits that fit and of which no bound is above a limit; returns how many.
 
-    It goes on from where the walk stands until ``found`` (rows, at least p) is full, the walk has
+    The walk continues from its state until ``found`` (rows, at least p) is full, it has
     made ``most_steps`` or its end is reached.
 
     Parameters

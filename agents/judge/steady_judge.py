@@ -125,7 +125,7 @@ def reachable(job: Job) -> Flags:
 
 
 def has_steady_plans(topology: Topology, workload: Workload, simulator: Simulator) -> bool:
-    """Whether compiled code judges plans with a stage a domain and direct links on all borders.
+    """Whether compiled code judges plans with one stage per domain and direct links on all borders.
 
     So it is where links stand still, serve in turn and each way by itself, senders never wait and
     the simulator is that of `des`.

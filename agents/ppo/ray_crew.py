@@ -83,7 +83,7 @@ class Crew:
         ask
             Sends job ``n`` to an actor.
         on_done
-            Is told the number of jobs done after each of them.
+            Called after each job with the number of jobs done.
 
         Raises
         ------

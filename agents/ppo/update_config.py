@@ -37,7 +37,7 @@ class UpdateConfig:
     learning_rate, final_learning_rate
         Of the optimiser, at the start and at the end.
     clip_range
-        Change of a probability, as a share of it, beyond which nothing more is gained.
+        Largest relative change of a probability that the loss rewards.
     entropy_coefficient, final_entropy_coefficient
         Weight of the entropy in the loss, at the start and at the end.
     max_gradient_norm

@@ -17,8 +17,8 @@ HORIZONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 class FollowTheLeader:
     """Each epoch take the step of the horizon whose own run has cost least before it.
 
-    The runs go on by themselves, each with its own plans, whoever leads; the step is taken from the
-    plan that is in force. Of equals the first leads, so in the first epoch the first of all.
+    Every horizon has its own run and plans, independent of the leader; the step is taken from the
+    plan in force. Of equals the first leads, so in the first epoch the first of all.
     """
 
     horizons: tuple[float, ...] = HORIZONS

@@ -20,7 +20,7 @@ FEWEST_FOR_FIT = 4
 """Epochs seen before an autoregression is fitted: two unknowns from three steps at least."""
 
 _ROUNDING = 1e-9
-"""By which the fit of a course that goes on and on may miss a coefficient of 1."""
+"""By which the fit of a steadily growing course may miss a coefficient of 1."""
 
 
 class ForecastScheduler:
@@ -37,7 +37,7 @@ class ForecastScheduler:
     schedules
         Schedules to choose from; none given means 1F1B.
     seed
-        For planners that draw; each epoch draws anew.
+        For planners that draw at random; each epoch has draws of its own.
     """
 
     def __init__(

@@ -13,9 +13,9 @@ from des.compiled.many.layout import Whole
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """From the static plan on, take what is best if the world stays as it is for so many epochs.
+    """Re-plan for a world that stays as it is for ``num_epochs`` epochs; begins at the static plan.
 
-    That is the plan of least change cost + ``num_epochs`` x epoch time as observed, see
+    Takes the plan of least change cost + ``num_epochs`` x epoch time as observed, see
     `agents.replanning.rules.next_plans`. None holds on, infinitely many are greedy.
     """
 

@@ -19,20 +19,20 @@ from des.base.checks import require_count
 from des.compiled.simulate import simulate_compiled
 
 OVERLOAD_WEIGHT, IDLE_WEIGHT = 10.0, 1.0
-"""Weights of the squares of what is asked of a domain beyond what it has, and of what is not asked.
+"""Weights of the squared excess demand on a domain, and of its squared idle capacity.
 
 How much worse overload is than idleness is a choice of ours: [1]_ says that it is.
 """
 
 
 class MastScheduler:
-    """Places one job as MAST would, beside the jobs that its domains report.
+    """Scheduler that places one job as MAST would, next to the jobs that its domains report.
 
     The *slow path*, every ``slow_every`` epochs, says which domains are home to the job: from those
     that hold it now it climbs to the set of as many that spreads the expected demand best over the
     supply (`rebalanced`). In between the *fast path* places the job on them (`mast.placed`), but
     only if it has to: at the start, where the last plan is not at home any more, and where it does
-    not fit beside other jobs. MAST does not look at the network once a job runs, so neither does
+    not fit next to other jobs. MAST does not look at the network once a job runs, so neither does
     this. Before the first balance all domains are home.
 
     What the domains are busy with is what they report (`DomainLoad`), else the share by which they

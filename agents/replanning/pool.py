@@ -85,7 +85,7 @@ def candidate_pool(
         domains, `MOST_JUDGED` for more.
     max_searched
         How many of the networks of the draw are searched, spread over its epochs; on the others
-        the orders found there are split anew. None: all.
+        the orders found there are split again. None: all.
     max_plans
         How many plans to return at most, but for the first few.
     networks
@@ -105,9 +105,9 @@ def candidate_pool(
     on that has the network; an order in its split for a network from the first on that has it and
     before or in which the order was found. The network of mean times has the later epochs in it, so
     its plan is known where another network yields it too, else in no epoch: who knows the law knows
-    another mean than that of the draw. Which plans are left out for want of room is weighed by all
-    epochs, those to come too: in favour of who chooses among the rest, but for plans that are good
-    until better ones are known.
+    another mean than that of the draw. Plans beyond ``max_plans`` are left out by their worth over
+    all epochs, later ones included: that favours rules that choose among the rest, but for plans
+    that are good until better ones are known.
     """
     require_count("pool", "max_plans", max_plans)
     if max_searched is not None:
@@ -205,7 +205,7 @@ def _least(dated: Iterable[tuple[Plan, int]]) -> dict[Plan, int]:
 
 
 def _spread(num: int, most: int) -> list[int]:
-    """Some of so many places, at even distances from the first to the last."""
+    """At most ``most`` of ``num`` places, at even distances from the first to the last."""
     places: list[int] = np.rint(np.linspace(0, num - 1, min(most, num))).astype(int).tolist()
     return places
 

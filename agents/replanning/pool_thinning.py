@@ -8,12 +8,11 @@ _FOR_EVER = 1e6
 
 
 def chosen_plans(epoch_s: Real, reach_s: Real, most: int) -> Whole:
-    """Put plans in the order in which they are worth having; returns the first few.
+    """Rank plans by how many windows of epochs they win; returns the first ``most``.
 
-    First those that are best over some stretch of epochs, of 1, 2, 4, ... or all, wherever it
-    begins, the ones that are so most often before the others; then the second best of each epoch,
-    the third best, and so on. Each counts with and without what it takes to get there at the
-    beginning of the stretch.
+    Windows are of 1, 2, 4, ... or all epochs and begin anywhere; each counts with and without the
+    price of reaching the plan at its beginning. Behind the winners come the best plans of the
+    single epochs, the second best, the third best, and so on.
 
     Parameters
     ----------

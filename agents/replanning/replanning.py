@@ -1,4 +1,4 @@
-"""A planner asked anew in every epoch, its proposal taken where it pays for itself."""
+"""Re-planning: a planner's proposal in every epoch, taken where it pays for itself."""
 
 import time
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ class SearchScheduler:
     Parameters
     ----------
     planner
-        Asked with the links as they are and all ``schedules`` to choose from.
+        Called with the links as they are and all ``schedules`` to choose from.
     horizon_epochs
-        For how many epochs the world is thought to stay as it is; 0 keeps the plan as long as it
-        works, ``inf`` is greedy.
+        Number of epochs for which the world is expected to stay as it is; 0 keeps the plan as long
+        as it works, ``inf`` is greedy.
     seed
-        For planners that draw; each draw begins with it anew.
+        For planners that draw at random; each draw of the world starts from it.
     name
-        What errors and tables call it.
+        Name in errors and tables.
     """
 
     planner: Planner

@@ -10,7 +10,7 @@ from des.compiled.many.layout import Real, Whole
 
 
 class Rule(Protocol):
-    """Walks through an episode: returns a plan an epoch by number, (E,).
+    """Walks through an episode: returns one plan per epoch by number, (E,).
 
     All but those that know the whole episode take plans that are known in the epoch alone,
     `agents.replanning.tables.EpisodeTables.is_known`; the plan in force always is.

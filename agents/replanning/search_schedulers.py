@@ -39,9 +39,9 @@ class HoldPlan:
 
 
 class PlanEveryEpoch:
-    """Plans anew in every epoch and takes the least of move cost + horizon x epoch time.
+    """Search in every epoch, and take the plan of least move cost + horizon x epoch time.
 
-    The choice is among all plans that it has found in this draw, the one for base figures first.
+    The choice is among all plans found so far in this draw, the one for base figures first.
     An infinite horizon takes the quickest plan whatever the move costs.
     """
 

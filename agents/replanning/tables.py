@@ -47,8 +47,8 @@ class EpisodeTables:
     peak_flops_per_s
         Of all GPUs of all domains.
     known_from
-        Epoch from which on each plan is known, (C,): whoever does not foresee networks cannot take
-        it before. Plans that are known in no epoch have ``num_epochs`` or more. None: all are known
+        Epoch from which on each plan is known, (C,): a rule without foresight cannot take it
+        before. Plans that are known in no epoch have ``num_epochs`` or more. None: all are known
         from the first epoch on, 0.
     """
 
@@ -230,7 +230,7 @@ def total_s(tables: EpisodeTables, path: npt.ArrayLike) -> float:
 
 
 def costs_of(tables: EpisodeTables, path: npt.ArrayLike) -> PathCosts:
-    """Sum up what an episode comes to; arguments and errors as those of `total_s`."""
+    """Add up the totals of an episode; arguments and errors as those of `total_s`."""
     steps = checked_path(tables, path)
     change_s = float(_changes_s(tables, steps).sum())
     whole_s = float(_iterations_s(tables, steps).sum()) + change_s

@@ -1,4 +1,4 @@
-"""Changing plans while a training goes on: a planner's proposal, taken where it pays for itself."""
+"""Re-planning during a training: a planner's proposal, taken where it pays for itself."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Move as is best on average if every epoch were drawn anew from what epochs are like."""
+"""Value iteration: moves that are best on average if epochs are drawn independently."""
 
 import numpy as np
 

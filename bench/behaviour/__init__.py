@@ -10,7 +10,7 @@ On one machine, with the recorded reference figures in a folder (astra, publishe
 module, which holds the hashes of one machine: on another, floating-point results may differ, so
 make a baseline of your own first.
 
-Commands run as processes, each in a folder of its own. What no two runs have in common (timings,
+Commands run as processes, each in a folder of its own. What differs from run to run (timings,
 dates, revisions, paths) is taken out by the rules in `bench.behaviour.rules`. A text has a second
 hash, of its numbers alone (``#figures``), and a file of weights one of its tensors alone: where the
 first one differs and the second does not, words, names or columns have changed but no figure.

@@ -17,7 +17,7 @@ from des.schedules import Pass
 from des.world.topology import Topology
 
 Granularity = Literal["domain", "gpu"]
-"""One NPU a domain, or one a GPU in dimensions ``[gpus_per_domain, num_domains]``."""
+"""One NPU per domain, or one per GPU in dimensions ``[gpus_per_domain, num_domains]``."""
 
 LEAST_PEAK_FLOPS_PER_S, MOST_PEAK_FLOPS_PER_S = 1e12, 1e15
 """Between them a nanosecond is at least 1000 operations, and 18 000 s fit 64 bits."""

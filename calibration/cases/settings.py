@@ -85,7 +85,7 @@ class Regime:
     num_domains
         Numbers of domains of worlds that are not given; without any, that of the topology.
     granularity
-        One NPU a domain, or one a GPU: then all GPUs of a domain work as tensor times data.
+        One NPU per domain, or one per GPU: then all GPUs of a domain work as tensor times data.
     snapshot_span_s
         Links that move in time are looked at within this time of the start of their epoch. [s]
     """

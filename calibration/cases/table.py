@@ -1,4 +1,4 @@
-"""Table of several simulators' results on the same cases, a row a case."""
+"""Table of several simulators' results on the same cases, one row per case."""
 
 from collections.abc import Mapping, Sequence
 

@@ -31,7 +31,7 @@ examples:
   python -m calibration export --endpoints overlapped --backend pairwise --out runs/ours
       as many messages in flight as there are, every link its own: for our engine alone
   python -m calibration export --granularity gpu --parallelism 4x2x1 --backend unaware --out runs/g
-      one NPU a GPU, four dividing the layers and two the microbatches
+      one NPU per GPU, four dividing the layers and two the microbatches
 """
 
 

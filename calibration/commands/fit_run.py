@@ -1,4 +1,4 @@
-"""Fit correction factors: sample placements, measure them by a reference, fit, and say what for."""
+"""Fit correction factors: sample placements, measure them by a reference, fit, record for what."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Endpoints = Literal["overlapped", "one_in_flight"]
 
 ENDPOINTS_HELP = (
     "overrule transport.endpoints of the network; the original's programs, which have one "
-    "communication slot an NPU, need one_in_flight"
+    "communication slot per NPU, need one_in_flight"
 )
 
 
@@ -62,7 +62,7 @@ class WorldFlags:
     endpoints: Endpoints | None = option(
         None, f"{ENDPOINTS_HELP}, which export writes by default; none: as the network has it"
     )
-    granularity: Granularity = option("domain", "one NPU a domain, or one a GPU")
+    granularity: Granularity = option("domain", "one NPU per domain, or one per GPU")
 
     def read_topology(self) -> Topology:
         """Read the network, with the endpoints of the flags."""

@@ -12,7 +12,7 @@ PROG = "python -m calibration"
 
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "run": ("fit_run", "Fit correction factors: sample, measure, fit, say what for"),
+        "run": ("fit_run", "Fit correction factors: sample, measure, fit, record for what"),
         "check": ("check", "Test stored factors on fresh placements"),
         "compare": ("compare", "Run the same placements through unaware, aware, pairwise and des"),
         "export": ("export", "Write a folder that ASTRA-sim runs as it is"),

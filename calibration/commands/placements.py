@@ -80,7 +80,7 @@ class Placements:
         domains = ", ".join(map(str, regime.num_domains or (self.topology.num_domains,)))
         return (
             f"{self.num} placements of {', '.join(family.models)} on {domains} domains of "
-            f"{self.network} (worlds {regime.worlds}, one NPU a {_NPU[regime.granularity]}, "
+            f"{self.network} (worlds {regime.worlds}, one NPU per {_NPU[regime.granularity]}, "
             f"endpoints {self.topology.transport.endpoints}), {least}-{most} microbatches, "
             f"{', '.join(family.schedules)}, seed {self.seed}"
         )
@@ -89,7 +89,7 @@ class Placements:
 _NPU: dict[Granularity, str] = {"domain": "domain", "gpu": "GPU"}
 
 
-_MARKED = "of which the first belongs to the mark of the factors"
+_MARKED = "the first of which is recorded with the factors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,7 +145,7 @@ class ReferenceFlags(SamplingFlags):
         if by_programs and endpoints != "one_in_flight":
             whose = "ns-3" if by_programs[0] == "ns3" else f"the programs in {binaries}"
             raise UsageError(
-                f"{whose}: have one communication slot an NPU, for --endpoints one_in_flight, got "
+                f"{whose}: have one communication slot per NPU, for --endpoints one_in_flight, got "
                 f"{endpoints}; without --astra-bin and {BINARIES_VARIABLE} our own engine runs"
             )
 

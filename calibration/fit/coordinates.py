@@ -22,7 +22,7 @@ OVERHEAD_FRACTION = 1e-3
 _MOST_UNITS = 100.0
 
 STEPS = (1e-2, 1e-3)
-"""Of numerical derivatives: far enough to see beyond the next change of the critical path.
+"""Steps of numerical derivatives: far enough to see past the next change of the critical path.
 
 A makespan is a maximum over paths. The slope of the present one alone leads astray; the finer step
 is for where the coarse one leads no further.

@@ -37,14 +37,14 @@ class Calibrator(Protocol):
         """Wait for what was ordered."""
 
     def close(self) -> None:
-        """End, whatever is under way."""
+        """End, also in the middle of an order."""
 
 
 class BackgroundCalibrator:
     """A process of its own that calibrates a subject; see `calibration.loop.rounds.calibrate`.
 
     It is started with the first order, as a fresh interpreter: what the main program has imported
-    is not imported again. It ends with whoever started it, even if that is killed.
+    is not imported again. It ends with its parent, even if that is killed.
     """
 
     def __init__(self, subject: Subject, *, time_limit_s: float = TIME_LIMIT_S) -> None:
@@ -110,7 +110,7 @@ class BackgroundCalibrator:
                 return calibration
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process, also in the middle of an order."""
         process, self._process = self._process, None
         if process is None:
             return

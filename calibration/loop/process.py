@@ -15,13 +15,13 @@ def main() -> None:
     connection = Connection(int(sys.argv[1]))
     try:
         subject = connection.recv()
-    except EOFError:  # whoever started us is gone already
+    except EOFError:  # the parent is gone already
         return
     serve(connection, partial(_calibrate, subject), wait_for_starter=_wait_for_end_of_input)
 
 
 def _wait_for_end_of_input() -> None:
-    """Whoever started us holds the other end and writes nothing."""
+    """Wait until the parent ends: it holds the other end and writes nothing."""
     os.read(sys.stdin.fileno(), 1)
 
 

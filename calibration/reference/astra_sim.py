@@ -43,7 +43,7 @@ from des.base.checks import require_count, require_positive
 ReferenceBackend = Backend | Literal["ns3"]
 
 Progress = Callable[[int, int], None]
-"""Told how many different runs are there already, and of how many."""
+"""Called with the number of different runs done, and of all."""
 
 NS_PER_S = 1e9
 TIMEOUT_S = 600.0

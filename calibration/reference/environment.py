@@ -24,7 +24,7 @@ NS3_PROGRAM = "AstraSimNetwork"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticalBackend:
-    """The iterations of an environment measured by an analytical network, one NPU a domain.
+    """The iterations of an environment measured by an analytical network, one NPU per domain.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ def why_only_ours(case: PlacementCase, backend: Backend) -> str | None:
     if system_config(case).communication_slots is None:
         return (
             "transport.endpoints is overlapped, for which communication slots have no limit; the "
-            "original has one slot an NPU, which is transport.endpoints one_in_flight"
+            "original has one slot per NPU, which is transport.endpoints one_in_flight"
         )
     return None
 

@@ -38,7 +38,7 @@ def map_in_processes(
     ------
     tuple
         Position of an item and its result or error, as they come: that of the task itself,
-        TimeoutError, or ChildProcessError if the process died. Whoever stops early ends all.
+        TimeoutError, or ChildProcessError if the process died. Closing the generator ends all.
 
     Raises
     ------
@@ -106,7 +106,7 @@ class _Worker(Generic[Item, Result]):
         return None if self._position is None else (self._position, outcome)
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process, also in the middle of a task."""
         self._process.terminate()
         self._process.join(_GRACE_S)
         if self._process.is_alive():
@@ -133,7 +133,7 @@ def _ready(workers: Sequence[_Worker[Item, Result]]) -> list[_Worker[Item, Resul
 
 
 def _serve(connection: Connection, task: Callable[[Item], Result]) -> None:
-    """Be a worker, until the end of whoever started us, who may have been killed."""
+    """Be a worker until the parent ends, which may have been killed."""
     parent = parent_process()
     assert parent is not None
     serve(connection, task, wait_for_starter=lambda: wait([parent.sentinel]))

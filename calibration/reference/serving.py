@@ -47,10 +47,10 @@ def serve(
     task
         Task for each item.
     wait_for_starter
-        Returns when whoever started us has ended: then we end at once, and with us the programs
+        Returns when the parent has ended: then this process ends at once, and with it the programs
         that the task runs.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is told, and ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, and ends us
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, _leave)  # unwinds, so that programs of the task end as well
     threading.Thread(target=_end_after, args=(wait_for_starter,), daemon=True).start()

@@ -167,7 +167,7 @@ class Store:
         backend
             Only runs of this backend.
         keep_newest
-            Only runs beyond this many newest ones (of the backend, where one is given).
+            Only runs that are not among this many newest ones (of the backend, where one is given).
 
         Raises
         ------

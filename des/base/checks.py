@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral
 
 LARGEST_COUNT = 10**9
-"""Counts beyond this are slips of the keyboard."""
+"""Largest count accepted; more is taken for a typing error."""
 
 MOST_ITEMS = 100_000
 """The same for counts of things that are held one by one: layers, microbatches, environments."""

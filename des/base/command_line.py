@@ -19,7 +19,7 @@ _ABSENT = object()
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One flag as tyro is told of it; all of them are absent unless the user gives them."""
+    """One flag as tyro sees it; all flags are absent by default."""
 
     name: str
     kind: FieldKind

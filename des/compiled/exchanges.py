@@ -76,7 +76,7 @@ def _add_ring(
     bucket: Bucket,
     first_receiver: int,
 ) -> None:
-    """Add a flow to each member from the one before it, a message a step."""
+    """Add a flow to each member from the one before it, one message per step."""
     for position, index in enumerate(bucket.stages):
         before = bucket.stages[position - 1]
         flows.add_links(

@@ -65,8 +65,8 @@ class GpuTopology:
     Attributes
     ----------
     bandwidth_bytes_per_s, latency_s
-        A row a GPU. The slowest of some pairs is the one of least bandwidth, among equals that of
-        most latency: rings are chosen by bandwidth. The diagonal means nothing.
+        One row per GPU. The slowest of some pairs is the one of least bandwidth, among equals that
+        of most latency: rings are chosen by bandwidth. The diagonal means nothing.
     numa_of_gpu
         NUMA node of every GPU.
     free

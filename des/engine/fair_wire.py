@@ -13,7 +13,7 @@ from des.engine.wire import Passage
 
 
 class FairMedium:
-    """Divides itself among the messages on its wires, anew whenever one joins or has left.
+    """Medium that its messages share, divided again whenever one joins or has left.
 
     It carries one direction of a link, or both where they share it (half duplex), for one job or
     several. ``number`` tells it from other media.
@@ -32,7 +32,7 @@ class FairMedium:
         return wire
 
     def divide_at(self, time_s: float) -> None:
-        """Divide anew at a time, unless that is to happen before anyway."""
+        """Divide the medium at a time, unless an earlier division is due."""
         if time_s < self._due_s:
             self._due_s = time_s
             self._clock.at(time_s, self._rank).callbacks.append(self._serve)
@@ -96,7 +96,7 @@ class FairWire:
         return len(self._sending)
 
     def carry(self, rank: int, num_bytes: float) -> Generator[simpy.Event, None, Passage]:
-        """Spend the overhead of a message, then send its bytes along with those of others.
+        """Spend the overhead of a message, then send its bytes together with other messages.
 
         ``rank`` is that of the message, which no other one on this medium has.
         """
@@ -111,7 +111,7 @@ class FairWire:
         return Passage(start_s, end_s, end_s + self.conditions.at(end_s).latency_s)
 
     def set_rate(self, rate_bytes_per_s: float, now_s: float) -> None:
-        """Give each message another rate; an equal one goes on undisturbed, to the last bit."""
+        """Give each message another rate; an equal rate changes nothing, to the last bit."""
         self._joined = False
         if rate_bytes_per_s != self._rate_bytes_per_s:
             self._level_bytes, self._since_s = self._level_at(now_s), now_s
@@ -126,7 +126,7 @@ class FairWire:
     def let_go(self, now_s: float) -> None:
         """Let the messages fly whose last byte has left, in order.
 
-        Once one has joined nobody else leaves at the rate of before, even if it is empty.
+        Once a message has joined, no other leaves at the earlier rate, even if it has no bytes.
         """
         while self._sending and not self._joined and self.next_end_s() <= now_s:
             self._level_bytes, _, left = heappop(self._sending)

@@ -109,7 +109,7 @@ class Network:
     ) -> Generator[simpy.Event, None, None]:
         """Bring a message to its receiver when the one before it of the same sender has arrived.
 
-        The sender's next message leaves before the receiver of this one goes on.
+        The sender's next message leaves before the receiver of this one continues.
         """
         before = self._last_of_sender.get(parcel.sender)
         arrived = self._last_of_sender[parcel.sender] = self._clock.event()

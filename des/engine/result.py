@@ -138,7 +138,7 @@ class IterationResult:
         return all(memory.fits for memory in self.memory)
 
     def to_frame(self, table: Table = "spans") -> "pd.DataFrame":
-        """Return one of the tables as a data frame, one row an item.
+        """Return one of the tables as a data frame, one row per item.
 
         Raises
         ------

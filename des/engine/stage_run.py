@@ -23,7 +23,7 @@ class Device:
         self.free_at_s = 0.0
 
     def compute(self, duration_s: float, *, ready_s: float) -> tuple[float, float]:
-        """Work as soon as all that asked before is done; returns start and end. [s]
+        """Compute when all earlier requests are done; returns start and end. [s]
 
         A first-come-first-served queue needs no process, see `des.engine.wire.Wire`.
         """
@@ -53,7 +53,7 @@ class LocalWire:
 class PassRun:
     """One kind of pass of a stage: how long it takes, what it waits for and what it sends on.
 
-    ``inputs`` and ``outputs`` hold a message a microbatch, or none.
+    ``inputs`` and ``outputs`` hold one message per microbatch, or none.
     """
 
     __slots__ = ("duration_s", "inputs", "outputs", "send")

@@ -99,7 +99,7 @@ class Plan:
     schedule
         Name of the pipeline schedule, see `des.schedules`.
     parallelism
-        One entry a domain of the topology. Without any, a domain's GPUs work as a single device
+        One entry per domain of the topology. Without any, a domain's GPUs work as a single device
         that loses nothing to sharing: ``attainable_fraction`` then covers tensor parallelism.
     replicas
         Placements of further pipelines that train the same model on their share of the microbatches
@@ -182,7 +182,7 @@ class Plan:
             placement.check_against(topology, workload)
         if len(self.placements) > workload.num_microbatches:
             raise ValueError(
-                f"plan: there must be at most a replica a microbatch, "
+                f"plan: there must be at most one replica per microbatch, "
                 f"{workload.num_microbatches}; got {len(self.placements)}"
             )
         if self.parallelism and len(self.parallelism) != topology.num_domains:

@@ -47,9 +47,9 @@ def automatic_zero_bubble(pipeline: Pipeline, objective: Objective = "longest_wo
 
     Notes
     -----
-    With a stage a device, the first one cannot take less than ``(p - 1) (F + D + 2 C) + m (F + D) +
-    W`` (equal stages, hop latency ``C``), however much memory there is: the last stage has to do
-    all its ``F`` and ``D`` before its last gradient travels up. Where ``(m - 1) W`` is less than
+    With one stage per device, the first one cannot take less than ``(p - 1) (F + D + 2 C) + m (F +
+    D) + W`` (equal stages, hop latency ``C``), however much memory there is: the last stage has to
+    do all its ``F`` and ``D`` before its last gradient travels up. Where ``(m - 1) W`` is less than
     ``(p - 1) (F + D + 2 C)`` that is a bubble which no search removes.
 
     References

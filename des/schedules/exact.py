@@ -52,7 +52,7 @@ def exact(
     Parameters
     ----------
     starts
-        Further orders, one a device, that are valid; those that do not fit into memory are passed
+        Further orders, one per device, that are valid; those that do not fit into memory are passed
         over.
     time_limit_s
         Limit of the search. What is found within a time differs from run to run.

@@ -178,7 +178,7 @@ class OrderModel:
                 self.cp.add_hint(self._leaves[first], leaves)
 
     def orders(self, solver: cp_model.CpSolver) -> Orders:
-        """Orders of what was found, one a device."""
+        """Orders of what was found, one per device."""
         starts = {operation: solver.value(start) for operation, start in self._starts.items()}
         for (microbatch, stage), whole in self._whole.items():
             if solver.value(whole):

@@ -40,7 +40,7 @@ class LoadSample(NamedTuple):
 
 
 class BackgroundJob(NamedTuple):
-    """A job of others: when it comes and how long it runs once it has its GPUs."""
+    """A background job: its arrival, and its duration once it has its GPUs."""
 
     arrival_s: float
     duration_s: float
@@ -48,7 +48,7 @@ class BackgroundJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundLoad:
-    """Jobs of others in one domain, which is without any at time 0.
+    """Background jobs in one domain, which has none at time 0.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def domain_rng(seed: int, domain: int) -> np.random.Generator:
 class Background:
     """The jobs of all domains, as processes on a clock, and the course of the loads.
 
-    ``loads`` holds one entry a domain, None for one without other jobs; without any entry no domain
-    has some.
+    ``loads`` holds one entry per domain, None for one without other jobs; without any entry no
+    domain has some.
     """
 
     def __init__(

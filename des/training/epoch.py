@@ -68,7 +68,7 @@ class EpochResult:
 
     @cached_property
     def memory_overflow_fraction(self) -> float:
-        """Most memory that an iteration needs in a domain beyond what is there, over the latter."""
+        """Largest memory overflow of a domain in an iteration, as a fraction of its memory."""
         return max(
             memory.overflow_fraction for iteration in self.iterations for memory in iteration.memory
         )
@@ -101,13 +101,13 @@ def simulate_epoch(
     Parameters
     ----------
     previous
-        Plan by which the training has gone on so far; None if there is nothing to change from.
+        Plan in force before; None if there is nothing to change from.
     restart_s, pays_bytes
         What a change costs, see `des.engine.migration.migration_s`.
     first_step
         Position of the first iteration in the training, see `des.engine.iteration.simulate`.
     simulator
-        What judges an iteration: asked with topology, workload, plan and corrections, and for a
+        Simulator of an iteration, called with topology, workload, plan and corrections, and for a
         plan of several replicas with ``step``.
 
     Raises

@@ -20,9 +20,10 @@ Series = Literal["iterations", "epochs", "loads"]
 class IterationRow(NamedTuple):
     """One iteration, from its first pass until the next one may start.
 
-    ``exposed_exchange_s`` is the part of the duration in which nobody computes for exchanges of
-    gradients (or parameters), be they its own or put off by earlier ones. ``num_bytes`` are those
-    on all links, each hop counted, including the exchange that starts after it.
+    ``exposed_exchange_s`` is the part of the duration in which no stage computes because of
+    exchanges of gradients (or parameters), its own or those put off by earlier iterations.
+    ``num_bytes`` are those on all links, each hop counted, including the exchange that starts after
+    it.
     """
 
     iteration: int

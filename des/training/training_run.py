@@ -4,9 +4,9 @@ A process of its own runs above the iterations, whose inside `des.engine.iterati
 by one. What is simplified:
 
 - The network moves within iterations, but other jobs that come or go count from the next one on.
-- An exchange that goes on behind the next steps (Streaming DiLoCo) waits for the ones before it and
+- An exchange that continues behind the next steps (Streaming DiLoCo) waits for earlier ones and
   then has the links to itself: neither do messages of those steps delay it, nor it them.
-- A change of plan finds every copy of a layer equal, and no job of others on the links.
+- A change of plan finds every copy of a layer equal, and no background job on the links.
 """
 
 import math
@@ -51,7 +51,7 @@ def run_training(
     Parameters
     ----------
     planner
-        Asked at the start of every epoch, also while the training stalls; a plan stands for the
+        Called at the start of every epoch, also while the training stalls; a plan stands for the
         planner that always returns it.
     watch
         Called after every iteration.

@@ -20,15 +20,15 @@ class TrainingRun:
     Parameters
     ----------
     num_iterations, num_epochs
-        Where it ends: after so many iterations, or with the first iteration that ends at or after
-        ``num_epochs * epoch_s``. One of the two is given.
+        End of the run: after ``num_iterations``, or with the first iteration that ends at or after
+        ``num_epochs * epoch_s``. Exactly one of the two is given.
     epoch_s
         Epoch ``e`` starts at ``e * epoch_s``, or at the end of the iteration or migration under way
         then. Borders that fall into the same one come together, as the last of them; after a change
         of plan at least one iteration is done.
     seed
         Of the moving links and of the jobs. Links that move in time follow one draw throughout,
-        others are drawn anew for each epoch.
+        others are drawn again for each epoch.
     background
         Other jobs, see `des.training.background.Background`.
     restart_s, pays_bytes
@@ -84,9 +84,9 @@ class EpochView:
     loads
         Loads of all domains now.
     load_changes
-        How they have come about since the last decision, in order of time.
+        Changes of the loads since the last decision, in order of time.
     plan
-        Plan by which the training has gone on so far; None before the first one.
+        Plan in force; None before the first one.
     """
 
     epoch: int

@@ -78,7 +78,7 @@ class MemoryTimeline:
         return max(self.devices, key=lambda device: device.peak_bytes / device.capacity_bytes)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return one row a change; all bytes are those of one GPU of the device."""
+        """Return one row per change; all bytes are those of one GPU of the device."""
         rows = [
             {
                 "domain": device.domain,

@@ -109,7 +109,7 @@ class Topology:
     ``links`` are ordered by (source, target) position of their domains, so equal worlds are equal
     values. ``dynamics`` says how links may move; ``movement`` is set on a topology whose
     links keep moving while an iteration runs (see `des.dynamics`).
-    ``routing_latencies_s``, one a link, are what routes are chosen by; None means those of the
+    ``routing_latencies_s``, one per link, are what routes are chosen by; None means those of the
     links. A drawn epoch keeps those of its world, as routing tables do not follow jitter.
     ``transport`` says how messages share the links.
     """

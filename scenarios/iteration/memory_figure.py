@@ -18,7 +18,7 @@ _TALLEST_FIGURE_INCHES = 60.0
 
 
 def memory_png(timeline: MemoryTimeline, *, makespan_s: float, title: str = "") -> bytes:
-    """Draw one panel a device, each with the memory of one of its GPUs, as a PNG file."""
+    """Draw one panel per device, each with the memory of one of its GPUs, as a PNG file."""
     num_devices = len(timeline.devices)
     height = min(_TALLEST_FIGURE_INCHES, _AROUND_INCHES + _PANEL_INCHES * num_devices)
     figure = Figure(

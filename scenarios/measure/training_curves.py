@@ -1,4 +1,4 @@
-"""Draw the training curves of Hi-PPO's placement policy, a line a seed and their mean."""
+"""Draw the training curves of Hi-PPO's placement policy, one line per seed and their mean."""
 
 from __future__ import annotations
 

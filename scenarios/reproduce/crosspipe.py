@@ -133,7 +133,7 @@ def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
 
 
 def compare(rows: Mapping[int, DelayRow], effort: Effort) -> pd.DataFrame:
-    """One row a cell: published and ours, both models, and the bound of an exact search. [s]"""
+    """One row per cell: published and ours, both models, and the bound of an exact search. [s]"""
     cells = []
     for at, row in rows.items():
         scales = {crosspipe_runs.COLUMNS[name].scale for name in row.published}

@@ -191,7 +191,7 @@ def reproduce(cases: CaseFile[DiLoCoRow]) -> Reproduction:
 
 
 def compare(rows: Sequence[DiLoCoRow]) -> pd.DataFrame:
-    """One row a cell: what is published, ours, and how many grid points ours lies above it."""
+    """One row per cell: what is published, ours, and how many grid points ours lies above it."""
     cells = []
     for row in rows:
         for name, published in row.published.items():

@@ -74,7 +74,7 @@ CONSTANTS = (
     ),
     (
         "bandwidth of a node for a number of pairs of GPUs: the best of the profiles for at most "
-        "so many",
+        "this number",
         "a choice: more pairs can leave the work to some of them, and some rows for 1 or 8 pairs "
         "of unlike GPUs repeat those of a slower cluster",
     ),
@@ -169,7 +169,7 @@ def error_bounds_of(frame: pd.DataFrame) -> tuple[tuple[Bound, ...], tuple[str, 
 
 
 def compare(cases: Cases) -> pd.DataFrame:
-    """One row a run: measured, predicted, and the signed errors of ours and of the others. [%]"""
+    """One row per run: measured, predicted, and the signed errors of ours and of the others. [%]"""
     rows = []
     for run, measured in zip(cases.runs, cases.measurements, strict=True):
         predicted_s = sailor_model.predict_s(run, cases.network, sailor_model.MODEL)

@@ -124,7 +124,7 @@ def reproduce(cases: CaseFile[BubbleRow]) -> Reproduction:
 
 
 def compare(rows: Sequence[BubbleRow]) -> pd.DataFrame:
-    """One row a cell: what is published, ours, and by how much ours is above it.
+    """One row per cell: what is published, ours, and by how much ours is above it.
 
     Rows of the file count from 0, as in the messages about them.
     """

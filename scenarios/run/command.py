@@ -43,7 +43,7 @@ examples:
       8 hours of Llama 2 70B on East, Central and West, whose links are redrawn every 20 minutes
   python -m scenarios.training_run --dynamics markov_fast --arrivals-per-s 0.001 --planner exact \\
       --model llama2_7b --num-layers 16
-      links that get congested, background jobs, and a move wherever it pays within four epochs
+      links that get congested, background jobs, and a move if it pays within four epochs
   python -m scenarios.training_run --placement "East*28,Central*26,West*26" --epochs 6 --epoch-s 600
 
 files written to --out:

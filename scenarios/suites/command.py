@@ -29,7 +29,7 @@ columns:
   of a move: bytes and a restart, or a restart alone
 
 files written to --out:
-  {INDEX_CSV}             one row a world: its job, load, epochs and price, in SI units
+  {INDEX_CSV}             one row per world: its job, load, epochs and price, in SI units
   NAME-SEED-INDEX.yaml  its topology with the law of its links
 
 exit codes: 0 done; 2 the name or a flag is wrong, or the files cannot be written;

@@ -19,16 +19,16 @@ else:
 
 
 INDEX_CSV = "index.csv"
-"""One row a world: all of it that its topology file does not hold."""
+"""One row per world: all of it that its topology file does not hold."""
 
 
 def suite_index(worlds: Sequence[SuiteWorld]) -> pd.DataFrame:
-    """Return one row a world, in SI units."""
+    """Return one row per world, in SI units."""
     return pd.DataFrame([_row(world) for world in worlds])
 
 
 def suite_table(worlds: Sequence[SuiteWorld]) -> str:
-    """Return a table for the terminal, one line a world."""
+    """Return a table for the terminal, one line per world."""
     frame = suite_index(worlds)
     shown = pd.DataFrame(
         {

@@ -45,7 +45,9 @@ class Config:
     largest_gap: float = option(
         0.02, "largest gap to exact, a fraction; above it the exit code is 1"
     )
-    out: Path = option(Path("runs/seeds"), "folder for one run a seed; what is there is continued")
+    out: Path = option(
+        Path("runs/seeds"), "folder of one run per seed; existing runs are continued"
+    )
     quick: bool = option(False, "runs of seconds that show all steps and learn little")
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ def _command(argv: Sequence[str] | None) -> int:
 
 
 def seed_table(evaluations: dict[int, pd.DataFrame]) -> pd.DataFrame:
-    """One row a seed, with the figures of `scenarios.train.training_points.policy_figures`."""
+    """One row per seed, with the figures of `scenarios.train.training_points.policy_figures`."""
     rows = [
         {"seed": seed, **training_points.policy_figures(evaluation)}
         for seed, evaluation in evaluations.items()

@@ -1,9 +1,9 @@
 """Files that training Hi-PPO writes into its run folder."""
 
 PLACEMENT_PT, PLACEMENT_CSV, POLICIES_PT = "placement.pt", "placement.csv", "hi_ppo.pt"
-"""The placement policy, one row an update of it, and all policies together."""
+"""The placement policy, one row per update of it, and all policies together."""
 
 MOVES_PT, MOVES_CSV, TABLES = "moves.pt", "moves.csv", "tables"
-"""The move policy, one row an update of it, and the folder of its episodes."""
+"""The move policy, one row per update of it, and the folder of its episodes."""
 
 MOVE_UPDATES_PER_CHECKPOINT = 10

@@ -60,7 +60,7 @@ class Config:
         None, "scenario file of scenarios.east_west_train with the other settings", is_file=True
     )
     processes: int | None = option(
-        None, "trainings at once; none: one a CPU, on a cluster as many as it has room for"
+        None, "trainings at once; none: one per CPU, on a cluster as many as it has room for"
     )
     ray: str | None = option(
         None, f"train on Ray: {LOCAL} starts one here, auto or an address finds a cluster"

@@ -28,7 +28,7 @@ _MOST_DRAWN = 60
 
 
 def trials_table(trials: Sequence[Trial], errors: Mapping[str, str]) -> pd.DataFrame:
-    """One row a trial: settings, seed, figures of the policy, and why it failed if it did."""
+    """One row per trial: settings, seed, figures of the policy, and why it failed if it did."""
     rows = []
     for trial in trials:
         row: dict[str, object] = {**trial.settings, "seed": trial.seed}
@@ -42,7 +42,7 @@ def trials_table(trials: Sequence[Trial], errors: Mapping[str, str]) -> pd.DataF
 
 
 def settings_table(trials: pd.DataFrame, fields: Sequence[str]) -> pd.DataFrame:
-    """One row a combination of settings, best mean reward first.
+    """One row per combination of settings, best mean reward first.
 
     Parameters
     ----------

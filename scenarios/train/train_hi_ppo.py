@@ -67,10 +67,10 @@ number of workers, on the same machine and versions.
 
 files written to --out:
   config.json    settings, versions and source revision
-  {PLACEMENT_CSV}  one row an update of the placement policy
+  {PLACEMENT_CSV}  one row per update of the placement policy
   {PLACEMENT_PT}   the placement policy and the state of its training, every {{every}} updates
   tables/        episodes that the move policy is trained on; may be deleted afterwards
-  {MOVES_CSV}      one row an update of the move policy
+  {MOVES_CSV}      one row per update of the move policy
   {MOVES_PT}       the move policy and the state of its training, every {{moves}} updates
   {POLICIES_PT}      both, and the range of the worlds: for scenarios.kpi, agents.decide and others
 

@@ -42,8 +42,8 @@ else:
 
 PROG = "python -m scenarios.train_local"
 _EPILOG = f"""\
-files in the folder: config.json; metrics.csv, a row an update; policy.pt; evaluation.csv, a row a
-  held-out case and method; timings.csv, a row a decision; summary.json
+files in the folder: config.json; metrics.csv, one row per update; policy.pt; evaluation.csv, one
+  row per held-out case and method; timings.csv, one row per decision; summary.json
 
 exit codes: 0 the mean gap is at most --largest-gap; 1 it is not; 2 a flag is wrong;
   {EXIT_CODES}
@@ -121,7 +121,7 @@ def held_out_cases(count: int) -> list[LocalCase]:
 
 
 def time_decisions(agent: LocalAgent, count: int) -> pd.DataFrame:
-    """One row a decision: ``case``, ``response_s``, its wall time, and ``cpu_s``, without waits.
+    """One row per decision: ``case``, ``response_s``, its wall time, and ``cpu_s``, without waits.
 
     The first few warm the process up and do not count. No case has been looked at before.
     """
@@ -137,7 +137,7 @@ def time_decisions(agent: LocalAgent, count: int) -> pd.DataFrame:
 
 
 def evaluate_local(agent: LocalAgent, count: int) -> pd.DataFrame:
-    """One row a held-out case and method.
+    """One row per held-out case and method.
 
     ``gap`` is what the plan takes more than the best one, as a part of that.
     """

@@ -159,7 +159,7 @@ class TrainingCalibration:
             self._open_log(self._loop.entries)
 
     def print_summary(self) -> None:
-        """Say what calibrating came to, and what it cost."""
+        """Summary of the calibration and its cost."""
         if self._loop is None:
             return
         self._print(fidelity_line(self._loop.entries, self._reference))

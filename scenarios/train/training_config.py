@@ -78,8 +78,8 @@ class Config:
     entropy_coefficient: float = option(0.01, "initial weight of the entropy; falls to 0")
     discount: float | None = option(
         None,
-        "worth of the next epoch's rewards; none: 0, or 0.9 where a changed placement costs "
-        "something, as today's then decides what tomorrow's will cost",
+        "discount of the next epoch's rewards; none: 0, or 0.9 where changing the placement costs "
+        "something, as a placement then decides the later costs",
     )
     evaluation_draws: int = option(64, "held-out networks to judge on")
     evaluation_seed: int = option(1_000_000, "seed of the held-out networks")
@@ -95,7 +95,7 @@ class Config:
     )
     device: str = option("cpu", "device of the training: cpu, cuda or auto")
     precision: str = option("float32", "precision of matrix products: float32 or bfloat16")
-    torch_threads: int = option(1, "threads that learn; more help on an idle machine only")
+    torch_threads: int = option(1, "learning threads; more than 1 help on an idle machine only")
     workers: int = option(
         2, "threads that simulate, or processes with --ray local; results are the same for any"
     )

@@ -135,9 +135,9 @@ def test_a_plan_gets_the_parallelism_of_its_domains():
 def test_decisions_that_do_not_agree_are_refused():
     plan = Plan(placement=Placement.contiguous([0, 1], [1, 1]))
 
-    with pytest.raises(ValueError, match="must be 2, one a stage, of one setting; got 2 "):
+    with pytest.raises(ValueError, match="must be 2, one per stage, of one setting; got 2 "):
         with_local(plan, [decision(SMALL, 1.0), decision(LARGE, 1.0)], 2)
-    with pytest.raises(ValueError, match="must be 2, one a stage, of one setting; got 1 with"):
+    with pytest.raises(ValueError, match="must be 2, one per stage, of one setting; got 1 with"):
         with_local(plan, [decision(SMALL, 1.0)], 2)
 
 
@@ -166,7 +166,7 @@ def test_plans_that_have_no_local_cases_are_refused():
     there_and_back = Plan(placement=Placement.contiguous([0, 1, 0], [10, 12, 10]))
     plain = Plan(placement=Placement.contiguous([0, 1], [16, 16]))
 
-    with pytest.raises(ValueError, match="comes to each domain once"):
+    with pytest.raises(ValueError, match="visits each domain once"):
         cases_of(topology, there_and_back, job, [server("nvswitch")] * 2)
     with pytest.raises(ValueError, match="gpus must hold one for each of 2 domains, got 1"):
         cases_of(topology, plain, job, [server("nvswitch")])

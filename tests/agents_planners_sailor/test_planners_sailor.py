@@ -74,7 +74,7 @@ def test_the_formula_of_two_stages_is_that_drawn_by_hand(is_overlapped, by_hand_
 
 def test_a_second_stage_in_a_domain_has_no_estimate():
     problem = problem_of(joined([1.0, 1.0]), unit_workload([(1.0, 2.0)] * 3, num_microbatches=1))
-    with pytest.raises(ValueError, match="must have a stage a domain"):
+    with pytest.raises(ValueError, match="must have one stage per domain"):
         estimate_s(problem, Placement(domain_of_layer=(0, 1, 0)))
 
 
@@ -197,7 +197,7 @@ def test_gpus_that_hold_no_replica_each_split_every_layer():
 def test_tensor_parallelism_is_the_least_that_fits_where_more_does_not_pay():
     """One stage needs 64 bytes of state and 4 of activations; GPUs have 40, so two hold it.
 
-    On one message a second, splitting further costs more than it saves.
+    On one message per second, splitting further costs more than it saves.
     """
     slow = domain_of_gpus(2, gpu_memory_bytes=40.0, intra_bandwidth_bytes_per_s=1e-3)
     found = in_one_domain(slow, num_microbatches=1)

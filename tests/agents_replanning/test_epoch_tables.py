@@ -200,7 +200,7 @@ def test_a_judge_refuses_what_it_was_not_made_for():
 
     with pytest.raises(ValueError, match="must have 2 domains and stand still, got 3"):
         judge.job_of(joined([1.0, 1.0, 1.0]))
-    with pytest.raises(ValueError, match="one stage a domain of 2, 4 layers"):
+    with pytest.raises(ValueError, match="one stage per domain of 2, 4 layers"):
         judge.plans_of([plan(0, 1, 0, 1)])
     with pytest.raises(ValueError, match="one or more static ones"):
         SteadyJudge(FOUR_LAYERS, 2, schedules=("greedy",))

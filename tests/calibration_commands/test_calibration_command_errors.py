@@ -87,7 +87,7 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         ),
         (
             ("run", "--backend", "ns3"),
-            "one communication slot an NPU, for --endpoints one_in_flight",
+            "one communication slot per NPU, for --endpoints one_in_flight",
         ),
         (("run", "--model", "llama"), "model: must be one of llama2_7b"),
         (("run", "--model", "llama2_7b,llama2_70b"), "--model takes a single model: factors"),
@@ -100,7 +100,7 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         ),
         (
             ("run", "--astra-bin", "nowhere"),
-            "the programs in nowhere: have one communication slot an NPU",
+            "the programs in nowhere: have one communication slot per NPU",
         ),
         (("run", "--backend", "pairwise", "--astra-bin", "x"), "--astra-bin has programs for unaw"),
         (("run", "--out", "file"), "file: File exists"),

@@ -47,7 +47,7 @@ def test_every_command_explains_itself(command, capsys):
 
 
 def test_a_calibration_prints_the_uncorrected_error_first_and_writes_its_files(capsys):
-    """At one NPU a domain the simulator is exact: nothing is fitted, and all factors stay at 1."""
+    """At one NPU per domain the simulator is exact: nothing is fitted, all factors stay at 1."""
     assert fit("--backend", "pairwise") == 0
 
     text = capsys.readouterr().out
@@ -91,7 +91,7 @@ def test_what_does_not_follow_the_simulator_gets_factors_and_errors_before_and_a
 
 
 def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers():
-    """At one NPU a GPU, where there is something to fit."""
+    """At one NPU per GPU, where there is something to fit."""
     flags = ("--granularity", "gpu", "--backend", "unaware")
     assert fit(*flags, "--seed", "7", "--store", "none", out="one") == 0
     assert fit(*flags, "--seed", "7", "--store", "none", "--workers", "2", out="two") == 0

@@ -59,7 +59,7 @@ def assert_same(output: str, case, measured: Measurement) -> None:
     size = case.gpus_per_domain
     for domain, exposed_s in enumerate(measured.exposed_s):
         cycles = [each.exposed_cycles for each in finishes[domain * size : (domain + 1) * size]]
-        assert max(cycles) / 1e9 == exposed_s  # one device a domain
+        assert max(cycles) / 1e9 == exposed_s  # one device per domain
 
 
 @pytest.mark.parametrize("backend", ["unaware", "aware", "pairwise"])

@@ -33,7 +33,7 @@ def judge_of(
 
 
 def drawn_plans(judge, seed, count):
-    """Plans of any order, split and schedule, with a stage a domain."""
+    """Plans of any order, split and schedule, with one stage per domain."""
     rng = np.random.default_rng(seed)
     num_domains, most = judge.topology.num_domains, judge.most_stages
     num_layers = judge.workload.num_layers

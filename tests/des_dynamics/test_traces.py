@@ -163,8 +163,11 @@ BAD_FILES = {
     "no rows": (HEADER, "trace must hold at least one link, got none"),
     "column": (GOOD.replace("latency_s", "rtt_s"), f"columns must be {HEADER}; got time_s,source"),
     "extra column": (GOOD.replace("latency_s", "latency_s,note"), f"columns must be {HEADER}; got"),
-    "short row": (GOOD.replace("0,B,A,8,1", "0,B,A,8", 1), "line 3: must have 5 fields, one a col"),
-    "long row": (GOOD.replace("0,B,A,8,1", "0,B,A,8,1,7", 1), "line 3: must have 5 fields, one a"),
+    "short row": (GOOD.replace("0,B,A,8,1", "0,B,A,8", 1), "line 3: must have 5 fields, one per"),
+    "long row": (
+        GOOD.replace("0,B,A,8,1", "0,B,A,8,1,7", 1),
+        "line 3: must have 5 fields, one per",
+    ),
     "text": (GOOD.replace("2.5,A", "soon,A"), "line 4: time_s must be a number, got 'soon'"),
     "blank": (GOOD.replace("A,B,0,8", "A,B,,8"), "line 4: bandwidth_bytes_per_s must be a number,"),
     "NaN": (GOOD.replace("A,B,0,8", "A,B,0,nan"), "link A->B: latencies_s must be finite and not"),

@@ -152,7 +152,7 @@ def test_without_overlap_every_sum_starts_after_the_passes_of_its_replica(case):
 def test_overlap_never_hurts_where_every_sum_has_links_of_its_own(
     topology, workload, schedule, draw
 ):
-    """Two replicas that part the layers at the same place, and one bucket a stage."""
+    """Two replicas that part the layers at the same place, and one bucket per stage."""
     cut = draw.draw(st.integers(1, workload.num_layers - 1))
     workload = dataclasses.replace(workload, num_microbatches=workload.num_microbatches + 1)
     counts = cut, workload.num_layers - cut

@@ -197,7 +197,7 @@ def test_a_domain_serves_one_replica():
                 placement=Placement(domain_of_layer=(0, 0)),
                 replicas=(plan(1, 1).placement, plan(2, 2).placement),
             ),
-            "at most a replica a microbatch, 2; got 3",
+            "at most one replica per microbatch, 2; got 3",
         ),
         (
             Plan(placement=Placement(domain_of_layer=(0, 0)), parallelism=shares("1x1x1")),

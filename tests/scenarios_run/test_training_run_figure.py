@@ -1,4 +1,4 @@
-"""The picture of a training run: grey where it waits, a panel a share of other jobs."""
+"""The picture of a training run: grey where it waits, one panel per share of other jobs."""
 
 from strategies import plan
 

@@ -108,7 +108,7 @@ def fill_lanes(
     links: Links,
     figures: Figures,
 ) -> None:
-    """Write down the stages and wires of placements, one a lane; spare lanes repeat the last."""
+    """Write down the stages and wires of placements, one per lane; spare lanes repeat the last."""
     stages, wires, seed_of_lane = lanes.stages, lanes.wires, lanes.seed
     stage_count, domains, end_layers = runs
     sums_before, rates = work.sums_before, work.rate_flops_per_s

@@ -32,7 +32,7 @@ def best_binding(
 
     Depth first over the places, a GPU each. Ranks of all tensor groups may change places together,
     and so may replicas of all devices: on the first device the lowest GPU has the first place, and
-    those beside and below it rise. Where a device is complete, the branch ends if devices that are
+    those next to and below it rise. Where a device is complete, the branch ends if devices that are
     left cannot make it quicker than the limit, each with the fastest ring of all.
     """
     used, size = work.tensor * work.data * work.pipeline, work.tensor * work.data

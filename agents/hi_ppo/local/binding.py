@@ -13,15 +13,15 @@ from des.base.jit import kernel
 from des.devices.rings import Real, Whole, Wires, bits
 
 ROUNDING = 1e-12
-"""By how much a bound may be above what it bounds, in parts of it."""
+"""Relative slack by which rounding may lift a bound above its value."""
 
 
 class BindingWork(NamedTuple):
-    """One option in numbers; arrays hold an item a device, ``pipeline`` or more.
+    """One option in numbers; arrays hold one item per device, ``pipeline`` or more.
 
     ``tensor_steps`` of ``tensor_bytes`` are what a microbatch takes in rings over tensor groups;
-    ``data_steps`` of ``data_bytes`` those over the replicas in an iteration. ``fill`` is how many
-    times the slowest device counts, beside once each device.
+    ``data_steps`` of ``data_bytes`` those over the replicas in an iteration. ``fill`` is the number
+    of times that the slowest device counts, in addition to once for each device.
     """
 
     tensor: int

@@ -70,7 +70,7 @@ class TrainingJob:
         return tuple(size for size in MICROBATCH_SIZES if self.num_sequences % size == 0)
 
     def workload(self, microbatch_size: int, recomputation: str) -> Workload:
-        """The job in microbatches of so many sequences."""
+        """Workload of the job in microbatches of this size."""
         return _workload(self, microbatch_size, recomputation)
 
     @cached_property

@@ -84,8 +84,8 @@ class LocalAgent:
     Attributes
     ----------
     num_proposals
-        How many options are bound and compared. In turn, one is the next that the policy likes best
-        and one the next of least `Observation.estimate_s`, which nobody learnt; what both name
+        Number of options that are bound and compared: alternately the policy's next best one and
+        the next of least `Observation.estimate_s`, which is a formula; an option that both name
         counts once. A single proposal is the policy's.
     """
 

@@ -20,7 +20,7 @@ SCHEDULES = ("1f1b", "1f1b_2x", "1f1b_4x", "1f1b_8x", "gpipe")
 def draw_case(rng: np.random.Generator) -> LocalCase:
     """Draw a case in which at least one option fits.
 
-    Everything is drawn anew until one does: a preset model of 4096 tokens a sequence, 32 to 256
+    Everything is drawn again until one does: a preset model of 4096 tokens a sequence, 32 to 256
     sequences, a run of its layers, up to 7 stages elsewhere, GPUs of any speed and memory with a
     load of up to half of their time and 40 % of their memory, and a server.
     """

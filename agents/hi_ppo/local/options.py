@@ -1,4 +1,4 @@
-"""All local plans that fit into memory, in arrays: a row a plan."""
+"""All local plans that fit into memory, in arrays: one row per plan."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,7 +39,7 @@ class LocalOption:
 
 
 class Rows(NamedTuple):
-    """All options of so many free GPUs, N of them; arrays (N,), flags as 0 and 1.
+    """All N options of a number of free GPUs; arrays (N,), flags as 0 and 1.
 
     ``per_parameter_bytes`` is the model state of a parameter, all GPUs of a device together.
     """
@@ -87,7 +87,7 @@ class Options:
 
 @lru_cache(maxsize=MOST_GPUS)
 def rows_of(num_free: int) -> Rows:
-    """All options of so many free GPUs, whatever memory they need.
+    """All options of a number of free GPUs, also those that exceed the memory.
 
     A replica works on whole sequences, so ``data`` divides the microbatch. ``tensor`` is a power of
     two, which divides the heads of all presets. One optimiser for several replicas is an option

@@ -13,7 +13,7 @@ def largest_tensor(case: LocalCase, options: Options | None = None) -> LocalPlan
     """Share layers over as many GPUs as can be, on GPUs in the order of their numbers.
 
     Of these plans the one that uses most GPUs, keeps most activations and has the smallest
-    microbatches and most replicas: what is done where nobody looks at the wires.
+    microbatches and most replicas: the usual choice without a look at the wires.
 
     Raises
     ------

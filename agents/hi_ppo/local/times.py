@@ -40,7 +40,7 @@ from des.plan.plan import split_evenly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalPlan:
-    """An option bound to GPUs, and what it comes to.
+    """An option bound to GPUs, with its time.
 
     ``binding`` has a GPU for each place, see `agents.hi_ppo.local.binding`.
     """
@@ -96,7 +96,7 @@ def quickly_bound(case: LocalCase, options: Options, chosen: Sequence[int]) -> L
 
 
 def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
-    """Return the best of all options with all bindings: what a local plan can come to.
+    """Return the best of all options with all bindings: the optimal local plan.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[i
 def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
     """Return the domain with the inner network that the best ring of some GPUs has.
 
-    `des` reckons with one figure a domain; this is how it gets that of a binding. A GPU alone has
+    `des` reckons with one figure per domain; this is how it gets that of a binding. A GPU alone has
     the network of the domain, which it does not use; so have GPUs that are not known one by one.
     """
     if not isinstance(case, LocalCase):

@@ -40,13 +40,13 @@ def cases_of(
     Raises
     ------
     ValueError
-        If the plan comes to a domain twice, has several replicas, or a count does not match.
+        If the plan visits a domain twice, has several replicas, or a count does not match.
     """
     stages = plan.placement.stages
     used = [stage.domain for stage in stages]
     if plan.replicas or len(set(used)) < len(used):
         raise ValueError(
-            "local cases: plan must have one replica that comes to each domain once, "
+            "local cases: plan must have one replica that visits each domain once, "
             f"got {len(plan.placements)} with domains {used}"
         )
     for name, given in (("gpus", gpus), ("loads", loads or gpus)):
@@ -135,7 +135,7 @@ def settle(agent: LocalAgent, cases: Sequence[DomainCase]) -> tuple[LocalDecisio
                     stages_before=sum(devices[:place]),
                     stages_behind=sum(devices[place + 1 :]),
                 )
-                is_known = known == cases[place]  # as assumed: a stage a domain
+                is_known = known == cases[place]  # as assumed: one stage per domain
                 decision = (
                     alternatives[place][setting] if is_known else _decide(agent, known, setting)
                 )
@@ -163,7 +163,7 @@ def with_local(plan: Plan, decisions: Sequence[LocalDecision], num_domains: int)
     Raises
     ------
     ValueError
-        If the decisions are not one a stage, or differ in what domains must have in common.
+        If the decisions are not one per stage, or differ in what domains must have in common.
     """
     stages = plan.placement.stages
     _check_agreement(decisions, len(stages))
@@ -184,7 +184,7 @@ def bound_topology(
 ) -> Topology:
     """Return the topology with the inner networks that the bindings have.
 
-    `des` knows one figure a domain: that of the slowest tensor group, whose rings are the most
+    `des` knows one figure per domain: that of the slowest tensor group, whose rings are the most
     traffic; without tensor groups that of the slowest group of replicas or pair of partners.
     """
     domains = list(topology.domains)
@@ -218,6 +218,6 @@ def _check_agreement(decisions: Sequence[LocalDecision], num_stages: int) -> Non
     settings = {decision.setting for decision in decisions}
     if len(decisions) != num_stages or len(settings) != 1:
         raise ValueError(
-            f"local decisions: must be {num_stages}, one a stage, of one setting; "
+            f"local decisions: must be {num_stages}, one per stage, of one setting; "
             f"got {len(decisions)} with {', '.join(map(str, sorted(settings))) or 'none'}"
         )

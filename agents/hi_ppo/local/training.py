@@ -35,11 +35,11 @@ class LocalTraining(UpdateConfig):
     num_cases
         Random cases that episodes are taken from; an episode is a case and one option.
     num_updates, cases_per_update, group_size
-        An update looks at so many cases, and tries so many options on each. An advantage is what an
-        option's reward is above the mean of its group, in deviations of the group; of groups of
-        one, what it is above the value.
+        Updates in all, cases of an update, and options that are tried on each case. An advantage is
+        an option's reward minus the mean of its group, in standard deviations of the group; in
+        groups of one, the reward minus the value.
     num_minibatches
-        Parts of the cases of an update, in each of its epochs.
+        Parts into which each epoch of an update divides the cases.
     sees_estimate
         Whether the policy sees `agents.hi_ppo.local.features.OF_ESTIMATE`; without, it has to
         learn how shapes and wires make times.

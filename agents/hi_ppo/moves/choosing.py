@@ -132,7 +132,7 @@ class Chooser:
     ) -> Plan:
         """Return the plan if it is quick enough, else the one of least cost among those that are.
 
-        ``now_s`` is ``inf`` for plans that are not asked about.
+        ``now_s`` is ``inf`` for plans that are not available.
         """
         if self._most_slowdown is None:
             return plan
@@ -156,7 +156,7 @@ class Chooser:
         """Let go of plans that do not work, and of the worse half where there are too many.
 
         The move policy keeps those on which its own rules stand; if one of these works no longer
-        its memory begins anew. Returns what is left, and which rows these were.
+        its memory is cleared. Returns the plans that are kept, and their rows.
         """
         order = np.argsort(costs, kind="stable")
         most = len(known) if len(known) <= MOST_KNOWN else MOST_KNOWN // 2

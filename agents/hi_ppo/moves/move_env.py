@@ -213,7 +213,7 @@ def _part(view: MoveView, run: Real, epoch: int, plans: Whole, unit: float) -> M
 def _joined(
     parts: Sequence[MoveGame], *, starts: Whole, num_epochs: Whole, unit: npt.ArrayLike
 ) -> MoveGame:
-    """One game of the states of others; what they lead to is right already, or past all states."""
+    """One game of the states of several; their successors are right already, or past all states."""
     width = max(part.chosen.shape[1] for part in parts)
     total = sum(part.num_states for part in parts)
     return MoveGame(

@@ -9,7 +9,7 @@ from des.compiled.many.layout import Flags, Real, Whole
 WINDOW_EPOCHS = 64
 """Past epochs that statistics are taken over."""
 
-_PRIOR_EPOCHS = 8.0  # as many epochs at base figures count beside those seen
+_PRIOR_EPOCHS = 8.0  # as many epochs at base figures count in addition to those seen
 _LAGS = (1, 2, 4, 8)
 _LEAST_CHANGE, _LARGE_CHANGE = 1e-3, 0.05  # of log costs, mean over the plans
 _CONGESTED_FACTORS = (1.25, 2.0)

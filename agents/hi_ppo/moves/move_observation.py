@@ -99,7 +99,7 @@ class MoveMemory:
         return self._bank.plans
 
     def keep(self, candidates: Whole) -> None:
-        """Forget all candidates but some, numbers in rising order; they are numbered anew."""
+        """Keep only some candidates, numbers in rising order, and renumber them."""
         self._log_relative = self._log_relative[:, candidates]
         self.base = self.base[candidates]
         self._bank.plans = np.searchsorted(candidates, self._bank.plans)

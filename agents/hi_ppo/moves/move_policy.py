@@ -102,7 +102,7 @@ class MoveObserver:
 
     Candidates are known by their plans and may become more from epoch to epoch. The unit of costs
     is an epoch of the first candidates' quickest plan at base figures; that plan is also where
-    the fixed rules that run beside the policy start.
+    the fixed rules that run in parallel to the policy start.
     """
 
     def __init__(self, iterations_per_epoch: int, preference: Preference = TIME_ONLY) -> None:
@@ -135,8 +135,8 @@ class MoveObserver:
     def forget(self, plans: Collection[Plan]) -> tuple[Plan, ...]:
         """Let go of some of the candidates, so that they need not be given any more.
 
-        Those on which a fixed rule stands that runs beside the policy, and where these began, are
-        kept. What was seen of the others stays as it was.
+        The present plans of the fixed rules that run in parallel to the policy, and their first
+        ones, are kept. What was seen of the others stays as it was.
 
         Returns
         -------

@@ -93,7 +93,7 @@ def target_of_each(
     rules
         Indices into `RULES`, (R,).
     move, levels
-        As those of `targets`, one row a rule, (R, C).
+        As those of `targets`, one row per rule, (R, C).
     """
     reach = (rules + _RULES_OF_LEVEL - 1) // _RULES_OF_LEVEL
     believed = believed_costs(now, expected)[(rules - 1) % _RULES_OF_LEVEL]

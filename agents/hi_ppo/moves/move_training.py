@@ -95,7 +95,7 @@ class MoveTrainer:
     Notes
     -----
     Proximal policy optimisation [1]_ with three differences that episodes in tables allow:
-    advantages are those of the policy, worked out backwards over all states it can come to, so
+    advantages are those of the policy, worked out backwards over all states it can reach, so
     nothing is estimated by a critic; all choices of a state count by their probability, not a
     drawn one; states count by the chance that an episode comes through them.
 
@@ -206,7 +206,7 @@ class _Experience(TensorRows):
 def _minibatches(
     num_states: int, rng: np.random.Generator, experience: _Experience
 ) -> Iterator[_Experience]:
-    """Minibatches of one epoch: all states in a random order, so many at a time."""
+    """Minibatches of one epoch: all states in a random order, cut into equal sizes."""
     order = torch.from_numpy(rng.permutation(len(experience)))
     return (experience[rows] for rows in torch.split(order, num_states))
 

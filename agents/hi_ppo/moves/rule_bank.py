@@ -1,4 +1,4 @@
-"""Fixed rules that run beside the policy, each with a plan of its own: how they have fared."""
+"""Bank of fixed rules that run in parallel to the policy, each with its own plan and cost."""
 
 from collections.abc import Callable
 from itertools import product

@@ -49,7 +49,7 @@ class PlacementConfig(UpdateConfig):
     curriculum
         Domains of the largest networks, and the share of the training from which on they come.
     depth_weight, tilt_weight
-        Of the losses of depths and of shares, beside that of orders.
+        Weights of the losses of depths and of shares; that of orders is 1.
     value_coefficient
         Of the error of the networks' values. These are no baseline: to tell them is another task
         that what describes networks is learnt by.

@@ -1,4 +1,4 @@
-"""Plans drawn from a placement policy and judged by nobody."""
+"""Plans sampled from a placement policy without search."""
 
 import numpy as np
 import torch

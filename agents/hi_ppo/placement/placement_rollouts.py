@@ -56,7 +56,7 @@ class PlacementRollout(NamedTuple):
 
     ``rewards`` (B, N) of the orders under their best depth, ``by_depth`` (B, N, D) of all depths,
     ``gains`` (B, N) what the drawn shares have won over even ones. ``found`` are the best orders
-    that a look-ahead found from the drawn ones, (B, 1, K), none where it was not asked for.
+    that a look-ahead found from the drawn ones, (B, 1, K), empty without a look-ahead.
     """
 
     networks: Networks
@@ -81,7 +81,7 @@ class Worlds:
         self._judges: dict[tuple[object, ...], PlanJudge] = {}
 
     def drawn(self, count: int, most_domains: int) -> list[TrainingWorld]:
-        """Take the next networks of no more than so many domains; others are left out."""
+        """Draw the next networks of at most ``most_domains`` domains; others are skipped."""
         found: list[TrainingWorld] = []
         while len(found) < count:
             topology, base, workload = self._next()
@@ -90,7 +90,7 @@ class Worlds:
         return found
 
     def state(self) -> dict[str, object]:
-        """Plain content from which `load_state` goes on."""
+        """Plain content that `load_state` continues from."""
         return {"num_taken": self._num_taken, "rng": random_state(self._rng)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:

@@ -38,10 +38,11 @@ class PlacementReport:
     Attributes
     ----------
     mean_cost, best_cost, found_cost
-        Mean over networks of the logarithm of what plans come to over even work on all domains
-        without a network: drawn orders, the best of them, and what the look-ahead found from them.
+        Mean over networks of the logarithm of the cost of plans over that of even work on all
+        domains without a network: drawn orders, the best of them, and what the look-ahead found
+        from them.
     depth_regret
-        What the depths chosen at random cost beyond the best ones, in logarithms.
+        Excess cost of the depths chosen at random over the best ones, in logarithms.
     """
 
     update: int

@@ -38,9 +38,9 @@ class PlacementCandidates:
     Attributes
     ----------
     iteration_s
-        How long an iteration of each takes on the network as it is, shaped (C,). [s]
+        Iteration time of each on the network as it is, shaped (C,). [s]
     costs
-        What each comes to under the preference, see `agents.judge.candidates.Aim`.
+        Cost of each under the preference, see `agents.judge.candidates.Aim`.
     num_judged
         Plans that were judged on the way.
     response_s

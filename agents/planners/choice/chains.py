@@ -134,7 +134,7 @@ def best_ring(bandwidth: np.ndarray, latency: np.ndarray, members: Sequence[int]
 
 
 def grown_chain(bandwidth: np.ndarray, start: int) -> Order:
-    """From a domain go on along the fastest link to one that is not in the chain yet.
+    """Grow a chain from a domain along the fastest link to one that is not in it yet.
 
     Ends where no link leads on. The earlier domain wins a tie.
     """

@@ -13,9 +13,9 @@ from des import InfeasiblePlacementError, Plan
 def with_best_depth(planner: Planner) -> Planner:
     """Return the planner that keeps the best of a planner's plans under all `choices` of a problem.
 
-    The planner is asked once for each schedule, as if that was the only one, always with the same
+    The planner is called once for each schedule, as if that was the only one, always with the same
     draws. A plan that comes back under a schedule of the planner's own is judged as it is, and also
-    under the one that was asked for. The fastest one that fits is kept, see `choosing.best_of`; a
+    under the one it was called for. The fastest one that fits is kept, see `choosing.best_of`; a
     schedule under which the planner finds nothing that fits is left out.
 
     Raises

@@ -12,7 +12,7 @@ from des.job.transformer import GRADIENT_BYTES
 from des.plan.plan import split_evenly
 
 Group = tuple[int, ...]
-"""Domains that hold the same layers, one a replica, in rising order."""
+"""Domains that hold the same layers, one per replica, in rising order."""
 
 
 def message_times_s(problem: PlanningProblem, num_bytes: float) -> np.ndarray:

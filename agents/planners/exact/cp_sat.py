@@ -30,7 +30,7 @@ class CpSatFound:
     Attributes
     ----------
     bound_s
-        No plan with a stage a domain that fits is quicker under any of the schedules. [s]
+        No plan with one stage per domain that fits is quicker under any of the schedules. [s]
     is_proven
         Whether the plan is the best to within `PROVEN_WITHIN`.
     """

@@ -147,7 +147,7 @@ class SplitModel:
         self.cp.minimize(self.longest)
 
     def _slots_of(self, weights: Sequence[int] | np.ndarray, first: int) -> np.ndarray:
-        """Vectors of weights of variables from ``first`` on, a row a slot."""
+        """Vectors of weights of variables from ``first`` on, one row per slot."""
         vectors = np.zeros((self.num_slots, len(self._variables)), dtype=np.int64)
         for slot in range(self.num_slots if first == 0 else self.num_slots - 1):
             begin = first + slot * len(weights)
@@ -186,7 +186,7 @@ class Met(cp_model.CpSolverSolutionCallback):
 def critical_paths(
     num_microbatches: int, window: int, num_first: int
 ) -> list[tuple[int, int, int]]:
-    """Passes that follow one another at a stage that holds so many microbatches at most.
+    """Passes that follow one another at a stage that holds at most ``window`` microbatches.
 
     Trips to the output and back, forwards and backwards; see the notes of `cp_sat_search`.
     """

@@ -49,13 +49,13 @@ def exact_front(
     max_steps: int = MOST_STEPS,
     most_enumerated: int = MOST_ENUMERATED,
 ) -> Front:
-    """Find all plans that none dominates, among those with a stage a domain that fit.
+    """Find all plans that none dominates, among those with one stage per domain that fit.
 
     Three ways, by the size of the case:
 
     - up to ``most_enumerated`` plans all are judged, whatever the objectives: exact;
     - with time, cost and one of the utilisations, branch and bound over all orders: exact where it
-      comes to its end within ``max_steps``, which `Front.is_proven` says;
+      ends within ``max_steps``, which `Front.is_proven` says;
     - with activations as well, all orders under all schedules with even stages, then all plans a
       move of layers away from one of the front, until none of them is better: not exact.
 
@@ -152,7 +152,7 @@ class _BranchAndBound:
         return float(limits_s.min())
 
     def _walk(self, order: Order) -> bool:
-        """Judge all splits of an order that no bound rules out; whether it came to the end."""
+        """Judge all splits of an order that no bound rules out; returns whether it has ended."""
         search, size = self._judge.judge, len(order)
         domains = np.array(order, dtype=np.int32)
         for schedule, has_halves in enumerate(self._has_halves):

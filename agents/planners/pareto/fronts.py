@@ -41,8 +41,8 @@ class Front:
     num_judged
         Plans that were judged on the way.
     is_proven
-        Whether no plan with a stage a domain that fits, under any of the schedules, dominates one
-        of these, and each of those is equalled or dominated by one of these.
+        Whether no plan with one stage per domain that fits, under any of the schedules, dominates
+        one of these, and each of those is equalled or dominated by one of these.
     """
 
     figures: tuple[PlanFigures, ...]
@@ -239,7 +239,7 @@ def every_split(judge: Judge, order: Order) -> Iterator[Plans]:
 def figures_of_plans(
     topology: Topology, workload: Workload, plans: Iterable[Plan], corrections: Corrections
 ) -> list[PlanFigures]:
-    """Judge any plans one by one, each once; those that come to no figures are an error."""
+    """Judge any plans one by one, each once; plans without figures are an error."""
     return [
         figures_of(topology, workload, plan, corrections, simulator=simulate_compiled)
         for plan in dict.fromkeys(plans)

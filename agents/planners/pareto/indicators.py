@@ -1,4 +1,4 @@
-"""Fronts of several objectives, and how near one comes to another: plain functions of arrays.
+"""Fronts of several objectives and their distances: plain functions of arrays.
 
 Points are rows, objectives columns, and less is better in all of them; who wants more of a figure
 gives it negated.
@@ -32,7 +32,7 @@ class FrontMetrics:
     coverage
         Share of the reference that the set covers, see `coverage`.
     hypervolume_ratio
-        Hypervolume of the set over that of the reference. Above 1 where the set goes beyond it.
+        Hypervolume of the set over that of the reference. Above 1 where the set exceeds it.
     igd_plus
         Mean distance from the reference to what the set leaves of it, see `igd_plus`; 0 at best.
     num_points, num_reference
@@ -97,7 +97,7 @@ def hypervolume(points: Points, reference: Points) -> float:
     """Volume that the points dominate, up to `REFERENCE_POINT` where the reference ends at 1.
 
     Each objective is shifted and scaled so that the reference reaches from 0 to 1; one in which all
-    of the reference is equal is scaled by that figure. Points beyond the corner add nothing.
+    of the reference is equal is scaled by that figure. Points outside the corner add nothing.
 
     Raises
     ------

@@ -45,7 +45,7 @@ def nsga2(
     explores: bool = False,
     each_generation: Callable[[int], None] = lambda _: None,
 ) -> Front:
-    """Search for the plans that none dominates, with a stage a domain, by NSGA-II [1]_ of pymoo.
+    """Search for the non-dominated plans with one stage per domain, by NSGA-II [1]_ of pymoo.
 
     The front is that of all plans that were judged, not of the last population alone. Equal
     arguments give equal results.
@@ -53,15 +53,15 @@ def nsga2(
     Parameters
     ----------
     num_evaluations
-        Plans that are judged, at least; equal ones of one population count once. Fewer are, where
+        Plans to judge at least; equal ones of one population count once. Fewer are judged where
         there are too few to fill a generation with plans that its population does not have.
     seed
         Within [0, 2**63).
     explores
-        Whether to go on, after the last generation, to orders and splits one change away from a
-        plan of the front until none of these belongs to it: `Archive.explore`.
+        Whether to continue, after the last generation, with orders and splits one change away from
+        a plan of the front until none of these belongs to it: `Archive.explore`.
     each_generation
-        Told how many plans have been judged.
+        Called with the number of plans judged so far.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def nsga2(
     -----
     Half of the first population has its layers split evenly in time
     (`des.compiled.many.steady.water_fill`), half at random. A child's order begins as one parent's
-    does and goes on as the other's; domains keep the layers that one of the parents gives them.
+    does and continues as the other's; domains keep the layers that one of the parents gives them.
     Changes swap, move or turn domains, take one more or one less, move 1, 2, 4 or 8 layers from a
     stage to another, or choose another schedule. Plans that do not fit are worse than all that do.
 

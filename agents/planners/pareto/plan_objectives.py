@@ -113,7 +113,7 @@ def figures_of_result(
 
 
 class ObjectiveJudge:
-    """`Judge` of several objectives, for plans with a stage a domain."""
+    """`Judge` of several objectives, for plans with one stage per domain."""
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge

@@ -46,9 +46,9 @@ def mean_step_s(problem: PlanningProblem, plan: Plan) -> float:
 
     What `PlanningProblem.judge` says of a plan is its first step, in which such plans exchange
     nothing. Here are the rules of `des.training.training_run` on links that stand still: an
-    exchange that
-    goes on behind steps waits for those before it, then has the links to itself, and what comes
-    late is waited for. The second period counts; nothing is under way when the first begins.
+    exchange that continues behind steps waits for those before it, then has the links to itself,
+    and steps wait for a late one. The second period counts; nothing is under way when the first
+    begins.
 
     Raises
     ------

@@ -58,7 +58,7 @@ def placed(
 
     A job that no domain holds takes the smallest set that holds it, of these the one with the
     fastest slowest link between any two, in the order of `chains.best_chain`, and layers in
-    proportion to speed. Whether a set holds the job is asked of that plan.
+    proportion to speed. A set holds the job if that plan fits.
     """
     bids = [(domain, plan) for domain in domains for plan in _bids(problem, (domain,))]
     if bids:

@@ -18,8 +18,8 @@ def megatron(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     Tensor parallelism over all GPUs of a domain is what a domain without a `Parallelism` stands
     for: one device, whose ``attainable_fraction`` covers the all-reduces inside. The model goes
     round the domains `NUM_CHUNKS` times. Where there is one domain, or too few layers to go round
-    twice, it goes once, under the schedule of the problem. Neither the links nor the speeds of the
-    domains are looked at. The training is that of one model: nothing changes in it.
+    twice, it goes once, under the schedule of the problem. Neither links nor speeds of the
+    domains count. The training is that of one model: nothing changes in it.
 
     References
     ----------

@@ -136,7 +136,7 @@ def sailor_search(
 def estimate_s(
     problem: PlanningProblem, placement: Placement, *, is_overlapped: bool = False
 ) -> float:
-    """Sailor's formula for a placement with a stage a domain. [s]
+    """Sailor's formula for a placement with one stage per domain. [s]
 
     Raises
     ------
@@ -145,7 +145,7 @@ def estimate_s(
     """
     order = tuple(stage.domain for stage in placement.stages)
     if len(set(order)) < len(order):
-        raise ValueError(f"sailor: a placement must have a stage a domain, got {placement}")
+        raise ValueError(f"sailor: a placement must have one stage per domain, got {placement}")
     model = WholeDomains(standing_still(problem), is_overlapped=is_overlapped)
     paces, total_s = [], 0.0
     for stage, later in zip_longest(placement.stages, order[1:]):

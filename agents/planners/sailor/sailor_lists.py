@@ -50,8 +50,8 @@ def round_trips_s(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Time of a message there and one back between every two domains, shaped (K, K). [s]
 
-    No queues are met; ``inf`` where `border_bandwidths` are 0. Beside it the time for which the
-    slowest wire of both ways is taken.
+    No queues are met; ``inf`` where `border_bandwidths` are 0. The second result is the time for
+    which the slowest wire of both ways is occupied.
     """
     times_s = np.where(bandwidths > 0.0, 0.0, np.inf)
     wires_s = times_s.copy()
@@ -67,12 +67,12 @@ def round_trips_s(
 
 
 def lists_of_size(bandwidths: np.ndarray, size: int) -> Iterator[Order]:
-    """Yield all ordered lists of so many domains, that with the best bottleneck link first.
+    """Yield all ordered lists of ``size`` domains, that with the best bottleneck link first.
 
     Lists over domains that do not reach one another both ways are left out.
     """
     num_domains = len(bandwidths)
-    most = _best_bottleneck(bandwidths, size)  # what is above it counts as it: it comes to that
+    most = _best_bottleneck(bandwidths, size)  # clip at the best bottleneck
     heap: list[tuple[float, int, int, Order]] = [
         (-most, -1, domain, (domain,)) for domain in range(num_domains)
     ]
@@ -91,7 +91,7 @@ def lists_of_size(bandwidths: np.ndarray, size: int) -> Iterator[Order]:
 
 
 def _best_bottleneck(bandwidths: np.ndarray, size: int) -> float:
-    """Most bandwidth at which so many domains hang together; no list has a better bottleneck."""
+    """Largest bandwidth at which ``size`` domains are connected; no list has a better one."""
     if size == 1:
         return np.inf
     for bandwidth in np.unique(bandwidths[np.isfinite(bandwidths)])[::-1].tolist():

@@ -50,7 +50,7 @@ def search_parallel(
 
     The numbers of stages are those into which the layers divide evenly. For each, at most
     ``max_lists`` lists of domains are looked at, each with ever fewer replicas, by halves, as long
-    as the estimate falls; where nothing fits it goes on.
+    as the estimate falls or nothing fits.
     """
     topology, num_layers = problem.topology, problem.workload.num_layers
     num_gpus = sum(domain.num_gpus for domain in topology.domains)
@@ -134,7 +134,7 @@ class _Stages:
         return None
 
     def raised(self, stage: int, count: int, domain: int, tensor: int, replicas: int) -> int:
-        """Double the GPUs of stages in a row while there are so many, and each doubling pays."""
+        """Double the GPUs of consecutive stages while there are enough and each doubling pays."""
         num_gpus = self.problem.topology.domains[domain].num_gpus
         while 2 * tensor * replicas * count <= num_gpus:
             now_s = self.cost_s(stage, domain, tensor, replicas)[0]

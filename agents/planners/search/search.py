@@ -39,8 +39,8 @@ class Found:
     num_judged
         How many plans were judged on the way; those that do not fit are not.
     is_proven
-        Whether no plan with a stage a domain that fits is quicker under any of the schedules. What
-        was not searched exactly may be as good, but nobody knows.
+        Whether no plan with one stage per domain that fits is quicker under any of the schedules.
+        Without an exact search the plan may be as good, but that is not proven.
     """
 
     plan: Plan
@@ -60,7 +60,7 @@ def search(
     max_judged: int | None = None,
     is_exact: bool = False,
 ) -> Found:
-    """Find the plan of least iteration time that has a stage a domain and fits into memory.
+    """Find the plan of least iteration time that has one stage per domain and fits into memory.
 
     Links are taken at the figures of the topology, also where they move within an iteration; who
     wants them as they are now gives ``topology.at_start()``. Equal arguments give equal results.
@@ -77,8 +77,8 @@ def search(
     seed
         For the orders from which a search of more than 6 domains starts; of fewer, all are judged.
     max_judged
-        After so many plans the best is returned as it is. None: 20 million, or 5 thousand where
-        they are simulated one by one.
+        Most plans to judge before the best so far is returned. None: 20 million, or 5 thousand
+        where they are simulated one by one.
     is_exact
         Go through all plans that a lower bound does not rule out, after the search; for up to 6
         domains.
@@ -104,7 +104,7 @@ def search(
     (`agents.judge.splits`).
 
     How good it is without ``is_exact`` was measured against the proven best on worlds of unequal
-    domains, layers and links, ``search(*drawn_case(seed, 4, 8))`` beside the same with
+    domains, layers and links, ``search(*drawn_case(seed, 4, 8))`` against the same with
     ``is_exact=True`` (`tests.search_cases.drawn_case`), seeds from 0 on: 4 domains and 8
     layers, also enumerated in full, 300 of 300 worlds best; 4 and 40, 200 of 200; 5 and 24, 199 of
     200, worst 0.22 % slower; 6 and 30, 192 of 200, worst 1.20 %. Over 10 domains and 60 layers two

@@ -40,7 +40,7 @@ class Enumeration:
         ]
 
     def run(self) -> bool:
-        """Go through all; returns whether it came to the end, so that the best is proven."""
+        """Go through all plans; returns whether it has ended, so that the best is proven."""
         judge = self._judge
         for order in all_orders(judge.topology.num_domains, judge.most_stages):
             if all(judge.can_reach[pair] for pair in pairwise(order)):

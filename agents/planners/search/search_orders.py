@@ -24,7 +24,7 @@ _NUM_STARTS, _MOST_ROUNDS_IN_VAIN = 8, 6
 """JudgedOrders from which a round descends, and rounds without a better plan that end a search."""
 
 _NUM_CHANGES = 3
-"""Changes of the best order that make a new start: a descent seldom undoes so many."""
+"""Changes of the best order that make a new start: a descent seldom undoes as many."""
 
 
 def search_all_orders(judge: Judge) -> tuple[Plans, float]:
@@ -52,7 +52,7 @@ def _settled(
 def search_some_orders(judge: Judge, rng: np.random.Generator) -> tuple[Plans, float]:
     """Descend from drawn orders, and then from near the best; returns the best plan and its score.
 
-    Half of the starts of a later round are drawn anew.
+    Half of the starts of a later round are new random draws.
     """
     orders = JudgedOrders(judge)
     orders.descend([orders.drawn(rng) for _ in range(_NUM_STARTS)])
@@ -99,7 +99,7 @@ class JudgedOrders:
         self._look_at(orders)
 
     def descend(self, starts: Sequence[Order]) -> None:
-        """From some orders go on to the best neighbour until none is better."""
+        """Move from some orders to the best neighbour until none is better."""
         self._look_at(starts)
         active = {order for order in starts if order in self._found}
         been = set(active)

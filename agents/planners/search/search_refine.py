@@ -11,18 +11,18 @@ from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 
 _FEWEST_ACTIVE = 64
-"""Plans that go on however they compare with others."""
+"""Plans that are kept however they compare with others."""
 
 _NUM_LAST, _MOST_DOUBLE_MOVES = 12, 100_000
-"""Plans that are left at last, and their neighbours two moves away: no more plans beyond these."""
+"""Most plans left at last, and most of their neighbours two moves away."""
 
 
 def refined(judge: Judge, plans: Plans, scores: Real) -> tuple[Plans, float]:
     """Take plans to their best neighbours as long as that helps; returns the best one of all.
 
-    All go on side by side, so that there are many to judge at a time; after each step the better
-    half does. Neighbours are `resplits` under all schedules. When none of them helps any more, the
-    last few look at `double_resplits` too. The plans and their scores are overwritten.
+    All are refined side by side, so that there are many to judge at a time; after each step the
+    better half is kept. Neighbours are `resplits` under all schedules. When none of them helps any
+    more, the last few look at `double_resplits` too. The plans and their scores are overwritten.
     """
     active = np.argsort(scores, kind="stable")
     while len(active) and judge.num_left > 0:

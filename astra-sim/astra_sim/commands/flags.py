@@ -180,7 +180,7 @@ def _parsed(name: str, text: str | None) -> Any:
 
 
 def usage(command: str) -> str:
-    """All flags, one a line."""
+    """All flags, one per line."""
     lines = [f"usage: {command} --flag=value ... (or --flag value); * must be given"]
     for name, flag in _FLAGS.items():
         value = f"[={flag.value}]" if flag.is_switch else f"={flag.value}"

@@ -31,7 +31,7 @@ class RankStatistics:
 
     @property
     def overlap_ns(self) -> int | None:
-        """Computation and communication beyond the wall time; None if there is none."""
+        """Computation plus communication minus wall time; None if unknown or not positive."""
         if self.gpu_ns is None or self.communication_ns is None:
             return None
         overlap_ns = self.gpu_ns + self.communication_ns - self.wall_ns

@@ -64,7 +64,7 @@ class MemoryConfig:
 
 
 def read_memory_config(path: str | Path, warn: Warn = warnings.warn) -> MemoryConfig:
-    """Read a ``remote_memory.json``; ``warn`` is told of keys that mean nothing.
+    """Read a ``remote_memory.json``; ``warn`` gets the keys that mean nothing.
 
     Raises
     ------

@@ -107,9 +107,9 @@ class NetworkConfig:
 
 
 def read_network_config(path: str | Path, warn: Warn = warnings.warn) -> NetworkConfig:
-    """Read a ``network.yml``: four lists of equal length, one entry a dimension.
+    """Read a ``network.yml``: four lists of equal length, one entry per dimension.
 
-    ``warn`` is told of other keys, which ASTRA-sim ignores. A ``Pairwise`` dimension has null in
+    ``warn`` gets other keys, which ASTRA-sim ignores. A ``Pairwise`` dimension has null in
     place of bandwidth and latency.
 
     Raises

@@ -168,7 +168,7 @@ class SystemConfig:
 
 
 def read_system_config(path: str | Path, warn: Warn = warnings.warn) -> SystemConfig:
-    """Read a ``system.json``; ``warn`` is told of keys that mean nothing.
+    """Read a ``system.json``; ``warn`` gets the keys that mean nothing.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class RunOptions:
 
 
 class RankSimulation:
-    """The state of a run, open for whoever looks at it afterwards."""
+    """State of a run, readable after its end."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Cause of a message that never came, told from the state at the end of a run."""
+"""Cause of a message that never arrived, from the state at the end of a run."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

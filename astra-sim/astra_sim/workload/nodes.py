@@ -24,7 +24,7 @@ COLLECTIVES = (
 
 
 class NodeIssuer:
-    """Hands nodes to what runs them, and has their ranks told of the end."""
+    """Issues nodes to the system that runs them; their ranks are notified of the end."""
 
     __slots__ = ("_collectives", "_memory", "_npus", "_system")
 

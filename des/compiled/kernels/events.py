@@ -1,7 +1,7 @@
 """The queue of a compiled simulation: a binary heap of (time, rank), each of its own.
 
-The first event stays in its place until the next one is put there or requested: whoever is handled
-mostly queues something, which then needs one way down the heap instead of two.
+The first event stays in its place until the next one is put there or requested: handling an event
+mostly queues another, which then needs one way down the heap instead of two.
 """
 
 from des.base.jit import kernel

@@ -55,7 +55,7 @@ from des.dynamics.uniform_course import segment_ruling
 def run_lanes(
     lanes: Lanes, rules: LaneRules, rows: np.ndarray, num_stages: int, record: Record
 ) -> int:
-    """Run one iteration in all lanes; returns the mask of the lanes in which it came to no end.
+    """Run one iteration in all lanes; returns the mask of the lanes in which it did not end.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ _RULES = LaneRules(
 
 
 class PlanSimulation:
-    """Simulates plans of one job that have a stage a domain and a static schedule.
+    """Simulates plans of one job that have one stage per domain and a static schedule.
 
     What plans do is worked out once, so that a network costs about 0.1 ms. One thread at a time may
     use it.
@@ -109,7 +109,7 @@ class PlanSimulation:
         )
 
     def can_hold(self, plan: Plan) -> bool:
-        """Whether `plans_of` can take a plan: a stage a domain, a known schedule, nothing else."""
+        """Whether `plans_of` takes a plan: one stage per domain, a known schedule, nothing else."""
         stages = plan.placement.stages
         return (
             plan.schedule in self._position
@@ -130,7 +130,7 @@ class PlanSimulation:
         for plan in plans:
             if not self.can_hold(plan):
                 raise ValueError(
-                    f"plan simulation: plans must have one stage a domain of {self.num_domains}, "
+                    f"plan simulation: plans must have one stage per domain of {self.num_domains}, "
                     f"{self.workload.num_layers} layers, a schedule of "
                     f"{', '.join(self.schedules)} and all else at its default; got {plan!r}"
                 )
@@ -171,7 +171,7 @@ def simulate_many(
 ) -> Real:
     """Iteration time of every plan on every network, (T, P), equal to `des.simulate`. [s]
 
-    Plans with a stage a domain, a static schedule and direct links run side by side in compiled
+    Plans with one stage per domain, a static schedule and direct links run side by side in compiled
     code where links stand still, serve in turn and each way by itself; the others one by one.
     Memory is not looked at.
 

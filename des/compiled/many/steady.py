@@ -1,6 +1,6 @@
 """Plans on a world that stands still, thousands at a time: do they fit, and how long do they take?
 
-Plans have a stage a domain, a static schedule and a direct link each way over every border, see
+Plans have one stage per domain, a static schedule and a direct link each way over every border, see
 `agents.judge.search_judge.Judge.are_steady`. Each is a lane of `des.compiled.kernels.recurrence`,
 next to plans of as many stages and the same schedule, so its iteration time is that of
 `des.simulate` to the last bit; so is the memory it needs.
@@ -145,7 +145,7 @@ def makespans(
 
 @kernel
 def _fill_lanes(lanes: Lanes, job: Job, plans: Plans, num_stages: int, block: Whole) -> None:
-    """Write down the stages and wires of plans, one a lane; spare lanes repeat the last.
+    """Write down the stages and wires of plans, one per lane; spare lanes repeat the last.
 
     The time of a message on its wire stands there as its bytes at 1 byte/s, which divides exactly.
     """

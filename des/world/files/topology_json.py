@@ -21,7 +21,7 @@ class _JsonForm(StrictForm):
 
     ``null`` in both matrices means that there is no direct link. Prices are in USD per GB, where
     ``null`` means not known; inside a domain nothing is priced. GPU keys hold one value for all
-    domains, or a list of one a domain.
+    domains, or a list of one per domain.
     """
 
     topology: Literal["hierarchical"]

@@ -56,7 +56,7 @@ def _rows(file: TextIO) -> Iterator[_Row]:
     for row in reader:
         place = f"line {reader.line_num}"
         if None in row or None in row.values():
-            raise ValueError(f"{place}: must have {len(COLUMNS)} fields, one a column")
+            raise ValueError(f"{place}: must have {len(COLUMNS)} fields, one per column")
         yield (
             row["source"],
             row["target"],

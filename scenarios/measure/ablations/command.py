@@ -71,8 +71,8 @@ variants, each with the look-ahead and alone (the likeliest order, with its own 
   no_preference  trained without the preference as an input: train_hi_ppo --no-sees-preference
 and
   no_policy      the look-ahead from orders drawn at random
-  uncalibrated   hi_ppo; links are 0.7 times as fast and 1.2 times as long as it was told
-  calibrated     hi_ppo, told
+  uncalibrated   hi_ppo; true links have 0.7 of the bandwidth and 1.2 of the latency it assumes
+  calibrated     hi_ppo that knows these links
 
 What the preference is worth where it counts: python -m scenarios.ablations.preference. A
 flat policy of one world: python -m scenarios.ablations.flat.
@@ -134,7 +134,7 @@ def _command(argv: Sequence[str] | None) -> None:
 def compared_variants(
     config: Config, variants: Sequence[Variant], console: Console
 ) -> pd.DataFrame:
-    """One row a network, variant and seed: ``gap``, and ``response_s``, which is a timing."""
+    """One row per network, variant and seed: ``gap``, and ``response_s``, which is a timing."""
     rows = []
     own = [one for one in variants if one.name == ablations_variants.HI_PPO and one.looks_ahead]
     for name, situation in rich_progress.track(

@@ -194,7 +194,7 @@ def _row(name: str, episode: CourseResult, held: CourseResult) -> dict[str, obje
 
 
 def flat_summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Means by suite and course with intervals over worlds and seeds; a row a method. [%]"""
+    """Means by suite and course with intervals over worlds and seeds; one row per method. [%]"""
     columns: dict[str, dict[str, str]] = {}
     for (name, course), part in frame.groupby(["suite", "course"], sort=False):
         cells: dict[str, str] = {}

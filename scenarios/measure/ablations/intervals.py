@@ -14,8 +14,8 @@ def over_seeds_and_networks(values: np.ndarray) -> MeanInterval:
     Parameters
     ----------
     values
-        A row a training seed, a column a network, shaped (S, N). With one of either, only the
-        others are taken as drawn.
+        One row per training seed, one column per network, shaped (S, N). With one of either, only
+        the others are taken as drawn.
 
     Raises
     ------

@@ -62,9 +62,9 @@ enumeration (up to 6 domains) and all that the variants find.
 
 variants:
   hi_ppo         as trained, with the preference as an input; its look-ahead has it too
-  no_preference  the same, but the policy is not told
+  no_preference  the same, but the policy has no such input
   ... alone      {NUM_DRAWN} plans drawn from the policy for each preference, unjudged
-  time_only      hi_ppo with the look-ahead, neither of which is told
+  time_only      hi_ppo, policy and look-ahead both without the preference
 
 files written to --out: config.json, preference.csv
 
@@ -157,7 +157,7 @@ def _for_time_alone(policy: PlacementPolicy) -> Sweep:
 def compared_preferences(
     config: Config, sweeps: Mapping[tuple[str, int], Sweep], worlds: Sequence[PricedWorld]
 ) -> pd.DataFrame:
-    """One row a world, variant and seed."""
+    """One row per world, variant and seed."""
     rows = []
     for world in worlds:
         methods = {f"{name}/{seed}": sweep for (name, seed), sweep in sweeps.items()}

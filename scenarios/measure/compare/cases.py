@@ -7,7 +7,7 @@ from typing import Literal
 from scenarios.suites import SuiteWorld, suite
 
 Part = Literal["static", "dynamic"]
-"""One plan for a network that stands still, or a plan an epoch for one that moves."""
+"""One plan for a network that stands still, or one plan per epoch for one that moves."""
 
 STATIC_SUITE = "eval_static"
 

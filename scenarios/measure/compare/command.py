@@ -50,7 +50,7 @@ named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
   static.csv, dynamic.csv            rows of all cases
-  timings.csv          how long decisions took, which no two runs have in common
+  timings.csv          wall times of decisions, which differ from run to run
   static_summary.csv, dynamic_summary.csv, summary.json, static.png, dynamic.png
 
 exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {EXIT_CODES}
@@ -65,12 +65,12 @@ class Config:
     num_worlds: int = option(8, "worlds of each suite, from the first one on")
     num_draws: int = option(4, "draws of each world")
     num_domains: tuple[int, ...] = option(
-        (), "only worlds with these numbers of domains; empty: all"
+        (), "only worlds with these numbers of domains", default_text="all"
     )
     num_epochs: int | None = option(None, "first epochs of moving worlds only; none: all")
     seed: int = option(0, "seed of the worlds, and of the first draw")
     planners: tuple[str, ...] = option(
-        (), "planners, rules, schedulers by name (default: all but exact and schedulers)"
+        (), "planners, rules, schedulers by name", default_text="all but exact and schedulers"
     )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")

@@ -32,7 +32,7 @@ def online_rules() -> Mapping[str, Rule]:
 
 
 def foreseen_rules() -> Mapping[str, Rule]:
-    """The same where they know all plans of the draw, those for networks to come too, by name.
+    """The same rules with foresight: they know all plans of the draw, also for later networks.
 
     Networks they know no better. `STATIC` is not among them, as it never moves.
     """
@@ -70,10 +70,10 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row a rule or scheduler. ``best_s`` is the total time of the clairvoyant, which chooses
-        among the rules' plans. ``decision_time_s`` is a
-        timing: the mean time of a decision once the plans are found and judged;
-        ``candidates_time_s`` what finding them took for the whole draw.
+        One row per rule or scheduler. ``best_s`` is the total time of the clairvoyant, which
+        chooses among the rules' plans. ``decision_time_s`` is a timing: the mean time of a decision
+        once the plans are found and judged; ``candidates_time_s`` what finding them took for the
+        whole draw.
     """
     world = case.world()
     if case.num_epochs is not None:

@@ -16,10 +16,10 @@ CASE_LIMIT_S = 3600.0
 """For one case; a planner that takes longer than this is ended, and the comparison with it."""
 
 Progress = Callable[[int, int], None]
-"""Told how many cases are done, and of how many."""
+"""Called with the number of cases done, and of all."""
 
 TIMINGS = ("decision_time_s", "candidates_time_s")
-"""Columns that no two runs have in common."""
+"""Columns of timings, which differ from run to run."""
 
 
 def rows_of_draws(case: ComparedDraw) -> pd.DataFrame:

@@ -36,8 +36,8 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row a planner. ``best_s`` is the proven optimum over plans with a stage a domain, or
-        NaN where there is no proof in the budget. ``error`` says why a planner has no plan; its
+        One row per planner. ``best_s`` is the proven optimum over plans with one stage per domain,
+        or NaN where there is no proof in the budget. ``error`` says why a planner has no plan; its
         figures are NaN then. ``is_same_training`` is false of plans whose replicas do not exchange
         after every step, which is another optimisation; ``time_s`` is the mean from one exchange to
         the next. ``decision_time_s`` is a timing.

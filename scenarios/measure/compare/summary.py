@@ -1,4 +1,4 @@
-"""Summary of all cases: a line a method, and whether the differences are significant."""
+"""Summary of all cases: one line per method, and whether the differences are significant."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ _SEED = 20_261_122
 
 
 def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line a planner, the least mean gap first.
+    """One line per planner, the least mean gap first.
 
     ``gap`` is to the proven optimum, over cases that have one and in which the planner has a plan
     that fits; ``p95_gap`` its 95th percentile. ``over_search`` is the time over that of ``search``
@@ -51,7 +51,7 @@ def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line a suite and rule, the least excess over the clairvoyant first.
+    """One line per suite and rule, the least excess over the clairvoyant first.
 
     ``excess`` is a mean over worlds, so is its 95 % Student-t interval. ``over_best_rule`` compares
     with the rule that is best on the mean of the suite of those that foresee nothing, by bootstrap

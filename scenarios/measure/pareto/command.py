@@ -63,9 +63,9 @@ examples:
   {PROG} --checkpoint seed0.pt,seed1.pt --num-domains 6
 
 files written to --out:
-  config.json   what to repeat the run with
-  {METRICS_CSV}   one row a world, table and method; wall times in timing_s
-  {POINTS_CSV}    one row a plan of any front, the reference's too
+  config.json   settings that repeat the run
+  {METRICS_CSV}   one row per world, table and method; wall times in timing_s
+  {POINTS_CSV}    one row per plan of any front, the reference's too
   {SUMMARY_JSON}  means with 95 % intervals, verdicts, and methods that had no plan for a world
   {FRONTS_PNG}    cost against time of the first worlds
 

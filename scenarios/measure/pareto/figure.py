@@ -1,4 +1,4 @@
-"""Fronts as a figure: communication cost against time, a panel a world."""
+"""Fronts as a figure: communication cost against time, one panel per world."""
 
 import math
 from collections.abc import Sequence

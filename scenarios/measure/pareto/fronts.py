@@ -94,7 +94,7 @@ def reference_front(
     domains.
 
     Of more domains NSGA-II's is explored (`Archive.explore`), and nothing is proven. It holds plans
-    with a stage a domain under the schedules; others may dominate it.
+    with one stage per domain under the schedules; others may dominate it.
     """
     is_large = topology.num_domains > MOST_DOMAINS_FOR_ALL_ORDERS
     fronts = [

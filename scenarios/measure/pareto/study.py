@@ -124,7 +124,7 @@ def fronts_of_methods(
 
 
 def metrics_frame(comparisons: Sequence[WorldFronts]) -> pd.DataFrame:
-    """One row a world, table and method."""
+    """One row per world, table and method."""
     return pd.DataFrame(
         [
             {
@@ -143,7 +143,7 @@ def metrics_frame(comparisons: Sequence[WorldFronts]) -> pd.DataFrame:
 
 
 def points_frame(comparisons: Sequence[WorldFronts]) -> pd.DataFrame:
-    """One row a plan of any front, with all `OBJECTIVES`; the reference is a method here."""
+    """One row per plan of any front, with all `OBJECTIVES`; the reference is a method here."""
     rows = []
     for comparison in comparisons:
         fronts = [(REFERENCE, comparison.reference)]

@@ -47,7 +47,7 @@ examples:
   {PROG} --checkpoint runs/hi_ppo/policies.pt --planners search_once,search_h8,atlas_h8
 
 files written to --out, besides config.json:
-  robustness.csv   a row a method, fluctuation, jitter, world and draw: the slowdown
+  robustness.csv   one row per method, fluctuation, jitter, world and draw: the slowdown
   robustness.json  means with 95 % intervals over worlds, and which methods have no plan where
   robustness.png   the curves, a panel for each jitter
 
@@ -62,7 +62,7 @@ class Config:
     out: Path = option(Path("runs/robustness"), "folder to make")
     checkpoint: Path | None = option(None, "trained policies; none: the first ones shipped")
     planners: tuple[str, ...] = option(
-        (), "planners by name (default: those of milliseconds, and searches)"
+        (), "planners by name", default_text="those of milliseconds, and searches"
     )
     suite: str = option("eval_held", f"suite of worlds, one of {', '.join(SUITES)}")
     num_worlds: int = option(8, "worlds of the suite, from the first one on")

@@ -92,7 +92,7 @@ def robustness_rows(
     Returns
     -------
     tuple[pandas.DataFrame, list[LeftOut]]
-        One row a method, swing, world and draw, with `COLUMNS`; ``slowdown`` is the time of the
+        One row per method, swing, world and draw, with `COLUMNS`; ``slowdown`` is the time of the
         draw, ``total_s``, over that on links held at base by the same method under the same load,
         less 1. And which methods have none, because they found no plan that fits.
     """

@@ -260,7 +260,7 @@ def moving_by(world: SuiteWorld, law: object, name: str) -> SuiteWorld:
 def by_world(
     scope: Scope, worlds: Sequence[SuiteWorld], figure: Callable[[SuiteWorld, int], float]
 ) -> list[float]:
-    """Mean of a figure over the draws of each world: one number a world, as draws share it."""
+    """Mean of a figure over the draws of each world: one number per world, as draws share it."""
     return [
         float(np.mean([figure(world, draw) for draw in scope.draws(world)])) for world in worlds
     ]

@@ -15,4 +15,4 @@ GROUP_NAMES = (
 """Keys of `scenarios.measure.targets.table.GROUPS`."""
 
 MEASURED = "measured"
-"""Within the run folder; one file a column and group, ``<column>-<group>.json``."""
+"""Within the run folder; one file per column and group, ``<column>-<group>.json``."""

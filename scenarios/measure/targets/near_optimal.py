@@ -44,7 +44,8 @@ def near_optimal(
 ) -> NearOptimal | None:
     """Enumerate the plans within a share of the proven best; None where there is no proof.
 
-    A stage a domain, links that stand still; up to 6 domains, see `agents.planners.search.search`.
+    One stage per domain, links that stand still; up to 6 domains, see
+    `agents.planners.search.search`.
 
     Parameters
     ----------

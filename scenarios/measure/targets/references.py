@@ -143,7 +143,7 @@ def physical_bound_s(topology: Topology, workload: Workload) -> float:
 
 
 def least_pipeline_s(topology: Topology, workload: Workload) -> float:
-    """Time below which no pipeline of a stage a domain can do an iteration. [s]
+    """Time below which no pipeline of one stage per domain can do an iteration. [s]
 
     One domain computes everything; several are never quicker than all their FLOP/s, nor than the
     quickest link there is lets all activations through.

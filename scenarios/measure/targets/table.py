@@ -1,4 +1,4 @@
-"""The table of all targets: a row a target, a column a checkpoint, means over seeds."""
+"""The table of all targets: one row per target, one column per checkpoint, means over seeds."""
 
 import math
 import time
@@ -122,7 +122,7 @@ def write_targets(
 
 
 def frame_of(measured: MeasuredTargets) -> pd.DataFrame:
-    """One row a target and column, in plain figures."""
+    """One row per target and column, in plain figures."""
     rows = []
     for name, targets in zip(measured.columns, measured.targets, strict=True):
         for target in targets:
