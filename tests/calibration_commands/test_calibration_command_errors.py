@@ -1,4 +1,4 @@
-"""How commands of calibration end: bad input, programs that misbehave, Ctrl-C."""
+"""Ends of calibration's commands: bad input, programs that misbehave, Ctrl-C."""
 
 import os
 import signal
