@@ -16,6 +16,8 @@ from bench.execution_traces import write_traces
 from bench.kernels.repeated import run_repeatedly
 from bench.plain_simpy import plain_makespan_s
 from bench.report import Picture, Section, Table, column, machine, markdown, write
+from bench.revisions import ROOT, play_round, rows_of, timed
+from bench.revisions import main as revisions_main
 from bench.tasks import even_split, placement_task
 from bench.timing import QUICK, Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import FAIR, LAWS, SIZES, Size, job, mesh, returning, straight
@@ -97,6 +99,40 @@ def test_a_call_of_many_items_counts_as_many():
     assert timing.first_call_s > 5 * min(timing.wall_s)
 
 
+# Another revision.
+
+
+def test_a_checkout_is_timed_by_a_process_of_its_own():
+    with timed(ROOT, is_quick=True) as one:
+        turns = play_round(one, one, is_quick=True)
+
+    assert {case.partition(",")[0] for case in turns} == {
+        "by events", "batch", "batch with metrics", "all results", "many plans",
+    }  # fmt: skip
+    assert all(time_s > 0.0 for pairs in turns.values() for pair in pairs for time_s in pair)
+
+
+def test_ratios_are_of_speeds_with_intervals_over_rounds():
+    rounds = [{"one": [(2.0, 1.0), (4.0, 4.0), (2.0, 1.0)]}, {"one": [(3.0, 1.5)]}]
+
+    (row,) = rows_of(rounds)
+    assert (row.ratio, row.low, row.high) == pytest.approx((2.0, 2.0, 2.0))
+    assert (row.before_per_s, row.now_per_s) == pytest.approx((5 / 12, 5 / 6))
+    (wide,) = rows_of([{"one": [(1.0, 1.0)]}, {"one": [(1.0, 0.25)]}])
+    assert wide.ratio == pytest.approx(2.0)
+    assert wide.low < 0.01
+    assert wide.high > 100.0
+
+
+def test_only_a_checkout_can_be_timed(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        revisions_main([str(tmp_path)])
+    assert f"CHECKOUT must be a folder that holds bench, got {tmp_path}" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        revisions_main([str(ROOT), "--rounds", "1"])
+    assert "--rounds must be at least 2, got 1" in capsys.readouterr().err
+
+
 # Pages.
 
 
@@ -143,7 +179,7 @@ def test_page_without_a_place_is_refused(text, tmp_path):
 def test_the_page_of_the_project_has_a_place_for_every_part():
     text = PAGE.read_text("utf-8")
 
-    for name in PARTS:
+    for name in (*PARTS, "revisions"):
         assert f"<!-- bench {name} -->" in text.partition(f"<!-- end of bench {name} -->")[0]
 
 
