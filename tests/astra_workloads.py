@@ -169,18 +169,13 @@ def cases(
     ]
     system = draw(systems(names))
     kinds = [kind for kind in COLLECTIVES if kind != ALL_TO_ALL or "halvingDoubling" not in names]
-    operations = draw(
-        st.lists(
-            st.one_of(
-                computations(num_npus),
-                messages(num_npus),
-                messages(num_npus),
-                collectives(num_npus, groups, kinds),
-            ),
-            min_size=1,
-            max_size=14,
-        )
+    operation = st.one_of(
+        computations(num_npus),
+        messages(num_npus),
+        messages(num_npus),
+        collectives(num_npus, groups, kinds),
     )
+    operations = draw(st.lists(operation, min_size=1, max_size=14))
     ranks = _Projection(
         num_npus, groups, in_order=in_order, sends_wait=in_order or rendezvous
     ).nodes(draw, operations)

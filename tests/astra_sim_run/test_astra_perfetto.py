@@ -1,12 +1,13 @@
 """The timeline file of the ASTRA-sim engine: its slices, threads and arrows."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import pairwise
 
 import pytest
 from astra_runs import run
 from astra_workloads import cases
+from chrome_events import by_thread, names_in
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,18 +63,7 @@ def of_phase(spans, phase, **options):
 
 
 def names_of(spans, what):
-    return {
-        (event["pid"], event["tid"]): event["args"]["name"]
-        for event in of_phase(spans, "M")
-        if event["name"] == what
-    }
-
-
-def by_thread(slices):
-    threads = defaultdict(list)
-    for event in slices:
-        threads[event["pid"], event["tid"]].append(event)
-    return threads
+    return names_in(of_phase(spans, "M"), what)
 
 
 def bound_slices(spans, flows):

@@ -10,9 +10,10 @@ from dataclasses import replace
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from law_strategies import movements, none_or
 from sending import courses, moving, transports
 from sharing import parallel_plans
-from strategies import cases, corrections, movements, none_or, topologies, workloads
+from strategies import cases, corrections, topologies, workloads
 from ties import any_plans, even_corrections, even_workloads, even_worlds, replays
 
 from des import (

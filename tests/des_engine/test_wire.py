@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from law_strategies import movements
 from sending import Steps
-from strategies import corrections, links, movements
+from strategies import corrections, links
 
 from des import NO_CORRECTIONS, Corrections, Dynamics, Link, Movement
 from des.dynamics.link_course import StarvationError, Weather

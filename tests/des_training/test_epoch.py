@@ -6,7 +6,8 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import cases, corrections, laws, placements, plan, unit_workload, world
+from law_strategies import laws
+from strategies import cases, corrections, placements, plan, unit_workload, world
 
 from des import (
     DiLoCo,
