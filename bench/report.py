@@ -51,6 +51,12 @@ class Section:
     tables: Sequence[Table]
     pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
+    command: str | None = None
+
+    @property
+    def written_by(self) -> str:
+        """Command that measures the section; a part of ``python -m bench`` without another."""
+        return f"{self.command or f'python -m bench --only {self.name}'} --write"
 
 
 def column(heading: str, style: str = "") -> Any:
@@ -102,7 +108,7 @@ def show(section: Section, console: Console) -> None:
 
 def markdown(section: Section) -> str:
     """Return a section as Markdown, with its command and the machine."""
-    blocks = [f"`python -m bench --only {section.name} --write`. {machine()}"]
+    blocks = [f"`{section.written_by}`. {machine()}"]
     for table in section.tables:
         heads = headings(table)
         blocks.append(f"**{table.title}**")

@@ -2,7 +2,7 @@
 
 Operations are drawn in one order for the whole system and put into the trace of every NPU that
 takes part, with dependencies on earlier ones only. A collective also waits for whatever its NPU
-sends or joins before it, so that nobody keeps the communication slot for one that others reach
+sends or joins before it, so that no rank keeps the communication slot for one that others reach
 later; where receivers answer first (rendezvous), sends wait as well. Sizes are such that a message
 takes at least a nanosecond, as nothing may happen at time 0.
 """
@@ -169,18 +169,13 @@ def cases(
     ]
     system = draw(systems(names))
     kinds = [kind for kind in COLLECTIVES if kind != ALL_TO_ALL or "halvingDoubling" not in names]
-    operations = draw(
-        st.lists(
-            st.one_of(
-                computations(num_npus),
-                messages(num_npus),
-                messages(num_npus),
-                collectives(num_npus, groups, kinds),
-            ),
-            min_size=1,
-            max_size=14,
-        )
+    operation = st.one_of(
+        computations(num_npus),
+        messages(num_npus),
+        messages(num_npus),
+        collectives(num_npus, groups, kinds),
     )
+    operations = draw(st.lists(operation, min_size=1, max_size=14))
     ranks = _Projection(
         num_npus, groups, in_order=in_order, sends_wait=in_order or rendezvous
     ).nodes(draw, operations)

@@ -1,4 +1,4 @@
-"""Worlds that are decided anew epoch after epoch, and tables of episodes, by hand and drawn."""
+"""Worlds with a decision in every epoch, and tables of episodes, by hand and drawn."""
 
 from dataclasses import dataclass, replace
 

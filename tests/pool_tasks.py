@@ -17,7 +17,7 @@ class StrangeError(Exception):
 
 
 def do_as_told(told: str) -> str | None:
-    """Answer, raise, die by a signal that nobody can refuse, or hang."""
+    """Answer, raise, die by a signal that cannot be caught, or hang."""
     if told == "raise":
         raise ValueError("told to")
     if told == "raise strangely":

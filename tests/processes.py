@@ -17,6 +17,7 @@ FAILSAFE_S = 1800.0
 LIMITS_S = (4.0, 16.0, 64.0, 256.0, 1024.0)
 """Time limits to try one after the other, where something must be late and all else in time."""
 
+_PATHS = os.pathsep.join([str(ROOT), str(ROOT / "astra-sim")])
 _TICK = threading.Event()
 _Found = TypeVar("_Found")
 
@@ -36,8 +37,7 @@ def python(*words: str, **options: Any) -> Iterator[subprocess.Popen[Any]]:
     All of the group is killed when the test is done with it, or when it hangs.
     """
     launcher = [sys.executable, "-S", "-c", _AS_FROM_A_TERMINAL, sys.executable, *words]
-    environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "astra-sim")])}
-    environment = dict(os.environ) | environment | options.pop("env", {})
+    environment = dict(os.environ) | {"PYTHONPATH": _PATHS} | options.pop("env", {})
     with subprocess.Popen(launcher, env=environment, start_new_session=True, **options) as process:
         hung = threading.Timer(FAILSAFE_S, _kill_group, [process.pid])
         hung.start()
@@ -46,6 +46,18 @@ def python(*words: str, **options: Any) -> Iterator[subprocess.Popen[Any]]:
         finally:
             hung.cancel()
             _kill_group(process.pid)
+
+
+def words_printed(script: str, *arguments: str, **environment: str) -> list[str]:
+    """Words that a script prints in a process of its own, in which texts have other hashes."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONHASHSEED": "54321", "PYTHONPATH": _PATHS, **environment},
+    )
+    return done.stdout.split()
 
 
 def _kill_group(number: int) -> None:
@@ -88,7 +100,7 @@ def wait_until(is_so: Callable[[], bool], process: subprocess.Popen[Any] | None 
 
 
 def is_running(number: int) -> bool:
-    """Whether a process runs; one that nobody has been told the end of does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         status = Path(f"/proc/{number}/stat").read_text("utf-8")
     except (FileNotFoundError, ProcessLookupError):

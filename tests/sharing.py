@@ -49,7 +49,7 @@ def gpus(name: str, num_gpus: int, inner: tuple[float, float] = FREE) -> Domain:
 
 
 def with_parameters(workload: Workload, num_parameters: float) -> Workload:
-    """The same work on layers of so many parameters each."""
+    """The same work on layers of this number of parameters each."""
     layers = tuple(replace(layer, num_parameters=num_parameters) for layer in workload.layers)
     return replace(workload, layers=layers)
 
@@ -88,7 +88,7 @@ def sums(result: IterationResult) -> list[Transfer]:
 
 @st.composite
 def parallelisms(draw: st.DrawFn, num_gpus: int, *, max_devices: int) -> Parallelism:
-    """Any way for so many GPUs to share layers, with at most so many devices in a row."""
+    """Any way for ``num_gpus`` GPUs to share layers, with at most ``max_devices`` in a row."""
     tensor = draw(st.integers(1, num_gpus))
     data = draw(st.integers(1, num_gpus // tensor))
     return Parallelism(

@@ -1,4 +1,4 @@
-"""Run folders of the main command: compared, copied, and left by whoever interrupts it."""
+"""Run folders of the main command: compared, copied, and left by an interrupted process."""
 
 import shutil
 import signal

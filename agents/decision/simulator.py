@@ -21,7 +21,7 @@ class Measured(Protocol):
 
     @property
     def exposed_s(self) -> Sequence[float]:
-        """Of each domain, time until its last event that no computation covers. [s]"""
+        """Exposed communication of each domain: idle time until its last event. [s]"""
 
 
 class Backend(Protocol):

@@ -49,14 +49,13 @@ class BatchedPlacementEnv:
 
     Where the task leaves it to the engine of `des` and the schedule does not look at the pipeline,
     compiled code steps all environments together; else each is an `agents.flat.episode.Episode`.
-    Both
-    give the same to the last bit. Results are also the same for any ``num_workers``. Use it as a
-    context manager, or call `close`.
+    Both give the same to the last bit. Results are also the same for any ``num_workers``. Use it as
+    a context manager, or call `close`.
 
     Parameters
     ----------
     task
-        What is decided.
+        Task of every environment.
     num_envs
         Environments in the batch, N.
     seed

@@ -74,9 +74,9 @@ def make_task(
     iterations_per_epoch
         Iterations for which a placement is kept.
     replacement
-        What it costs to change the placement; None: nothing.
+        Price of a change of placement; None: it is free.
     simulator, corrections
-        What judges the plans, and calibrated factors for it.
+        Simulator that judges the plans, and calibrated factors for it.
     backend, backend_options
         Name of what judges the plans instead, see `agents.flat.backends`, and its keyword
         arguments.

@@ -44,7 +44,7 @@ class EpisodeBatch:
 
     @property
     def bytes_per_env(self) -> None:
-        """Not known."""
+        """Unknown memory of an environment."""
 
     def begin(self) -> npt.NDArray[np.float32]:
         """Begin the next episode in every environment."""

@@ -109,7 +109,7 @@ def measure_epoch(
     previous
         Plan in force before; None if there is nothing to change from.
     restart_s, pays_bytes, corrections
-        What a change costs, see `des.engine.migration.migration_s`.
+        Price of a change, see `des.engine.migration.migration_s`.
     """
     change_s = num_bytes = 0.0
     if previous is not None:

@@ -24,7 +24,7 @@ def from_plain(content: object, owner: str) -> Corrections:
     Parameters
     ----------
     content
-        What a state holds.
+        Content of a state.
     owner
         Whose state it is, to be named in errors.
 

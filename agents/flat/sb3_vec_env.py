@@ -28,7 +28,7 @@ class PlacementSB3VecEnv(VecEnv):
     Parameters
     ----------
     task
-        What is decided.
+        Task of every environment.
     num_envs, seed, num_workers
         As in `BatchedPlacementEnv`; ``seed`` holds until the method of that name, or the seed of
         an algorithm, gives another.

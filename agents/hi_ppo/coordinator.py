@@ -23,7 +23,7 @@ QUICK = LookAhead(budget=2000, width=1, num_refined=16, order_fraction=0.5)
 """A look-ahead of a few milliseconds over 10 domains, for proposers of coordinators."""
 
 FIRST = LookAhead(budget=16_000, width=32, num_refined=64, order_fraction=0.75, num_samples=128)
-"""That of first decisions, of which there is one a job: eight times the plans of `QUICK`."""
+"""A look-ahead for the first decision of a job: eight times the plans of `QUICK`."""
 
 
 class NoValidPlanError(ValueError):

@@ -28,7 +28,7 @@ class DecisionReport:
     change_s
         For which the training stands still to change to the plan. [s]
     warnings
-        What the policies have not learnt on, with the range that they have.
+        Figures outside the range of training, with that range.
     overruled
         The plan that a bound on the slowdown has ruled out, and the policies would have taken.
     overruled_iteration_s

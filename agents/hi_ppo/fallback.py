@@ -24,9 +24,7 @@ def planned(situation: Situation, *, seed: int) -> Plan:
     """
     topology, workload = occupied(situation), situation.workload
     num_pairs = topology.num_domains * (topology.num_domains - 1)
-    is_quick = len(topology.links) == num_pairs and has_steady_plans(
-        topology, workload, simulate_compiled
-    )
+    is_quick = len(topology.links) == num_pairs and has_steady_plans(topology, simulate_compiled)
     return search(
         topology,
         workload,

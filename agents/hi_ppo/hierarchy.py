@@ -21,7 +21,7 @@ class CompleteDecision:
     Attributes
     ----------
     decision
-        What was decided across domains. Its ``response_s`` has the parts of that level.
+        Decision across domains. Its ``response_s`` has the parts of that level.
     plan
         The same plan with the parallelism of its domains.
     workload
@@ -29,7 +29,7 @@ class CompleteDecision:
     topology
         The network with the inner networks that the bindings have.
     local
-        What was decided inside, by the name of the domain, from the input on.
+        Decisions inside domains, by the name of the domain, from the input on.
     response_s
         Wall time from the event to the validated plan, ``total``, with its parts
         ``inter_domain``, ``intra_domain`` and ``validation``. [s]

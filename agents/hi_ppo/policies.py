@@ -27,7 +27,7 @@ class Policies:
     moves
         None moves to the best plan of each epoch, whatever that costs.
     training
-        How it came about, as plain content: seed, command, steps.
+        Origin of the checkpoint, as plain content: seed, command, steps.
     """
 
     placement: PlacementPolicy

@@ -21,7 +21,7 @@ NUM_PLANS = 64
 """Plans that are taken for each preference."""
 
 _NUM_SEEDS = 1_000_000
-"""Of weights of utilisation from 0 to 1; nearer ones draw alike."""
+"""Steps of the weight of utilisation from 0 to 1; nearer weights have equal draws."""
 
 _EPOCH_S = 1200.0
 _ITERATIONS = 10

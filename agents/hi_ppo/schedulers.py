@@ -67,7 +67,7 @@ def shared_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
 
 
 FIXED_HORIZONS = (4.0, 8.0, 16.0)
-"""Of rules that choose among the proposals of a placement policy. [epochs]"""
+"""Horizons of rules that choose among the proposals of a placement policy. [epochs]"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ Bounds = tuple[float, float]
 """Least and most, both within."""
 
 MARGIN = 0.1
-"""By how much of itself a measured figure may pass the range: the worlds of a training are drawn,
-and hardly one of them is just at the end of what they are drawn from."""
+"""Relative margin by which a measured figure may pass the range: the worlds of a training are drawn
+at random, and hardly one of them is just at the end of its distribution."""
 
 _COUNTS = ("num_domains", "num_layers", "num_microbatches")
 

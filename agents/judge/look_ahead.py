@@ -202,8 +202,8 @@ class PlanJudge(SteadyJudge):
         pool.costs[0], pool.times_s[0], pool.counts[0] = costs[best], times_s[best], 1
         limits = Limits(1, 1, 0, budget, math.inf)  # no other orders
         none = np.zeros((0, self.num_domains), dtype=np.int32)
-        nobody = np.zeros(0, dtype=np.int32)
-        explore(self.tools(job), aim, pool, self._near, none, nobody, limits, ORDERS)
+        no_sizes = np.zeros(0, dtype=np.int32)
+        explore(self.tools(job), aim, pool, self._near, none, no_sizes, limits, ORDERS)
         found.append((self.plan(pool.plans, 0), float(pool.times_s[0]), float(pool.costs[0])))
         return Variations(tuple(found), num + int(pool.counts[1]))
 

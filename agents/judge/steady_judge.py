@@ -8,7 +8,8 @@ import numpy as np
 from agents.decision.depths import DEPTHS
 from agents.decision.simulator import Simulator
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate
-from des.compiled.many.job import direct_pairs, has_every_link, has_plain_transport
+from des.compiled.eligibility import has_plain_transport
+from des.compiled.many.job import direct_pairs, has_every_link
 from des.compiled.many.layout import Flags, Real
 from des.compiled.many.simulation import PlanSimulation, are_direct
 from des.compiled.many.steady import FITS, Job, Plans
@@ -79,7 +80,7 @@ class SteadyJudge(PlanSimulation):
 
     def network_job(self, topology: Topology) -> Job:
         """As `job_of`, also of a network that moves: plans there are simulated one by one."""
-        is_quick = has_steady_plans(topology, self.workload, self.simulator)
+        is_quick = has_steady_plans(topology, self.simulator)
         job = self.times_on(topology)
         if is_quick and has_every_link(topology):
             return job
@@ -124,7 +125,7 @@ def reachable(job: Job) -> Flags:
     return can_reach
 
 
-def has_steady_plans(topology: Topology, workload: Workload, simulator: Simulator) -> bool:
+def has_steady_plans(topology: Topology, simulator: Simulator) -> bool:
     """Whether compiled code judges plans with one stage per domain and direct links on all borders.
 
     So it is where links stand still, serve in turn and each way by itself, senders never wait and
@@ -133,7 +134,7 @@ def has_steady_plans(topology: Topology, workload: Workload, simulator: Simulato
     return (
         simulator in (simulate, simulate_compiled)
         and topology.movement is None
-        and has_plain_transport(topology, workload)
+        and has_plain_transport(topology)
     )
 
 

@@ -83,7 +83,7 @@ class PolicyUpdate(Generic[Batch]):
         Minibatches of the next epoch: `whole_batch`, `ShuffledParts`, or an order of the
         training's own. All random numbers of an update are drawn there.
     learning_rate_law, entropy_law
-        How the learning rate and the weight of the entropy are annealed.
+        Annealing of the learning rate and of the weight of the entropy.
     norm_margin
         Added to a gradient's norm before the gradient is divided by it.
     target_kl
@@ -106,7 +106,7 @@ class PolicyUpdate(Generic[Batch]):
         Parameters
         ----------
         experience
-            What minibatches are taken from.
+            Experience that minibatches are taken from.
         index
             Number of the update, from 0, to be named in errors.
         progress

@@ -19,7 +19,7 @@ from agents.ppo.rollout_source import RolloutWorker
 from des.base.checks import MOST_ITEMS, require_count, require_fraction
 
 LEAST_SHARE = 0.25
-"""Of its steps that a worker does before it may be stopped early, as in [1] of `RayRollouts`."""
+"""Least share of its steps before a worker may be stopped early, as in [1] of `RayRollouts`."""
 
 EnvironmentMaker = Callable[[int], BatchedEnvironment]
 """Makes the environment of a logical worker; is pickled, so no lambda of a script."""

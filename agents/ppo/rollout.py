@@ -36,7 +36,7 @@ class BatchedEnvironment(Protocol):
 
     @property
     def ordinal_starts(self) -> tuple[float | None, ...]:
-        """For each ordered component, the share of its range to start at; else None."""
+        """Start of each ordered component, as a share of its range; else None."""
 
     def reset(self) -> npt.NDArray[np.float32]:
         """Begin new episodes and return their first observations (N, D)."""
@@ -106,7 +106,7 @@ class RolloutSource(Protocol):
 
     @property
     def ordinal_starts(self) -> tuple[float | None, ...]:
-        """For each ordered component, the share of its range to start at; else None."""
+        """Start of each ordered component, as a share of its range; else None."""
 
     def first_moments(self) -> Sequence[ObservationMoments]:
         """Moments of the observations that each worker would act on next, in order."""

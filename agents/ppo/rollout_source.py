@@ -250,7 +250,7 @@ class LocalRollouts:
 
     @property
     def ordinal_starts(self) -> tuple[float | None, ...]:
-        """For each ordered component, the share of its range to start at; else None."""
+        """Start of each ordered component, as a share of its range; else None."""
         return self._workers[0].environment.ordinal_starts
 
     def first_moments(self) -> list[ObservationMoments]:

@@ -33,9 +33,9 @@ class Changes:
     Parameters
     ----------
     plans
-        What is changed into.
+        Plans after a change.
     sources
-        What is changed from; None are the same plans.
+        Plans before a change; None: the same plans.
 
     Attributes
     ----------

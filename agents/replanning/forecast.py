@@ -20,7 +20,7 @@ FEWEST_FOR_FIT = 4
 """Epochs seen before an autoregression is fitted: two unknowns from three steps at least."""
 
 _ROUNDING = 1e-9
-"""By which the fit of a steadily growing course may miss a coefficient of 1."""
+"""Tolerance of the fit of a steadily growing course, whose coefficient is 1."""
 
 
 class ForecastScheduler:
@@ -33,7 +33,7 @@ class ForecastScheduler:
     Parameters
     ----------
     horizon_epochs
-        For how many epochs, this one included, a plan is thought to be kept.
+        Number of epochs, this one included, for which a plan is expected to stay.
     schedules
         Schedules to choose from; none given means 1F1B.
     seed

@@ -20,7 +20,7 @@ class PathCosts:
     bytes_per_token
         Bytes over WAN links, moved model state included, per trained token. [bytes]
     moves
-        How many epochs changed the plan, by level; ``nothing`` are the others but the first.
+        Number of epochs that changed the plan, by level; ``nothing`` are the others but the first.
     """
 
     total_s: float

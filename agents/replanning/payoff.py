@@ -43,7 +43,7 @@ def pays(change_s: float, epoch_s: float, present_epoch_s: float, horizon_epochs
     Parameters
     ----------
     change_s
-        What the change takes; ``inf`` where it cannot be. [s]
+        Time of the change; ``inf`` where it is impossible. [s]
     epoch_s, present_epoch_s
         Time of an epoch's work under the new plan and under the one in force; ``inf`` where the
         plan does not work. [s]

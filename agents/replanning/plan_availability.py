@@ -1,4 +1,4 @@
-"""From which epoch on each of some plans is known, for who does not foresee networks."""
+"""First epoch in which each of some plans is known to a rule without foresight."""
 
 from collections.abc import Sequence
 

@@ -84,10 +84,10 @@ def candidate_pool(
         Of each search, see `agents.planners.search.search.search`. None: as there for up to 6
         domains, `MOST_JUDGED` for more.
     max_searched
-        How many of the networks of the draw are searched, spread over its epochs; on the others
+        Most networks of the draw to search, spread over its epochs; on the others
         the orders found there are split again. None: all.
     max_plans
-        How many plans to return at most, but for the first few.
+        Most plans to return, apart from the first few.
     networks
         Those of `agents.decision.held.held_topologies` where they are at hand.
 

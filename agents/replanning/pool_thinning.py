@@ -21,7 +21,7 @@ def chosen_plans(epoch_s: Real, reach_s: Real, most: int) -> Whole:
     reach_s
         To change to a plan from where one is otherwise, (E, N). [s]
     most
-        How many are returned, (min(most, N),).
+        Most plans to return, (min(most, N),).
     """
     num_epochs, num_plans = epoch_s.shape
     longest_s = epoch_s[np.isfinite(epoch_s)].max()

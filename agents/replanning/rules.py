@@ -32,7 +32,7 @@ def next_plans(tables: EpisodeTables, epoch: int, current: Whole, horizons: Real
 
 
 def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> Whole:
-    """Of C plans take that of least `over_horizon_s`, for each of R runs, (R,).
+    """Best of C plans by `over_horizon_s`, for each of R runs, (R,).
 
     Plans that do not work in the epoch are not taken where another works and can be reached. Of
     equals the present plan stays, else that of the cheapest change comes.
@@ -46,8 +46,8 @@ def best_plans(moves_s: Real, epoch_s: Real, current: Whole, horizons: Real) -> 
     current
         Plan of each run, (R,).
     horizons
-        For how many epochs the world is thought to stay as it is, (R,); ``inf`` looks at the epoch
-        time alone.
+        Numbers of epochs for which the world is expected to stay as it is, (R,); ``inf`` looks at
+        the epoch time alone.
     """
     works = np.isfinite(epoch_s)
     scores = over_horizon_s(moves_s, np.where(works, epoch_s, 0.0), horizons[:, np.newaxis])

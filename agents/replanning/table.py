@@ -41,7 +41,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 """Rules by the name that tables have for them; the clairvoyant is the bound of the others."""
 
 HORIZON_EPOCHS = 8.0
-"""For how many epochs planners that are repeated think that the network stays as it is."""
+"""Horizon of repeated planners. [epochs]"""
 
 
 def _repeated(name: str) -> MakeScheduler:

@@ -39,9 +39,9 @@ class EpisodeTables:
     moved_bytes
         Model state that a change sends, from row to column, (C, C). [bytes]
     cost_bytes
-        What an iteration sends over all WAN links, (C,); ``nan`` where it cannot. [bytes]
+        Bytes of an iteration over all WAN links, (C,); ``nan`` where it cannot send. [bytes]
     level
-        How far a change goes, from row to column, (C, C), by position in `LEVELS`.
+        Level of a change, from row to column, (C, C), by position in `LEVELS`.
     base_iteration_s
         At base figures, (C,). [s]
     peak_flops_per_s

@@ -33,7 +33,7 @@ class Replanning:
     Parameters
     ----------
     horizon_epochs
-        For how many epochs the world is thought to stay as it is.
+        Number of epochs for which the world is expected to stay as it is.
     """
 
     planner: Planner

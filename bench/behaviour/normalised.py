@@ -31,11 +31,11 @@ def normalised(folder: Path, case: str, paths: Mapping[str, str]) -> dict[str, b
     Parameters
     ----------
     folder
-        Where the case has run.
+        Folder in which the case has run.
     case
         Its name.
     paths
-        What stands for folders of this machine in texts.
+        Placeholders for folders of this machine in texts.
     """
     found: dict[str, bytes] = {}
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):

@@ -1,6 +1,7 @@
 """Rules for the differences between any two runs, in one table: with their files and reasons."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -32,14 +33,30 @@ TIMED = "a wall or CPU time of this run"
 TIMED_TARGET = "decision time against"
 LAYOUT = "the width of a printed column, and so its lines, follows the timings in it"
 
+
+def _text(reason: str) -> Callable[..., Rule]:
+    """Return the constructor of rules on texts that differ for one reason."""
+
+    def rule(files: str, pattern: str, replacement: str = "", *, which: str = "") -> Rule:
+        because = f"{reason}: {which}" if which else reason
+        return Rule(files=files, pattern=pattern, replacement=replacement, reason=because)
+
+    return rule
+
+
+def _timed_columns(files: str, *columns: str) -> Rule:
+    return Rule(files=files, columns=columns, reason=TIMED)
+
+
+_timed = _text(TIMED)
+_laid_out = _text(LAYOUT)
+_revised = _text("the revision of the source is of the code, not of its results")
+
+_HEADROOM = "one of the targets of headroom"
+
 RULES = (
-    Rule(
-        files="*/terminal",
-        pattern=r"[ \t]+|[─━]{2,}",
-        replacement=" ",
-        reason=LAYOUT,
-    ),
-    Rule(files="*/terminal", pattern=r" +$", reason=LAYOUT),
+    _laid_out("*/terminal", r"[ \t]+|[─━]{2,}", " "),
+    _laid_out("*/terminal", r" +$"),
     Rule(
         files="*/terminal",
         pattern=r"^compiling\b.*\n",
@@ -50,18 +67,8 @@ RULES = (
         pattern=r" --across-only\b",
         reason="the baseline is of a revision that decided across domains only, without the flag",
     ),
-    Rule(
-        files="*",
-        pattern=r'("source_revision": )("[^"]*"|null)',
-        replacement=r"\1-",
-        reason="the revision of the source is of the code, not of its results",
-    ),
-    Rule(
-        files="*.html",
-        pattern=r'(<th scope="row">source_revision</th><td>)[^<]*',
-        replacement=r"\1-",
-        reason="the revision of the source is of the code, not of its results",
-    ),
+    _revised("*", r'("source_revision": )("[^"]*"|null)', r"\1-"),
+    _revised("*.html", r'(<th scope="row">source_revision</th><td>)[^<]*', r"\1-"),
     Rule(
         files="*",
         pattern=r'("(?:python|eastwest|numpy|torch)": )"[^"]*"',
@@ -74,153 +81,75 @@ RULES = (
         replacement="[time]",
         reason="the date of a line of the log",
     ),
-    Rule(files="train/*/metrics.csv", columns=("wall_s", "steps_per_s"), reason=TIMED),
-    Rule(
-        files="train/*tfevents*",
-        pattern=r"^(\d+ (?:wall_s|steps_per_s)) .*$",
-        replacement=r"\1 -",
-        reason=TIMED,
+    _timed_columns("train/*/metrics.csv", "wall_s", "steps_per_s"),
+    _timed("train/*tfevents*", r"^(\d+ (?:wall_s|steps_per_s)) .*$", r"\1 -"),
+    _timed_columns("train/*/evaluation.csv", "decision_time_s"),
+    _timed_columns("train/*/calibrations.csv", "waited_s"),
+    _timed("train/*/terminal", r"(steps) [\d.,]+k?/s (.*) ETA .*$", r"\1 -/s \2"),
+    _timed("train/*/terminal", r"waited [\d.]+ s", "waited"),
+    _timed("train/*/terminal", r"calibrating took .* for it\.$", "calibrating took -"),
+    _timed(
+        "train/*/terminal",
+        r"^( [a-z_]+(?: \S+±\S+){3}) \S+±\S+( \S+±\S+)$",
+        r"\1 -\2",
+        which="the fourth figure of a planner is its decision time",
     ),
-    Rule(files="train/*/evaluation.csv", columns=("decision_time_s",), reason=TIMED),
-    Rule(files="train/*/calibrations.csv", columns=("waited_s",), reason=TIMED),
-    Rule(
-        files="train/*/terminal",
-        pattern=r"(steps) [\d.,]+k?/s (.*) ETA .*$",
-        replacement=r"\1 -/s \2",
-        reason=TIMED,
-    ),
-    Rule(files="train/*/terminal", pattern=r"waited [\d.]+ s", replacement="waited", reason=TIMED),
-    Rule(
-        files="train/*/terminal",
-        pattern=r"calibrating took .* for it\.$",
-        replacement="calibrating took -",
-        reason=TIMED,
-    ),
-    Rule(
-        files="train/*/terminal",
-        pattern=r"^( [a-z_]+(?: \S+±\S+){3}) \S+±\S+( \S+±\S+)$",
-        replacement=r"\1 -\2",
-        reason=TIMED + ": the fourth figure of a planner is its decision time",
-    ),
-    Rule(
-        files="train/*/terminal",
-        pattern=r"Mean ± half[^.]*bold\.",
-        replacement="(note)",
-        reason=LAYOUT,
-    ),
-    Rule(
-        files="train/*/terminal",
-        pattern=r"^( planner|)( \S.*)?\[s\].*$|^ iteration .*$|^ time utilisation .*$",
-        replacement="(headings)",
-        reason=LAYOUT,
+    _laid_out("train/*/terminal", r"Mean ± half[^.]*bold\.", "(note)"),
+    _laid_out(
+        "train/*/terminal",
+        r"^( planner|)( \S.*)?\[s\].*$|^ iteration .*$|^ time utilisation .*$",
+        "(headings)",
     ),
     Rule(
         files="train/*/report.html",
         pattern=r"</?strong>",
         reason="the best of a column is bold, the column of decision times included",
     ),
-    Rule(
-        files="train/*/report.html",
-        pattern=(
-            r'^(<tr><th scope="row">[a-z_]+</th>(?:<td>[^<]*±[^<]*</td>)+)<td>[^<]*</td>'
-            r"((?:<td>[^<]*±[^<]*</td>){2}</tr>)$"
-        ),
-        replacement=r"\1<td>-</td>\2",
-        reason=TIMED + ": the last but two of the figures of a planner is its decision time",
+    _timed(
+        "train/*/report.html",
+        r'^(<tr><th scope="row">[a-z_]+</th>(?:<td>[^<]*±[^<]*</td>)+)<td>[^<]*</td>'
+        r"((?:<td>[^<]*±[^<]*</td>){2}</tr>)$",
+        r"\1<td>-</td>\2",
+        which="the last but two of the figures of a planner is its decision time",
     ),
-    Rule(files="train/*/report.html", pattern=r"waited [\d.]+ s", reason=TIMED),
-    Rule(
-        files="train/*/report.html",
-        pattern=r"calibrating took [^<]* for it\.",
-        replacement="calibrating took -",
-        reason=TIMED,
+    _timed("train/*/report.html", r"waited [\d.]+ s"),
+    _timed("train/*/report.html", r"calibrating took [^<]* for it\.", "calibrating took -"),
+    _timed("decide/*", r'"response_ms": \{[^}]*\}', '"response_ms": -'),
+    _timed_columns("compare/*.csv", "decision_time_s", "candidates_time_s"),
+    _timed("compare/*/terminal", r" [\d.,]+ m?s$", " -"),
+    _timed_columns("pareto/*.csv", "timing_s"),
+    _timed(
+        "pareto/*/terminal", r"^(.*\d) \d+\.\d{3}$", r"\1 -", which="the last figure of a method"
     ),
-    Rule(
-        files="decide/*",
-        pattern=r'"response_ms": \{[^}]*\}',
-        replacement='"response_ms": -',
-        reason=TIMED,
+    _timed("*kpi*", r"(?:took|in) \d+\.\d s\b", "took -"),
+    _timed(
+        "kpi/*/terminal",
+        rf"^ ?{TIMED_TARGET}.*\n|(?<=[:,]) {TIMED_TARGET}[^,\n]*,?",
+        which=_HEADROOM,
     ),
-    Rule(
-        files="compare/*.csv",
-        columns=("decision_time_s", "candidates_time_s"),
-        reason=TIMED,
+    _timed(
+        "kpi/*.json",
+        r'\{\s*"name": "' + TIMED_TARGET + r"(?:[^{}]|\{[^{}]*\})*\}",
+        "-",
+        which=_HEADROOM,
     ),
-    Rule(
-        files="compare/*/terminal",
-        pattern=r" [\d.,]+ m?s$",
-        replacement=" -",
-        reason=TIMED,
+    _timed("kpi/*.csv", rf"^[^,\n]*,{TIMED_TARGET}.*$", "-", which=_HEADROOM),
+    _timed(
+        "kpi/*.html", rf'<tr><th scope="row">{TIMED_TARGET}(?:.|\n)*?</tr>', "-", which=_HEADROOM
     ),
-    Rule(files="pareto/*.csv", columns=("timing_s",), reason=TIMED),
-    Rule(
-        files="pareto/*/terminal",
-        pattern=r"^(.*\d) \d+\.\d{3}$",
-        replacement=r"\1 -",
-        reason=TIMED + ": the last figure of a method",
-    ),
-    Rule(
-        files="*kpi*",
-        pattern=r"(?:took|in) \d+\.\d s\b",
-        replacement="took -",
-        reason=TIMED,
-    ),
-    Rule(
-        files="kpi/*/terminal",
-        pattern=rf"^ ?{TIMED_TARGET}.*\n|(?<=[:,]) {TIMED_TARGET}[^,\n]*,?",
-        reason=TIMED + ": one of the targets of headroom",
-    ),
-    Rule(
-        files="kpi/*.json",
-        pattern=r'\{\s*"name": "' + TIMED_TARGET + r"(?:[^{}]|\{[^{}]*\})*\}",
-        replacement="-",
-        reason=TIMED + ": one of the targets of headroom",
-    ),
-    Rule(
-        files="kpi/*.csv",
-        pattern=rf"^[^,\n]*,{TIMED_TARGET}.*$",
-        replacement="-",
-        reason=TIMED + ": one of the targets of headroom",
-    ),
-    Rule(
-        files="kpi/*.html",
-        pattern=rf'<tr><th scope="row">{TIMED_TARGET}(?:.|\n)*?</tr>',
-        replacement="-",
-        reason=TIMED + ": one of the targets of headroom",
-    ),
-    Rule(
-        files="calibration/*/terminal",
-        pattern=r"^took [\d.]+ s, of which the reference [\d.]+ s$",
-        replacement="took -",
-        reason=TIMED,
-    ),
-    Rule(files="others/ablations/*.csv", columns=("response_s",), reason=TIMED),
-    Rule(
-        files="others/*/terminal",
-        pattern=r"(100%) \d+:\d\d:\d\d$",
-        replacement=r"\1 -",
-        reason=TIMED,
-    ),
-    Rule(files="learning/hi_ppo/terminal", pattern=r" in \d+ s$", replacement="", reason=TIMED),
+    _timed("calibration/*/terminal", r"^took [\d.]+ s, of which the reference [\d.]+ s$", "took -"),
+    _timed_columns("others/ablations/*.csv", "response_s"),
+    _timed("others/*/terminal", r"(100%) \d+:\d\d:\d\d$", r"\1 -"),
+    _timed("learning/hi_ppo/terminal", r" in \d+ s$"),
     Rule(
         files="learning/hi_ppo/terminal",
         pattern=r"SHA-256 [0-9a-f]{64}",
         replacement="SHA-256 -",
         reason="the bytes of a container of weights; its contents have a hash of their own",
     ),
-    Rule(files="learning/local/*timings.csv", columns=("response_s", "cpu_s"), reason=TIMED),
-    Rule(
-        files="learning/local/*summary.json",
-        pattern=r'("(?:response|cpu)_\w+_s": )[^,\n]*',
-        replacement=r"\1-",
-        reason=TIMED,
-    ),
-    Rule(
-        files="learning/local/terminal",
-        pattern=r"^(decision over .* time:).*$",
-        replacement=r"\1 -",
-        reason=TIMED,
-    ),
+    _timed_columns("learning/local/*timings.csv", "response_s", "cpu_s"),
+    _timed("learning/local/*summary.json", r'("(?:response|cpu)_\w+_s": )[^,\n]*', r"\1-"),
+    _timed("learning/local/terminal", r"^(decision over .* time:).*$", r"\1 -"),
 )
 
 NAMES = (

@@ -29,7 +29,7 @@ def aggregated(topology: Topology, aggregation: Aggregation) -> Topology:
     topology
         A world whose links stand still.
     aggregation
-        What becomes of the links' figures, each link counting once. ``min``: the least bandwidth
+        Mean of the links' figures, each link counting once. ``min``: the least bandwidth
         and the greatest latency. ``max``: the greatest bandwidth and the least latency. ``mean``:
         arithmetic means. ``harmonic``: the harmonic mean of the bandwidths and the arithmetic one
         of the latencies, so that a message takes the mean of its times over all links.

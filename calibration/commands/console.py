@@ -21,7 +21,7 @@ else:
 
 
 _FILE_WIDTH = 140
-"""Of tables whose output is no terminal."""
+"""Width of tables whose output is no terminal."""
 
 
 def console() -> Console:

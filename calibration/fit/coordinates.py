@@ -17,7 +17,7 @@ LARGEST_FACTOR = 4.0
 """Factors are sought between its inverse and itself; what is off by more is another fault."""
 
 OVERHEAD_FRACTION = 1e-3
-"""Of the median makespan: the unit of overheads, so that steps of all coordinates weigh alike."""
+"""Unit of overheads over the median makespan, so that steps of all coordinates weigh alike."""
 
 _MOST_UNITS = 100.0
 

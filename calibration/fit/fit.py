@@ -84,8 +84,8 @@ def fit(
     cases, reference
         Cases, and their measurements.
     predict
-        What the factors are to make faithful, such as `calibration.fit.prediction.predict`. With
-        a pool of processes it must be a function of a module.
+        Predictor that the factors are to correct, such as `calibration.fit.prediction.predict`.
+        With a pool of processes it must be a function of a module.
     executor
         Executor that predicts several cases at once; the result is the same without one.
     seed

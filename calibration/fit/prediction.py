@@ -54,7 +54,7 @@ class _Ends:
         """Arrival at a stage of the last message of the ring of a bucket."""
 
     def exposed_s(self) -> tuple[float, ...]:
-        """Of each domain, see `Layout.exposed_of_domains`."""
+        """Exposed communication of each domain, see `Layout.exposed_of_domains`."""
         self._count_passes()
         self._count_messages()
         self._count_sums_inside()

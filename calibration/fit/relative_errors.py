@@ -7,7 +7,7 @@ from calibration.cases.case import Measurement
 from des.base.checks import require_positive
 
 LEAST_EXPOSED_FRACTION = 0.1
-"""Of the makespan: below it errors of exposed communication are in parts of this, not of itself.
+"""Share of the makespan below which errors of exposed communication are relative to that share.
 
 Where hardly anything is exposed, the rounding of times would else count as an error of many per
 cent.
@@ -15,7 +15,7 @@ cent.
 
 
 class RelativeErrors(NamedTuple):
-    """Of one case; positive where the prediction is too large."""
+    """Relative errors of one case; positive where the prediction is too large."""
 
     makespan: float
     communication: float

@@ -11,7 +11,7 @@ from calibration.fit.identification import OUTLIER_ERROR, NotIdentified, half_wi
 from calibration.fit.residuals import Residuals
 
 _LARGEST_HALF_WIDTH = 0.25
-"""Of a logarithm: a factor that is known less exactly than to a quarter is not identified."""
+"""Largest half-width of a logarithm: a factor known less exactly is not identified."""
 
 _MOST_STEPS = 20
 

@@ -14,7 +14,7 @@ from calibration.reference.serving import interrupts_held_back
 from des.base.checks import require_positive
 
 TIME_LIMIT_S = 1800.0
-"""For a calibration, from when it is waited for."""
+"""Limit of a calibration, from when it is waited for. [s]"""
 
 _GRACE_S = 5.0
 """Time for a process to kill its child programs on SIGTERM. [s]"""

@@ -15,7 +15,7 @@ from des.plan.corrections import Corrections
 from des.plan.placement import Placement
 
 MOST_OUTSIDE_FRACTION = 0.1
-"""Of the policy's choices; more outside the calibrated region are drift."""
+"""Share of the policy's choices; more outside the calibrated region are drift."""
 
 BEFORE_TRAINING, SCHEDULED = "before training", "scheduled"
 

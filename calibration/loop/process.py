@@ -26,7 +26,7 @@ def _wait_for_end_of_input() -> None:
 
 
 def _calibrate(subject: Subject, order: Order) -> tuple[CalibrationRound, float]:
-    """Also return the CPU time that this process and its programs have used so far. [s]"""
+    """Calibrate; also return the CPU time of this process and its programs so far. [s]"""
     found = calibrate(subject, order)
     used = os.times()
     return found, used.user + used.system + used.children_user + used.children_system

@@ -31,7 +31,7 @@ class Subject:
     workload, schedule
         Workload and pipeline schedule of the training.
     family
-        What stratified placements are drawn from. It should hold the workload, and other message
+        Distribution of stratified placements. It should hold the workload, and other message
         sizes, by which bandwidths and latencies can be told apart.
     backend, aggregation
         Network of the reference, and how unequal links become one where it knows no others.

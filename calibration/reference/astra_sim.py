@@ -50,7 +50,7 @@ TIMEOUT_S = 600.0
 NUM_ATTEMPTS = 2
 
 _PREPARATION_LIMIT_S = 300.0
-"""For making the inputs of a program, on top of its own limit."""
+"""Limit for making the inputs of a program, on top of its own limit. [s]"""
 
 
 class ReferenceOptions(TypedDict, total=False):

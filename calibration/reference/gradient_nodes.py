@@ -48,7 +48,8 @@ class GradientNodes:
     def made_by(self, operation: Operation) -> Mapping[BucketNumber, float]:
         """Buckets of its stage that an operation completes, and after which part of its time.
 
-        Where exchanges do not overlap with passes, those of all stages of its replica, at the end.
+        Without overlap of exchanges and passes, the buckets of all stages of its replica, at the
+        end.
         """
         kind, _, stage = operation
         if not self._buckets or kind not in "BW":

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 START_LIMIT_S = 300.0
-"""For a process to come up and import what it needs."""
+"""Limit for a process to start and import its modules. [s]"""
 
 _GRACE_S = 5.0
 """Time for a process to kill its child programs on SIGTERM. [s]"""
@@ -28,7 +28,7 @@ def map_in_processes(
     Parameters
     ----------
     task
-        What to do; it and the items go to other processes, so they must be picklable.
+        Function for one item; both go to other processes, so they must be picklable.
     num_workers
         Processes at a time, each of which takes one item after the other.
     timeout_s

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 VERSION = 1
-"""Of the tables in the file."""
+"""Version of the tables in the file."""
 
 _APPLICATION_ID = 0x45575243  # "EWRC" in the header of the file
 _BUSY_S = 60.0

@@ -21,8 +21,7 @@ def is_foreseeable(topology: Topology, workload: Workload, plan: Plan) -> bool:
     plan
         One that matches the topology and the workload.
     """
-    transport = topology.transport
-    if transport.sharing != "fifo" or transport.endpoints != "overlapped" or transport.half_duplex:
+    if not has_plain_transport(topology):
         return False
     if plan.replicas or not is_static(plan.schedule) or buckets_of(workload, plan, 0):
         return False
@@ -35,4 +34,14 @@ def is_foreseeable(topology: Topology, workload: Workload, plan: Plan) -> bool:
         for here, there in borders
         if here != there
         for way in ((here, there), (there, here))
+    )
+
+
+def has_plain_transport(topology: Topology) -> bool:
+    """Whether links serve in turn and each way by itself, and senders never wait."""
+    transport = topology.transport
+    return (
+        transport.sharing == "fifo"
+        and transport.endpoints == "overlapped"
+        and not transport.half_duplex
     )

@@ -4,6 +4,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def direct_links(
     """
     size, links = topology.num_domains, topology.links
     if len(links) == size * (size - 1):  # in order of source and target, as entries are
-        is_link = ~np.eye(size, dtype=np.bool_)
+        is_link = pairs_apart(size)
     else:
         is_link = np.zeros((size, size), dtype=np.bool_)
         for ends in topology.link_index:
@@ -61,14 +62,21 @@ def direct_links(
     bandwidth, latency_s = np.zeros((2, size, size))
     bandwidth[is_link] = [link.bandwidth_bytes_per_s for link in links]
     latency_s[is_link] = [link.latency_s for link in links]
-    back_s = np.where(is_link.T, latency_s.T, latency_s)
-    round_trip_s = (latency_s + back_s) * corrections.wan_latency_factor
-    goodput = goodputs_bytes_per_s(
-        bandwidth * corrections.wan_bandwidth_factor,
-        round_trip_s,
-        topology.transport.message_window_bytes,
-    )
+    goodput = bandwidth * corrections.wan_bandwidth_factor
+    window_bytes = topology.transport.message_window_bytes
+    if window_bytes is not None:
+        back_s = np.where(is_link.T, latency_s.T, latency_s)
+        round_trip_s = (latency_s + back_s) * corrections.wan_latency_factor
+        goodput = goodputs_bytes_per_s(goodput, round_trip_s, window_bytes)
     return goodput, latency_s * corrections.wan_latency_factor
+
+
+@cache
+def pairs_apart(num_domains: int) -> np.ndarray:
+    """Mask of the pairs of two different domains, (K, K), which cannot be written to."""
+    apart: np.ndarray = ~np.eye(num_domains, dtype=np.bool_)
+    apart.flags.writeable = False
+    return apart
 
 
 def hop_goodput_bytes_per_s(

@@ -17,7 +17,7 @@ else:
     rings = lazy("des.devices.rings")
 
 MOST_GPUS = 8
-"""Of a domain: those of one server. The rings of all subsets are worked out."""
+"""Most GPUs of a domain: one server. The rings of all subsets are computed."""
 
 GROUP_SIZES = (1, 2, 4, 8)
 """GPUs that share layers or microbatches."""

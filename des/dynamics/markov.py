@@ -16,7 +16,7 @@ from des.dynamics.law import Extremes, LinkFigures, Path, Piece
 
 _EVENTS_AT_ONCE = 16
 _MOST_DWELL_RATIO = 1e6
-"""Of the longest to the shortest dwell: keeps the events of an outage countable."""
+"""Largest ratio of the longest to the shortest dwell: keeps the events of an outage countable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class MarkovModulated:
 
     @cached_property
     def thresholds(self) -> tuple[tuple[float, ...], ...]:
-        """For each state where in [0, 1) the mark of an event begins to lead to the next state."""
+        """Upper ends in [0, 1), for each state, of the marks that lead to each next state."""
         number = {state.name: index for index, state in enumerate(self.states)}
         rows = []
         for index, state in enumerate(self.states):
@@ -244,7 +244,7 @@ class _Courses:
         return Piece(start_s, end_s, state.bandwidth_factor, state.latency_factor)
 
     def _first_state(self, link: int) -> int:
-        """From the common number or an own one, at odds that let links correlate from the start.
+        """Draw the first state: by the common number or the link's own one.
 
         With the probability ``sqrt(c / (2 - c))`` each it is the common one for both of two links,
         which then correlate by ``c / (2 - c)``.

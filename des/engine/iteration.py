@@ -120,9 +120,9 @@ class Iteration:
     Parameters
     ----------
     clock, network
-        Where it runs; others may run there too.
+        Clock that it runs on; others may run there too.
     orders
-        What each worker does, one after the other.
+        Operations of each worker, one after the other.
     step
         Position of the iteration in the training.
     first_number

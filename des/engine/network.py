@@ -53,7 +53,7 @@ class Network:
     Parameters
     ----------
     media
-        Where several jobs meet; None: this one has the links to itself.
+        Media that several jobs share; None: this job has the links to itself.
     priority
         That of the job, where the media go by priority: the higher one goes first.
     """

@@ -27,9 +27,9 @@ class ConcurrentJob:
     Attributes
     ----------
     workload, plan
-        What an iteration of it computes, and where.
+        Workload of an iteration, and the plan for it.
     start_s
-        When the iteration begins, on the clock of the world. [s]
+        Start of the iteration, on the clock of the world. [s]
     priority
         Of messages that wait for a link, those of the job with the highest number go first.
     """

@@ -12,11 +12,11 @@ from des.schedules.recurrence import timing_of
 from des.schedules.ticks import in_ticks
 
 _MEMORY_PARTS = 10**6
-"""Of a device: times a makespan in ticks they stay far below 2^63."""
+"""Parts of a device's memory: times a makespan in ticks they stay far below 2^63."""
 
 _PASSES: tuple[Pass, Pass, Pass] = ("F", "D", "W")
 _PLACES = {"F": 0, "D": 1, "B": 1, "W": 2}
-"""Of passes without a duration, as they depend on each other."""
+"""Ranks of passes without a duration, in the order of their dependence."""
 
 
 def stages_with_whole_passes(pipeline: Pipeline) -> frozenset[int]:

@@ -8,7 +8,7 @@ from des.schedules.pipeline import Border, Pipeline
 from des.schedules.recurrence import timing_of
 
 _MOST_TICKS = 10**8
-"""Of a makespan: times memory in parts they stay far below 2^63."""
+"""Largest makespan in ticks: times memory in parts it stays far below 2^63."""
 
 _ROUNDING = 1e-9  # of sums of the same terms in another order
 

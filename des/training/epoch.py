@@ -103,7 +103,7 @@ def simulate_epoch(
     previous
         Plan in force before; None if there is nothing to change from.
     restart_s, pays_bytes
-        What a change costs, see `des.engine.migration.migration_s`.
+        Price of a change, see `des.engine.migration.migration_s`.
     first_step
         Position of the first iteration in the training, see `des.engine.iteration.simulate`.
     simulator

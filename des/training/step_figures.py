@@ -19,7 +19,7 @@ from des.world.domain_load import DomainLoad
 from des.world.topology import Topology
 
 _MARGIN = 1.0 + 1e-12
-"""On times, against rounding: of what is too close to call nothing is remembered."""
+"""Safety margin on times, against rounding: figures that are too close to call are not cached."""
 
 
 class Timed(Protocol):

@@ -12,7 +12,7 @@ from des.world.topology import Topology
 from des.world.transport import PLAIN
 
 FREE_BANDWIDTH_BYTES_PER_S = 1e300
-"""So fast that a message takes no time that a float could tell from none."""
+"""Bandwidth at which the time of a message vanishes in a float."""
 
 
 def exposed_communication_s(

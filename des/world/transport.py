@@ -141,11 +141,9 @@ def goodput_bytes_per_s(
 
 
 def goodputs_bytes_per_s(
-    capacity_bytes_per_s: np.ndarray, round_trip_s: np.ndarray, window_bytes: float | None
+    capacity_bytes_per_s: np.ndarray, round_trip_s: np.ndarray, window_bytes: float
 ) -> np.ndarray:
     """`goodput_bytes_per_s` of many links that were checked before, of one shape. [bytes/s]"""
-    if window_bytes is None:
-        return capacity_bytes_per_s
     rates = capacity_bytes_per_s.copy()
     is_bound = window_bytes < capacity_bytes_per_s * round_trip_s
     rates[is_bound] = window_bytes / round_trip_s[is_bound]

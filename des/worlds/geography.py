@@ -12,7 +12,7 @@ EARTH_RADIUS_KM = 6371.0088
 """Mean radius of the Earth (IUGG)."""
 
 LONGEST_FITTED_KM = 5000.0
-"""Up to here round trips follow the fitted line."""
+"""Largest distance at which round trips follow the fitted line."""
 
 LONGEST_ROUND_TRIP_S = 0.405
 """About the longest of the measured round trips, Sydney to Cape Town."""

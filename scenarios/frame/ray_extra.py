@@ -7,7 +7,7 @@ from types import ModuleType
 from des.base.command import UsageError
 
 LOCAL = "local"
-"""In the place of an address: start a Ray on this machine."""
+"""Value in place of an address: start a Ray on this machine."""
 
 
 def ray_module(name: str) -> ModuleType:

@@ -11,7 +11,7 @@ import ray
 from scenarios.frame.ray_extra import LOCAL
 
 OBJECT_STORE_BYTES = 512 * 2**20
-"""Of a Ray of our own: rollouts and weights are small, and what does not fit goes to disk."""
+"""Object store of a Ray of our own: rollouts and weights are small; the rest goes to disk."""
 
 _CONNECT_TIMEOUT_S = 10.0
 _STARTS, _TIMED_OUT = 10, "timed out during startup"

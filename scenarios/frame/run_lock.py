@@ -42,7 +42,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # while it is ours; whoever waits for it sees that it is gone
+        path.unlink(missing_ok=True)  # while it is ours; a waiting process sees that it is gone
         os.close(descriptor)
 
 

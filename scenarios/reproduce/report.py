@@ -79,9 +79,9 @@ class Reproduction:
     frame
         The labels first, then their figure, ours and the difference.
     bounds, unjudged
-        What is judged, and what there is no bound for, a line each. Not both may be empty.
+        Figures that are judged, and figures without a bound, one line each. Not both may be empty.
     notes
-        What is not plain from the columns: where the figures come from, which constants are fits.
+        Explanations of the columns: sources of the figures, constants that are fitted.
     shown
         Columns that a terminal is wide enough for; the files have all. None given, all are shown.
     """

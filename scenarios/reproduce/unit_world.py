@@ -3,7 +3,7 @@
 from des import Domain
 
 FREE_BANDWIDTH_BYTES_PER_S = 1e300
-"""So fast that any message takes no time that a float could tell from none."""
+"""Bandwidth at which the time of any message vanishes in a float."""
 
 
 def unit_domain(name: str, *, memory_bytes: float = 1.0) -> Domain:

@@ -38,4 +38,4 @@ LAWS: Mapping[str, Callable[[float], Law]] = MappingProxyType(
         "markov_slow": lambda _: MARKOV_SLOW,
     }
 )
-"""By name, given the time for which the load is held. [s]"""
+"""Laws by name, as functions of the time for which the load is held. [s]"""

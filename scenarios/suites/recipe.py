@@ -21,7 +21,7 @@ from scenarios.suites.load import LoadLaw
 from scenarios.suites.world import LEAST_ITERATIONS, Purpose, draw_purpose
 
 LEAST_BANDWIDTH_BYTES_PER_S, MOST_BANDWIDTH_BYTES_PER_S = 1e9 / 8, 10e9 / 8
-"""Of the mean over the links of a world."""
+"""Range of the mean bandwidth over the links of a world."""
 
 LEAST_FLOPS_PER_S, MOST_FLOPS_PER_S = 0.48e15, 3.2e15
 """Attainable speed of a domain of 8 GPUs: at half their peak those of 120 to 800 TFLOP/s."""
@@ -30,7 +30,7 @@ GPU_MEMORIES_BYTES = (80e9, 141e9, 288e9)
 """As GPUs on the market have it."""
 
 MOST_TRIES = 512
-"""For one place; a suite whose cells can be met needs far fewer."""
+"""Most draws for one place; a suite whose cells can be met needs far fewer."""
 
 _ORDER, _RATIO, _WORLD = 0, 1, 2
 

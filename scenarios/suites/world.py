@@ -29,7 +29,7 @@ Purpose = Literal["train", "eval"]
 """Purpose of a world. Whatever the seeds, no world for one is ever drawn for the other."""
 
 LEAST_ITERATIONS = 10
-"""Of an epoch."""
+"""Least number of iterations of an epoch."""
 
 _LINKS, _LOAD = 0, 1
 
@@ -132,7 +132,7 @@ class SuiteWorld:
         Parameters
         ----------
         draw_seed
-            Which course links and load take, within [0, 2**63). All methods are judged on the
+            Seed of the course of links and load, within [0, 2**63). All methods are judged on the
             same; worlds of the same links and job see the same one.
         epoch
             From 0 to ``num_epochs - 1``.

@@ -40,7 +40,7 @@ _CURVE_REFERENCES = ("exact", "uniform")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """On what the policy and the planners are judged.
+    """Evaluation of the policy and the planners on held-out networks.
 
     Attributes
     ----------

@@ -60,7 +60,7 @@ def make_rollouts(
     num_workers
         Logical workers. Results depend on it, but not on who they run on.
     num_processes
-        What is used of this machine: threads without Ray, actors on a Ray that is started here.
+        Resources of this machine: threads without Ray, actors on a Ray that is started here.
         A running cluster is used as far as it has CPUs.
     device
         Device on which the policy acts; actors of Ray act on their processors.

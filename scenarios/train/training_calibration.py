@@ -36,7 +36,7 @@ from scenarios.train.calibration_log import CalibrationLog
 from scenarios.train.training_config import Config
 
 MOST_CHOICES = 256
-"""Of the last decisions, by which the policy is known to a calibration."""
+"""Last decisions that represent the policy to a calibration."""
 
 MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
 """The first size is trained on; by the others bandwidths and latencies can be told apart."""

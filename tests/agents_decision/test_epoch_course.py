@@ -1,4 +1,4 @@
-"""Schedulers on their way through a draw, and planners that are asked anew in every epoch."""
+"""Schedulers on their way through a draw, and planners that re-plan in every epoch."""
 
 import dataclasses
 import math
@@ -107,7 +107,7 @@ def test_a_plan_without_room_can_be_judged_as_if_it_had_it():
     assert result.total_s == 160.0
 
 
-# Planners asked anew.
+# Planners called in every epoch.
 
 
 def best_of_two(problem, rng):

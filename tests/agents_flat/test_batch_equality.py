@@ -8,15 +8,8 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import (
-    STATIC_SCHEDULES,
-    corrections,
-    dynamics,
-    topologies,
-    unit_workload,
-    workloads,
-    world,
-)
+from law_strategies import dynamics
+from strategies import STATIC_SCHEDULES, corrections, topologies, unit_workload, workloads, world
 
 from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.compiled_batch import is_compilable

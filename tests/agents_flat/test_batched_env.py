@@ -3,71 +3,32 @@
 import copy
 import dataclasses
 import json
-import threading
 
 import numpy as np
 import pytest
-from strategies import unit_domain, unit_workload, world
+from batched_tasks import (
+    EPOCHS,
+    NUM_ENVS,
+    NUM_LAYERS,
+    SEED,
+    assert_equal_steps,
+    batch,
+    play,
+    some_actions,
+    task,
+)
+from strategies import unit_domain
 
-from agents.decision.simulator import Simulator
 from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.episode import Episode
-from agents.flat.task import PlacementTask
-from agents.flat.worlds import DrawnWorld, GivenWorld
-from agents.ppo.batch_step import BatchStep
-from des import Dynamics, IterationResult, Plan, Topology, simulate
+from agents.flat.worlds import GivenWorld
+from des import Topology
 from des.base.random_numbers import derived_seed
-
-SEED, NUM_ENVS, NUM_LAYERS, EPOCHS = 17, 3, 4, 3
-FATAL = (1, 1, 1, 1)
-"""The placement on which the simulator of this module fails."""
-
-
-def failing_simulator(topology: Topology, workload, plan: Plan, corrections) -> IterationResult:
-    if plan.placement.domain_of_layer == FATAL:
-        raise ArithmeticError("simulator: lost count")
-    return simulate(topology, workload, plan, corrections)
-
-
-def task(simulator: Simulator = simulate, actions: str = "per_layer") -> PlacementTask:
-    """Four layers on two domains whose links are drawn anew in each episode, and move."""
-    return PlacementTask(
-        world=DrawnWorld(
-            num_domains=2, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
-        ),
-        workload=unit_workload([(1e14, 2e14)] * NUM_LAYERS, num_microbatches=2, message_bytes=1e8),
-        actions=actions,
-        epochs_per_episode=EPOCHS,
-        simulator=simulator,
-    )
-
-
-def batch(given: PlacementTask | None = None, num_workers: int = 1) -> BatchedPlacementEnv:
-    return BatchedPlacementEnv(
-        given or task(), num_envs=NUM_ENVS, seed=SEED, num_workers=num_workers
-    )
-
-
-def some_actions(num_steps: int) -> np.ndarray:
-    """Actions shaped (num_steps, N, A), without the fatal one."""
-    actions = np.random.default_rng(0).integers(2, size=(num_steps, NUM_ENVS, NUM_LAYERS))
-    actions[..., 0] = 0
-    return actions
 
 
 def seed_of(position: int, number: int) -> int:
     """Seed of an episode of an environment, derived from that of the batch in two steps."""
     return derived_seed(derived_seed(SEED, position, 0), number, 0)
-
-
-def play(env: BatchedPlacementEnv, actions: np.ndarray) -> list[BatchStep]:
-    return [env.step(action) for action in actions]
-
-
-def assert_equal_steps(some: list[BatchStep], others: list[BatchStep]) -> None:
-    for one, other in zip(some, others, strict=True):
-        for field in dataclasses.fields(BatchStep):
-            np.testing.assert_equal(getattr(one, field.name), getattr(other, field.name))
 
 
 # One thread.
@@ -265,74 +226,3 @@ def test_step_before_reset_and_after_close_is_refused():
     env.close()
     with pytest.raises(RuntimeError, match="batched environment: is closed"):
         env.reset()
-
-
-# Several threads.
-
-
-@pytest.mark.parametrize("num_workers", [2, 3, 8])
-def test_results_do_not_depend_on_the_number_of_threads(num_workers):
-    """Nor does the state, which may come from a batch with another number of them."""
-    actions = some_actions(2 * EPOCHS)
-    local = batch()
-    first = local.reset()
-    steps = play(local, actions[:2])
-    state = local.state()
-    steps += play(local, actions[2:])
-
-    with batch(num_workers=num_workers) as env:
-        np.testing.assert_array_equal(env.reset(), first)
-        assert_equal_steps(play(env, actions), steps)
-        assert env.state() == local.state()
-        env.load_state(state)
-        assert_equal_steps(play(env, actions[2:]), steps[2:])
-
-
-def test_threads_end_with_the_batch():
-    before = threading.active_count()
-    with batch(num_workers=3) as env:
-        env.reset()
-        assert threading.active_count() > before
-    assert threading.active_count() == before
-
-
-# Simulators of one's own.
-
-
-def other_simulator(topology: Topology, workload, plan: Plan, corrections) -> IterationResult:
-    return simulate(topology, workload, plan, corrections)
-
-
-def test_a_simulator_of_ones_own_is_asked_for_each_environment():
-    """One that does what the engine does gives what compiled code gives."""
-    actions = some_actions(2 * EPOCHS)
-    own, compiled = batch(task(other_simulator), num_workers=2), batch()
-
-    np.testing.assert_array_equal(own.reset(), compiled.reset())
-    assert_equal_steps(play(own, actions), play(compiled, actions))
-    assert own.state() == compiled.state()
-
-
-def test_error_of_the_simulator_surfaces_and_the_batch_can_be_reset():
-    """Only the first environment fails; afterwards all begin their next episode."""
-    env, healthy = batch(task(failing_simulator)), batch()
-    env.reset()
-    actions = some_actions(1)[0]
-    actions[0] = FATAL
-    with pytest.raises(ArithmeticError, match="simulator: lost count"):
-        env.step(actions)
-
-    healthy.reset()
-    np.testing.assert_array_equal(env.reset(), healthy.reset())
-
-
-# Worlds.
-
-
-def test_given_worlds_move_apart_in_each_environment():
-    """Environments share the base figures, but not the draws around them."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
-    pair = world("AB", {"AB": (1e9, 0.05), "BA": (1e9, 0.05)}, dynamics=law)
-    observations = batch(dataclasses.replace(task(), world=GivenWorld(topology=pair))).reset()
-
-    assert len({row.tobytes() for row in observations}) == NUM_ENVS

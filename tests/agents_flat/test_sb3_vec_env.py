@@ -3,6 +3,14 @@
 import numpy as np
 import pytest
 from gymnasium import Wrapper
+from small_episodes import (
+    EPOCHS,
+    MOVING,
+    NUM_ENVS,
+    STEADY,
+    play,
+    some_actions,
+)
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import Logger
@@ -10,39 +18,19 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import (
     DummyVecEnv,
     VecCheckNan,
-    VecEnv,
     VecMonitor,
     VecNormalize,
 )
-from strategies import unit_workload, world
+from strategies import world
 
 from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.env import PlacementEnv, make_task
 from agents.flat.sb3_vec_env import PlacementSB3VecEnv
 from des import Dynamics
 
-NUM_ENVS, EPOCHS, NUM_LAYERS = 3, 3, 4
-LINKS = {"AB": (8.0, 0.25), "BA": (2.0, 0.5)}
-JOB = unit_workload([(1, 2)] * NUM_LAYERS, num_microbatches=2, message_bytes=4.0)
-MOVING = {
-    "topology": world("AB", LINKS, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0)),
-    "workload": JOB,
-    "epochs_per_episode": EPOCHS,
-}
-STEADY = MOVING | {"topology": world("AB", LINKS)}
-
 
 def vector(seed: int = 4, num_envs: int = NUM_ENVS, **changes: object) -> PlacementSB3VecEnv:
     return PlacementSB3VecEnv(make_task(**{**MOVING, **changes}), num_envs=num_envs, seed=seed)
-
-
-def some_actions(num_steps: int) -> np.ndarray:
-    """Actions shaped (num_steps, N, A)."""
-    return np.random.default_rng(0).integers(2, size=(num_steps, NUM_ENVS, NUM_LAYERS))
-
-
-def play(env: VecEnv, num_steps: int) -> list[tuple]:
-    return [env.step(actions) for actions in some_actions(num_steps)]
 
 
 def test_steps_are_those_of_the_batch():

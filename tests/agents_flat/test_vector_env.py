@@ -5,38 +5,27 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, NormalizeReward, RecordEpisodeStatistics
-from strategies import unit_workload, world
+from small_episodes import (
+    EPOCHS,
+    MOVING,
+    NUM_ENVS,
+    NUM_LAYERS,
+    STEADY,
+    play,
+    some_actions,
+)
 
 from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.env import PlacementEnv, make_task
 from agents.flat.vector_env import PlacementVectorEnv
-from des import Dynamics
 
 ID = "EastWest/Placement-v0"
-NUM_ENVS, EPOCHS, NUM_LAYERS = 3, 3, 4
-LINKS = {"AB": (8.0, 0.25), "BA": (2.0, 0.5)}
-JOB = unit_workload([(1, 2)] * NUM_LAYERS, num_microbatches=2, message_bytes=4.0)
-MOVING = {
-    "topology": world("AB", LINKS, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0)),
-    "workload": JOB,
-    "epochs_per_episode": EPOCHS,
-}
-STEADY = MOVING | {"topology": world("AB", LINKS)}
 
 
 def vector(**changes: object) -> PlacementVectorEnv:
     return PlacementVectorEnv(NUM_ENVS, **{**MOVING, **changes})
-
-
-def some_actions(num_steps: int) -> np.ndarray:
-    """Actions shaped (num_steps, N, A)."""
-    return np.random.default_rng(0).integers(2, size=(num_steps, NUM_ENVS, NUM_LAYERS))
-
-
-def play(env: VectorEnv, num_steps: int) -> list[tuple]:
-    return [env.step(actions) for actions in some_actions(num_steps)]
 
 
 # What Gymnasium demands.

@@ -15,6 +15,7 @@ from des import (
     Parallelism,
     Placement,
     Plan,
+    Workload,
     build_workload,
     migration_s,
     read_topology,
@@ -38,23 +39,35 @@ def written(path, topology) -> str:
 
 @pytest.fixture
 def asked(checkpoint, capsys):
-    """Run the command on a job of 32 layers and return its answer and its warnings."""
+    """Run the command on a job of 32 layers and return its exit code, answer and warnings."""
 
     def run(*flags: str, network: str = "east_central_west", is_complete: bool = False):
         given = ["--network", network, "--checkpoint", str(checkpoint), "--model", "llama2_7b"]
         given += [] if is_complete else ["--across-only"]
-        code = main([*given, *flags])
-        out, err = capsys.readouterr()
-        return code, out, err
+        return main([*given, *flags]), *capsys.readouterr()
 
     return run
+
+
+def plan_of(answer, topology=THREE) -> Plan:
+    """The plan across domains that an answer writes down."""
+    names = [domain.name for domain in topology.domains]
+    return Plan(placement=Placement.parse(answer["placement"], names), schedule=answer["schedule"])
+
+
+def assert_refused(ended, *parts: str) -> None:
+    """The command ended with one line that names all these parts."""
+    code, out, err = ended
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert all(part in err for part in parts), err
 
 
 def test_the_answer_is_a_plan_that_takes_as_long_as_it_says(asked):
     code, out, err = asked("--microbatches", "16")
     answer = json.loads(out)
-    names = [domain.name for domain in THREE.domains]
-    plan = Plan(placement=Placement.parse(answer["placement"], names), schedule=answer["schedule"])
+    plan = plan_of(answer)
     found = simulate(THREE, build_workload("llama2_7b", num_microbatches=16), plan)
 
     assert code == 0
@@ -64,7 +77,7 @@ def test_the_answer_is_a_plan_that_takes_as_long_as_it_says(asked):
     assert answer["communication_cost_bytes"] == found.communication_cost_bytes
     assert sum(stage["num_layers"] for stage in answer["stages"]) == 32
     assert [stage["domain"] for stage in answer["stages"]] == [
-        names[stage.domain] for stage in plan.placement.stages
+        THREE.domains[stage.domain].name for stage in plan.placement.stages
     ]
     assert (answer["level"], answer["is_fallback"], answer["change_s"]) == ("order", False, 0.0)
     assert set(answer["response_ms"]) == {"proposals", "move", "validation", "inter_domain"}
@@ -97,25 +110,21 @@ def test_the_placement_in_force_is_named_by_domains_and_what_leaving_it_costs(as
     """A preference for few bytes alone leaves three domains for one, at the price of `des`."""
     last = Plan(placement=Placement.parse("0*10,1*10,2*12"), schedule="gpipe")
     flags = ["--last", "East*10,Central*10,West*12", "--last-schedule", "gpipe"]
-    answer = json.loads(asked(*flags, "--restart-s", "2", "--preference", "0,0,1")[1])
-    names = [domain.name for domain in THREE.domains]
-    plan = Plan(placement=Placement.parse(answer["placement"], names), schedule=answer["schedule"])
+    flags += ["--restart-s", "2", "--preference", "0,0,1"]
+    answer = json.loads(asked(*flags)[1])
+    plan = plan_of(answer)
     change_s = migration_s(THREE, build_workload("llama2_7b"), last, plan, restart_s=2.0)
 
     assert answer["level"] == "order"
     assert len(answer["stages"]) == 1
     assert answer["change_s"] == pytest.approx(change_s)
     assert change_s > 2.0
-    cheap = json.loads(
-        asked(*flags, "--restart-s", "2", "--preference", "0,0,1", "--restart-only")[1]
-    )
-    assert cheap["change_s"] == 2.0
+    assert json.loads(asked(*flags, "--restart-only")[1])["change_s"] == 2.0
 
 
 def test_an_explanation_says_what_limits_the_plan(asked):
     answer = json.loads(asked("--explain")[1])
-    names = [domain.name for domain in THREE.domains]
-    plan = Plan(placement=Placement.parse(answer["placement"], names), schedule=answer["schedule"])
+    plan = plan_of(answer)
     expected = explain(THREE, build_workload("llama2_7b"), plan).as_dict()
 
     assert answer["why"] == json.loads(json.dumps(expected))
@@ -149,11 +158,8 @@ def test_a_file_in_place_stays_as_it_was_where_no_plan_fits(asked, tmp_path):
     path = tmp_path / "plan.json"
     path.write_text("old", encoding="utf-8")
     network = written(tmp_path / "small.yaml", with_memory(THREE, 1e9))
-    code, out, err = asked("--out", str(path), network=network)
 
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert "must hold at most 8.0 GB, got" in err
+    assert_refused(asked("--out", str(path), network=network), "must hold at most 8.0 GB, got")
     assert path.read_text() == "old"
 
 
@@ -189,12 +195,7 @@ def test_a_base_tells_the_network_now_from_its_base_figures(asked, tmp_path):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(asked, flags, message):
-    code, out, err = asked(*flags)
-
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-    assert message in err
+    assert_refused(asked(*flags), message)
 
 
 def test_checkpoints_that_are_something_else_are_one_line_and_exit_code_2(asked, tmp_path):
@@ -212,11 +213,7 @@ def test_checkpoints_that_are_something_else_are_one_line_and_exit_code_2(asked,
         (damaged, "must be an intact"),
         (other, "must hold an architecture and parameters of its sizes"),
     ):
-        code, out, err = asked("--checkpoint", str(path))
-        assert (code, out) == (2, "")
-        assert err.count("\n") == 1
-        assert f"{path.name}: " in err
-        assert message in err
+        assert_refused(asked("--checkpoint", str(path)), f"{path.name}: ", message)
 
 
 def test_a_library_call_decides_as_the_command_does(asked, checkpoint):
@@ -227,35 +224,32 @@ def test_a_library_call_decides_as_the_command_does(asked, checkpoint):
     assert {**answer, "response_ms": 0} == {**report, "response_ms": 0}
 
 
-def complete_plan(answer, topology) -> tuple[Plan, int, str]:
-    """The plan that an answer writes down, its microbatch size and recomputation."""
-    names = [domain.name for domain in topology.domains]
+def completed(answer, topology) -> tuple[Plan, Workload]:
+    """The complete plan that an answer writes down, and the job as it runs it."""
     inside = {stage["domain"]: stage for stage in answer["stages"]}
     parallelism = tuple(
         replace(
-            Parallelism.parse(inside[name]["parallelism"]),
-            shard_optimiser=inside[name]["shard_optimiser"],
+            Parallelism.parse(inside[domain.name]["parallelism"]),
+            shard_optimiser=inside[domain.name]["shard_optimiser"],
         )
-        if name in inside
+        if domain.name in inside
         else Parallelism()
-        for name in names
+        for domain in topology.domains
     )
-    placement = Placement.parse(answer["placement"], names)
-    plan = Plan(placement=placement, schedule=answer["schedule"], parallelism=parallelism)
-    return plan, answer["microbatch_size"], answer["recomputation"]
+    workload = build_workload(
+        "llama2_7b",
+        num_microbatches=32 // answer["microbatch_size"],
+        microbatch_size=answer["microbatch_size"],
+        recomputation=answer["recomputation"],
+    )
+    return replace(plan_of(answer, topology), parallelism=parallelism), workload
 
 
 def test_a_complete_answer_is_a_plan_that_takes_as_long_as_it_says(asked):
     """GPUs of a domain are all alike here, so its inner network is that of any binding."""
     code, out, _ = asked("--microbatches", "32", is_complete=True)
     answer = json.loads(out)
-    plan, size, recomputation = complete_plan(answer, THREE)
-    workload = build_workload(
-        "llama2_7b",
-        num_microbatches=32 // size,
-        microbatch_size=size,
-        recomputation=recomputation,
-    )
+    plan, workload = completed(answer, THREE)
     found = simulate(THREE, workload, plan)
 
     assert code == 0
@@ -287,10 +281,7 @@ def test_domains_of_more_than_8_gpus_are_decided_by_rule_and_the_answer_says_so(
     code, out, err = asked(network="four_uneven", is_complete=True)
     answer = json.loads(out)
     world = read_topology("four_uneven")
-    plan, size, recomputation = complete_plan(answer, world)
-    workload = build_workload(
-        "llama2_7b", num_microbatches=32 // size, microbatch_size=size, recomputation=recomputation
-    )
+    plan, workload = completed(answer, world)
 
     assert code == 0
     assert simulate(world, workload, plan).fits_memory

@@ -31,7 +31,7 @@ GPUS = [server(name) for name in ("nvswitch", "pcie_pairs", "pcie_two_numa")]
 
 
 class Clock:
-    """One second further each time it is asked."""
+    """One second further at each call."""
 
     def __init__(self):
         self.now_s = 0.0

@@ -74,7 +74,7 @@ def memory_in_a_chain(case: LocalCase, row: int) -> float:
 @pytest.mark.parametrize("schedule", ["1f1b", "1f1b_2x", "gpipe"])
 @pytest.mark.parametrize("occupancy", [0.0, 0.3])
 def test_exactly_the_options_that_des_finds_room_for_are_kept(schedule, occupancy):
-    """Every one of the 158 options, under the load of others."""
+    """Every one of the 158 options, under the load of other jobs."""
     case = case_of(schedule=schedule, load=DomainLoad(memory_occupancy=occupancy))
     options = options_of(case)
     fractions = dict(zip(options.rows.options, options.memory_fraction, strict=True))

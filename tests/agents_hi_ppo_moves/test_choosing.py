@@ -30,7 +30,7 @@ def bounded(most_slowdown: float | None = BOUND) -> Coordinator:
 
 
 def course(scheduler: Coordinator, num_epochs: int = 12) -> list[tuple[Situation, Plan]]:
-    """Decisions on networks that are drawn anew in every epoch."""
+    """Decisions on networks that are drawn independently in every epoch."""
     last, rows = None, []
     for epoch in range(num_epochs):
         situation = situation_on(drawn(epoch), base=THREE, epoch=epoch, last_plan=last)

@@ -48,7 +48,7 @@ def test_all_epochs_at_the_same_price_are_the_same_episode() -> None:
 def test_a_path_pays_as_often_as_before_and_the_factor_as_much(
     seed: int, factor: float, stride: int, path_seed: int
 ) -> None:
-    """A constant plan costs what it cost; of others all but iterations scales."""
+    """A constant plan costs the same; of other plans all but iterations scales."""
     tables = with_epochs(random_tables(seed), np.arange(0, 24, stride))
     dearer = with_prices(tables, factor)
     rng = np.random.default_rng(path_seed)

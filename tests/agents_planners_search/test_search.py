@@ -7,12 +7,9 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from law_strategies import movements
 from search_cases import FEW, drawn_case, joined, least_s, with_memory
-from strategies import (
-    free_world,
-    movements,
-    unit_workload,
-)
+from strategies import free_world, unit_workload
 
 from agents.decision.depths import DEPTHS
 from agents.planners.search.search import Found, search

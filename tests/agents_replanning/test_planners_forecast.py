@@ -103,7 +103,7 @@ def situation(rate: float, last: Plan | None, **changes) -> Situation:
 
 
 def rates_planned_on(on, rates, **settings) -> list[float]:
-    """What a planner that never moves is asked to plan on."""
+    """Bandwidths that a planner that never moves gets to plan on."""
     asked: list[float] = []
 
     def noted(problem: PlanningProblem, rng: np.random.Generator) -> Plan:

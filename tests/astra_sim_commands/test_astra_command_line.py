@@ -1,10 +1,7 @@
-"""The commands: flags, lines, exit codes, log folder, and one clear line for whatever is wrong."""
+"""The commands: lines, exit codes, log folder, and one clear line for whatever is wrong."""
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from astra_traces import (
@@ -17,31 +14,20 @@ from astra_traces import (
     send,
     system_file,
 )
+from command_runs import ALL_REDUCES, PAIR, ZERO_BYTES_AT_LAST, finished
 
 from astra_sim import aware, unaware
-from astra_sim.commands.flags import parse_flags
-from astra_sim.files.errors import AstraSimUsageError
 from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
 from astra_sim.files.network_config import Dimension, NetworkConfig
 from astra_sim.files.system_config import Algorithm, SystemConfig
 from astra_sim.run.report import announce_rings, report_end
 from astra_sim.run.waiting import RankState
 
-REQUIRED = [
-    "--workload-configuration=w",
-    "--system-configuration=s",
-    "--remote-memory-configuration=m",
-    "--network-configuration=n",
-]
 PREFIX = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\] (\[\w+\] \[\w+\] .*)")
-
-ALL_REDUCES = Case(ranks=[[collective(0, ALL_REDUCE, 2**20)]] * 4)
-PAIR = Case(network=network_file(npus=2), ranks=[[send(0, 1, 2**20, 5)], [receive(0, 0, 2**20, 5)]])
 LONELY_RECEIVE = Case(
     network=network_file(npus=2),
     ranks=[[compute(0, 3)], [compute(0, 2), receive(1, 0, 64, 5, [0]), compute(2, 1, [1])]],
 )
-ZERO_BYTES_AT_LAST = PAIR.changed(ranks=[[compute(0, 4), send(1, 1, 0, 5, [0])], [compute(0, 3)]])
 
 
 def printed(text):
@@ -49,92 +35,6 @@ def printed(text):
     matches = [PREFIX.fullmatch(line) for line in text.splitlines()]
     assert all(matches)
     return [match[1] for match in matches]
-
-
-def finished(text):
-    """Finishing times by rank."""
-    return {
-        int(rank): int(cycles) for rank, cycles in re.findall(r"sys\[(\d+)\] finished, (\d+)", text)
-    }
-
-
-def python(*arguments, **more):
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=False, **more
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "field", "value"),
-    [
-        (["--workload-configuration", "x y"], "workload_configuration", "x y"),
-        (["--system-configuration=a", "--system-configuration", "b"], "system_configuration", "b"),
-        (["--network-configuration=a=b"], "network_configuration", "a=b"),
-        ([], "comm_group_configuration", None),
-        (["--comm-group-configuration=groups.json"], "comm_group_configuration", "groups.json"),
-        (["--comm-group-configuration=/not-empty/g"], "comm_group_configuration", None),
-        ([], "num_queues_per_dim", 1),
-        (["--num-queues-per-dim", "4"], "num_queues_per_dim", 4),
-        ([], "injection_scale", 1.0),
-        (["--injection-scale=.5e1"], "injection_scale", 5.0),
-        ([], "rendezvous_protocol", False),
-        (["--rendezvous-protocol"], "rendezvous_protocol", True),
-        (["--rendezvous-protocol", "false"], "rendezvous_protocol", True),
-        (["--rendezvous-protocol=true"], "rendezvous_protocol", True),
-        (["--rendezvous-protocol=1"], "rendezvous_protocol", True),
-        (["--rendezvous-protocol=0"], "rendezvous_protocol", False),
-        (["--rendezvous-protocol", "--rendezvous-protocol=false"], "rendezvous_protocol", False),
-        (["--compute-scale=2"], "compute_scale", 2.0),
-        (["--comm-scale", "-1"], "comm_scale", -1.0),
-        ([], "logging_folder", "log"),
-        (["--logging-configuration=log.toml"], "logging_configuration", "log.toml"),
-        ([], "strict", False),
-        (["--strict"], "strict", True),
-        (["--trace=t.json"], "trace", "t.json"),
-        (["--multi-dimensional"], "multi_dimensional", True),
-        (["--unknown", "stray", "-x", "num-queues-per-dim=9", "--"], "num_queues_per_dim", 1),
-        (["--unknown=1", "--num-queues-per-dim=2", "word"], "num_queues_per_dim", 2),
-    ],
-)
-def test_flags_are_read(words, field, value):
-    read = getattr(parse_flags([*REQUIRED, *words]), field)
-
-    assert (read, type(read)) == (value, type(value))
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (REQUIRED[1:], "--workload-configuration: must be given"),
-        ([*REQUIRED, "--num-queues-per-dim=two"], "--num-queues-per-dim: .* got 'two'"),
-        ([*REQUIRED, "--num-queues-per-dim=0"], "--num-queues-per-dim: .* at least 1"),
-        ([*REQUIRED, "--num-queues-per-dim=1.5"], "--num-queues-per-dim: must be an integer"),
-        ([*REQUIRED, "--num-queues-per-dim"], "--num-queues-per-dim: must have a value"),
-        ([*REQUIRED, "--injection-scale=fast"], "--injection-scale: must be a finite number"),
-        ([*REQUIRED, "--injection-scale=nan"], "--injection-scale: must be a finite number"),
-        ([*REQUIRED, "--injection-scale=1e999"], "--injection-scale: must be a finite number"),
-        ([*REQUIRED, "--injection-scale=-1"], "--injection-scale: must not be negative"),
-        ([*REQUIRED, "--comm-scale="], "--comm-scale: must be a finite number"),
-        ([*REQUIRED, "--rendezvous-protocol=maybe"], "--rendezvous-protocol: must be true"),
-    ],
-)
-def test_wrong_flags_are_refused(words, message):
-    with pytest.raises(AstraSimUsageError, match=message):
-        parse_flags(words)
-
-
-@pytest.mark.parametrize("main", [unaware.main, aware.main])
-@pytest.mark.parametrize("words", [[], ["--help"]])
-def test_missing_flags_end_with_the_usage(main, words, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    assert main(words) == 255
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "--network-configuration: must be given" in output.err
-    assert "* --workload-configuration=PREFIX" in output.err
-    assert re.search(r"  --strict\[=BOOL\] +extension:", output.err)
-    assert not list(tmp_path.iterdir())  # no log folder either
 
 
 @pytest.mark.parametrize("main", [unaware.main, aware.main])
@@ -183,47 +83,6 @@ def test_log_folder_that_is_a_file_is_refused(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flags", "cycles"),
-    [([], 20031), (["--rendezvous-protocol"], 20683), (["--rendezvous-protocol=0"], 20031)],
-)
-def test_rendezvous_flag(flags, cycles, capsys, tmp_path):
-    """1 MiB on a ring of two at 50 GB/s and 500 ns, with and without a control message."""
-    assert unaware.main(PAIR.write(tmp_path) + flags) == 0
-    assert finished(capsys.readouterr().out) == {0: cycles, 1: cycles}
-
-
-def test_injection_scale_multiplies_the_endpoint_delay(capsys, tmp_path):
-    """Seven local moves of 10 ns become seven of 30 ns."""
-    assert unaware.main([*ALL_REDUCES.write(tmp_path), "--injection-scale", "3"]) == 0
-    assert finished(capsys.readouterr().out)[0] == 33829 + 7 * 20
-
-
-def test_number_of_queues_reaches_the_system(capsys, tmp_path):
-    """Two chunks in two queues run at once, two in one queue one after the other."""
-    system = system_file(preferred_dataset_splits=2, collective_optimization="baseline")
-    case = ALL_REDUCES.changed(system=system)
-    flags = case.write(tmp_path)
-
-    unaware.main(flags)
-    one_queue = finished(capsys.readouterr().out)[0]
-    unaware.main([*flags, "--num-queues-per-dim=2"])
-    two_queues = finished(capsys.readouterr().out)[0]
-    assert two_queues < one_queue
-
-
-def test_several_dimensions_want_a_flag_in_the_aware_command(capsys, tmp_path):
-    network = network_file(["Ring", "Switch"], [3, 2], [50.0, 50.0], [500.0, 500.0])
-    ranks = [[collective(0, ALL_REDUCE, 2**20)]] * 6
-    case = Case(ranks=ranks, network=network, system=system_file(["ring", "ring"]))
-    flags = case.write(tmp_path)
-
-    assert aware.main(flags) == 255
-    assert "--multi-dimensional" in capsys.readouterr().err
-    assert aware.main([*flags, "--multi-dimensional"]) == 0
-    assert set(finished(capsys.readouterr().out)) == set(range(6))
-
-
-@pytest.mark.parametrize(
     ("case", "code", "named"),
     [
         (ALL_REDUCES.changed(ranks=ALL_REDUCES.ranks[:3]), 1, "trace.3.et"),
@@ -245,15 +104,6 @@ def test_bad_input_is_one_line_and_an_exit_code(case, code, named, capsys, tmp_p
     assert line.startswith("astra-sim-unaware: error: ")
     assert named in line
     assert (tmp_path / "log" / "err.log").read_text("utf-8") == line + "\n"
-
-
-@pytest.mark.parametrize("flag", ["system", "remote-memory", "network", "comm-group"])
-def test_missing_file_is_one_line(flag, capsys, tmp_path):
-    flags = [*ALL_REDUCES.write(tmp_path), f"--{flag}-configuration={tmp_path / 'nowhere.json'}"]
-
-    assert unaware.main(flags) in (1, 134, 255)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "nowhere.json" in line
 
 
 def test_lines_before_an_abort_stay(capsys, tmp_path):
@@ -390,48 +240,3 @@ def test_rings_of_npu_0_and_of_small_groups_are_announced():
         "all-gather ring of sys[0], dimension 1: all 9 NPUs",
         "ring of group 2: 5, 1",
     ]
-
-
-@pytest.mark.parametrize(("module", "case"), [("unaware", ALL_REDUCES), ("aware", ALL_REDUCES)])
-def test_module_runs_as_a_command(module, case, tmp_path):
-    ended = python("-m", f"astra_sim.{module}", *case.write(tmp_path))
-
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert finished(ended.stdout) == dict.fromkeys(range(4), 33829)
-
-
-@pytest.mark.parametrize(
-    ("case", "code"), [(ZERO_BYTES_AT_LAST, 134), (PAIR.changed(network=network_file("X", 2)), 255)]
-)
-def test_module_ends_with_the_exit_code_and_no_traceback(case, code, tmp_path):
-    ended = python("-m", "astra_sim.unaware", *case.write(tmp_path))
-
-    assert ended.returncode == code
-    assert len(ended.stderr.splitlines()) == 1
-
-
-def test_reader_that_goes_away_is_no_traceback(tmp_path):
-    flags = ALL_REDUCES.write(tmp_path)
-    script = (
-        "import subprocess, sys; command = subprocess.Popen([sys.executable, '-m', "
-        "'astra_sim.unaware', *sys.argv[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE); "
-        "command.stdout.close(); said = command.stderr.read(); "
-        "sys.stderr.buffer.write(said); sys.exit(command.wait())"
-    )
-
-    ended = python("-c", script, *flags)
-
-    assert (ended.returncode, ended.stderr) == (141, "")
-
-
-def test_command_imports_nothing_heavy():
-    """What takes long to import has no place in a command that starts at once."""
-    heavy = ["networkx", "numpy", "pandas", "pydantic", "rich", "simpy", "torch", "des"]
-    script = (
-        f"import sys; import astra_sim.unaware, astra_sim.aware; "
-        f"print(*(name for name in {heavy} if name in sys.modules))"
-    )
-
-    ended = python("-c", script, cwd=Path(__file__).parents[2])
-
-    assert (ended.returncode, ended.stdout.split()) == (0, [])

@@ -77,7 +77,7 @@ def test_the_two_directions_of_a_link_do_not_meet():
 
 
 def test_the_opposite_side_of_a_ring_is_reached_upwards():
-    """0 -> 2 of a ring of 4 goes by 1, so it holds up what 1 sends later and 3 meets nobody."""
+    """0 -> 2 of a ring of 4 goes by 1, so it holds up what 1 sends later and 3 shares no link."""
     messages = [Sent(0, 0, 2, MIB), Sent(33_000_000, 1, 2, 100 * MIB), Sent(10**9, 0, 3, MIB)]
 
     arrivals = deliver(network(dimension("Ring")), messages, backend="aware")

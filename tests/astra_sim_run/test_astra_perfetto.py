@@ -1,12 +1,13 @@
 """The timeline file of the ASTRA-sim engine: its slices, threads and arrows."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import pairwise
 
 import pytest
 from astra_runs import run
 from astra_workloads import cases
+from chrome_events import by_thread, names_in
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,18 +63,7 @@ def of_phase(spans, phase, **options):
 
 
 def names_of(spans, what):
-    return {
-        (event["pid"], event["tid"]): event["args"]["name"]
-        for event in of_phase(spans, "M")
-        if event["name"] == what
-    }
-
-
-def by_thread(slices):
-    threads = defaultdict(list)
-    for event in slices:
-        threads[event["pid"], event["tid"]].append(event)
-    return threads
+    return names_in(of_phase(spans, "M"), what)
 
 
 def bound_slices(spans, flows):
@@ -139,7 +129,7 @@ def test_an_arrow_leads_from_the_start_of_a_send_to_the_end_of_its_receive():
 
 
 def test_an_arrow_ends_in_a_receive_that_takes_no_time():
-    """What was delivered before it was asked for; another receive begins when this one ends."""
+    """A message delivered before its receive began; another receive begins when this one ends."""
     spans = ([sending(1, 0, 10, 1)], [receiving(2, 30, 30, 0), receiving(3, 30, 90, 0, tag=8)])
     (end,) = of_phase(spans, "f")
     (received,) = bound_slices(spans, [end])

@@ -1,66 +1,27 @@
-"""The sampler: cases by position, spread evenly over what matters, apart for fit and check."""
+"""The sampler: cases by position, apart for fit and check, from worlds that it can use."""
 
-import math
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import link_state, plan, topologies, world
+from law_strategies import link_state
+from processes import words_printed
+from sampled_cases import SHIPPED, SMALL, STEADY_SHIPPED, counts_of, policy_of
+from strategies import plan, topologies, world
 
 from calibration.cases.case import PlacementCase
-from calibration.cases.case_key import case_digest, describe_case
-from calibration.cases.draws import draw_placement, draw_walk
+from calibration.cases.case_key import case_digest
 from calibration.cases.sampler import Sampler, sample_cases, sampling_purpose
-from calibration.cases.settings import REGIMES, PolicyPlans, Regime, WorkloadFamily
+from calibration.cases.settings import REGIMES, Regime, WorkloadFamily
 from calibration.cases.worlds import snapshot
-from des import (
-    STEADY,
-    Dynamics,
-    MarkovModulated,
-    Placement,
-    Replay,
-    UnreachableError,
-    build_workload,
-    read_topology,
-)
+from des import STEADY, Dynamics, MarkovModulated, Replay, UnreachableError, build_workload
 from des.compiled.simulate import simulate_compiled
 from des.dynamics.replay import LinkSeries
-from des.worlds import EAST_CENTRAL_WEST
-
-SHIPPED = read_topology(EAST_CENTRAL_WEST)
-STEADY_SHIPPED = replace(SHIPPED, dynamics=STEADY)
-SMALL = WorkloadFamily(
-    models=("llama2_7b",),
-    num_layers=8,
-    num_microbatches=(8, 8),
-    microbatch_sizes=(1,),
-    sequence_lengths=(2048,),
-    schedules=("1f1b",),
-)
-
-
-def counts_of(values):
-    """Return how often each value comes, most often first."""
-    return sorted(Counter(values).values(), reverse=True)
-
-
-def is_even(values, num_levels):
-    """Whether all levels are there, none more than once more often than another."""
-    counts = counts_of(values)
-    return len(counts) == num_levels and counts[0] - counts[-1] <= 1
-
-
-@pytest.fixture(scope="module")
-def sixty():
-    """Cases of the aware regime: 60 is a multiple of every number of levels but one."""
-    return sample_cases(SHIPPED, WorkloadFamily(), 60, seed=3, regime=REGIMES["aware"])
 
 
 @pytest.mark.parametrize("name", REGIMES)
@@ -93,16 +54,8 @@ def test_cases_are_the_same_in_another_process():
         "cases = sample_cases(read_topology(EAST_CENTRAL_WEST), WorkloadFamily(), 4, seed=9, "
         "regime=REGIMES['pairwise_gpu']); print(*map(case_digest, cases))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONHASHSEED": "54321"},
-    )
-
     cases = sample_cases(SHIPPED, WorkloadFamily(), 4, seed=9, regime=REGIMES["pairwise_gpu"])
-    assert done.stdout.split() == [case_digest(case) for case in cases]
+    assert words_printed(script) == [case_digest(case) for case in cases]
 
 
 @settings(max_examples=examples(25))
@@ -123,120 +76,6 @@ def test_fit_and_check_never_share_a_case(seeds, same):
 
     assert len(fit) < 40  # there are repeats
     assert not fit & check
-
-
-def test_every_case_has_its_purpose(sixty):
-    check = sample_cases(
-        SHIPPED, WorkloadFamily(), 60, seed=3, regime=REGIMES["aware"], purpose="check"
-    )
-
-    assert {sampling_purpose(case) for case in sixty} == {"fit"}
-    assert {sampling_purpose(case) for case in check} == {"check"}
-
-
-@pytest.mark.parametrize(
-    ("figure", "num_levels"),
-    [
-        (lambda case: case.workload.name, 2),
-        (lambda case: case.plan.schedule, 4),
-        (lambda case: case.topology.num_domains, 3),
-        (lambda case: min((case.workload.num_microbatches - 8) // 14, 3), 4),  # 14, 14, 14 and 15
-        (lambda case: (case.topology.links[0].bandwidth_bytes_per_s * 8 / 1e9 - 2) // 0.75, 4),
-        (lambda case: (case.topology.links[0].latency_s * 1e3 - 30) // 12.5, 4),
-    ],
-    ids=["model", "schedule", "domains", "microbatches", "bandwidth", "latency"],
-)
-@pytest.mark.parametrize("num", [12, 35, 60])
-def test_levels_come_equally_often(sixty, figure, num_levels, num):
-    """Any first cases hold each level as often as any other, or once more."""
-    assert is_even([figure(case) for case in sixty[:num]], num_levels)
-
-
-def test_message_sizes_come_equally_often():
-    """Every size of a microbatch and every length of a sequence."""
-    family = replace(SMALL, microbatch_sizes=(1, 8, 64), sequence_lengths=(1000, 2000))
-    sampled = sample_cases(SHIPPED, family, 31, seed=0, regime=Regime())
-    tokens = [case.workload.tokens_per_microbatch // 1000 for case in sampled]
-
-    assert is_even([next(size for size in (64, 8, 1) if each >= size) for each in tokens], 3)
-    assert is_even([each in (1, 8, 64) for each in tokens], 2)
-
-
-def test_numbers_of_used_domains_come_equally_often_in_worlds_of_each_size():
-    """54 cases are 18 worlds of each size: 9 rounds of 2 numbers, 4.5 of 4 and 2 of 9."""
-    sampled = sample_cases(SHIPPED, WorkloadFamily(), 54, seed=1, regime=REGIMES["aware"])
-
-    for num_domains in (3, 5, 10):
-        used = [
-            len(case.used_domains) for case in sampled if case.topology.num_domains == num_domains
-        ]
-        assert len(used) == 18
-        assert set(used) == set(range(2, num_domains + 1))
-        assert is_even(used, num_domains - 1)
-
-
-def test_a_quarter_visits_each_domain_once():
-    """The others have up to 2, 3 and 4 stages a domain, a third of them each."""
-    family = WorkloadFamily(models=("llama2_70b",), schedules=("gpipe", "1f1b", "zb_h1"))
-    sampled = sample_cases(SHIPPED, family, 60, seed=2, regime=REGIMES["pairwise"])
-    returns = [case.plan.placement.num_borders - len(case.used_domains) + 1 for case in sampled]
-
-    assert min(returns) == 0
-    assert sum(count == 0 for count in returns) == 15
-    rounds = [len(case.plan.stages) / len(case.used_domains) for case in sampled]
-    assert max(rounds) <= 4
-    assert is_even([math.ceil(each) for each in rounds if each > 1], 3)
-
-
-def test_interleaved_placements_go_round_their_domains():
-    family = replace(WorkloadFamily(), schedules=("interleaved_1f1b",))
-    sampled = sample_cases(SHIPPED, family, 40, seed=2, regime=REGIMES["aware"])
-    rounds = []
-    for case in sampled:
-        walk = [stage.domain for stage in case.plan.stages]
-        num_used = len(case.used_domains)
-        assert walk == walk[:num_used] * (len(walk) // num_used)
-        rounds.append(len(walk) // num_used)
-    assert set(rounds) == {2, 3, 4}
-
-
-def test_splits_range_from_even_to_lopsided(sixty):
-    """A quarter of the splits is nearly even; over all, the largest stage varies widely."""
-    factors = [describe_case(case)["imbalance_factor"] for case in sixty]
-
-    assert min(factors) < 1.15
-    assert max(factors) > 2.0
-    assert all(stage.num_layers >= 1 for case in sixty for stage in case.plan.stages)
-
-
-@given(
-    num_stages=st.integers(1, 12),
-    more_layers=st.integers(0, 80),
-    imbalance=st.floats(0.0, 1.0),
-    seed=st.integers(0, 2**32),
-)
-def test_a_split_gives_every_stage_its_layers(num_stages, more_layers, imbalance, seed):
-    """With no imbalance stages differ by a layer at most."""
-    rng = np.random.default_rng(seed)
-    walk = [stage % 3 for stage in range(num_stages)]
-    placement = draw_placement(rng, walk, num_stages + more_layers, imbalance)
-    even = draw_placement(rng, walk, num_stages + more_layers, 0.0)
-
-    assert [stage.domain for stage in placement.stages] == walk
-    assert len(placement.domain_of_layer) == num_stages + more_layers
-    sizes = [stage.num_layers for stage in even.stages]
-    assert max(sizes) - min(sizes) <= 1
-
-
-@given(num_used=st.integers(2, 10), more=st.integers(0, 30), seed=st.integers(0, 2**32))
-def test_a_walk_visits_all_its_domains(num_used, more, seed):
-    rng = np.random.default_rng(seed)
-    domains = rng.permutation(20)[:num_used].tolist()
-    walk = draw_walk(rng, domains, num_used + more)
-
-    assert len(walk) == num_used + more
-    assert set(walk) == set(domains)
-    assert all(one != other for one, other in pairwise(walk))
 
 
 @pytest.mark.parametrize("name", REGIMES)
@@ -343,88 +182,6 @@ def test_routes_stay_those_of_the_world():
     assert snapshot(topology, 1).routing_latencies_s == base
 
 
-WORKLOAD = build_workload("llama2_7b", num_layers=6, num_microbatches=8)
-
-
-def policy_of(*placements, weights=None):
-    """What a policy does that chooses these placements."""
-    return PolicyPlans(
-        workload=WORKLOAD,
-        plans=tuple(plan(*each, schedule="zb_h1") for each in placements),
-        weights=weights or (1.0,) * len(placements),
-    )
-
-
-@pytest.mark.parametrize(("fraction", "expected"), [(0.25, 8), (0.5, 16), (1.0, 32)])
-def test_a_fraction_of_the_cases_is_the_policys(fraction, expected):
-    chosen = (0, 0, 1, 1, 2, 2)
-    sampler = Sampler(
-        topology=SHIPPED,
-        family=SMALL,
-        policy=policy_of(chosen),
-        policy_fraction=fraction,
-    )
-    samples = [sampler.draw(position) for position in range(32)]
-    own = [sample.case for sample in samples if sample.source == "policy"]
-
-    assert len(own) == expected
-    for case in own:
-        assert case.plan.placement == Placement(domain_of_layer=chosen)
-        assert case.plan.schedule == "zb_h1"
-        assert case.workload == WORKLOAD
-    assert len({case_digest(case) for case in own}) == expected  # on links of their own
-
-
-def test_plans_come_by_their_weights():
-    """Of 32 cases, three quarters are of the plan with three times the weight."""
-    often, seldom = (0, 0, 1, 1, 2, 2), (2, 2, 2, 0, 0, 0)
-    sampled = sample_cases(
-        SHIPPED,
-        SMALL,
-        32,
-        seed=0,
-        regime=Regime(),
-        policy=policy_of(seldom, often, weights=(5.0, 15.0)),
-        policy_fraction=1.0,
-    )
-
-    placements = Counter(case.plan.placement.domain_of_layer for case in sampled)
-    assert placements == {often: 24, seldom: 8}
-
-
-def test_strata_are_even_beside_a_policy():
-    sampler = Sampler(
-        topology=SHIPPED,
-        regime=REGIMES["aware"],
-        policy=policy_of((0, 0, 1, 1, 2, 2)),
-        policy_fraction=0.3,
-    )
-    samples = [sampler.draw(position) for position in range(40)]
-    stratified = [sample.case for sample in samples if sample.source == "strata"]
-
-    assert len(stratified) == 28
-    assert is_even([case.plan.schedule for case in stratified], 4)
-    assert is_even([case.topology.num_domains for case in stratified], 3)
-
-
-def test_a_policy_that_does_one_thing_in_a_steady_world_has_it_for_one_purpose():
-    """For the other purpose its places are filled from the strata, and say so."""
-    policy = policy_of((0, 0, 1, 1, 2, 2))
-    topology = snapshot(STEADY_SHIPPED, 0)
-    only = PlacementCase(topology=topology, workload=WORKLOAD, plan=policy.plans[0])
-    for purpose in ("fit", "check"):
-        sampler = Sampler(
-            topology=topology, family=SMALL, purpose=purpose, policy=policy, policy_fraction=1.0
-        )
-        sample = sampler.draw(0)
-        assert sampling_purpose(sample.case) == purpose
-        if purpose == sampling_purpose(only):
-            assert sample.source == "policy"
-            assert case_digest(sample.case) == case_digest(only)
-        else:
-            assert sample.source == "strata"
-
-
 def test_too_few_different_cases_for_a_purpose_are_an_error():
     """Two layers on two domains: there are two cases, which may both be of one purpose."""
     topology = world("AB", {"AB": (1e9, 0.03), "BA": (1e9, 0.03)})
@@ -519,9 +276,3 @@ def test_bad_families_are_refused(fields, message):
 def test_bad_regimes_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         Regime(**fields)
-
-
-@pytest.mark.parametrize("weights", [(), (1.0,), (1.0, 0.0), (1.0, float("nan"))])
-def test_bad_weights_are_refused(weights):
-    with pytest.raises(ValueError, match="policy plans: weights must"):
-        PolicyPlans(workload=WORKLOAD, plans=(plan(0, 1), plan(1, 0)), weights=weights)

@@ -1,17 +1,15 @@
-"""The commands of calibration: what they print and write, and how they end."""
+"""The commands of calibration: what they print and write."""
 
 import json
-import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from processes import python
+from calibration_command_runs import SMALL, check, content_of, fit
 from reference_programs import fake_program, fake_programs
 
 from calibration import read_corrections, write_corrections
@@ -19,11 +17,7 @@ from calibration.commands.main import COMMANDS, main
 from calibration.reference.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections
-from des.base.command import INTERRUPTED, READER_GONE
 
-ROOT = Path(__file__).resolve().parents[2]
-SMALL = ("--num-layers", "8", "--microbatches", "4,8", "--workers", "1")
-"""Little to simulate, and one process for it."""
 FILES = {"corrections.json", "samples.csv", "report.md", "predicted_versus_reference.png"}
 
 
@@ -34,19 +28,11 @@ def _our_engine(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def fit(*flags, out="fit", samples=12):
-    return main(["run", *SMALL, "--samples", str(samples), "--out", out, *flags])
-
-
 def errors_of(text, title, figure="makespan"):
     """Mean, p95, bias and worst error over all cases of a printed table, in per cent."""
     table = text[text.index(title) :]
     line = next(line for line in table[table.index(" all ") :].splitlines() if figure in line)
     return [float(number) for number in re.findall(r"[+-]?\d+(?:\.\d{3}|e-\d+)\b", line)]
-
-
-def content_of(folder):
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -116,10 +102,6 @@ def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers():
     assert content_of("one")["samples.csv"] != content_of("other")["samples.csv"]
 
 
-def check(*flags, samples=6):
-    return main(["check", *SMALL, "--samples", str(samples), "--store", "none", *flags])
-
-
 def test_a_check_is_within_its_bounds_without_an_error(capsys):
     assert fit() == 0
 
@@ -144,27 +126,6 @@ def test_a_check_of_wrong_factors_exceeds_its_bound(capsys):
     assert "communication volume" not in text[text.index("EXCEEDED") :]
 
     assert check(*flags, "--bound", "0.2", "--p95-bound", "0.2") == 0
-
-
-@pytest.mark.parametrize(
-    ("flags", "field"),
-    [
-        (("--model", "llama2_7b"), "model"),
-        (("--microbatch-sizes", "2"), "model"),
-        (("--network", "four_uneven"), "network"),
-        (("--endpoints", "one_in_flight"), "network"),
-    ],
-)
-def test_factors_for_something_else_are_refused(flags, field, capsys):
-    assert fit() == 0
-    capsys.readouterr()
-
-    assert check("--corrections", "fit/corrections.json", *flags) == 2
-
-    out, errors = capsys.readouterr()
-    assert out == ""
-    assert f"fitted_for.{field}: factors must be used for the {field}" in errors
-    assert errors.count("\n") == 1
 
 
 def test_backends_and_des_are_compared_side_by_side(capsys):
@@ -225,92 +186,6 @@ def test_a_packet_level_program_is_one_of_the_backends(tmp_path, capsys):
     assert rows["ns3: makespan_s"].tolist() == rows["unaware: makespan_s"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("way", "reason", "last"),
-    [
-        ("hang", "it did not end within 2 s", "sys[0] finished"),
-        ("crash", "the first one missing is that of rank 0", "std::bad_alloc"),
-        ("partial", "got 2; the first one missing is that of rank 2", "sys[1] finished"),
-    ],
-)
-def test_a_program_that_misbehaves_ends_a_calibration_without_files(
-    way, reason, last, tmp_path, capsys
-):
-    programs = fake_programs(tmp_path / "bin", way)
-    flags = ("--astra-bin", str(programs), "--endpoints", "one_in_flight", "--time-limit", "2")
-
-    assert fit(*flags) == 2
-
-    errors = capsys.readouterr().err
-    assert errors.startswith("error: case ")
-    assert reason in errors
-    assert last in errors
-    assert content_of("fit") == {}
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ((), "python -m calibration: COMMAND must be one of run, check, compare, export,"),
-        (("runs",), "show, prune, got 'runs'; did you mean 'run'?"),
-        (("run", "--samples", "0"), "argument --samples: must be a whole number from 1 to"),
-        (("run", "--samples", "many"), "argument --samples: must be an integer, got 'many'"),
-        (("run", "--microbatches", "9,8"), "--microbatches: must be LEAST,MOST, such as 8,64"),
-        (("run", "--time-limit", "-1"), "--time-limit: must be positive and finite, got -1"),
-        (("run", "--sample", "4"), "unknown argument '--sample'; did you mean '--samples'?"),
-        (
-            ("run", "--backend", "exact"),
-            "--backend: must be one of unaware, aware, pairwise, ns3, got 'exact'",
-        ),
-        (
-            ("run", "--backend", "ns3", "--endpoints", "one_in_flight"),
-            "backend ns3 needs --ns3-bin and --ns3-config and --ns3-top",
-        ),
-        (
-            ("run", "--backend", "ns3"),
-            "one communication slot per NPU, for --endpoints one_in_flight",
-        ),
-        (("run", "--model", "llama"), "model: must be one of llama2_7b"),
-        (("run", "--model", "llama2_7b,llama2_70b"), "--model takes a single model: factors"),
-        (("run", "--network", "nowhere.yaml"), "nowhere.yaml"),
-        (("run", "--schedules", "1f2b"), "must be one of gpipe"),
-        (("run", *SMALL, "--samples", "4"), "fit: cases must leave more than the 6 factors"),
-        (
-            ("run", "--astra-bin", "nowhere", "--endpoints", "one_in_flight"),
-            "must be a program, got no such file",
-        ),
-        (
-            ("run", "--astra-bin", "nowhere"),
-            "the programs in nowhere: have one communication slot per NPU",
-        ),
-        (("run", "--backend", "pairwise", "--astra-bin", "x"), "--astra-bin has programs for unaw"),
-        (("run", "--out", "file"), "file: File exists"),
-        (("run", "--store", "file"), "store file: must be a store of runs"),
-        (("check", "--corrections", "none.json"), "none.json: corrections file cannot be read"),
-        (("check", "--corrections", "file"), "file: line 1: must be JSON"),
-        (("compare", "--num-domains", "3"), "num_domains must be left out where the worlds are"),
-        (
-            ("compare", "--backends", "aware,exact"),
-            "each element one of unaware, aware, pairwise, ns3, got 'aware,exact'",
-        ),
-        (("export", "--out", "o", "--placement", "0*3"), "placement"),
-        (("export", "--out", "o", "--parallelism", "8"), "must be TENSORxDATAxPIPELINE"),
-        (("list", "--store", "none.sqlite"), "store none.sqlite: cannot be opened"),
-        (("show", "ab", "--store", "none.sqlite"), "store none.sqlite: cannot be opened"),
-        (("prune",), "one of --older-than-days, --keep-newest and --backend must be given"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys):
-    Path("file").write_text("no store", "utf-8")
-
-    assert main(flags) == 2
-
-    errors = capsys.readouterr().err
-    assert errors.startswith("error: ")
-    assert message in errors
-    assert errors.count("\n") == 1
-
-
 def test_an_exported_folder_runs_by_the_command_in_its_readme(capsys):
     flags = ["--num-layers", "6", "--microbatches", "4", "--placement", "0*2,1*3,2*1"]
 
@@ -364,39 +239,3 @@ def test_runs_are_listed_shown_and_pruned_and_never_repeated(capsys):
     assert capsys.readouterr().out == "removed 3 runs from runs.sqlite\n"
     left = Store.open("runs.sqlite").rows()
     assert left["backend"].tolist() == ["pairwise"] * 3
-
-
-def test_a_key_that_is_no_single_run_is_refused(capsys):
-    Store.open("runs.sqlite")
-
-    assert main(["show", "", "--store", "runs.sqlite"]) == 2
-
-    assert "got '', which is that of 0 of 0" in capsys.readouterr().err
-
-
-def started(*flags):
-    """Start a command as a process, out of whose way nothing is."""
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return python("-m", "calibration", *flags, text=True, **streams)
-
-
-def test_ctrl_c_ends_a_calibration_with_one_line():
-    """The signal goes to all processes of the command, as that of a terminal does."""
-    with started("run", "--samples", "300", "--workers", "1") as process:
-        assert process.stdout.readline().startswith("300 placements of llama2_70b")
-        assert process.stdout.readline().startswith("reference: our ASTRA-sim engine")
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate()
-
-    assert (process.returncode, errors) == (INTERRUPTED, "interrupted\n")
-    assert content_of("runs/calibration") == {}
-
-
-def test_a_reader_that_goes_away_is_no_error():
-    Store.open("runs.sqlite")
-    flags = ("list", "--store", "runs.sqlite")
-    with started(*flags) as process:
-        process.stdout.close()
-        _, errors = process.communicate()
-
-    assert (process.returncode, errors) == (READER_GONE, "")

@@ -1,18 +1,16 @@
 """Programs in ASTRA-sim's place that misbehave: an error that says how, and never a number."""
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from processes import FAILSAFE_S, is_running, wait_until, with_time_enough
-from reference_programs import fake_program, fake_programs, gpu_case, small_case
+from reference_programs import fake_programs, gpu_case, small_case
 
 from calibration.reference.astra_sim import measure_all, measure_case
 from calibration.reference.binaries import (
@@ -23,7 +21,6 @@ from calibration.reference.binaries import (
 )
 from calibration.reference.export import PROGRAMS
 from calibration.reference.finish_lines import Finish, parse_finishes
-from calibration.reference.ns3 import Ns3
 
 
 def run(binaries, case=None, **options):
@@ -215,80 +212,6 @@ def test_finish_lines_are_found_among_others_in_any_order():
 def test_numbers_that_no_run_has_are_refused(text):
     with pytest.raises(ValueError, match=r"finish|integer string"):
         parse_finishes(text, 1)
-
-
-@pytest.fixture
-def ns3(tmp_path):
-    """What a user of the packet-level backend brings; its program is the analytical one."""
-    folder = tmp_path / "ns3"
-    folder.mkdir()
-    (folder / "config.txt").write_text(
-        "ENABLE_QCN 1\nTOPOLOGY_FILE ../old/topology.txt\nFLOW_FILE flow.txt\n", "utf-8"
-    )
-    (folder / "topology.txt").write_text("4 1 3\n3\n", "utf-8")
-    return Ns3(
-        binary=fake_program(folder / "AstraSimNetwork", "ns3"),
-        config=folder / "config.txt",
-        physical_topology=folder / "topology.txt",
-    )
-
-
-@pytest.mark.parametrize(("case", "dimensions"), [(small_case(), ["3"]), (gpu_case(), ["4", "3"])])
-def test_the_packet_level_backend_gets_its_files_and_is_read(case, dimensions, ns3):
-    folder = ns3.binary.parent
-
-    measured = measure_case(case, "ns3", ns3=ns3)
-
-    unaware = measure_case(case, "unaware")
-    if case.granularity == "domain":
-        assert measured == unaware
-    else:  # its messages queue, so receivers wait for each other's parts, which takes signals
-        assert unaware.makespan_s < measured.makespan_s < 1.05 * unaware.makespan_s
-    logical = json.loads((folder / "seen-logical-topology-configuration").read_text("utf-8"))
-    assert logical == {"logical-dims": dimensions}
-    assert (folder / "seen-network-configuration").read_text("utf-8").splitlines() == [
-        "ENABLE_QCN 1",
-        f"TOPOLOGY_FILE {ns3.physical_topology.resolve()}",
-        "FLOW_FILE flow.txt",
-    ]
-    words = (folder / "seen-words").read_text("utf-8")
-    assert ("--comm-group-configuration=empty" in words) == (case.granularity == "domain")
-
-
-def test_a_configuration_that_names_no_topology_gets_one(ns3):
-    ns3.config.write_text("ENABLE_QCN 1\n", "utf-8")
-
-    measure_case(small_case(), "ns3", ns3=ns3)
-
-    seen = (ns3.binary.parent / "seen-network-configuration").read_text("utf-8")
-    assert seen == f"TOPOLOGY_FILE {ns3.physical_topology.resolve()}\nENABLE_QCN 1\n"
-
-
-def test_the_packet_level_backend_needs_its_program_and_files(ns3):
-    with pytest.raises(ReferenceRunError, match="backend ns3: needs ASTRA-sim's program AstraSimN"):
-        measure_case(small_case(), "ns3")
-    with pytest.raises(ReferenceRunError, match="backend ns3: needs ASTRA-sim's program AstraSimN"):
-        measure_all([small_case()], "ns3", num_workers=1)
-    with pytest.raises(ReferenceRunError, match="nowhere: must be a program, got no such file"):
-        measure_case(small_case(), "ns3", ns3=replace(ns3, binary=Path("nowhere")))
-    with pytest.raises(ValueError, match="ns3: nowhere: cannot be read: No such file"):
-        measure_case(small_case(), "ns3", ns3=replace(ns3, config=Path("nowhere")))
-    with pytest.raises(ValueError, match=r"transport\.endpoints is overlapped"):
-        measure_case(small_case("overlapped"), "ns3", ns3=ns3)
-
-
-def test_runs_with_other_files_are_other_runs(ns3):
-    before = ns3.version()
-    ns3.physical_topology.write_text("5 1 4\n", "utf-8")
-
-    assert ns3.version() != before
-
-
-def test_a_packet_level_program_that_crashes_is_an_error(ns3):
-    fake_program(ns3.binary, "crash")
-
-    with pytest.raises(ReferenceRunError, match="exit code: -11"):
-        measure_case(small_case(), "ns3", ns3=ns3, num_attempts=1)
 
 
 def test_a_program_has_no_more_time_than_it_is_given(tmp_path):

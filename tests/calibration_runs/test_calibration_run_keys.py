@@ -2,14 +2,13 @@
 
 import math
 import pickle
-import subprocess
-import sys
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from processes import words_printed
 from strategies import cases, plan, unit_workload, world
 
 from calibration.cases.case import PlacementCase
@@ -173,15 +172,9 @@ def test_keys_and_versions_are_the_same_in_another_process(tmp_path):
         "import pickle, sys; from pathlib import Path; from calibration.cases.case_key import *; "
         "print(case_digest(pickle.loads(Path(sys.argv[1]).read_bytes())), engine_version())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "case")],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONHASHSEED": "12345", "NUMBA_DISABLE_JIT": "1"},
-    )
+    printed = words_printed(script, str(tmp_path / "case"), NUMBA_DISABLE_JIT="1")
 
-    assert done.stdout.split() == [case_digest(case), engine_version()]
+    assert printed == [case_digest(case), engine_version()]
 
 
 @pytest.mark.parametrize("field", ["case_digest", "backend", "aggregation", "version"])

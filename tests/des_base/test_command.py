@@ -1,4 +1,4 @@
-"""Commands that are interrupted, or that nobody listens to any more, end as shells expect."""
+"""Commands that are interrupted, or whose reader went away, end as shells expect."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from scenarios.suites.make_topology import main as make_topology
 
 
 def ended_without_reader(body, *, unbuffered=False):
-    """Exit code and stderr of a command whose stdout nobody reads."""
+    """Exit code and stderr of a command whose stdout has no reader."""
     reading, writing = os.pipe()
     os.close(reading)
     code = f"{body}\nraise SystemExit(main())"

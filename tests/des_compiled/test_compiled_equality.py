@@ -10,9 +10,10 @@ from dataclasses import replace
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from law_strategies import movements, none_or
 from sending import courses, moving, transports
 from sharing import parallel_plans
-from strategies import cases, corrections, movements, none_or, topologies, workloads
+from strategies import cases, corrections, topologies, workloads
 from ties import any_plans, even_corrections, even_workloads, even_worlds, replays
 
 from des import (
@@ -105,7 +106,7 @@ def test_links_that_move_by_any_law(data, topology, workload, corrections, movem
 
 @st.composite
 def drawn_movements(draw: st.DrawFn) -> Movement:
-    """Links that are all drawn anew every so often; the compiled engine draws for itself."""
+    """Links that are all redrawn at intervals; the compiled engine draws for itself."""
     law = Dynamics(
         bandwidth_fluctuation=draw(none_or(1e-3, 0.95)),
         latency_jitter=draw(none_or(1e-3, 0.95)),

@@ -1,75 +1,23 @@
 """Plans judged thousands at a time against the simulator, to the last bit, and cases by hand."""
 
 import dataclasses
-from itertools import permutations
 
 import numpy as np
 import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import (
-    STATIC_SCHEDULES,
-    corrections,
-    movements,
-    topologies,
-    unit_domain,
-    unit_workload,
-    workloads,
-    world,
-)
+from judged_plans import RULES, drawn_plans, judge_of, unequal_world, with_ample_memory
+from law_strategies import movements
+from strategies import corrections, topologies, unit_workload, workloads, world
 
-from agents.judge.search_judge import Judge
-from agents.judge.splits import new_walk, walk_splits
 from agents.judge.steady_judge import MISFIT, has_steady_plans
-from des import (
-    NO_CORRECTIONS,
-    Topology,
-    Transport,
-    domain_memory,
-    simulate,
-)
+from des import Topology, Transport, domain_memory, simulate
 from des.compiled.eligibility import is_foreseeable
 from des.compiled.many.steady import Plans
 from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import tightest_domain
 from des.job.transformer import BYTES_PER_PARAMETER
-
-SCHEDULES = (*STATIC_SCHEDULES, "1f1b_2x", "1f1b_2.5x", "1f1b_4x", "1f1b_8x")
-"""All that can be judged in compiled code, with depths among them."""
-
-
-def judge_of(
-    topology, workload, *, found=NO_CORRECTIONS, schedules=SCHEDULES, simulator=simulate, most=None
-):
-    return Judge(
-        topology, workload, found, schedules=schedules, simulator=simulator, max_judged=most
-    )
-
-
-def drawn_plans(judge, seed, count):
-    """Plans of any order, split and schedule, with one stage per domain."""
-    rng = np.random.default_rng(seed)
-    num_domains, most = judge.topology.num_domains, judge.most_stages
-    num_layers = judge.workload.num_layers
-    plans = Plans(
-        num_stages=rng.integers(1, most + 1, count).astype(np.int32),
-        schedule=rng.integers(0, len(judge.schedules), count).astype(np.int32),
-        domain=np.array([rng.permutation(num_domains)[:most] for _ in range(count)], np.int32),
-        end_layer=np.zeros((count, most), dtype=np.int32),
-    )
-    for row, num_stages in enumerate(plans.num_stages.tolist()):
-        cuts = np.sort(rng.choice(num_layers - 1, num_stages - 1, replace=False) + 1)
-        plans.end_layer[row, : num_stages - 1] = cuts
-        plans.end_layer[row, num_stages - 1] = num_layers
-    return plans
-
-
-def with_ample_memory(topology):
-    domains = tuple(
-        dataclasses.replace(domain, gpu_memory_bytes=1e30) for domain in topology.domains
-    )
-    return dataclasses.replace(topology, domains=domains)
 
 
 @settings(max_examples=examples(100))
@@ -156,16 +104,6 @@ def test_depth_hides_latency_by_hand(schedule, makespan_s):
     assert judge.scores(plan).tolist() == [makespan_s]
 
 
-def unequal_world():
-    """Three domains of 1, 2 and 3 FLOP/s with free links."""
-    names = "ABC"
-    links = world(names, {a + b: (1e300, 0.0) for a, b in permutations(names, 2)}).links
-    domains = [
-        unit_domain(name, flops_per_s=float(speed)) for speed, name in enumerate(names, start=1)
-    ]
-    return Topology.of(domains, links)
-
-
 def filled(topology, workload, *, schedule="1f1b"):
     """The level and the ends of the stages over all domains in order."""
     judge = judge_of(topology, workload, schedules=(schedule,))
@@ -216,20 +154,6 @@ def test_where_no_more_may_be_judged_scores_say_nothing():
     assert (judge.scores(plans) == np.inf).all()
 
 
-# What compiled code judges.
-
-
-RULES = [
-    {},
-    {"window_bytes": 1e6},
-    {"sharing": "fair"},
-    {"sharing": "none"},
-    {"endpoints": "one_in_flight"},
-    {"endpoints": "blocking"},
-    {"half_duplex": True},
-]
-
-
 @settings(max_examples=examples(60))
 @given(
     topology=topologies(max_domains=4),
@@ -259,79 +183,6 @@ def test_only_the_simulator_of_des_is_compiled():
     def anybody_else(topology, workload, plan, found):
         return simulate(topology, workload, plan, found)
 
-    workload = unit_workload([(1, 2)] * 2, num_microbatches=2)
     simulators = (simulate, simulate_compiled, anybody_else)
-    found = [has_steady_plans(unequal_world(), workload, one) for one in simulators]
+    found = [has_steady_plans(unequal_world(), one) for one in simulators]
     assert found == [True, True, False]
-
-
-# Walks through splits.
-
-
-def all_splits(judge, order, schedule, limit_s, *, room=1000, most_steps=10**9):
-    """All ends that a walk finds, a few at a time."""
-    walk, found = new_walk(len(order), judge.workload.num_layers), []
-    while walk.place[0] >= 0 and walk.place[1] < most_steps:
-        ends = np.zeros((room, judge.most_stages), np.int32)
-        count = walk_splits(
-            judge.job,
-            judge.programs,
-            schedule * judge.most_stages + len(order) - 1,
-            judge.schedules[schedule].startswith("zb"),
-            np.array(order, np.int32),
-            limit_s,
-            most_steps,
-            walk,
-            ends,
-        )
-        found += [tuple(row) for row in ends[:count, : len(order)].tolist()]
-    return found
-
-
-def test_a_walk_without_a_limit_goes_through_all_splits():
-    workload = unit_workload([(1, 2)] * 5, num_microbatches=2)
-    judge = judge_of(unequal_world(), workload)
-
-    splits = [(1, 2, 5), (1, 3, 5), (1, 4, 5), (2, 3, 5), (2, 4, 5), (3, 4, 5)]
-    assert all_splits(judge, (2, 0, 1), 0, np.inf) == splits
-    assert all_splits(judge, (2, 0, 1), 0, np.inf, room=1) == splits  # and goes on where it was
-    assert all_splits(judge, (1,), 0, np.inf) == [(5,)]
-    assert all_splits(judge, (2, 0, 1), 0, np.inf, most_steps=3) == [(1, 2, 5)]
-
-
-@settings(max_examples=examples(100))
-@given(
-    topology=topologies(max_domains=4, fully=True),
-    workload=workloads(),
-    rules=st.sampled_from(RULES),
-    found=corrections(),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_a_walk_leaves_out_no_plan_that_is_as_quick_as_the_limit(
-    topology, workload, rules, found, seed
-):
-    """Under any transport, schedule and order; so no bound is above the simulated time."""
-    topology = dataclasses.replace(with_ample_memory(topology), transport=Transport(**rules))
-    judge = judge_of(topology, workload, found=found, simulator=simulate_compiled)
-    plans = drawn_plans(judge, seed, 6)
-
-    for row, limit_s in enumerate(judge.scores(plans).tolist()):
-        size = int(plans.num_stages[row])
-        order, ends = plans.domain[row, :size].tolist(), plans.end_layer[row, :size].tolist()
-        assert tuple(ends) in all_splits(judge, order, int(plans.schedule[row]), limit_s)
-
-
-def test_a_walk_leaves_out_what_is_surely_slower_and_what_does_not_fit():
-    """Two domains of 1 FLOP/s with free links, four layers of 3 FLOPs, 100 microbatches.
-
-    Even, it takes 606 s; with three layers in one domain at least 900 s.
-    """
-    topology = world("AB", dict.fromkeys(("AB", "BA"), (1e300, 0.0)))
-    workload = unit_workload([(1, 2)] * 4, num_microbatches=100)
-    judge = judge_of(topology, workload)
-    assert all_splits(judge, (0, 1), SCHEDULES.index("1f1b"), 606.0) == [(2, 4)]
-    assert all_splits(judge, (0, 1), SCHEDULES.index("1f1b"), 605.0) == []
-
-    small = dataclasses.replace(topology.domains[1], gpu_memory_bytes=17.0)
-    judge = judge_of(Topology.of([topology.domains[0], small], topology.links), workload)
-    assert all_splits(judge, (0, 1), SCHEDULES.index("1f1b"), np.inf) == [(3, 4)]

@@ -60,7 +60,7 @@ def one_domain(num_gpus: int, memory_bytes: float = 1e4) -> Topology:
 
 
 def needed(num_gpus: int, schedule: str = "1f1b", **parallelism: object) -> tuple[float, float]:
-    """Model state and activations of four layers on so many GPUs. [bytes]"""
+    """Model state and activations of four layers on a number of GPUs. [bytes]"""
     chosen = Plan(
         placement=Placement(domain_of_layer=(0,) * 4),
         schedule=schedule,
@@ -79,7 +79,7 @@ def needed(num_gpus: int, schedule: str = "1f1b", **parallelism: object) -> tupl
         # 4 bytes a parameter on each of the four, 12 once for all of them
         ({"data": 4, "shard_optimiser": True}, ((4 * 4 + 12) * 60, 32)),
         ({"tensor": 2, "data": 2, "shard_optimiser": True}, ((2 * 4 + 12) * 60, 32)),
-        ({"tensor": 4, "shard_optimiser": True}, (16 * 60, 32)),  # nobody to spread it over
+        ({"tensor": 4, "shard_optimiser": True}, (16 * 60, 32)),  # no replica to spread it over
     ],
 )
 def test_four_gpus_by_hand(parallelism, expected):

@@ -1,7 +1,4 @@
-"""Laws of moving links: what each one draws, against closed forms; what all of them promise.
-
-Statistical tests have fixed seeds, and allow four standard deviations of what theory says.
-"""
+"""Laws of moving links: paths, worlds at a time, and products of laws."""
 
 import dataclasses
 import itertools
@@ -12,19 +9,12 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from strategies import bandwidth_factors, cases, laws, link_state, topologies, unit_links
+from law_strategies import laws, link_state
+from strategies import bandwidth_factors, cases, topologies, unit_links
 
 from des import STEADY, Dynamics, Movement, read_topology, simulate
 from des.base.random_numbers import derived_seed
-from des.dynamics import (
-    DYNAMICS,
-    LinkState,
-    MarkovModulated,
-    OrnsteinUhlenbeck,
-    Product,
-    Replay,
-)
+from des.dynamics import DYNAMICS, LinkState, MarkovModulated, OrnsteinUhlenbeck, Product, Replay
 from des.dynamics.link_course import Weather
 from des.dynamics.replay import LinkSeries
 from des.worlds import EAST_CENTRAL_WEST
@@ -59,7 +49,7 @@ def test_every_time_lies_in_its_piece_and_within_the_extremes(law, seed, times_s
     times_s=st.lists(st.floats(0.0, 1e4), min_size=2, max_size=8),
 )
 def test_a_path_depends_on_law_links_and_seed_alone(law, seed, times_s):
-    """Whatever is asked first, and however often."""
+    """In any order of the calls, and however often."""
     one, other = law.path(unit_links(3), seed), law.path(unit_links(3), seed)
 
     asked = [one.piece_at(link, time_s) for link in (0, 1, 2) for time_s in times_s]
@@ -197,110 +187,6 @@ def test_a_link_that_is_down_has_no_standing_world_but_factors():
 def test_a_movement_refuses_impossible_figures(fields, message):
     with pytest.raises(ValueError, match=message):
         Movement(**{"law": DYNAMICS["ou"], "seed": 1} | fields)
-
-
-# Uniform.
-
-
-def test_segments_and_seeds_have_uniform_numbers_of_their_own():
-    """No number comes twice; with equal swings, a stream that is reused would show."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.3, update_interval_s=1.0)
-    numbers = [
-        factor
-        for seed in (0, 1, 2**63 - 1)
-        for path in [law.path(unit_links(3), seed)]
-        for segment, link in itertools.product(range(5), range(3))
-        for factor in path.piece_at(link, float(segment))[2:]
-    ]
-
-    assert len(numbers) == len(set(numbers)) == 3 * 5 * 3 * 2
-
-
-def test_a_segment_of_a_link_is_drawn_from_the_seed_and_its_position():
-    """The draw is fixed, as recorded figures rest on it: numpy's, from a counter of its own.
-
-    numpy counts before it draws, so its counter stands one below (link, segment).
-    """
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=2.0)
-    path = law.path(unit_links(3), 7)
-    for link in range(3):
-        rng = np.random.Generator(np.random.Philox(key=[7, 0], counter=link + (4 << 64) - 1))
-        bandwidth_eps, latency_eps = rng.uniform(-1.0, 1.0, size=2)
-
-        found = path.piece_at(link, 9.9)
-        assert found == (8.0, 10.0, 1 + 0.3 * bandwidth_eps, 1 + 0.2 * latency_eps)
-
-
-def test_factors_of_a_link_do_not_depend_on_how_many_links_there_are():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
-
-    np.testing.assert_array_equal(law.factors(3, 7, 4), law.factors(90, 7, 4)[:, :3])
-    assert law.factors(0, 7, 4).shape == (2, 0)
-
-
-def test_correlated_segments_are_drawn_from_the_seed_and_their_number():
-    """A normal number of its own for each link, then a common one: the draw is fixed."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, correlation=0.36)
-    rng = np.random.Generator(np.random.Philox(key=7, counter=[0, 0, 0, 4]))
-    own, common = rng.standard_normal((2, 3)), rng.standard_normal((2, 1))
-    eps = 2 * stats.norm.cdf(0.6 * common + 0.8 * own) - 1
-
-    expected = [1 + 0.3 * eps[0], 1 + 0.2 * eps[1]]
-    np.testing.assert_allclose(law.factors(3, 7, 4), expected, rtol=1e-14)
-
-
-def test_uniform_numbers_fill_their_range_over_links_segments_and_seeds():
-    """20 equal bins of the band, with each of the three in turn as what is counted through."""
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5)
-    over_links = law.factors(4000, 11, 5)
-    over_segments = np.stack([law.factors(2, 11, segment)[:, 1] for segment in range(4000)], 1)
-    over_seeds = np.stack([law.factors(2, seed, 5)[:, 1] for seed in range(4000)], 1)
-
-    for bandwidth, latency in (over_links, over_segments, over_seeds):
-        for factors in (bandwidth, latency):
-            counts = np.histogram(factors, bins=20, range=(0.5, 1.5))[0]
-            assert counts.sum() == 4000
-            assert stats.chisquare(counts).pvalue > 1e-4
-            # Neighbours are independent: pairs fill the square.
-            pairs = np.histogram2d(factors[::2], factors[1::2], 5, [[0.5, 1.5]] * 2)[0]
-            assert stats.chisquare(pairs.ravel()).pvalue > 1e-4
-        assert abs(np.corrcoef(bandwidth, latency)[0, 1]) < 4 / np.sqrt(4000)
-
-
-def test_uniform_numbers_of_any_two_links_correlate_as_their_normal_ones():
-    """The copula's correlation r gives the uniform numbers 6/pi asin(r/2) (Pearson 1907)."""
-    count, r = 4000, 0.6
-    law = Dynamics(
-        bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0, correlation=r
-    )
-
-    factors = bandwidth_factors(law, 3, 2, np.arange(count))
-    expected = 6 / math.pi * math.asin(r / 2)
-    found = np.corrcoef(factors.T)[0, 1]
-    assert found == pytest.approx(expected, abs=4 * (1 - expected**2) / math.sqrt(count))
-    for column in factors.T:
-        assert stats.kstest((column - 0.5) / 1.0, "uniform").pvalue > 1e-4
-
-
-def test_uniform_numbers_are_independent_unless_told():
-    count = 4000
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0)
-
-    found = np.corrcoef(bandwidth_factors(law, 3, 3, np.arange(count)).T)
-    assert np.all(np.abs(found[np.triu_indices(3, 1)]) < 4 / math.sqrt(count))
-
-
-def test_links_of_full_correlation_move_as_one():
-    for law in (
-        Dynamics(
-            bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0, correlation=1.0
-        ),
-        dataclasses.replace(DYNAMICS["ou"], correlation=1.0),
-        dataclasses.replace(DYNAMICS["markov_fast"], correlation=1.0),
-    ):
-        factors = bandwidth_factors(law, 5, 3, np.arange(0.0, 5e4, 500.0))
-        assert len(np.unique(factors[:, 0])) > 2
-        np.testing.assert_array_equal(factors, factors[:, :1].repeat(3, axis=1))
 
 
 # Products.

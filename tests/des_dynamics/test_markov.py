@@ -9,8 +9,9 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
+from law_strategies import link_state, markov_laws
 from scipy import stats
-from strategies import bandwidth_factors, link_state, markov_laws, unit_links
+from strategies import bandwidth_factors, unit_links
 
 from des.dynamics import DYNAMICS, MarkovModulated
 

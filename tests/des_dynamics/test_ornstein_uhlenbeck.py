@@ -11,8 +11,9 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from law_strategies import wandering_laws
 from scipy import stats
-from strategies import bandwidth_factors, unit_links, wandering_laws
+from strategies import bandwidth_factors, unit_links
 
 from des.dynamics import OrnsteinUhlenbeck
 

@@ -7,7 +7,8 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import link_state, movements, plan, unit_workload, world
+from law_strategies import link_state, movements
+from strategies import plan, unit_workload, world
 
 from des import Dynamics, Link, Movement, simulate
 from des.dynamics import LinkSeries, MarkovModulated, Replay

@@ -240,7 +240,7 @@ def test_the_link_is_busy_exactly_when_fifo_keeps_it_busy(course, messages):
 
 @given(course=courses(), messages=sent(), overhead_s=st.just(0.0) | st.floats(0.0, 1.0))
 def test_a_message_alone_is_treated_as_by_fifo(course, messages, overhead_s):
-    """Sharing counts where there is somebody to share with."""
+    """Sharing counts where several messages share a link."""
     found = Corrections(message_overhead_s=overhead_s)
     topology = pair(FORTH, BACK, window_bytes=20.0)
     shared = pair(FORTH, BACK, window_bytes=20.0, sharing="fair")

@@ -6,13 +6,14 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from law_strategies import movements
 from sending import transports
 from sharing import (
     FEW,
     parallel_cases,
     sums,
 )
-from strategies import corrections, movements, topologies, workloads
+from strategies import corrections, topologies, workloads
 
 from des import (
     EVERY_STEP,

@@ -51,7 +51,7 @@ def test_without_queues_links_still_move_by_hand():
     found=corrections(),
 )
 def test_without_queues_every_message_is_as_if_alone(messages, transport, course, found):
-    """To the last bit, whatever the conditions are and in whatever order they are asked for."""
+    """To the last bit, whatever the conditions are and in any order of the calls."""
     topology = moving(dataclasses.replace(pair(FORTH, BACK), transport=transport), *course)
     plain = dataclasses.replace(transport, sharing="fifo", endpoints="overlapped")
     in_turn = dataclasses.replace(topology, transport=plain)

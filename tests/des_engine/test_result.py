@@ -10,6 +10,50 @@ from des import cross_domain_bytes, simulate
 LATENCY_ALONE = (1e300, 1.0)
 
 
+BY_HAND = {
+    "spans": {
+        "stage": [0, 0, 1, 1],
+        "domain": ["A", "A", "B", "B"],
+        "kind": ["F", "B", "F", "B"],
+        "microbatch": [0, 0, 0, 0],
+        "start_s": [0.0, 10.0, 4.0, 5.0],
+        "end_s": [1.0, 12.0, 5.0, 7.0],
+    },
+    "transfers": {
+        "source": ["A", "B"],
+        "target": ["B", "A"],
+        "stage": [0, 1],
+        "kind": ["F", "B"],
+        "microbatch": [0, 0],
+        "start_s": [1.0, 7.0],
+        "end_s": [3.0, 9.0],
+        "arrival_s": [4.0, 10.0],
+    },
+    "stages": {
+        "domain": ["A", "B"],
+        "device": [0, 0],
+        "first_layer": [0, 1],
+        "num_layers": [1, 1],
+        "busy_s": [3.0, 3.0],
+        "idle_s": [9.0, 9.0],
+    },
+    "links": {
+        "source": ["A", "B"],
+        "target": ["B", "A"],
+        "num_messages": [1, 1],
+        "num_bytes": [8.0, 8.0],
+        "busy_s": [2.0, 2.0],
+    },
+    "memory": {
+        "domain": ["A", "B"],
+        "model_state_bytes": [16.0, 16.0],
+        "activation_bytes": [1.0, 1.0],
+        "capacity_bytes": [1e30, 1e30],
+    },
+}
+"""Tables of the iteration that `test_tables_by_hand` works out."""
+
+
 def test_tables_by_hand():
     """One microbatch, forward 1 s and backward 2 s on each side of links of 4 B/s and 1 s.
 
@@ -23,45 +67,9 @@ def test_tables_by_hand():
     assert result.makespan_s == 12.0
     assert result.utilisation == 6 / (2 * 12)
     assert result.bubble_fraction == 1 - 6 / (2 * 12)
-    assert result.to_frame().to_dict("list") == {
-        "stage": [0, 0, 1, 1],
-        "domain": ["A", "A", "B", "B"],
-        "kind": ["F", "B", "F", "B"],
-        "microbatch": [0, 0, 0, 0],
-        "start_s": [0.0, 10.0, 4.0, 5.0],
-        "end_s": [1.0, 12.0, 5.0, 7.0],
-    }
-    assert result.to_frame("transfers").to_dict("list") == {
-        "source": ["A", "B"],
-        "target": ["B", "A"],
-        "stage": [0, 1],
-        "kind": ["F", "B"],
-        "microbatch": [0, 0],
-        "start_s": [1.0, 7.0],
-        "end_s": [3.0, 9.0],
-        "arrival_s": [4.0, 10.0],
-    }
-    assert result.to_frame("stages").to_dict("list") == {
-        "domain": ["A", "B"],
-        "device": [0, 0],
-        "first_layer": [0, 1],
-        "num_layers": [1, 1],
-        "busy_s": [3.0, 3.0],
-        "idle_s": [9.0, 9.0],
-    }
-    assert result.to_frame("links").to_dict("list") == {
-        "source": ["A", "B"],
-        "target": ["B", "A"],
-        "num_messages": [1, 1],
-        "num_bytes": [8.0, 8.0],
-        "busy_s": [2.0, 2.0],
-    }
-    assert result.to_frame("memory").to_dict("list") == {
-        "domain": ["A", "B"],
-        "model_state_bytes": [16.0, 16.0],
-        "activation_bytes": [1.0, 1.0],
-        "capacity_bytes": [1e30, 1e30],
-    }
+    assert result.to_frame().to_dict("list") == BY_HAND["spans"]
+    for name, table in BY_HAND.items():
+        assert result.to_frame(name).to_dict("list") == table, name
 
 
 def test_tables_without_rows_keep_their_columns():

@@ -6,9 +6,10 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from law_strategies import movements
 from sending import Sent, deliver, transports, with_transport
 from sharing import FEW, equal_world, model, parallel_cases, replicas, sums
-from strategies import FREE_BANDWIDTH_BYTES_PER_S, free_world, movements, plan, unit_workload, world
+from strategies import FREE_BANDWIDTH_BYTES_PER_S, free_world, plan, unit_workload, world
 
 from des import GradientExchange, Parallelism, Topology, simulate
 from des.clock import Clock, Message, Moment

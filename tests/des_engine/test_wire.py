@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from law_strategies import movements
 from sending import Steps
-from strategies import corrections, links, movements
+from strategies import corrections, links
 
 from des import NO_CORRECTIONS, Corrections, Dynamics, Link, Movement
 from des.dynamics.link_course import StarvationError, Weather
@@ -90,7 +91,7 @@ def test_two_directions_with_one_turn_wait_for_each_other_by_hand():
 
 
 def test_without_a_turn_nobody_waits_by_hand():
-    """8 bytes take 2 s and 8 s of latency whoever was there before; calls come in any order."""
+    """8 bytes take 2 s and 8 s of latency whatever went before; calls come in any order."""
     wire = Wire(Conditions(0, LINK, PLAIN, NO_CORRECTIONS, None, round_trip_s=9.0), None)
 
     assert wire.carry(1.0, 8.0) == (1.0, 3.0, 11.0)

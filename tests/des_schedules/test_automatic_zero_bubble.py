@@ -7,6 +7,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pipelines import ANY, pipelines
 
 from des.schedules import (
     Border,
@@ -16,7 +17,7 @@ from des.schedules import (
     timing_of,
 )
 from des.schedules.automatic import automatic_zero_bubble
-from des.schedules.interleaved import loop_devices, wave_devices
+from des.schedules.interleaved import wave_devices
 from des.schedules.list_scheduling import DispatchRule, list_schedule
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
@@ -46,40 +47,6 @@ def busiest_s(pipeline):
     for stage, device in enumerate(pipeline.device_of_stage):
         work_s[device] += pipeline.num_microbatches * pipeline.work_s[stage]
     return max(work_s)
-
-
-@st.composite
-def pipelines(draw, *, max_chunks=3, max_microbatches=8):
-    """Unequal stages, slow borders and little memory; an input gradient may need more of it."""
-    num_devices = draw(st.integers(1, 4))
-    num_chunks = draw(st.integers(1, max_chunks))
-    devices_of = draw(st.sampled_from([loop_devices, wave_devices]))
-    device_of_stage = devices_of(num_devices, num_chunks)
-    count = len(device_of_stage)
-    each_stage = st.lists(st.floats(0.1, 9.0), min_size=count, max_size=count).map(tuple)
-    border = st.builds(Border, transfer_s=st.floats(0.0, 3.0), latency_s=st.floats(0.0, 9.0))
-    each_border = st.lists(border, min_size=count - 1, max_size=count - 1).map(tuple)
-    whole, rest = draw(each_stage), draw(each_stage)
-    least = [
-        sum(
-            max(whole[stage], rest[stage])
-            for stage in range(count)
-            if device_of_stage[stage] == own
-        )
-        for own in range(num_devices)
-    ]
-    return Pipeline(
-        num_microbatches=draw(st.integers(1, max_microbatches)),
-        device_of_stage=device_of_stage,
-        forward_s=draw(each_stage),
-        input_gradient_s=draw(each_stage),
-        weight_gradient_s=draw(each_stage),
-        down=draw(each_border),
-        up=draw(each_border),
-        activation_bytes=whole,
-        weight_input_bytes=rest,
-        memory_bytes=tuple(bytes_ * draw(st.floats(1.0, 6.0)) for bytes_ in least),
-    )
 
 
 def rules():
@@ -157,7 +124,7 @@ def test_forwards_are_held_back_for_an_input_gradient_that_comes_soon(hold_fract
 
 
 @FEW
-@given(pipeline=pipelines(), chosen=rules())
+@given(pipeline=pipelines(figures=ANY), chosen=rules())
 def test_any_rule_gives_whole_orders_that_fit_and_never_block(pipeline, chosen):
     orders = list_schedule(pipeline, chosen)
 
@@ -213,7 +180,7 @@ def test_equal_passes_on_a_v_leave_no_bubble_in_the_memory_of_1f1b(num_devices, 
 
 
 @FEW
-@given(pipeline=pipelines(max_chunks=2, max_microbatches=5), longest=st.booleans())
+@given(pipeline=pipelines(max_chunks=2, max_microbatches=5, figures=ANY), longest=st.booleans())
 def test_the_search_keeps_to_memory_and_to_what_no_schedule_can_beat(pipeline, longest):
     """Its own work, for each device; and the way of one microbatch through all stages and back."""
     objective = "longest_worker_s" if longest else "makespan_s"
@@ -291,7 +258,7 @@ def test_each_objective_gets_its_own_orders():
 
 
 @FEW
-@given(pipeline=pipelines(max_chunks=2, max_microbatches=4))
+@given(pipeline=pipelines(max_chunks=2, max_microbatches=4, figures=ANY))
 def test_the_same_pipeline_gives_the_same_orders(pipeline):
     assert automatic_zero_bubble(pipeline) == automatic_zero_bubble(pipeline)
 

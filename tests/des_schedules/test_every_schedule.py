@@ -9,8 +9,9 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from law_strategies import movements
 from sending import transports
-from strategies import free_world, movements, plan, topologies, unit_domain, workloads, world
+from strategies import free_world, plan, topologies, unit_domain, workloads, world
 from strategies import unit_workload as units
 
 from agents.decision.problem import PlanningProblem

@@ -65,7 +65,7 @@ def moving(topology, law, *, start_s=0.0):
 
 
 def alternate(*plans):
-    """Planner that goes through plans in turn, one an epoch that it is asked in."""
+    """Planner that goes through plans in turn, one per epoch that it is called in."""
     turns = iter(plans * 1000)
     return lambda view: next(turns)
 

@@ -1,4 +1,4 @@
-"""Jobs of others are an M/M/c queue in each domain, and take their share of its rate and memory."""
+"""Background jobs are an M/M/c queue in each domain, and take a share of its rate and memory."""
 
 import heapq
 import math

@@ -6,7 +6,8 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import cases, corrections, laws, placements, plan, unit_workload, world
+from law_strategies import laws
+from strategies import cases, corrections, placements, plan, unit_workload, world
 
 from des import (
     DiLoCo,
@@ -58,7 +59,7 @@ def slower_from(time_s: float) -> Topology:
 def one_by_one(
     topology: Topology, epoch: EpochResult, judge
 ) -> tuple[list[IterationResult], float]:
-    """Iterations asked for in turn, each on the links as they are when the last one has ended."""
+    """Iterations one by one, each on the links as they are when the last one has ended."""
     now_s, results = epoch.migration_s, []
     for step in range(epoch.num_iterations):
         results.append(judge(topology.later(now_s), step))

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from chrome_events import by_thread, names_in
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,18 +39,7 @@ def events_of(result, phase):
 
 
 def names_of(result, what):
-    return {
-        (event["pid"], event["tid"]): event["args"]["name"]
-        for event in events_of(result, "M")
-        if event["name"] == what
-    }
-
-
-def by_thread(events):
-    threads = defaultdict(list)
-    for event in events:
-        threads[event["pid"], event["tid"]].append(event)
-    return threads
+    return names_in(events_of(result, "M"), what)
 
 
 def test_a_hand_computed_iteration_becomes_these_slices():

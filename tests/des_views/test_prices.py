@@ -18,7 +18,7 @@ MB = 1e6
 
 
 def priced_world(names: str, links: dict[str, float], gpu_prices: dict[str, float]) -> Topology:
-    """Free and instant links of so many USD per GB, domains of so many USD per GPU hour."""
+    """Free and instant links and domains with given prices, in USD per GB and per GPU hour."""
     topology = world(names, dict.fromkeys(links, (1e30, 0.0)))
     return with_prices(topology, links, gpu_prices)
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import dynamics, laws, link_state
+from law_strategies import dynamics, laws, link_state
 
 from des import Dynamics, read_topology
 from des.dynamics import DYNAMICS, MarkovModulated, OrnsteinUhlenbeck, Product

@@ -8,8 +8,9 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from law_strategies import dynamics
 from sending import transports
-from strategies import dynamics, priced_topologies, topologies, world
+from strategies import priced_topologies, topologies, world
 
 from des import Dynamics, Movement, read_topology
 from des.world.files.topology_writer import to_yaml, write_topology

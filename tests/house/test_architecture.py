@@ -1,4 +1,4 @@
-"""Imports allowed between packages, read off the source of every package."""
+"""Imports allowed between packages, and lengths of modules, read off the source."""
 
 import ast
 import runpy
@@ -24,6 +24,8 @@ MAY_IMPORT = {
 }
 ONLY_IN = {"simpy": "des", "torch": "agents"}
 MAX_LINES = 300
+MAX_FUNCTION_LINES = 40
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 NEEDS = runpy.run_path(str(ROOT / "conftest.py"))["NEEDS"]
 MODULES = [
     pytest.param(package, path, id=str(path.relative_to(ROOT)))
@@ -55,7 +57,7 @@ def test_every_package_has_modules_to_check(package):
 
 @pytest.mark.parametrize(("package", "path"), MODULES)
 def test_imports_point_one_way(package, path):
-    """Nobody imports what stands above it; scenarios stand on top."""
+    """No package imports one above it; scenarios are on top."""
     ours = imported_packages(package, ast.parse(path.read_text(encoding="utf-8"))) & set(SOURCES)
 
     assert ours <= MAY_IMPORT[package]
@@ -95,3 +97,30 @@ def test_no_function_imports(package, path):
 @pytest.mark.parametrize(("package", "path"), MODULES)
 def test_no_module_is_too_long(package, path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+def test_no_module_of_tests_is_too_long():
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in TESTS}
+
+    assert {path.name: num for path, num in lines.items() if num > MAX_LINES} == {}
+
+
+def test_no_function_of_tests_is_too_long():
+    functions = {
+        f"{path.name}:{node.name}": node.end_lineno - node.lineno + 1
+        for path in TESTS
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+    assert {name: num for name, num in functions.items() if num > MAX_FUNCTION_LINES} == {}
+
+
+def test_folders_of_tests_are_named_after_rooms():
+    rooms = {
+        "_".join((package, *path.parent.relative_to(folder).parts))
+        for package, folder in SOURCES.items()
+        for path in folder.rglob("*.py")
+    }
+
+    assert {path.parent.name for path in TESTS} <= rooms | {"tests", "house"}

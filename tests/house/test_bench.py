@@ -1,4 +1,4 @@
-"""Benchmarks: their measurements and pages; the figures themselves are not tested."""
+"""Benchmarks: their worlds, runs and pages; the figures themselves are not tested."""
 
 import dataclasses
 import json
@@ -17,7 +17,6 @@ from bench.kernels.repeated import run_repeatedly
 from bench.plain_simpy import plain_makespan_s
 from bench.report import Picture, Section, Table, column, machine, markdown, write
 from bench.tasks import even_split, placement_task
-from bench.timing import QUICK, Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import FAIR, LAWS, SIZES, Size, job, mesh, returning, straight
 from des import Movement, simulate
 from des.compiled.kernels.intrinsics import LANES
@@ -56,45 +55,6 @@ def pages_tables(text: str) -> list[list[list[str]]]:
         [[cell.strip() for cell in line[1:-1].split("|")] for line in block.splitlines()]
         for block in blocks
     ]
-
-
-# Timing.
-
-
-def test_first_call_is_not_in_the_rounds_and_turns_alternate():
-    calls = []
-    contestants = [
-        Contestant(name=name, call=lambda name=name: calls.append(name)) for name in "ab"
-    ]
-
-    timings = race(contestants, Effort(num_rounds=3, turn_s=0.0))
-
-    assert "".join(calls) == "ab" + "ab" + "ababab"  # compile, find the length of a turn, measure
-    assert [timing.name for timing in timings] == ["a", "b"]
-    assert all(len(timing.wall_s) == len(timing.cpu_s) == 3 for timing in timings)
-
-
-def test_turns_are_filled_with_calls():
-    calls = []
-    race([Contestant(name="a", call=lambda: calls.append(1))], Effort(num_rounds=1, turn_s=0.01))
-
-    assert len(calls) > 100
-
-
-def test_rates_and_ratios_are_medians_over_rounds():
-    fast = Timing(name="fast", first_call_s=9.0, wall_s=(1.0, 2.0, 4.0), cpu_s=(0.5, 1.0, 2.0))
-    slow = Timing(name="slow", first_call_s=9.0, wall_s=(1.0, 1.0, 1.0), cpu_s=(5.0, 3.0, 8.0))
-
-    assert fast.items_per_s == 0.5
-    assert fast.items_per_cpu_s == 1.0
-    assert fast.spread_fraction == 0.75
-    assert speed_ratio(fast, slow) == 4.0  # of 10, 3 and 4
-
-
-def test_a_call_of_many_items_counts_as_many():
-    (timing,) = race([Contestant(name="a", call=lambda: sum(range(10**5)), num_items=10)], QUICK)
-
-    assert timing.first_call_s > 5 * min(timing.wall_s)
 
 
 # Pages.
@@ -143,7 +103,7 @@ def test_page_without_a_place_is_refused(text, tmp_path):
 def test_the_page_of_the_project_has_a_place_for_every_part():
     text = PAGE.read_text("utf-8")
 
-    for name in PARTS:
+    for name in (*PARTS, "revisions"):
         assert f"<!-- bench {name} -->" in text.partition(f"<!-- end of bench {name} -->")[0]
 
 

@@ -219,7 +219,7 @@ def test_a_missing_log_is_named(tmp_path):
 
 
 def test_pandas_alone_reads_the_same_table(tmp_path):
-    """The file is ordinary CSV, for whoever has not our reader."""
+    """The file is ordinary CSV, for any other reader."""
     good_lines(tmp_path)
 
     pd.testing.assert_frame_equal(

@@ -138,7 +138,7 @@ def test_a_single_draw_and_a_single_update_can_be_drawn():
 
 
 def test_the_same_figure_gives_the_same_bytes():
-    """Rendered twice, and drawn anew; no software version or time inside."""
+    """Rendered twice, and drawn again; no software version or time inside."""
     figure = learning_curve(metrics(), {"exact": 12.0})
     content = png_bytes(figure)
 

@@ -218,7 +218,7 @@ def test_the_source_revision_is_the_commit_and_tells_of_changes(tmp_path):
 
 
 def test_a_folder_inside_a_foreign_checkout_has_no_revision(tmp_path):
-    """An installation inside somebody's repository is not that repository."""
+    """An installation inside another repository is not that repository."""
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "one")
     (tmp_path / "site-packages").mkdir()

@@ -106,7 +106,7 @@ def test_where_activations_count_each_plan_is_offered_under_all_depths(world, re
 
 
 def test_preferences_that_ask_for_the_same_plans_begin_with_other_orders():
-    """Over all GPUs utilisation is 1/time, so what is asked twice is looked for twice."""
+    """Over all GPUs utilisation is 1/time, so equal preferences are searched twice."""
     (large,) = priced_worlds(1, num_domains=(10,))
     propose = proposing(placement_policy())
 

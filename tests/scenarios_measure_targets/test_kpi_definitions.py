@@ -16,14 +16,11 @@ from agents.decision.situation import Decision, level_of
 from agents.planners.search.search_moves import all_orders
 from agents.replanning.search_schedulers import HoldPlan, PlanEveryEpoch
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, simulate
-from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.allocation import share_error
 from scenarios.measure.targets.near_optimal import near_optimal
 from scenarios.measure.targets.ranking import Ranking
 from scenarios.measure.targets.references import best_single_domain, least_path
 from scenarios.measure.targets.stability import stable_epochs
-from scenarios.measure.targets.target import Goal, Target, measured
-from scenarios.measure.targets.target_table import MeasuredTargets, spread_of_seeds
 from scenarios.measure.targets.versus_rules import (
     Against,
     behind_hindsight,
@@ -65,17 +62,6 @@ def record(iteration_s, *, fits=True):
         is_fallback=False,
         decision_s=0.0,
         response_s={},
-    )
-
-
-def target(value, *, name="training time", reach=0.25):
-    return Target(
-        name=name,
-        definition="d",
-        reference="r",
-        goal=Goal(sense="at least", target=reach),
-        value=value,
-        interval=None,
     )
 
 
@@ -229,91 +215,6 @@ def test_one_rule_for_all_worlds_is_told_from_the_best_of_each():
     assert in_hindsight(draws, rules) == pytest.approx({"a": 0.1, "b": 0.1})
     assert behind_hindsight(draws, rules)[0] == pytest.approx(0.0)  # 0.2 - 0.1 and 0 - 0.1
     assert best_single([], []) == ""
-
-
-def test_verdicts_change_at_the_target_and_at_the_stretch_target():
-    below, at_least = (
-        Goal(sense="below", target=0.1),
-        Goal(sense="at least", target=1.0, stretch=2.0),
-    )
-
-    assert [below.verdict(value) for value in (0.0999, 0.1)] == ["met", "missed"]
-    assert [at_least.verdict(value) for value in (2.0, 1.0, 0.9)] == ["exceeded", "met", "missed"]
-    assert below.verdict(math.nan) == "not measured"
-    with pytest.raises(ValueError, match=r"stretch must be stricter than target 1\.0, got 0\.5"):
-        Goal(sense="at least", target=1.0, stretch=0.5)
-
-
-@pytest.mark.parametrize(
-    ("value", "half_width", "verdict"),
-    [
-        (3.0, 0.75, "exceeded"),
-        (2.0, 0.75, "met"),  # the interval crosses the stretch target only
-        (1.75, 0.75, "met"),  # its low end is the target, which "at least" allows
-        (1.5, 0.75, "inconclusive"),
-        (0.5, 0.5, "inconclusive"),
-        (0.5, 0.25, "missed"),
-        (1.5, math.nan, "met"),
-        (1.5, math.inf, "inconclusive"),
-        (math.nan, 0.75, "not measured"),
-    ],
-)
-def test_a_verdict_holds_for_the_whole_interval(value, half_width, verdict):
-    goal = Goal(sense="at least", target=1.0, stretch=2.0)
-    mirrored = Goal(sense="at most", target=-1.0, stretch=-2.0)
-
-    assert goal.verdict(value, half_width) == verdict
-    assert mirrored.verdict(-value, half_width) == verdict
-
-
-def test_an_interval_that_is_not_of_the_value_does_not_judge_it():
-    """Such as that of the mean of times, of which the 99th percentile is judged."""
-    wide = MeanInterval(mean=0.5, half_width=0.4)
-    percentile = replace(target(0.2), interval=wide)
-    mean = replace(target(0.5), interval=wide)
-
-    assert (percentile.verdict, mean.verdict) == ("missed", "inconclusive")
-    assert math.isnan(percentile.half_width)
-    assert mean.half_width == 0.4
-
-
-def test_inconclusive_targets_of_seeds_are_named_and_not_missed():
-    unsure = replace(target(0.3), interval=MeanInterval(mean=0.3, half_width=0.1))
-    seeds = MeasuredTargets(columns=("a", "b"), targets=((unsure,), (target(0.3),)))
-
-    assert seeds.missed == []
-    assert seeds.inconclusive == ["training time"]
-    assert seeds.open_targets == ["inconclusive: training time"]
-    assert spread_of_seeds(seeds).notes[1:] == (
-        "none misses a target",
-        "inconclusive for at least one: training time",
-    )
-
-
-def test_nothing_measured_is_no_figure():
-    value, interval = measured([])
-
-    assert math.isnan(value)
-    assert interval is None
-
-
-def test_a_plan_that_does_not_fit_misses_its_target():
-    value, interval = measured([0.001, math.inf])
-
-    assert Goal(sense="at most", target=0.02).verdict(value) == "missed"
-    assert interval is None
-
-
-def test_seeds_are_judged_by_their_range_and_only_if_all_reach():
-    """Savings of 0.5 and 0.502: times 0.5 and 0.498, a range of 0.002 over a mean of 0.499."""
-    close = MeasuredTargets(columns=("a", "b"), targets=((target(0.5),), (target(0.502),)))
-    missing = MeasuredTargets(columns=("a", "b"), targets=((target(0.5),), (target(0.2),)))
-    alone = MeasuredTargets(columns=("a",), targets=((target(0.5),),))
-
-    assert spread_of_seeds(close).value == pytest.approx(0.002 / 0.499)
-    assert spread_of_seeds(close).verdict == "met"
-    assert spread_of_seeds(missing).verdict == "missed"
-    assert spread_of_seeds(alone).verdict == "not measured"
 
 
 def test_a_held_plan_is_that_of_base_figures():

@@ -1,33 +1,17 @@
-"""Runs of the table of targets that are cut off, and go on from what they have measured."""
+"""Runs of the table of targets that are interrupted, and continue from what they have measured."""
 
 import io
 import json
-import math
 import shutil
 from contextlib import redirect_stderr
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from kept_targets import FILES, TINY, error_of
 
-from agents.hi_ppo.policies import SHIPPED
-from des import read_topology, write_topology
-from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.command import main
-from scenarios.measure.targets.results_store import (
-    KeptGroup,
-    Origin,
-    path_of,
-    read_kept,
-    store_result,
-)
-from scenarios.measure.targets.target import Goal, Target, Unit
 
-TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west"]
 FLAGS = [*TINY, "--method", "search_once,search_h1", "--targets", "time,communication"]
-FILES = ("config.json", "kpi.json", "kpi.csv", "report.html")
 RESULTS = FILES[1:]
 NAMES = [
     f"{column}-{group}.json"
@@ -56,7 +40,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A run that nobody interrupted."""
+    """An uninterrupted run."""
     folder = tmp_path_factory.mktemp("kpi") / "whole"
     assert main([*FLAGS, "--out", str(folder)]) == 0
     return folder
@@ -77,14 +61,6 @@ def edit(path, change):
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
-
-
-def error_of(flags, capsys):
-    capsys.readouterr()
-    assert main(flags) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error
 
 
 @pytest.mark.usefixtures("_no_colours")
@@ -109,7 +85,7 @@ def test_a_run_that_is_interrupted_and_resumed_is_the_same_as_a_whole_one(
 
 
 def test_what_is_kept_is_not_measured_again(copy):
-    """A figure that nobody could measure stays, and the rest of the run is as it was."""
+    """A figure that could not be measured stays, and the rest of the run is as it was."""
     before = json.loads((copy / "kpi.json").read_text())
 
     def change(content):
@@ -122,18 +98,6 @@ def test_what_is_kept_is_not_measured_again(copy):
     row = after["columns"]["search_once"][-1]
     assert (row["name"], row["value"]) == ("communication cost", 0.123456789012345678)
     assert after["columns"]["search_h1"] == before["columns"]["search_h1"]
-
-
-def test_timings_are_those_that_were_measured(tmp_path):
-    """They would be others if they were measured again, to the last bit at least."""
-    out = tmp_path / "out"
-    flags = [*TINY, "--method", "search_once", "--targets", "response", "--out", str(out)]
-    assert main(flags) == 0
-    before = [(out / name).read_bytes() for name in FILES]
-
-    assert main(["--resume", "--out", str(out)]) == 0
-
-    assert [(out / name).read_bytes() for name in FILES] == before
 
 
 def test_a_write_that_was_cut_off_is_no_obstacle(copy, whole):
@@ -239,92 +203,3 @@ def test_a_file_of_no_column_of_the_run_is_refused(copy, capsys):
 
     assert "seed0-time.json: must be of a column and a group of this run" in error
     assert NAMES[0] in error
-
-
-def test_files_that_have_changed_since_are_refused(tmp_path, capsys):
-    """Checkpoints, the local agent and the world: each by what is in it, not by its name."""
-    paths = {name: tmp_path / name for name in ("seed.pt", "local.pt", "world.yaml")}
-    shutil.copyfile(SHIPPED / "hi_ppo-0.pt", paths["seed.pt"])
-    shutil.copyfile(SHIPPED / "local-0.pt", paths["local.pt"])
-    write_topology(paths["world.yaml"], read_topology("east_central_west"))
-    out = tmp_path / "out"
-    named = ["--checkpoint", paths["seed.pt"], "--local", paths["local.pt"]]
-    named += ["--world", paths["world.yaml"]]
-    sizes = ["--short", "--num-epochs", "1", "--num-draws", "1", "--targets", "communication"]
-    assert main([*sizes, *map(str, named), "--out", str(out)]) in (0, 1)
-    results = [(out / name).read_bytes() for name in FILES]
-    others = {
-        "seed.pt": ("checkpoint", (SHIPPED / "hi_ppo-1.pt").read_bytes()),
-        "local.pt": ("local", (SHIPPED / "local-1.pt").read_bytes()),
-        "world.yaml": ("world", paths["world.yaml"].read_bytes() + b"\n"),
-    }
-
-    for name, (flag, content) in others.items():
-        before = paths[name].read_bytes()
-        paths[name].write_bytes(content)
-        error = error_of(["--resume", "--out", str(out)], capsys)
-        assert f"seed-communication.json: sha256.{flag} must be that of {paths[name]}, " in error
-        paths[name].write_bytes(before)
-
-    assert main(["--resume", "--out", str(out)]) in (0, 1)
-    assert [(out / name).read_bytes() for name in FILES] == results
-
-
-def numbers(*, finite=False):
-    return st.floats(allow_nan=not finite, allow_infinity=not finite)
-
-
-@st.composite
-def targets(draw):
-    """Any target: figures that are no numbers, texts of any letters."""
-    sense = draw(st.sampled_from(["at least", "at most", "above", "below"]))
-    low, high = sorted([draw(numbers(finite=True)), draw(numbers(finite=True))])
-    bound, stretch = (low, high) if sense in ("at least", "above") else (high, low)
-    return Target(
-        name=draw(st.text()),
-        definition=draw(st.text()),
-        reference=draw(st.text()),
-        goal=Goal(sense=sense, target=bound, stretch=draw(st.sampled_from([stretch, None]))),
-        value=draw(numbers() | st.integers(-3, 3)),
-        interval=draw(
-            st.none() | st.builds(MeanInterval, mean=numbers(), half_width=numbers() | st.just(0))
-        ),
-        unit=draw(st.builds(Unit, name=st.text(), factor=numbers(finite=True))),
-        has_fewer_gpus=draw(st.booleans()),
-        notes=tuple(draw(st.lists(st.text(), max_size=3))),
-    )
-
-
-@given(group=st.lists(targets(), max_size=3))
-def test_targets_come_back_exactly_as_they_were(group):
-    """Field by field as Python writes them, so that 1 is not 1.0 and NaN is itself."""
-    key, origin = ("seed-0", "time"), Origin(flags={"seed": 0}, files={}, sha256={})
-    kept = KeptGroup(targets=tuple(group), source_revision=None)
-    with TemporaryDirectory() as folder:
-        found = store_result(Path(folder), key, origin, kept)
-        later = read_kept(Path(folder), {key: origin, ("seed-0", "gap"): origin})
-
-    assert repr(found) == repr(kept)
-    assert repr(later) == repr({key: kept})
-
-
-def test_numbers_that_json_does_not_have_are_written_as_text(tmp_path):
-    target = Target(
-        name="nan",
-        definition="",
-        reference="",
-        goal=Goal(sense="below", target=1.0),
-        value=-math.inf,
-        interval=MeanInterval(mean=0.1, half_width=math.nan),
-    )
-    key, origin = ("seed0", "gap"), Origin(flags={}, files={}, sha256={})
-
-    found = store_result(
-        tmp_path, key, origin, KeptGroup(targets=(target,), source_revision="0123abc")
-    )
-
-    written = json.loads(path_of(tmp_path, key).read_text())["targets"][0]
-    assert (written["value"], written["interval"]["half_width"]) == ("-inf", "nan")
-    assert found.targets[0].name == "nan"
-    assert found.targets[0].value == -math.inf
-    assert math.isnan(found.targets[0].interval.half_width)

@@ -1,4 +1,4 @@
-"""Epochs of a world: the law of its links and the load composed, whatever is asked first."""
+"""Epochs of a world: the law of its links and the load composed, in any order of the calls."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Runs that are killed in the middle go on to the bytes of those that nobody disturbed."""
+"""Runs that are killed in the middle continue to the bytes of undisturbed ones."""
 
 import random
 import shutil
@@ -38,7 +38,7 @@ HI_PPO_FILES = ("config.json", PLACEMENT_CSV, PLACEMENT_PT, POLICIES_PT)
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training that nobody disturbed."""
+    """An undisturbed training."""
     folder = tmp_path_factory.mktemp("train") / "run"
     assert east_west_train.main([*TRAIN, "--out", str(folder)]) == 0
     return folder
@@ -46,7 +46,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed_hi_ppo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training of Hi-PPO that nobody disturbed."""
+    """An undisturbed training of Hi-PPO."""
     folder = tmp_path_factory.mktemp("hi_ppo") / "run"
     assert train_hi_ppo.main([*HI_PPO, "--out", str(folder)]) == 0
     return folder

@@ -101,7 +101,7 @@ class LocalAgent:
         Parameters
         ----------
         setting
-            What the other domains have agreed on; None leaves it open.
+            Setting of the other domains; None leaves it open.
 
         Raises
         ------

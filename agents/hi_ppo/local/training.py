@@ -219,7 +219,7 @@ class LocalTrainer:
         )
 
     def _log_probs(self, cases: Tensor) -> tuple[Tensor, Tensor]:
-        """Of all options of cases (B, N), minus infinity for those that are none; values (B,)."""
+        """Log-probabilities of options of cases (B, N), minus infinity for padding; values (B,)."""
         pool = self._pool
         scores, values = self.policy(pool.contexts[cases], pool.options[cases])
         masked = scores.masked_fill(~pool.is_option[cases], -math.inf)

@@ -29,7 +29,7 @@ class KnownPlans:
     base_s
         Iteration times at base figures, (C,); ``inf`` where a plan does not work there. [s]
     cost_bytes
-        What an iteration sends over WAN links, (C,). [bytes]
+        Bytes of an iteration over WAN links, (C,). [bytes]
     """
 
     def __init__(self, judge: PlanJudge, base: Topology, plans: Sequence[Plan] = ()) -> None:

@@ -30,7 +30,7 @@ class VariantConfig:
         Range of prices, drawn log-uniform, for the others: what moves from the static plan come
         to in the middle, see `move_price_epochs`. [epochs]
     num_epochs, num_plans
-        What variants have at most.
+        Most epochs and plans of a variant.
     """
 
     strides: tuple[int, ...] = (1, 2, 3, 4)

@@ -27,7 +27,7 @@ class MoveCosts:
     base
         Of an epoch of each plan at base figures, (C,).
     levels
-        How far a change goes, indices into `agents.hi_ppo.moves.move_rules.LEVELS`, (C, C).
+        Level of a change, indices into `agents.hi_ppo.moves.move_rules.LEVELS`, (C, C).
     """
 
     run: Real
@@ -107,7 +107,7 @@ class CostScale:
     Attributes
     ----------
     per_s, per_byte
-        What a second and a byte cost, in epochs of that plan.
+        Price of a second and of a byte, in epochs of that plan.
     """
 
     iterations_per_epoch: int

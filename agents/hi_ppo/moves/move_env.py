@@ -27,13 +27,13 @@ class MoveGame:
     Attributes
     ----------
     observation
-        What the policy sees, (S, D).
+        Observations of the policy, (S, D).
     epoch
         Of each state, (S,).
     plan
         In force before the choice, by number, (S,).
     choice_of_rule
-        Which choice each rule makes, (S, len(RULES)).
+        Choice of each rule, (S, len(RULES)).
     chosen
         Plan of each choice, by number, (S, U); -1 where a state has fewer.
     cost
@@ -128,7 +128,7 @@ def game_of(costs: MoveCosts, start: int | None = None) -> MoveGame:
     Parameters
     ----------
     costs
-        What plans and changes cost.
+        Costs of plans and changes.
     start
         Plan before the first epoch, by number (default: the static one). As for the rules of
         `agents.planners.replan`, a change from there is decided on at its price and then free.

@@ -90,7 +90,7 @@ def history_features(log_relative: Real, log_base: Real) -> Real:
 
 
 def autocorrelation(deviation: Real, lag: int) -> float:
-    """Of series about their means, (W, C), all together; 0 where there is too little to tell."""
+    """Autocorrelation of all series together, (W, C), about their means; 0 for too little data."""
     num = len(deviation) - lag
     power = _product(deviation, deviation)
     if num < 2 or power < 1e-12:
@@ -99,7 +99,7 @@ def autocorrelation(deviation: Real, lag: int) -> float:
 
 
 def trailing_run(flags: Flags) -> Real:
-    """For how many epochs up to the last one each column has been true, from (W, ...)."""
+    """Number of last epochs for which each column has been true without a break, from (W, ...)."""
     run: Real = np.logical_and.accumulate(flags[::-1], axis=0).sum(axis=0).astype(np.float64)
     return run
 

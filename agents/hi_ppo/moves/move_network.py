@@ -92,7 +92,7 @@ def choice_log_probs(logits: Tensor, choice_of_rule: Tensor, num_choices: int) -
     logits
         Of the rules, (B, R).
     choice_of_rule
-        Which choice each rule makes, int64 (B, R).
+        Choice of each rule, int64 (B, R).
     num_choices
         U; choices that no rule makes get a log-probability of about -69.
 

@@ -54,7 +54,7 @@ class MoveView:
     observation
         As `OBSERVATION_NAMES` says, (P, D).
     targets
-        Which plan each rule takes, (P, len(RULES)).
+        Plan that each rule takes, (P, len(RULES)).
     price
         Cost of changing to every plan, (P, C).
     """

@@ -26,7 +26,7 @@ from des import Plan
 from des.compiled.many.layout import Real, Whole
 
 FIRST_RULE = MoveRule(level="order", horizon_epochs=16.0, belief=0.0)
-"""By which a policy decides before any plan is in force.
+"""Rule by which a policy decides before any plan is in force.
 
 The first plan is free, yet to leave the one that is best at base figures has its price: the way
 back. A network of which one epoch is known tells a policy too little to weigh the two.
@@ -51,7 +51,7 @@ class MoveCandidates:
     cost_bytes
         Over WAN links in an iteration, (C,). [bytes]
     changes
-        What changes from some of them to each of them cost now.
+        Present costs of changes from some of them to each of them.
     """
 
     plans: tuple[Plan, ...]
@@ -80,7 +80,7 @@ class MoveObservation:
     values
         As `agents.hi_ppo.moves.move_observation.OBSERVATION_NAMES` says, (D,).
     targets
-        Which candidate each rule takes, by its place among those known, (len(RULES),).
+        Candidate that each rule takes, by its place among the known ones, (len(RULES),).
     plans
         All candidates known, in order.
     is_first
@@ -257,7 +257,7 @@ class MovePolicy:
 
     @torch.no_grad()
     def choose(self, observation: MoveObservation) -> MoveRule:
-        """Of the plans that rules take the likeliest, and the likeliest rule that takes it.
+        """Choose the likeliest plan, and the likeliest rule that takes it.
 
         At first it is `FIRST_RULE`.
 

@@ -13,7 +13,7 @@ LEVELS: tuple[MoveLevel, ...] = ("nothing", "depth", "split", "order")
 """Levels of change from the present plan that a rule allows, by index."""
 
 HORIZONS_EPOCHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""For how long a plan is thought to stay."""
+"""Expected stays of a plan. [epochs]"""
 
 BELIEFS = (0.0, 0.5, 1.0)
 """Beliefs about a plan's later cost: 0, as much as now; 1, as much as in the long run."""
@@ -113,7 +113,7 @@ def targets(move: Real, levels: npt.NDArray[np.int8], now: Real, expected: Real)
     move
         Cost of changing from present plan p to plan c, (P, C); 0 where c is p itself.
     levels
-        How far that is, indices into `LEVELS`, (P, C).
+        Level of that change, indices into `LEVELS`, (P, C).
     now, expected
         Cost of an epoch under every plan, in the unit of ``move``, (C,).
 

@@ -40,7 +40,7 @@ class RuleBank:
     Attributes
     ----------
     plans
-        Where each rule is, numbers of plans.
+        Present plan of each rule, by number.
     """
 
     def __init__(self, start: int) -> None:

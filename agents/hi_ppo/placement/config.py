@@ -16,7 +16,7 @@ class PlacementArchitecture:
     width, edge_width
         Numbers by which a domain and a pair of domains are described.
     num_rounds
-        How often domains hear from each other; 0 leaves every domain with what is known of itself.
+        Rounds of messages between domains; with 0, every domain knows its own features only.
     sees_preference
         Whether the preference is an input; see `agents.hi_ppo.placement.features.seen_by`.
     """

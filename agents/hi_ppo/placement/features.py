@@ -51,7 +51,7 @@ def features_of(
     topology
         The network as it is; only its prices are read.
     base, job
-        What stages and borders take at base figures, and as they are now, see
+        Times of stages and borders at base figures, and as they are now, see
         `agents.judge.steady_judge.SteadyJudge.job_of`.
 
     Raises
@@ -168,7 +168,7 @@ def _loads(loads: tuple[DomainLoad, ...], num_domains: int) -> Real:
 
 
 def _places(plan: Plan | None, num_domains: int) -> Real:
-    """By domain: share of the layers over an even one, place from 0 to 1, whether it has any."""
+    """Place of each domain: share of layers over an even one, place from 0 to 1, used or not."""
     places = np.zeros((num_domains, 3))
     if plan is None:
         return places
@@ -192,7 +192,7 @@ def _borders_of(plan: Plan | None, num_domains: int) -> Real:
 
 
 def _ratios(log_ratio: Real, can_follow: Flags) -> Real:
-    """By domain: mean of its links, the two best, and the worst; 0 where it has none."""
+    """Ratios of each domain: mean of its links, the two best, and the worst; 0 without links."""
     num_domains = len(log_ratio)
     found = np.zeros((num_domains, 4))
     num_links = can_follow.sum(axis=1)

@@ -33,7 +33,7 @@ from des.compiled.many.steady import Job, Plans
 from des.world.domain_load import DomainLoad
 
 _MISFIT_COST = 3.0
-"""By how much a plan that does not fit is taken to be worse than the worst one that does."""
+"""Excess cost of a plan that does not fit over the worst one that does."""
 
 _MOST_OCCUPANCY = 0.3
 

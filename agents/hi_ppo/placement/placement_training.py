@@ -170,7 +170,7 @@ class PlacementTrainer:
 
     @torch.no_grad()
     def _old_log_probs(self, rollout: PlacementRollout) -> tuple[Tensor, Tensor]:
-        """Of depths and shares as they were drawn, (B, N) each."""
+        """Log-probabilities of depths and shares as they were drawn, (B, N) each."""
         encoded, _ = self.policy(rollout.networks)
         heads = self.policy.heads
         logits = heads.depth_logits(rollout.networks, encoded, rollout.orders).log_softmax(-1)

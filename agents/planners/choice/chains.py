@@ -10,7 +10,7 @@ from des import Topology, UnreachableError
 from des.costs.message_times import hop_goodput_bytes_per_s
 
 MOST_DOMAINS_FOR_SUBSETS = 12
-"""Of more domains there are too many subsets to find the best chain of each."""
+"""Most domains of which the best chain of each subset is searched."""
 
 Order = tuple[int, ...]
 

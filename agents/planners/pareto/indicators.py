@@ -17,7 +17,7 @@ Points = npt.NDArray[np.float64]
 """Shaped (points, objectives)."""
 
 EPS_FRACTION = 0.01
-"""Of an objective's range over the reference, by which a point may miss another and cover it."""
+"""Share of an objective's range over the reference by which a covering point may be worse."""
 
 REFERENCE_POINT = 1.1
 """Corner of the hypervolume, in all objectives, where the reference reaches from 0 to 1."""
@@ -62,7 +62,7 @@ def non_dominated(points: Points) -> npt.NDArray[np.int64]:
     array([0, 1])
     """
     points = _checked("points", points)
-    left = np.lexsort(points.T[::-1])  # whoever dominates a point, or equals it, comes before it
+    left = np.lexsort(points.T[::-1])  # a point that dominates or equals another comes before it
     kept: list[int] = []
     while len(left):
         kept.append(int(left[0]))
@@ -165,7 +165,8 @@ def simplex_lattice(num_points: int, num_weights: int = 3) -> Points:
     Parameters
     ----------
     num_points
-        How many; there is such a lattice of 1, 3, 6, 10, 15, 21, 28, 36, 45, ... three weights.
+        Number of weights; there is such a lattice of 1, 3, 6, 10, 15, 21, 28, 36, 45, ... three
+        weights.
 
     Raises
     ------

@@ -23,10 +23,10 @@ from des.costs.stage_times import compute_rate_flops_per_s
 from des.schedules import is_static, most_held, stage_orders
 
 MOST_DOMAINS_FOR_ALL_ORDERS = 6
-"""Of more domains only the chain of every subset whose slowest link is fastest is looked at."""
+"""Most domains of which all orders are tried; above, only the best chain of every subset."""
 
 _NUM_HALVINGS = 60
-"""Of the range in which the time of the slowest stage lies: more than a float can tell."""
+"""Halvings of the range of the time of the slowest stage: more than a float can resolve."""
 
 _ROUNDING = 1e-12
 """Relative slack against the rounding of sums."""

@@ -27,7 +27,7 @@ from des.costs.feasibility import tightest_domain
 from des.schedules import is_static
 
 MOST_DOMAINS_FOR_ALL_ORDERS = 6
-"""Of more domains there are too many orders to look at each."""
+"""Most domains of which all orders are judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Found:
     Attributes
     ----------
     num_judged
-        How many plans were judged on the way; those that do not fit are not.
+        Number of plans judged on the way; those that do not fit are not judged.
     is_proven
         Whether no plan with one stage per domain that fits is quicker under any of the schedules.
         Without an exact search the plan may be as good, but that is not proven.
@@ -68,8 +68,8 @@ def search(
     Parameters
     ----------
     schedules
-        What to choose from, static ones (`des.schedules.is_static`). Of equal plans the one under
-        the first is kept.
+        Schedules to choose from, static ones (`des.schedules.is_static`). Of equal plans the one
+        under the first is kept.
     simulator
         Judges plans. That of `des` (or its compiled twin) does so in compiled code, about a million
         plans a second, where `steady_judge.has_steady_plans` and `Judge.are_steady` say that it

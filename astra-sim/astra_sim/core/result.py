@@ -53,7 +53,7 @@ class RunResult:
     """A run after its last event."""
 
     ranks: tuple[RankResult, ...]
-    """Those that finished, in the order in which they did."""
+    """Finished ranks, in the order in which they finished."""
     num_npus: int
     unfinished: tuple[int, ...]
     num_never_run: int

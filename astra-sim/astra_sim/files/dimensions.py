@@ -142,7 +142,7 @@ AnyDimension = Dimension | PairwiseDimension
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandwidthChange:
-    """From ``time_ns`` on one directed link of a dimension, or all of them, has a new bandwidth.
+    """Change of bandwidth from ``time_ns`` on, for one directed link of a dimension or for all.
 
     ``source`` and ``target`` are the places that the link joins; None for both means all links.
     """

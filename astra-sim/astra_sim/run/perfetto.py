@@ -40,7 +40,7 @@ _THREAD_OF_TYPE = {
     NodeType.INVALID: "invalid",
 }
 _THREADS = ("compute", "communication", "memory", _CPU, "invalid", "receives")
-"""From top to bottom."""
+"""Rows of a rank, from top to bottom."""
 
 
 def write_perfetto_trace(
@@ -217,7 +217,7 @@ def _period(shown: _Slice) -> tuple[int, int]:
 
 
 def _arrow(number: int, sent: _Slice, received: _Slice) -> tuple[Event, Event]:
-    """From the start of the send to the last nanosecond of the receive."""
+    """Arrow from the start of the send to the last nanosecond of the receive."""
     start_ns = sent.span.start_ns
     end_ns = max(received.span.end_ns - 1, received.span.start_ns, start_ns)
     flow = {"id": number, "name": "message", "cat": "message"}

@@ -31,7 +31,7 @@ class RankState:
     ready: Collection[int]
     """Ids of nodes that could be issued, but were not."""
     errors: Mapping[int, str] = field(default_factory=dict)
-    """By id: what a node raised when it was issued; it then keeps its slot for ever."""
+    """Errors that nodes raised when issued, by id; such a node keeps its slot for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

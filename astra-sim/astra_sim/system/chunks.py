@@ -71,7 +71,7 @@ class Chunk:
         ALGORITHMS[phase.plan.algorithm.name](run).start()
 
     def _end_phase(self) -> None:
-        """In this order: count, leave the queue, join the next, start what waits in both."""
+        """End the phase: count, leave the queue, join the next, start what waits in both."""
         phase = self._phases[self._phase_index]
         self._phase_index += 1
         if self._phase_index == len(self._phases):

@@ -1,22 +1,19 @@
 """Times that stages and borders of a job take on a network that stands still, for the kernels."""
 
 import math
-from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
 
-from des.compiled.eligibility import is_foreseeable
+from des.compiled.eligibility import has_plain_transport
 from des.compiled.many.layer_sums import sums_table
 from des.compiled.many.layout import Flags, Real
 from des.compiled.many.steady import Job
 from des.costs.memory import model_state_bytes
-from des.costs.message_times import direct_links, quickest_message_s
+from des.costs.message_times import direct_links, pairs_apart, quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.plan.placement import Placement
-from des.plan.plan import Plan
 from des.world.topology import Topology, UnreachableError
 
 
@@ -37,7 +34,7 @@ def job_on(
         `des.compiled.many.layer_sums.sums_table` of the workload where it is at hand.
     """
     domains = topology.domains
-    is_plain = topology.movement is None and has_plain_transport(topology, workload)
+    is_plain = topology.movement is None and has_plain_transport(topology)
     borders = _direct if is_plain and has_every_link(topology) else _relayed
     wire_s, latency_s, turn_s = borders(topology, workload, corrections)
     return Job(
@@ -58,17 +55,6 @@ def has_every_link(topology: Topology) -> bool:
     return len(topology.links) == topology.num_domains * (topology.num_domains - 1)
 
 
-def has_plain_transport(topology: Topology, workload: Workload) -> bool:
-    """Whether links serve in turn and each way by itself, and senders never wait."""
-    stays = _on_one_domain(workload.num_layers)
-    return is_foreseeable(topology, workload, stays)  # nothing is sent, so it is the transport
-
-
-@lru_cache(maxsize=64)
-def _on_one_domain(num_layers: int) -> Plan:
-    return Plan(placement=Placement(domain_of_layer=(0,) * num_layers))
-
-
 def direct_pairs(topology: Topology) -> Flags:
     """Pairs of domains with a direct link there and back, (K, K)."""
     direct = np.zeros((topology.num_domains, topology.num_domains), dtype=np.bool_)
@@ -81,11 +67,11 @@ def _direct(
     topology: Topology, workload: Workload, corrections: Corrections
 ) -> tuple[Real, Real, Real]:
     """Times of messages where all pairs of domains have a link: on the wire, in flight, in turn."""
-    apart = ~np.eye(topology.num_domains, dtype=np.bool_)
     goodput, latency_s = direct_links(topology, corrections)
     wire_s, turn_s = np.zeros((2, *goodput.shape))
-    wire_s[apart] = workload.message_bytes / goodput[apart]
-    turn_s[apart] = corrections.message_overhead_s + wire_s[apart]
+    apart = pairs_apart(topology.num_domains)
+    np.divide(workload.message_bytes, goodput, out=wire_s, where=apart)
+    np.add(corrections.message_overhead_s, wire_s, out=turn_s, where=apart)
     return wire_s, latency_s, turn_s
 
 

@@ -1,4 +1,4 @@
-"""Memory layout of a batch of environments: one array a quantity, one row an environment.
+"""Memory layout of a batch of environments: one array per quantity, one row per environment.
 
 These tuples are in the package of the kernels because compiled code knows their fields by
 position: the cache of compiled code notices a change of this folder, and of no other.

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from des.compiled.eligibility import has_plain_transport
 from des.compiled.kernels.lanes import LaneRules
 from des.compiled.kernels.program import STEADY
 from des.compiled.lanes import new_lanes, no_record
-from des.compiled.many.job import direct_pairs, has_plain_transport, job_on
+from des.compiled.many.job import direct_pairs, job_on
 from des.compiled.many.layer_sums import sums_table
 from des.compiled.many.layout import Flags, Real, Whole
 from des.compiled.many.programs import programs_of
@@ -203,7 +204,7 @@ def simulate_many(
         columns = np.array(held, dtype=np.int64)
         rows = together.plans_of([plans[column] for column in held])
         for topology, row_s in zip(topologies, times_s, strict=True):
-            if topology.movement is None and has_plain_transport(topology, workload):
+            if topology.movement is None and has_plain_transport(topology):
                 found = np.flatnonzero(are_direct(rows, direct_pairs(topology)))
                 own_s = np.full(len(columns), np.nan)
                 together.simulate_rows(together.times_on(topology), rows, found, own_s)

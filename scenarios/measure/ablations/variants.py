@@ -20,7 +20,7 @@ TRAINED_WITHOUT = ("pure_ppo", "no_encoder", "no_preference")
 """Variants with weights of their own; each is a flag."""
 
 LOOK_AHEADS: Mapping[str, LookAhead] = MappingProxyType({"quick": QUICK, "first": FIRST})
-"""That of every epoch, and that of first plans, by the name users write."""
+"""Look-aheads by the names that users write: that of every epoch, and that of first plans."""
 
 Decide = Callable[[Situation], Plan | None]
 """The plan for a situation, or None where the layers fit under no depth."""

@@ -10,10 +10,10 @@ from des.base.checks import require_count
 
 NUM_RESAMPLES = 4000
 LEAST_RESAMPLES = 2000
-"""Of fewer the ends of a 95 % interval rest on less than 50 resamples each."""
+"""Least number of resamples: with fewer, each end of a 95 % interval rests on less than 50."""
 
 LEAST_WORLDS = 6
-"""Of fewer, even equal signs everywhere are no rarer than 5 %: ``2 / 2**5``."""
+"""Least number of worlds: with fewer, even equal signs are no rarer than 5 %: ``2 / 2**5``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from scenarios.measure.compare.dynamic_part import dynamic_rows
 from scenarios.measure.compare.static_part import static_rows
 
 CASE_LIMIT_S = 3600.0
-"""For one case; a planner that takes longer than this is ended, and the comparison with it."""
+"""Time limit of one case; a planner that exceeds it is ended, and the comparison with it."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of cases done, and of all."""

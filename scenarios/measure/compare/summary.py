@@ -12,7 +12,7 @@ from scenarios.measure.compare.cases import FORESEEN
 from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
 
 _SEED = 20_261_122
-"""Of the resampling; any number, but always the same."""
+"""Seed of the resampling; any number, but always the same."""
 
 
 def static_summary(rows: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from scenarios.measure.pareto.search_sweep import SearchSweep
 from scenarios.measure.pareto.worlds import PricedWorld
 
 NUM_EVALUATIONS = 5_000
-"""Of NSGA-II as a method, a quarter of what the reference gets."""
+"""Evaluations of NSGA-II as a method: a quarter of the reference's."""
 
 
 def methods_of(

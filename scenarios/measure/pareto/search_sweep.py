@@ -30,7 +30,7 @@ _AUGMENTATION = 0.05
 
 
 class SearchSweep:
-    """For each preference the orders of least weighted Chebyshev distance, refined.
+    """Search of the orders of least weighted Chebyshev distance for each preference, refined.
 
     Time, cost and utilisation are measured from the best of each that is known to what the plans
     that are best in another have, and weighted by the preference; the largest counts. Up to 6

@@ -15,7 +15,7 @@ PRICE_SIGMA = 0.6
 """Standard deviation of the logarithm of prices."""
 
 MEDIAN_USD_PER_GB = 0.02
-"""Of the prices of links: about what a provider charges between two of its regions."""
+"""Median price of links: about the price of a cloud provider between two of its regions."""
 
 SUITE = "eval_static"
 RATIOS = (0.5, 1.0)

@@ -50,7 +50,7 @@ class RunTargets:
     measured
         None: nothing was measured, and ``notes`` say why.
     notes
-        On what it rests, a sentence each.
+        Sentences on what the figure rests on.
     """
 
     measured: MeasuredTargets | None

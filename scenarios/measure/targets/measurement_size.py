@@ -24,7 +24,7 @@ SMALL = (4, 5, 6)
 LARGE = 10
 
 LEAST_DRAWS = 32
-"""Of a suite, for a figure that is claimed."""
+"""Least number of draws of a suite for a figure that is claimed."""
 
 FoundT = TypeVar("FoundT")
 

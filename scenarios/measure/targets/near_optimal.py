@@ -20,7 +20,7 @@ NEAR = 1e-3
 """Within this share of the best time a plan is as good."""
 
 MOST_PLANS = 200_000
-"""That a bound leaves over, after which a case counts as too large."""
+"""Most plans that a bound may leave over; a case with more counts as too large."""
 
 _MOST_STEPS = 200_000_000  # of one walk
 _AT_ONCE = 4096

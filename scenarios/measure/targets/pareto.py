@@ -19,7 +19,7 @@ from scenarios.measure.targets.measurement_size import SchedulerColumn
 from scenarios.measure.targets.target import Goal, Target, measured
 
 SECOND_TABLE = "activations"
-"""With peak activation memory as a fourth objective; its figures are in the notes."""
+"""Table with peak activation memory as a fourth objective; its figures are in the notes."""
 
 LEAST_HYPERVOLUME = 0.99
 """Hypervolume relative to the reference that the stretch target needs, besides the coverage."""

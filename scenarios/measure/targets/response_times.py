@@ -31,7 +31,7 @@ class TimedDecision:
     Attributes
     ----------
     wall_s, cpu_s
-        What passed, and what this process computed: the rest it waited for a core. [s]
+        Wall time, and CPU time of this process; the difference is waiting for a core. [s]
     parts_s
         Wall time by part of the scheduler, as it says itself. [s]
     """

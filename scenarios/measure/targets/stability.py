@@ -98,7 +98,7 @@ def _target(name: str, definition: str, draws: Sequence[Stability], notes: Seque
 
 
 def _notes(draws: Sequence[Stability]) -> list[str]:
-    """On how much the share rests, that of each suite, and what it comes with."""
+    """Notes on the share: its number of epochs, the share of each suite, and the costs."""
     num_epochs = sum(len(one.is_stable) for one in draws)
     suites = {one.suite: [each for each in draws if each.suite == one.suite] for one in draws}
     return [

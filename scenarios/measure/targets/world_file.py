@@ -13,10 +13,10 @@ from scenarios.suites.recipe import quickest_even_s
 from scenarios.suites.world import LEAST_ITERATIONS
 
 SCHEDULES = ("1f1b_4x", "1f1b_2x", "1f1b")
-"""Of methods that choose none: the first with which an even split fits into memory."""
+"""Schedules of methods that choose none: the first with which an even split fits into memory."""
 
 EPOCH_S = 1200.0
-"""Of an epoch, unless `LEAST_ITERATIONS` take longer."""
+"""Length of an epoch, unless `LEAST_ITERATIONS` take longer. [s]"""
 
 
 def world_of_file(path: Path, model: str) -> SuiteWorld:
