@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
-from strategies import dynamics, laws
+from law_strategies import dynamics, laws
 
 from des import Link
 from des.base.arithmetic import segment_at

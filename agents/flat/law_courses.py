@@ -9,12 +9,12 @@ from agents.flat.kernels.pieces import draw_starts, drop_past
 from agents.flat.kernels.seeds import course_seed, epoch_seed, world_seed
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import has_course
-from des.compiled.many.layout import Course, Flags, Pieces, Real, Whole
+from des.compiled.many.layout import Course, CoursePieces, Flags, Real, Whole
 from des.dynamics.law import Path, Piece
 from des.dynamics.movement import LATEST_START_S, Movement
 
 _LEAST_ROOM = 4
-"""Pieces of a link that there is room for at first."""
+"""CoursePieces of a link that there is room for at first."""
 
 
 class LawCourses:
@@ -32,7 +32,9 @@ class LawCourses:
         first = _LEAST_ROOM * np.arange(len(rows) * num_links).reshape(shape)
         self._end_of_room: Whole = first + _LEAST_ROOM
         self._room_taken = room
-        self.pieces = Pieces(int(rows[0]), first, np.zeros(shape, np.int64), *np.zeros((3, room)))
+        self.pieces = CoursePieces(
+            int(rows[0]), first, np.zeros(shape, np.int64), *np.zeros((3, room))
+        )
         self._spent = np.zeros((len(rows) * num_links, 2), np.int64)
 
     @property
@@ -167,5 +169,5 @@ class LawCourses:
         )
 
 
-def _columns(pieces: Pieces) -> Sequence[Real]:
+def _columns(pieces: CoursePieces) -> Sequence[Real]:
     return pieces.end_s, pieces.bandwidth_factor, pieces.latency_factor

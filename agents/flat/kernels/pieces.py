@@ -22,11 +22,11 @@ from des.compiled.kernels.lanes import (
     Lanes,
 )
 from des.compiled.kernels.program import Program
-from des.compiled.many.layout import Course, Flags, Links, Pieces, Real, Runs, Whole
+from des.compiled.many.layout import Course, CoursePieces, Flags, Links, Real, Runs, Whole
 
 
 @kernel
-def drop_past(pieces: Pieces, course: Course, rows: Whole, spent: Whole) -> int:
+def drop_past(pieces: CoursePieces, course: Course, rows: Whole, spent: Whole) -> int:
     """Forget pieces that end before epochs begin.
 
     Returns how many links then have none; ``spent`` (any, 2) holds their rows and numbers.
@@ -46,7 +46,7 @@ def drop_past(pieces: Pieces, course: Course, rows: Whole, spent: Whole) -> int:
 
 
 @kernel
-def draw_starts(pieces: Pieces, course: Course, rows: Whole) -> None:
+def draw_starts(pieces: CoursePieces, course: Course, rows: Whole) -> None:
     """Write down the links as they are when epochs begin; each link has a piece then."""
     base_bandwidths, base_latencies = course.base.bandwidth_bytes_per_s, course.base.latency_s
     bandwidths, latencies = course.now.bandwidth_bytes_per_s, course.now.latency_s
@@ -60,7 +60,7 @@ def draw_starts(pieces: Pieces, course: Course, rows: Whole) -> None:
 
 
 @kernel
-def mark_used(pieces: Pieces, runs: Runs, rows: Whole, links: Links, is_used: Flags) -> None:
+def mark_used(pieces: CoursePieces, runs: Runs, rows: Whole, links: Links, is_used: Flags) -> None:
     """Mark the links that placements send over, by row of the pieces and number."""
     stage_count, domains, route_start = runs.num_stages, runs.domain, links.route_start
     num_domains = links.inner_latency_s.size
@@ -77,7 +77,12 @@ def mark_used(pieces: Pieces, runs: Runs, rows: Whole, links: Links, is_used: Fl
 
 @kernel
 def lay_pieces_of_lanes(
-    lanes: Lanes, rules: LaneRules, pieces: Pieces, block: Whole, reach_s: Real, num_wires: int
+    lanes: Lanes,
+    rules: LaneRules,
+    pieces: CoursePieces,
+    block: Whole,
+    reach_s: Real,
+    num_wires: int,
 ) -> int:
     """Write the pieces of all wires of lanes that begin within ``reach_s`` of a row.
 
@@ -103,7 +108,13 @@ def lay_pieces_of_lanes(
 
 @kernel
 def _lay_wire(
-    lanes: Lanes, rules: LaneRules, pieces: Pieces, own: int, reach_s: float, wire: int, lane: int
+    lanes: Lanes,
+    rules: LaneRules,
+    pieces: CoursePieces,
+    own: int,
+    reach_s: float,
+    wire: int,
+    lane: int,
 ) -> int:
     """Write the pieces of a wire in a lane; returns how many there are, room or not."""
     wires, room = lanes.wires, lanes.pieces.shape[1]
@@ -148,7 +159,7 @@ def _write(
 
 
 @kernel
-def lay_pieces_of_program(program: Program, pieces: Pieces, own: int, start_s: float) -> None:
+def lay_pieces_of_program(program: Program, pieces: CoursePieces, own: int, start_s: float) -> None:
     """Write down the known pieces of all links, by times since an iteration began."""
     records, found, laid = program.links, program.pieces, 0
     for link in range(pieces.num_pieces.shape[1]):

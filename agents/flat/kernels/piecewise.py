@@ -30,10 +30,10 @@ from des.compiled.kernels.program import OK, STARVED, TABLE, Program, State
 from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.many.layout import (
     Course,
+    CoursePieces,
     Figures,
     Links,
     Outcome,
-    Pieces,
     Real,
     Runs,
     Tables,
@@ -56,7 +56,7 @@ def run_foreseeable_by_pieces(
     work: Work,
     links: Links,
     figures: Figures,
-    pieces: Pieces,
+    pieces: CoursePieces,
     course: Course,
     outcome: Outcome,
     lacking: Whole,
@@ -108,7 +108,7 @@ def _begin_iterations(lanes: Lanes, block: Whole, course: Course, outcome: Outco
 
 @kernel
 def _unfinished(lanes: Lanes, block: Whole, found: Whole) -> int:
-    """Write the rows of lanes that have come to no end within their pieces; returns how many."""
+    """Write the rows of lanes that do not end within their pieces; returns how many."""
     own, count = lanes.own, 0
     for lane in range(block.size):
         if own[STATUS, lane] != OK or not own[MAKESPAN, lane] < np.inf:
@@ -149,7 +149,7 @@ def run_program_by_pieces(
     work: Work,
     links: Links,
     figures: Figures,
-    pieces: Pieces,
+    pieces: CoursePieces,
     course: Course,
     outcome: Outcome,
 ) -> int:
@@ -185,7 +185,7 @@ def run_migration_by_pieces(
     work: Work,
     links: Links,
     figures: Figures,
-    pieces: Pieces,
+    pieces: CoursePieces,
     course: Course,
     restart_s: float,
     pays_bytes: bool,

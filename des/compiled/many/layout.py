@@ -84,7 +84,7 @@ class Course(NamedTuple):
     baseline_bytes: Real
 
 
-class Pieces(NamedTuple):
+class CoursePieces(NamedTuple):
     """Courses of the links of neighbouring environments, as far as they were requested.
 
     Row ``n`` of the batch is row ``n - first_row`` here. Its link ``e`` has ``num_pieces``
