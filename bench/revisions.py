@@ -132,7 +132,7 @@ def revision_of(checkout: Path) -> str:
 
 def measure(other: Path, *, num_rounds: int, is_quick: bool) -> Section:
     """Time the compiled code of another checkout and of this one."""
-    rounds = []
+    rounds, names = [], [revision_of(other), revision_of(ROOT)]
     for _ in range(num_rounds):
         with timed(other, is_quick=is_quick) as before, timed(ROOT, is_quick=is_quick) as now:
             rounds.append(play_round(before, now, is_quick=is_quick))
@@ -140,7 +140,7 @@ def measure(other: Path, *, num_rounds: int, is_quick: bool) -> Section:
     return Section(
         name="revisions",
         tables=[table],
-        notes=[f"Before: {revision_of(other)}. Now: {revision_of(ROOT)}. {num_rounds} rounds."],
+        notes=[f"Before: {names[0]}. Now: {names[1]}. {num_rounds} rounds."],
         command="python -m bench.revisions CHECKOUT",
     )
 

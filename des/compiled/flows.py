@@ -7,7 +7,7 @@ import numpy as np
 from des.compiled.kernels.program import FLOW, FLOW_OF, HOP, LINKS, LOCAL_WIRE, SAME_DEVICE
 from des.schedules import Border
 
-NOBODY = -1
+NO_ENDPOINT = -1
 
 
 class Marks(NamedTuple):
@@ -32,7 +32,7 @@ class Mark(NamedTuple):
     microbatch_step: int = 1
 
 
-_UNSEEN = Mark(NOBODY, "")
+_UNSEEN = Mark(NO_ENDPOINT, "")
 """Mark of messages that take no link."""
 
 
@@ -54,8 +54,8 @@ class Flows:
         *,
         num_messages: int,
         endpoint: int,
-        receiver: int = NOBODY,
-        sender: int = NOBODY,
+        receiver: int = NO_ENDPOINT,
+        sender: int = NO_ENDPOINT,
     ) -> None:
         """Add messages over links."""
         where = (LINKS, len(self._hops), len(route))
@@ -74,11 +74,13 @@ class Flows:
         """Add messages between devices of a domain, whose flows of one direction share a wire."""
         where = (LOCAL_WIRE, self._local_wires.setdefault(devices, len(self._local_wires)), 0)
         delays = (border.transfer_s, border.latency_s)
-        self._add((*where, receiver, sender, NOBODY, 0.0, *delays), num_messages)
+        self._add((*where, receiver, sender, NO_ENDPOINT, 0.0, *delays), num_messages)
 
-    def add_stay(self, *, num_messages: int, receiver: int = NOBODY, sender: int = NOBODY) -> None:
+    def add_stay(
+        self, *, num_messages: int, receiver: int = NO_ENDPOINT, sender: int = NO_ENDPOINT
+    ) -> None:
         """Add messages that stay on their device, or numbers of messages that are never sent."""
-        self._add((SAME_DEVICE, 0, 0, receiver, sender, NOBODY, 0.0, 0.0, 0.0), num_messages)
+        self._add((SAME_DEVICE, 0, 0, receiver, sender, NO_ENDPOINT, 0.0, 0.0, 0.0), num_messages)
 
     def _add(self, record: tuple[float, ...], num_messages: int, mark: Mark = _UNSEEN) -> None:
         self._records.append(record)
@@ -101,7 +103,7 @@ class Flows:
         return (
             np.array(self._records, FLOW),
             np.repeat(numbers, self._counts).view(FLOW_OF),
-            np.array(self._hops or [NOBODY]).view(HOP),
+            np.array(self._hops or [NO_ENDPOINT]).view(HOP),
         )
 
     def marks(self) -> Marks:

@@ -109,7 +109,7 @@ class _Board:
         """Run the clock until everything is done."""
         num_left = 3 * self._pipeline.num_stages * self._pipeline.num_microbatches
         while num_left:
-            # Whoever waits does so for an input on its way, whose arrival is among the moments.
+            # A waiting device waits for an input on its way, whose arrival is among the moments.
             now_s, number = heapq.heappop(self._moments)
             device = self._devices[number]
             if now_s < device.free_s:

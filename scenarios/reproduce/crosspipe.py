@@ -215,7 +215,7 @@ def search_notes(frame: pd.DataFrame, effort: Effort) -> list[str]:
 
 
 def draw(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> Figure:
-    """A panel a row: published and ours for every schedule, and the bounds of the searches."""
+    """One panel per row: published and ours for every schedule, and the bounds of the searches."""
     figure = matplotlib_figure.Figure(
         figsize=(8.0, 0.6 + 2.6 * len(rows)), dpi=120, layout="constrained"
     )

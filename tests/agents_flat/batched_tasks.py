@@ -16,7 +16,7 @@ SEED, NUM_ENVS, NUM_LAYERS, EPOCHS = 17, 3, 4, 3
 
 
 def task(simulator: Simulator = simulate, actions: str = "per_layer") -> PlacementTask:
-    """Four layers on two domains whose links are drawn anew in each episode, and move."""
+    """Four layers on two domains whose links are drawn for each episode, and move."""
     return PlacementTask(
         world=DrawnWorld(
             num_domains=2, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)

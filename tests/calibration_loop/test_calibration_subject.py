@@ -178,7 +178,7 @@ def test_the_death_of_the_process_is_an_error():
 
 
 def test_the_process_ends_with_whoever_started_it():
-    """Its output closes, so it is gone, though whoever started it was killed in the middle."""
+    """Its output closes, so it is gone, though its parent was killed in the middle."""
     code = """
 import os, signal, sys
 sys.path[:0] = sys.argv[1:]

@@ -221,7 +221,7 @@ list(map_in_processes(tell_and_hang, [Path(sys.argv[2])], num_workers=1, timeout
 
 
 def test_a_process_that_is_still_starting_does_not_hear_of_ctrl_c():
-    """Whoever started it does, and ends it; it would else end with a traceback of its own."""
+    """Its parent gets the signal and ends it; else it would end with a traceback of its own."""
     assert list(map_in_processes(doubled, [21], num_workers=1, timeout_s=FAILSAFE_S)) == [(0, 42)]
 
 

@@ -1,4 +1,4 @@
-"""Lanes of the recurrence: worlds of their own, and those that come to no end."""
+"""Lanes of the recurrence: worlds of their own, and those that do not end."""
 
 import dataclasses
 import math

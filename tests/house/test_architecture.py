@@ -57,7 +57,7 @@ def test_every_package_has_modules_to_check(package):
 
 @pytest.mark.parametrize(("package", "path"), MODULES)
 def test_imports_point_one_way(package, path):
-    """Nobody imports what stands above it; scenarios stand on top."""
+    """No package imports one above it; scenarios are on top."""
     ours = imported_packages(package, ast.parse(path.read_text(encoding="utf-8"))) & set(SOURCES)
 
     assert ours <= MAY_IMPORT[package]

@@ -41,7 +41,8 @@ def test_the_page_on_worlds_shows_every_kind_of_law():
 
 PACKAGES = ("des", "agents", "astra_sim", "calibration", "scenarios", "bench", "tests")
 FOLDERS = (*PACKAGES, "astra-sim", "docs", "notebooks", "requirements")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = [*(ROOT / name for name in TOP), *sorted((ROOT / "docs").rglob("*.md"))]
 PLACEHOLDERS = {"scenarios.X", "calibration.sqlite"}
 """Names with the form of a module that are none: a placeholder, and a file of a run folder."""
 FIGURES = ROOT / "docs/figures"

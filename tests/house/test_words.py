@@ -19,7 +19,9 @@ PHRASES = (
     r"unless told",
     r"asked \(beyond\)",
     r"so many",
+    r"anew",
     r"anyhow",
+    r"whoever",
     r"nobody",
     r"somebody",
     r"gone on",
@@ -28,11 +30,11 @@ PHRASES = (
     r"goes on and on",
     r"come to no end",
     r"came to the end",
-    r"(?:an?|one) (?:row|stage|column|panel|NPU) an? (?:[a-z`]+|GPU)",
+    r"(?:an?|one) (?:row|stage|column|panel|NPU) an? [a-z`]+",
 )
 """Words and phrases, as regular expressions, that have a plain form; the glossary has the terms."""
 
-PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b")
+PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
 TEXTS = ("*.py", "*.md", "*.ipynb", "*.yaml", "*.toml")
 
 

@@ -35,7 +35,7 @@ def test_a_run_leaves_everything_that_it_promises(finished):
 
 
 def test_no_planner_beats_exact_and_exact_fits_memory(finished):
-    """Whoever is faster than exact does not fit into memory."""
+    """A planner that is faster than exact does not fit into memory."""
     judged = pd.read_csv(finished / "evaluation.csv")
     times_s = judged.pivot(index="draw", columns="planner", values="iteration_time_s")
     fits = judged.pivot(index="draw", columns="planner", values="fits_memory")

@@ -11,7 +11,7 @@ Three things cost too much as Numba compiles them:
   checked.
 - **Vectors** of one double a lane, and `vector_rows` in memory: every operation rounds as the one
   on single numbers does, so a lane has the bits that it would have alone. Masks are whole numbers
-  with a bit a lane. A loop over lanes is vectorised only if no two arrays can overlap.
+  with one bit per lane. A loop over lanes is vectorised only if no two arrays can overlap.
 
 An array must outlive its records, views and rows.
 """
