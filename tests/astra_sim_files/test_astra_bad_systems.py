@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from written_systems import written
+from written_files import assert_ends, file_of
 
 from astra_sim.files.algorithm import Algorithm
 from astra_sim.files.errors import AbortError, AstraSimError
@@ -60,9 +60,8 @@ from astra_sim.files.system_config import SharedBusConfig, SystemConfig, read_sy
     ],
 )
 def test_wrong_content_aborts_and_is_named(tmp_path, content, message):
-    with pytest.raises(AbortError, match=rf"system\.json: {message}") as caught:
-        read_system_config(written(tmp_path, content))
-    assert caught.value.exit_code == 134
+    path = file_of(tmp_path, "system.json", content)
+    assert_ends(read_system_config, path, message, error=AbortError, exit_code=134)
 
 
 @pytest.mark.parametrize(
@@ -87,17 +86,12 @@ def test_wrong_content_aborts_and_is_named(tmp_path, content, message):
     ],
 )
 def test_unknown_policies_and_custom_collectives_end_with_code_1(tmp_path, content, message):
-    with pytest.raises(AstraSimError, match=rf"system\.json: {message}") as caught:
-        read_system_config(written(tmp_path, content))
-    assert caught.value.exit_code == 1
+    assert_ends(read_system_config, file_of(tmp_path, "system.json", content), message)
 
 
 def test_a_file_that_cannot_be_read_ends_with_code_1(tmp_path):
-    with pytest.raises(
-        AstraSimError, match=r"absent\.json: system file cannot be read: No such file"
-    ) as caught:
-        read_system_config(tmp_path / "absent.json")
-    assert caught.value.exit_code == 1
+    message = "system file cannot be read: No such file"
+    assert_ends(read_system_config, tmp_path / "absent.json", message)
 
 
 def test_a_file_that_is_no_text_aborts(tmp_path):

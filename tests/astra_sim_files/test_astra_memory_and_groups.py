@@ -1,11 +1,11 @@
 """ASTRA-sim's remote memory and communicator group files as the engine reads them."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from written_files import assert_ends, file_of
 
 from astra_sim.files.comm_groups import read_comm_groups
 from astra_sim.files.errors import AbortError, AstraSimError
@@ -17,12 +17,6 @@ NODES = POOL | {
     "num-nodes": 2,
     "num-npus-per-node": 4,
 }
-
-
-def written(folder: Path, content: object, name: str = "memory.json") -> Path:
-    path = folder / name
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
 
 
 @pytest.mark.parametrize(
@@ -49,7 +43,7 @@ def written(folder: Path, content: object, name: str = "memory.json") -> Path:
 )
 def test_every_type_of_memory_is_read(tmp_path, content, memory):
     """Fractions of the figures are cut off."""
-    assert read_memory_config(written(tmp_path, content)) == memory
+    assert read_memory_config(file_of(tmp_path, "memory.json", content)) == memory
 
 
 @pytest.mark.parametrize(
@@ -107,30 +101,24 @@ def test_an_access_is_the_floor_of_the_quotient_where_fp64_is_exact(
     ],
 )
 def test_wrong_memory_aborts_and_is_named(tmp_path, content, message):
-    with pytest.raises(AbortError, match=rf"memory\.json: {message}") as caught:
-        read_memory_config(written(tmp_path, content))
-    assert caught.value.exit_code == 134
+    path = file_of(tmp_path, "memory.json", content)
+    assert_ends(read_memory_config, path, message, error=AbortError, exit_code=134)
 
 
 def test_an_unknown_type_of_memory_ends_with_code_1(tmp_path):
-    with pytest.raises(
-        AstraSimError, match=r"memory-type: must be one of NO_MEMORY_EXPANSION, .*; got 'TAPE'"
-    ) as caught:
-        read_memory_config(written(tmp_path, {"memory-type": "TAPE"}))
-    assert caught.value.exit_code == 1
+    path = file_of(tmp_path, "memory.json", {"memory-type": "TAPE"})
+    message = "memory-type: must be one of NO_MEMORY_EXPANSION, .*; got 'TAPE'"
+    assert_ends(read_memory_config, path, message)
 
 
 def test_a_memory_file_that_cannot_be_read_ends_with_code_1(tmp_path):
-    with pytest.raises(
-        AstraSimError, match=r"absent\.json: remote memory file cannot be read: No such file"
-    ) as caught:
-        read_memory_config(tmp_path / "absent.json")
-    assert caught.value.exit_code == 1
+    message = "remote memory file cannot be read: No such file"
+    assert_ends(read_memory_config, tmp_path / "absent.json", message)
 
 
 def test_unknown_keys_of_memory_are_told_and_ignored(tmp_path):
     told: list[str] = []
-    path = written(tmp_path, POOL | {"remote-mem-bandwidth": 9})
+    path = file_of(tmp_path, "memory.json", POOL | {"remote-mem-bandwidth": 9})
 
     assert read_memory_config(path, told.append).bandwidth_bytes_per_ns == 7
     assert told == [f"{path}: remote-mem-bandwidth: unknown key, ignored"]
@@ -151,7 +139,7 @@ def test_memory_built_by_hand_is_checked(fields, message):
 
 
 def test_groups_keep_the_order_of_their_ranks(tmp_path):
-    path = written(tmp_path, {"2": [3, 1], "7th": [0], " 1": []}, "groups.json")
+    path = file_of(tmp_path, "groups.json", {"2": [3, 1], "7th": [0], " 1": []})
 
     assert read_comm_groups(path) == {2: (3, 1), 7: (0,), 1: ()}
 
@@ -176,9 +164,8 @@ def test_groups_keep_the_order_of_their_ranks(tmp_path):
     ],
 )
 def test_wrong_groups_abort_and_are_named(tmp_path, content, message):
-    with pytest.raises(AbortError, match=rf"groups\.json: {message}") as caught:
-        read_comm_groups(written(tmp_path, content, "groups.json"))
-    assert caught.value.exit_code == 134
+    path = file_of(tmp_path, "groups.json", content)
+    assert_ends(read_comm_groups, path, message, error=AbortError, exit_code=134)
 
 
 def test_a_group_file_that_cannot_be_read_aborts(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from written_systems import written
+from written_files import file_of
 
 from astra_sim.files.algorithm import Algorithm
 from astra_sim.files.errors import AbortError, AstraSimError
@@ -17,7 +17,7 @@ from astra_sim.files.system_config import SharedBusConfig, SystemConfig, read_sy
 def read(folder: Path, **content: object) -> SystemConfig:
     """What a file with these keys says, underscores standing for hyphens."""
     keys = {key.replace("_", "-"): value for key, value in content.items()}
-    return read_system_config(written(folder, keys))
+    return read_system_config(file_of(folder, "system.json", keys))
 
 
 EVERY_KEY = {
@@ -227,7 +227,7 @@ def test_an_algorithm_built_by_hand_is_checked(fields, message):
 
 def test_unknown_keys_are_told_and_ignored(tmp_path):
     told: list[str] = []
-    path = written(tmp_path, {"active-chunks": 3, "peak-perf": 2, "Peak-Perf": 3})
+    path = file_of(tmp_path, "system.json", {"active-chunks": 3, "peak-perf": 2, "Peak-Perf": 3})
 
     system = read_system_config(path, told.append)
 
@@ -236,7 +236,7 @@ def test_unknown_keys_are_told_and_ignored(tmp_path):
         f"{path}: {key}: unknown key, ignored" for key in ("active-chunks", "Peak-Perf")
     ]
     with pytest.warns(UserWarning, match="active-chunks: unknown key, ignored"):
-        read_system_config(written(tmp_path, {"active-chunks": 3}))
+        read_system_config(file_of(tmp_path, "system.json", {"active-chunks": 3}))
 
 
 def test_keys_without_effect_are_known(tmp_path):
@@ -249,7 +249,9 @@ def test_keys_without_effect_are_known(tmp_path):
     }
     told: list[str] = []
 
-    assert read_system_config(written(tmp_path, content), told.append) == SystemConfig()
+    assert (
+        read_system_config(file_of(tmp_path, "system.json", content), told.append) == SystemConfig()
+    )
     assert told == []
 
 

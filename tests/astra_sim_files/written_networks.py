@@ -1,7 +1,8 @@
 """Network files of ASTRA-sim with changed entries."""
 
-import json
 from pathlib import Path
+
+from written_files import file_of
 
 from astra_sim.files.network_config import Dimension
 
@@ -27,6 +28,4 @@ def written(tmp_path: Path, **changes: object) -> Path:
 
 
 def written_as(tmp_path: Path, content: object) -> Path:
-    path = tmp_path / "network.yml"
-    path.write_text(content if isinstance(content, str) else json.dumps(content))  # JSON is YAML
-    return path
+    return file_of(tmp_path, "network.yml", content)
