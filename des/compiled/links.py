@@ -1,14 +1,12 @@
 """Links of a program: their figures, the media they run over, and how they move."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
 from des.costs.message_times import corrected
-from des.dynamics import LAWS, Dynamics, Movement
+from des.dynamics import Dynamics
 from des.dynamics.link_course import Weather
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
@@ -41,17 +39,9 @@ def weather_fields(topology: Topology) -> dict[str, Any]:
     movement = topology.movement
     if movement is None:
         return {"weather": STEADY}
-    kinds = (kind for kind, known in LAWS.items() if type(movement.law) is known)
-    drawn = DRAWN_IN_KERNELS.get(next(kinds, "of another package"))
-    fields = None if drawn is None else drawn(movement)
-    return {"weather": TABLE} if fields is None else fields
-
-
-def _uniform_fields(movement: Movement) -> dict[str, Any] | None:
     law = movement.law
-    assert isinstance(law, Dynamics)
-    if law.correlation:  # correlated numbers are drawn in Python
-        return None
+    if type(law) is not Dynamics or law.correlation:  # all else is drawn in Python, see `Pieces`
+        return {"weather": TABLE}
     return {
         "weather": UNIFORM,
         "seed": movement.seed,
@@ -60,13 +50,6 @@ def _uniform_fields(movement: Movement) -> dict[str, Any] | None:
         "bandwidth_fluctuation": law.bandwidth_fluctuation,
         "latency_jitter": law.latency_jitter,
     }
-
-
-DRAWN_IN_KERNELS: Mapping[str, Callable[[Movement], dict[str, Any] | None]] = MappingProxyType(
-    {"uniform": _uniform_fields}
-)
-"""Laws that kernels draw themselves, by kind, with the fields of a header that they need; None
-where they cannot. Courses of all others are worked out piece by piece, see `Pieces`."""
 
 
 class Pieces:

@@ -21,8 +21,9 @@ LAWS: Mapping[str, type[Law]] = MappingProxyType(
 )
 """Laws by the ``kind`` that files have for them.
 
-Their forms in files are `des.world.files.dynamics_forms.FORMS`. Compiled code works out the course
-of any law from its pieces; `des.compiled.links.DRAWN_IN_KERNELS` are those that it draws itself.
+A law whose fields are numbers has its form in files by itself, see
+`des.world.files.dynamics_forms.plain_form`. Compiled code works out the course of any law from its
+pieces; the uniform law it draws itself, see `des.compiled.links.weather_fields`.
 """
 
 

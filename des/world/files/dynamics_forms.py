@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, create_model
 
 from des.base.quantities import TIME_S, format_quantity, parse_quantity
 from des.dynamics import (
@@ -17,7 +18,6 @@ from des.dynamics import (
     Law,
     LinkState,
     MarkovModulated,
-    OrnsteinUhlenbeck,
     Product,
     kind_of,
 )
@@ -70,25 +70,6 @@ class _UniformForm(_KindForm):
             latency_jitter=self.latency_jitter,
             update_interval_s=self.update_interval,
             correlation=self.correlation,
-        )
-
-
-class _OrnsteinUhlenbeckForm(_KindForm):
-    bandwidth_sigma: float
-    latency_sigma: float = 0.0
-    relaxation: _Time
-    interval: _Time
-    correlation: float = 0.0
-    most_sigmas: float = 4.0
-
-    def to_law(self, folder: Path) -> Law:
-        return OrnsteinUhlenbeck(
-            bandwidth_sigma=self.bandwidth_sigma,
-            latency_sigma=self.latency_sigma,
-            relaxation_s=self.relaxation,
-            interval_s=self.interval,
-            correlation=self.correlation,
-            most_sigmas=self.most_sigmas,
         )
 
 
@@ -150,11 +131,6 @@ def _uniform_entry(law: Law) -> dict[str, object]:
     return _figures(law, _PER_EPOCH)
 
 
-def _ornstein_uhlenbeck_entry(law: Law) -> dict[str, object]:
-    assert isinstance(law, OrnsteinUhlenbeck)
-    return _figures(law)
-
-
 def _markov_entry(law: Law) -> dict[str, object]:
     assert isinstance(law, MarkovModulated)
     states = {state.name: _state_entry(state) for state in law.states}
@@ -177,15 +153,45 @@ class _FileForm(NamedTuple):
 FORMS: Mapping[str, _FileForm] = MappingProxyType(
     {
         "uniform": _FileForm(_UniformForm.model_validate, _uniform_entry),
-        "ornstein_uhlenbeck": _FileForm(
-            _OrnsteinUhlenbeckForm.model_validate, _ornstein_uhlenbeck_entry
-        ),
         "markov": _FileForm(_MarkovForm.model_validate, _markov_entry),
         "replay": _FileForm(_ReplayForm.model_validate, None),
         "product": _FileForm(_ProductForm.model_validate, _product_entry),
     }
 )
-"""Forms of the laws of `des.dynamics.LAWS` in files, by their kind."""
+"""Forms of laws that files write otherwise than by their fields; all others have `plain_form`."""
+
+
+@cache
+def plain_form(kind: str) -> _FileForm:
+    """Make the form of a law of `des.dynamics.LAWS` whose fields are numbers.
+
+    Keys are the fields; one that ends in ``_s`` loses that, and holds a time with a unit.
+    """
+    law = LAWS[kind]
+    assert is_dataclass(law), "a law is a frozen dataclass"
+    name_of = {field.name.removesuffix("_s"): field.name for field in fields(law)}
+    keys: dict[str, Any] = {}
+    for field in fields(law):
+        key, is_time = field.name.removesuffix("_s"), field.name.endswith("_s")
+        default = ... if field.default is MISSING else field.default
+        keys[key] = (_Time if is_time else float, default)
+    form = create_model(f"{law.__name__}Form", __base__=_KindForm, **keys)
+
+    def to_law(content: object) -> _LawForm:
+        figures = dict(form.model_validate(content))
+        return _PlainFigures(law(**{name_of[key]: value for key, value in figures.items()}))
+
+    return _FileForm(to_law, _figures)
+
+
+class _PlainFigures(NamedTuple):
+    """A law that has been read whole."""
+
+    law: Law
+
+    def to_law(self, folder: Path) -> Law:
+        """Return the law; no file of the folder belongs to it."""
+        return self.law
 
 
 def read_law(content: object, folder: Path = Path(), *, owner: str = "dynamics") -> Law:
@@ -207,7 +213,7 @@ def read_law(content: object, folder: Path = Path(), *, owner: str = "dynamics")
         raise ValueError(f"{owner}.kind: must be one of {', '.join(LAWS)}; got {kind!r}")
     figures = {key: value for key, value in content.items() if key != "kind"}
     try:
-        form = FORMS[kind].form(figures)
+        form = _form_of(kind).form(figures)
     except ValidationError as error:
         raise ValueError(f"{owner}.{first_error(error)}") from error
     return form.to_law(folder)
@@ -222,10 +228,14 @@ def law_entry(law: Law) -> dict[str, object]:
         If the law is a replay, whose figures are in a file of their own.
     """
     kind = kind_of(law)
-    entry = FORMS[kind].entry
+    entry = _form_of(kind).entry
     if entry is None:
         raise ValueError(f"topology: dynamics must have a form in files, got {type(law).__name__}")
     return {"kind": kind} | entry(law)
+
+
+def _form_of(kind: str) -> _FileForm:
+    return FORMS[kind] if kind in FORMS else plain_form(kind)
 
 
 def _state_entry(state: LinkState) -> dict[str, object]:
@@ -238,8 +248,9 @@ def _state_entry(state: LinkState) -> dict[str, object]:
     }
 
 
-def _figures(law: Dynamics | OrnsteinUhlenbeck, no_time: str = "") -> dict[str, object]:
+def _figures(law: Law, no_time: str = "") -> dict[str, object]:
     """All fields, times with their unit."""
+    assert is_dataclass(law), "a law is a frozen dataclass"
     entry: dict[str, object] = {}
     for field in fields(law):
         value = getattr(law, field.name)
