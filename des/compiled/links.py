@@ -8,7 +8,7 @@ import numpy as np
 
 from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
 from des.costs.message_times import corrected
-from des.dynamics import LAWS, Dynamics, Movement
+from des.dynamics import LAWS, Movement, UniformLaw
 from des.dynamics.link_course import Weather
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
@@ -49,7 +49,7 @@ def weather_fields(topology: Topology) -> dict[str, Any]:
 
 def _uniform_fields(movement: Movement) -> dict[str, Any] | None:
     law = movement.law
-    assert isinstance(law, Dynamics)
+    assert isinstance(law, UniformLaw)
     if law.correlation:  # correlated numbers are drawn in Python
         return None
     return {

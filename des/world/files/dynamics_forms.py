@@ -13,12 +13,12 @@ from des.base.quantities import TIME_S, format_quantity, parse_quantity
 from des.dynamics import (
     DYNAMICS,
     LAWS,
-    Dynamics,
     Law,
     LinkState,
     MarkovModulated,
     OrnsteinUhlenbeck,
     Product,
+    UniformLaw,
     kind_of,
 )
 from des.world.files.topology_forms import StrictForm, first_error
@@ -65,7 +65,7 @@ class _UniformForm(_KindForm):
     correlation: float = 0.0
 
     def to_law(self, folder: Path) -> Law:
-        return Dynamics(
+        return UniformLaw(
             bandwidth_fluctuation=self.bandwidth_fluctuation,
             latency_jitter=self.latency_jitter,
             update_interval_s=self.update_interval,
@@ -146,7 +146,7 @@ class _ProductForm(_KindForm):
 
 
 def _uniform_entry(law: Law) -> dict[str, object]:
-    assert isinstance(law, Dynamics)
+    assert isinstance(law, UniformLaw)
     return _figures(law, _PER_EPOCH)
 
 
@@ -238,7 +238,7 @@ def _state_entry(state: LinkState) -> dict[str, object]:
     }
 
 
-def _figures(law: Dynamics | OrnsteinUhlenbeck, no_time: str = "") -> dict[str, object]:
+def _figures(law: UniformLaw | OrnsteinUhlenbeck, no_time: str = "") -> dict[str, object]:
     """All fields, times with their unit."""
     entry: dict[str, object] = {}
     for field in fields(law):
