@@ -9,7 +9,7 @@ import numpy as np
 from bench.kernels.repeated import run_repeatedly
 from bench.kernels.seeded import run_seeds
 from bench.worlds import SEED
-from des import NO_CORRECTIONS, Dynamics, Plan, Topology, Workload
+from des import NO_CORRECTIONS, Plan, Topology, UniformLaw, Workload
 from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import BANDWIDTH, BASE_LATENCY, LINK, NUM_BYTES, LaneRules, Lanes
 from des.compiled.kernels.program import STEADY, UNIFORM
@@ -66,7 +66,7 @@ def event_by_event(
 def rules_of(topology: Topology) -> LaneRules:
     """Law of a world's links while an iteration runs."""
     law = topology.dynamics
-    assert isinstance(law, Dynamics)
+    assert isinstance(law, UniformLaw)
     if law.update_interval_s is None:
         return LaneRules(STEADY, math.inf, math.inf, 0.0, 0.0)
     swings = law.bandwidth_fluctuation, law.latency_jitter

@@ -6,20 +6,20 @@ from itertools import permutations
 from des import (
     STEADY,
     Domain,
-    Dynamics,
     Law,
     Link,
     Placement,
     Plan,
     Topology,
     Transport,
+    UniformLaw,
     Workload,
     build_workload,
 )
 from des.world.transport import PLAIN
 
-MOVING = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=5.0)
-DRAWN = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+MOVING = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=5.0)
+DRAWN = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
 LAWS = {"moving": MOVING, "drawn": DRAWN, "steady": STEADY}
 """Links that move every 5 s of an iteration, are drawn once an epoch, or stand still."""
 

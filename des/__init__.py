@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from des.dynamics import (
         DYNAMICS,
         STEADY,
-        Dynamics,
         Law,
         LinkState,
         MarkovModulated,
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
         OrnsteinUhlenbeck,
         Product,
         Replay,
+        UniformLaw,
     )
     from des.dynamics.link_course import StarvationError
     from des.engine.iteration import simulate, simulate_orders
@@ -61,7 +61,6 @@ __all__ = [
     "DiLoCo",
     "Domain",
     "DomainMemory",
-    "Dynamics",
     "EpochResult",
     "EpochView",
     "GradientExchange",
@@ -95,6 +94,7 @@ __all__ = [
     "TrainingRun",
     "Transfer",
     "Transport",
+    "UniformLaw",
     "UnreachableError",
     "Workload",
     "build_workload",
@@ -121,8 +121,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "des.costs.feasibility": "check_job_fits check_memory domain_memory",
         "des.costs.memory": "DomainMemory InfeasiblePlacementError",
-        "des.dynamics": "DYNAMICS STEADY Dynamics Law LinkState MarkovModulated Movement "
-        "OrnsteinUhlenbeck Product Replay",
+        "des.dynamics": "DYNAMICS STEADY Law LinkState MarkovModulated Movement "
+        "OrnsteinUhlenbeck Product Replay UniformLaw",
         "des.dynamics.link_course": "StarvationError",
         "des.engine.iteration": "simulate simulate_orders",
         "des.engine.migration": "migration_s moved_bytes",

@@ -9,7 +9,6 @@ from law_strategies import dynamics, laws
 from des import Link
 from des.base.arithmetic import segment_at
 from des.dynamics import (
-    Dynamics,
     Extremes,
     Law,
     LinkFigures,
@@ -21,6 +20,7 @@ from des.dynamics import (
     Piece,
     Product,
     Replay,
+    UniformLaw,
 )
 
 
@@ -61,7 +61,7 @@ UP_AND_DOWN = MarkovModulated(
         LinkState(name="down", bandwidth_factor=0.0, mean_dwell_s=4.0, followed_by=(("up", 1.0),)),
     )
 )
-MOVING = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=0.7)
+MOVING = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=0.7)
 WANDERING = OrnsteinUhlenbeck(
     bandwidth_sigma=0.3, latency_sigma=0.2, relaxation_s=9.0, interval_s=1.1
 )

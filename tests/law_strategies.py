@@ -5,8 +5,8 @@ import math
 from hypothesis import strategies as st
 
 from des import (
-    Dynamics,
     Movement,
+    UniformLaw,
 )
 from des.dynamics import Law, LinkState, MarkovModulated, OrnsteinUhlenbeck, Product
 
@@ -34,14 +34,14 @@ def none_or(least: float, most: float) -> st.SearchStrategy[float]:
 
 
 @st.composite
-def dynamics(draw: st.DrawFn, *, moving: bool | None = None) -> Dynamics:
+def dynamics(draw: st.DrawFn, *, moving: bool | None = None) -> UniformLaw:
     """A law of moving links; ``moving`` says whether within an iteration, or either.
 
     Gradients over slow links take an hour, so shorter intervals would be millions of draws.
     """
     if moving is None:
         moving = draw(st.booleans())
-    return Dynamics(
+    return UniformLaw(
         bandwidth_fluctuation=draw(none_or(1e-3, 0.95)),
         latency_jitter=draw(none_or(1e-3, 0.95)),
         update_interval_s=draw(st.floats(0.5, 20.0)) if moving else None,

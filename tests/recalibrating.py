@@ -8,7 +8,7 @@ from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld, GivenWorld
 from agents.ppo.batch_step import BatchStep
-from des import Corrections, Dynamics, build_workload, read_topology, simulate
+from des import Corrections, UniformLaw, build_workload, read_topology, simulate
 from des.worlds import EAST_CENTRAL_WEST
 
 SEED, NUM_ENVS, EPOCHS, NUM_BEFORE, NUM_STEPS = 11, 4, 3, 4, 9
@@ -22,7 +22,7 @@ FACTORS = Corrections(
     message_overhead_s=0.003,
 )
 JOB = build_workload("llama2_70b", num_layers=8, num_microbatches=4)
-LAW = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+LAW = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
 MOVING = dataclasses.replace(LAW, update_interval_s=0.7)
 DRAWN = PlacementTask(
     world=DrawnWorld(num_domains=3, dynamics=MOVING),

@@ -17,12 +17,12 @@ from des import (
     SCHEDULES,
     Corrections,
     Domain,
-    Dynamics,
     Layer,
     Link,
     Placement,
     Plan,
     Topology,
+    UniformLaw,
     Workload,
 )
 from des.dynamics import Law
@@ -68,7 +68,7 @@ def world(
             Link(source=ends[0], target=ends[1], bandwidth_bytes_per_s=bandwidth, latency_s=latency)
             for ends, (bandwidth, latency) in links.items()
         ],
-        dynamics or Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0),
+        dynamics or UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.0),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
-from des import Dynamics, Placement, Topology
+from des import Placement, Topology, UniformLaw
 from des.compiled.many.layer_sums import sums_table
 from des.compiled.many.layout import Course, Figures, Links, Outcome, Real, Runs, Small, Work
 from des.costs.memory import model_state_bytes
@@ -20,7 +20,7 @@ def links_of(task: PlacementTask, world: Topology) -> Links:
     """Links of a world, routes included; but for their figures those of all worlds are alike."""
     law, domains = task.world.dynamics, world.domains
     fluctuation = jitter = 0.0
-    if type(law) is Dynamics and not law.correlation:  # all else is drawn in Python
+    if type(law) is UniformLaw and not law.correlation:  # all else is drawn in Python
         fluctuation, jitter = float(law.bandwidth_fluctuation), float(law.latency_jitter)
     size = len(domains)
     routes = [

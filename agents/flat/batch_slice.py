@@ -23,7 +23,7 @@ from agents.flat.worlds import (
     LOWEST_LATENCY_S,
     GivenWorld,
 )
-from des import Dynamics, Placement
+from des import Placement, UniformLaw
 from des.compiled.kernels.program import STEADY, TABLE
 from des.compiled.many.layout import Observations, Verdict, Whole
 
@@ -179,8 +179,8 @@ class BatchSlice:
             self._courses.begin_epochs(rows, course)
             return
         draw_epochs(course, self._arrays.links, rows)
-        assert isinstance(self._law, Dynamics), "courses of other laws are worked out beforehand"
-        if type(self._law) is Dynamics and not self._law.correlation:
+        assert isinstance(self._law, UniformLaw), "courses of other laws are worked out beforehand"
+        if type(self._law) is UniformLaw and not self._law.correlation:
             return
         num_links = len(self._arrays.links.back)
         for row in rows.tolist():

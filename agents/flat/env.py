@@ -16,8 +16,8 @@ from des import (
     DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     Corrections,
-    Dynamics,
     Topology,
+    UniformLaw,
     Workload,
     build_workload,
     simulate,
@@ -118,7 +118,7 @@ def make_task(
 
 
 def _drawn_world(num_domains: int, bandwidth_fluctuation: float) -> WorldSource:
-    law = Dynamics(bandwidth_fluctuation=bandwidth_fluctuation, latency_jitter=LATENCY_JITTER)
+    law = UniformLaw(bandwidth_fluctuation=bandwidth_fluctuation, latency_jitter=LATENCY_JITTER)
     return DrawnWorld(num_domains=num_domains, dynamics=law)
 
 

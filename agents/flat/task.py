@@ -15,12 +15,12 @@ from des import (
     DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     Corrections,
-    Dynamics,
     EpochResult,
     IterationResult,
     Placement,
     Plan,
     Topology,
+    UniformLaw,
     Workload,
     simulate,
     simulate_epoch,
@@ -178,7 +178,7 @@ class PlacementTask:
     def observation_scales(self) -> tuple[float, float]:
         """Largest bandwidth and latency that an observation can meet."""
         world, law = self.world, self.world.dynamics
-        if not isinstance(law, Dynamics):
+        if not isinstance(law, UniformLaw):
             return highest_figures(world)
         return (
             world.largest_bandwidth_bytes_per_s * (1.0 + law.bandwidth_fluctuation),

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.flat.kernels.seeds import course_seed, epoch_seed
 from agents.flat.kernels.worlds import within
-from des import STEADY, Domain, Dynamics, Law, Link, Movement, Topology, read_topology
+from des import STEADY, Domain, Law, Link, Movement, Topology, UniformLaw, read_topology
 from des.base.checks import require_count, require_seed
 from des.base.random_numbers import uniform_pair
 from des.costs.message_times import hop_goodput_bytes_per_s
@@ -188,7 +188,7 @@ def has_course(law: Law) -> bool:
 
     The uniform law has no memory, so each epoch of it is drawn alone.
     """
-    return not isinstance(law, Dynamics)
+    return not isinstance(law, UniformLaw)
 
 
 def epoch_topology(base_world: Topology, seed: int, epoch: int, start_s: float) -> Topology:

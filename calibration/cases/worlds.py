@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 
-from des.dynamics import STEADY, Dynamics, Law
+from des.dynamics import STEADY, Law, UniformLaw
 from des.world.topology import Domain, Link, Topology
 
 LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S = 2e9 / 8, 5e9 / 8
@@ -36,7 +36,7 @@ def snapshot(topology: Topology, seed: int, start_s: float = 0.0) -> Topology | 
 def moves_in_time(topology: Topology) -> bool:
     """Whether links move within an epoch, so that its figures depend on the time."""
     law = topology.dynamics
-    return not (isinstance(law, Dynamics) and law.update_interval_s is None)
+    return not (isinstance(law, UniformLaw) and law.update_interval_s is None)
 
 
 def repeated_domains(topology: Topology, num_domains: int) -> tuple[Domain, ...]:

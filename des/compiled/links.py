@@ -6,7 +6,7 @@ import numpy as np
 
 from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
 from des.costs.message_times import corrected
-from des.dynamics import Dynamics
+from des.dynamics import UniformLaw
 from des.dynamics.link_course import Weather
 from des.plan.corrections import Corrections
 from des.world.topology import Topology
@@ -40,7 +40,7 @@ def weather_fields(topology: Topology) -> dict[str, Any]:
     if movement is None:
         return {"weather": STEADY}
     law = movement.law
-    if type(law) is not Dynamics or law.correlation:  # all else is drawn in Python, see `Pieces`
+    if type(law) is not UniformLaw or law.correlation:  # all else is drawn in Python, see `Pieces`
         return {"weather": TABLE}
     return {
         "weather": UNIFORM,

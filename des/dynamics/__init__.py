@@ -8,13 +8,12 @@ from des.dynamics.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from des.dynamics.presets import DYNAMICS
 from des.dynamics.product import Product
 from des.dynamics.replay import LinkSeries, Replay
-from des.dynamics.uniform import STEADY, Dynamics
+from des.dynamics.uniform import STEADY, UniformLaw
 
 __all__ = [
     "DYNAMICS",
     "LAWS",
     "STEADY",
-    "Dynamics",
     "Extremes",
     "Law",
     "LinkFigures",
@@ -27,5 +26,6 @@ __all__ = [
     "Piece",
     "Product",
     "Replay",
+    "UniformLaw",
     "kind_of",
 ]

@@ -8,11 +8,11 @@ from des.dynamics.markov import MarkovModulated
 from des.dynamics.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from des.dynamics.product import Product
 from des.dynamics.replay import Replay
-from des.dynamics.uniform import Dynamics
+from des.dynamics.uniform import UniformLaw
 
 LAWS: Mapping[str, type[Law]] = MappingProxyType(
     {
-        "uniform": Dynamics,
+        "uniform": UniformLaw,
         "ornstein_uhlenbeck": OrnsteinUhlenbeck,
         "markov": MarkovModulated,
         "replay": Replay,
@@ -37,7 +37,7 @@ def kind_of(law: Law) -> str:
 
     Examples
     --------
-    >>> kind_of(Dynamics(bandwidth_fluctuation=0.1, latency_jitter=0.0))
+    >>> kind_of(UniformLaw(bandwidth_fluctuation=0.1, latency_jitter=0.0))
     'uniform'
     """
     for kind, known in LAWS.items():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from des.base.checks import require_seed
 from des.dynamics.law import Law
-from des.dynamics.uniform import Dynamics
+from des.dynamics.uniform import UniformLaw
 
 LATEST_START_S = 1e10
 """Three centuries: later, floats no longer tell milliseconds apart."""
@@ -12,7 +12,7 @@ LATEST_START_S = 1e10
 
 def require_moving(owner: str, law: Law) -> None:
     """Refuse the one law that may be drawn once an epoch, where it is."""
-    if isinstance(law, Dynamics) and law.update_interval_s is None:
+    if isinstance(law, UniformLaw) and law.update_interval_s is None:
         raise ValueError(f"{owner}: law.update_interval_s must be given in seconds, got None")
 
 

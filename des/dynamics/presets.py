@@ -13,7 +13,7 @@ from types import MappingProxyType
 from des.dynamics.law import Law
 from des.dynamics.markov import LinkState, MarkovModulated
 from des.dynamics.ornstein_uhlenbeck import OrnsteinUhlenbeck
-from des.dynamics.uniform import STEADY, Dynamics
+from des.dynamics.uniform import STEADY, UniformLaw
 
 MINUTE_S, HOUR_S = 60.0, 3600.0
 
@@ -33,7 +33,7 @@ MULTI_CLOUD = OrnsteinUhlenbeck(
 apart: 5th to 95th percentile 0.56-2.07 between GCP, Azure and AWS); the 90th percentile of ping
 deviation is 0.6 %. The relaxation time is a choice."""
 
-STRESS = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+STRESS = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
 """The band of East-Central-West, once an epoch. Its latency jitter is far above what was
 measured: a test, not a network."""
 

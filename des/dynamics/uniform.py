@@ -22,7 +22,7 @@ else:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dynamics:
+class UniformLaw:
     """Law of the moving links: ``B(t) = B (1 + eps)`` with uniform ``eps``.
 
     ``|eps| <= bandwidth_fluctuation`` for bandwidths, ``<= latency_jitter`` for latencies. Every
@@ -75,5 +75,5 @@ class Dynamics:
         )
 
 
-STEADY = Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0)
+STEADY = UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.0)
 """Links that never move."""

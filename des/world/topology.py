@@ -15,7 +15,7 @@ from des.base.checks import (
     require_positive,
     require_seed,
 )
-from des.dynamics import STEADY, Dynamics, Law, Movement
+from des.dynamics import STEADY, Law, Movement, UniformLaw
 from des.dynamics.link_course import Weather
 from des.world.routes import lowest_latency_path
 from des.world.transport import PLAIN, Transport
@@ -239,7 +239,7 @@ class Topology:
         """
         require_seed("topology", "seed", seed)
         law = self.dynamics
-        if isinstance(law, Dynamics) and law.update_interval_s is None:
+        if isinstance(law, UniformLaw) and law.update_interval_s is None:
             return self.scaled(*law.factors(len(self.links), seed, 0))
         return replace(self, movement=Movement(law=law, seed=seed))
 

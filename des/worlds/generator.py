@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from des.base.checks import require_count, require_non_negative, require_positive
-from des.dynamics import STEADY, Dynamics
+from des.dynamics import STEADY, UniformLaw
 from des.world.topology import Link, Topology
 from des.worlds import EAST_CENTRAL_WEST
 from des.worlds.reading import read_topology
@@ -42,7 +42,7 @@ class PlaneWorlds:
     highest_latency_s: float = 0.120
     mean_price_usd_per_gb: float | None = None
     gpu_price_usd_per_hour: float | None = None
-    dynamics: Dynamics = STEADY
+    dynamics: UniformLaw = STEADY
 
     def __post_init__(self) -> None:
         owner = "generator"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, scale_number
-from des.dynamics import Dynamics
+from des.dynamics import UniformLaw
 from des.world.topology import Link, Topology
 from des.worlds import EAST_CENTRAL_WEST
 from des.worlds.geography import Position, aws_bandwidth_bytes_per_s, great_circle_km, round_trip_s
@@ -126,7 +126,7 @@ def aws_like() -> Preset:
         replace(model, name=name, gpu_price_usd_per_hour=AWS_GPU_PRICE_USD_PER_HOUR)
         for name in AWS_REGIONS
     ]
-    calm = Dynamics(bandwidth_fluctuation=0.035, latency_jitter=0.025)
+    calm = UniformLaw(bandwidth_fluctuation=0.035, latency_jitter=0.025)
     return Preset(comment=AWS_LIKE_COMMENT, topology=Topology.of(domains, links, calm))
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from des import STEADY, Dynamics, Law, OrnsteinUhlenbeck
+from des import STEADY, Law, OrnsteinUhlenbeck, UniformLaw
 from des.dynamics.presets import MARKOV_FAST, MARKOV_SLOW, OU, STRESS
 
 _SAMPLES_PER_RELAXATION = 60
 
 
-def uniform_law(held_s: float) -> Dynamics:
+def uniform_law(held_s: float) -> UniformLaw:
     """Bandwidths within +-30 % and latencies within +-20 %, redrawn every ``held_s``."""
-    return Dynamics(
+    return UniformLaw(
         bandwidth_fluctuation=STRESS.bandwidth_fluctuation,
         latency_jitter=STRESS.latency_jitter,
         update_interval_s=held_s,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from des import Dynamics
+from des import UniformLaw
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.fields import plain_fields
 from des.base.flags import option, parse_given, required
@@ -117,7 +117,7 @@ def drawn(config: Config) -> Preset:
         highest_latency_s=_quantity(config, "highest_latency", TIME_S),
         mean_price_usd_per_gb=config.price_usd_per_gb,
         gpu_price_usd_per_hour=config.gpu_price_usd_per_hour,
-        dynamics=Dynamics(
+        dynamics=UniformLaw(
             bandwidth_fluctuation=config.bandwidth_fluctuation,
             latency_jitter=config.latency_jitter,
         ),

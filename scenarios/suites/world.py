@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from des import STEADY, Dynamics, Movement, Topology, Workload
+from des import STEADY, Movement, Topology, UniformLaw, Workload
 from des.base.checks import MOST_ITEMS, require_count, require_positive, require_seed
 from des.base.lazy import lazy
 from des.dynamics.movement import require_moving
@@ -118,7 +118,7 @@ class SuiteWorld:
     def has_still_epochs(self) -> bool:
         """Whether the links stand still within every epoch."""
         law = self.topology.dynamics
-        if not isinstance(law, Dynamics):
+        if not isinstance(law, UniformLaw):
             return False
         return law.update_interval_s is None or law.update_interval_s % self.epoch_s == 0
 

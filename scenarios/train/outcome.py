@@ -12,7 +12,7 @@ from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.planners.exact.exact import most_placements, num_contiguous_placements
 from agents.planners.table import PLANNERS, reference_planners
-from des import Dynamics, InfeasiblePlacementError, IterationResult, Law
+from des import InfeasiblePlacementError, IterationResult, Law, UniformLaw
 from des.views.chrome_trace import write_chrome_trace
 from des.views.gantt import gantt_png
 from scenarios.frame.files import write_bytes, write_csv, write_json
@@ -190,7 +190,7 @@ def _why_not_exact(task: PlacementTask, draw: HeldOutDraw) -> str | None:
 
 def _links_of_draws(law: Law) -> str:
     """Say how links were drawn."""
-    if isinstance(law, Dynamics):
+    if isinstance(law, UniformLaw):
         return (
             f"Links were drawn within ±{100 * law.bandwidth_fluctuation:g} % bandwidth and "
             f"±{100 * law.latency_jitter:g} % latency, as in training, with other seeds."

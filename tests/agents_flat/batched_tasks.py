@@ -10,7 +10,7 @@ from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld
 from agents.ppo.batch_step import BatchStep
-from des import Dynamics, simulate
+from des import UniformLaw, simulate
 
 SEED, NUM_ENVS, NUM_LAYERS, EPOCHS = 17, 3, 4, 3
 
@@ -19,7 +19,7 @@ def task(simulator: Simulator = simulate, actions: str = "per_layer") -> Placeme
     """Four layers on two domains whose links are drawn for each episode, and move."""
     return PlacementTask(
         world=DrawnWorld(
-            num_domains=2, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+            num_domains=2, dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
         ),
         workload=unit_workload([(1e14, 2e14)] * NUM_LAYERS, num_microbatches=2, message_bytes=1e8),
         actions=actions,

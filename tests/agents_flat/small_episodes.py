@@ -3,15 +3,17 @@
 import numpy as np
 from strategies import unit_workload, world
 
-from des import Dynamics
+from des import UniformLaw
 
 NUM_ENVS, EPOCHS, NUM_LAYERS = 3, 3, 4
 LINKS = {"AB": (8.0, 0.25), "BA": (2.0, 0.5)}
 JOB = unit_workload([(1, 2)] * NUM_LAYERS, num_microbatches=2, message_bytes=4.0)
-PAIR = world("AB", LINKS, dynamics=Dynamics(bandwidth_fluctuation=0.25, latency_jitter=0.5))
+PAIR = world("AB", LINKS, dynamics=UniformLaw(bandwidth_fluctuation=0.25, latency_jitter=0.5))
 
 MOVING = {
-    "topology": world("AB", LINKS, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0)),
+    "topology": world(
+        "AB", LINKS, dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0)
+    ),
     "workload": JOB,
     "epochs_per_episode": EPOCHS,
 }

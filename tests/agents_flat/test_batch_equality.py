@@ -17,14 +17,14 @@ from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask, RewardWeights
 from agents.flat.worlds import DrawnWorld, GivenWorld
 from agents.ppo.batch_step import BatchStep
-from des import Corrections, Dynamics, Law, Link, Topology, build_workload, read_topology
+from des import Corrections, Law, Link, Topology, UniformLaw, build_workload, read_topology
 from des.base.random_numbers import derived_seed
 from des.plan.replacement import Replacement
 from des.world.transport import Transport
 from des.worlds import EAST_CENTRAL_WEST
 
 SEED = 7
-LAW = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+LAW = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
 """Drawn once an epoch."""
 MOVING = dataclasses.replace(LAW, update_interval_s=0.7)
 JOB = build_workload("llama2_70b", num_layers=8, num_microbatches=4)

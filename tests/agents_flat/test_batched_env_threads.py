@@ -9,7 +9,7 @@ from batched_tasks import EPOCHS, NUM_ENVS, assert_equal_steps, batch, play, som
 from strategies import world
 
 from agents.flat.worlds import GivenWorld
-from des import Dynamics, IterationResult, Plan, Topology, simulate
+from des import IterationResult, Plan, Topology, UniformLaw, simulate
 
 FATAL = (1, 1, 1, 1)
 """The placement on which the simulator of this module fails."""
@@ -76,7 +76,7 @@ def test_error_of_the_simulator_surfaces_and_the_batch_can_be_reset():
 
 def test_given_worlds_move_apart_in_each_environment():
     """Environments share the base figures, but not the draws around them."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     pair = world("AB", {"AB": (1e9, 0.05), "BA": (1e9, 0.05)}, dynamics=law)
     observations = batch(dataclasses.replace(task(), world=GivenWorld(topology=pair))).reset()
 

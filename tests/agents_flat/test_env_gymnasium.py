@@ -13,7 +13,7 @@ from strategies import ALLOWED_SCHEDULES, unit_domain, unit_workload, world
 
 from agents.flat import env as placement_env
 from agents.flat.env import PlacementEnv
-from des import Dynamics, Topology, UnreachableError, build_workload, read_topology, simulate
+from des import Topology, UniformLaw, UnreachableError, build_workload, read_topology, simulate
 from des.worlds import EAST_CENTRAL_WEST
 
 ID = "EastWest/Placement-v0"
@@ -52,7 +52,7 @@ def test_defaults_are_as_documented():
     assert env.action_space == gymnasium.spaces.MultiDiscrete([3] * 96)
     assert env.observation_space == gymnasium.spaces.Box(0.0, 1.0, (21,), np.float32)
     assert env.task.workload == build_workload("llama_70b", num_layers=96)
-    assert env.task.world.dynamics == Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    assert env.task.world.dynamics == UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     weights = env.task.weights
     assert (weights.time, weights.utilisation, weights.communication) == (0.4, 0.3, 0.3)
     assert env.task.simulator is simulate

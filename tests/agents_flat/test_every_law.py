@@ -25,7 +25,7 @@ from agents.flat.compiled_batch import is_compilable
 from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld, GivenWorld, path_matrices
-from des import DYNAMICS, Dynamics, LinkState, Movement, Topology, read_topology, simulate_epoch
+from des import DYNAMICS, LinkState, Movement, Topology, UniformLaw, read_topology, simulate_epoch
 from des.base.random_numbers import derived_seed
 from des.dynamics import MarkovModulated
 from des.plan.replacement import Replacement
@@ -100,7 +100,7 @@ def test_an_episode_follows_one_course_whose_epochs_begin_where_the_last_has_end
     data, seed, num_iterations
 ):
     topology = data.draw(topologies(min_domains=2))
-    law = data.draw(every_law(topology.links).filter(lambda law: not isinstance(law, Dynamics)))
+    law = data.draw(every_law(topology.links).filter(lambda law: not isinstance(law, UniformLaw)))
     topology = dataclasses.replace(topology, dynamics=law)
     task = PlacementTask(
         world=GivenWorld(topology=topology),

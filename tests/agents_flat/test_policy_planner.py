@@ -17,14 +17,14 @@ from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trainer import Trainer
-from des import Dynamics, Placement, Topology
+from des import Placement, Topology, UniformLaw
 
 
 def task(num_domains: int = 3, num_layers: int = 6, actions: str = "order_split") -> PlacementTask:
     return PlacementTask(
         world=DrawnWorld(
             num_domains=num_domains,
-            dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2),
+            dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2),
         ),
         workload=unit_workload([(1e14, 2e14)] * num_layers, num_microbatches=2, message_bytes=1e8),
         actions=actions,

@@ -26,7 +26,7 @@ from strategies import world
 from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.env import PlacementEnv, make_task
 from agents.flat.sb3_vec_env import PlacementSB3VecEnv
-from des import Dynamics
+from des import UniformLaw
 
 
 def vector(seed: int = 4, num_envs: int = NUM_ENVS, **changes: object) -> PlacementSB3VecEnv:
@@ -138,7 +138,7 @@ def test_ppo_of_stable_baselines3_learns_on_it():
     slow = world(
         "AB",
         {"AB": (0.5, 1.0), "BA": (0.5, 1.0)},
-        dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2),
+        dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2),
     )
     env = vector(num_envs=32, topology=slow, epochs_per_episode=8)
     model = PPO("MlpPolicy", env, 3e-3, n_steps=16, batch_size=128, gamma=0.0, device="cpu", seed=0)

@@ -22,7 +22,16 @@ from strategies import (
 from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld, GivenWorld
-from des import Corrections, Dynamics, IterationResult, Movement, Plan, Topology, Workload, simulate
+from des import (
+    Corrections,
+    IterationResult,
+    Movement,
+    Plan,
+    Topology,
+    UniformLaw,
+    Workload,
+    simulate,
+)
 
 # Observations.
 
@@ -37,7 +46,7 @@ def test_observation_of_steady_links_by_hand():
 
 def test_observation_of_moving_links_by_hand():
     """Scales are 8 x 1.25 = 10 bytes/s and 0.5 x 1.6 = 0.8 s; figures inside stay."""
-    law = Dynamics(bandwidth_fluctuation=0.25, latency_jitter=0.6)
+    law = UniformLaw(bandwidth_fluctuation=0.25, latency_jitter=0.6)
     base = dataclasses.replace(ASYMMETRIC, dynamics=law)
     now = base.scaled(np.array([1.25, 0.75]), np.array([0.4, 1.6]))
 
@@ -62,14 +71,14 @@ def test_observation_over_several_hops_by_hand():
 
 
 def test_observation_of_a_single_domain_by_hand():
-    law = Dynamics(bandwidth_fluctuation=0.25, latency_jitter=0.5)
+    law = UniformLaw(bandwidth_fluctuation=0.25, latency_jitter=0.5)
     alone = Topology.of([unit_domain("A")], [], law)
 
     assert task(alone).observe(alone, TOGETHER) == pytest.approx([0.8, 0.0, 1.0])
 
 
 def test_observation_is_of_the_links_at_the_start_of_a_moving_iteration():
-    law = Dynamics(bandwidth_fluctuation=0.25, latency_jitter=0.6, update_interval_s=1.0)
+    law = UniformLaw(bandwidth_fluctuation=0.25, latency_jitter=0.6, update_interval_s=1.0)
     base = dataclasses.replace(ASYMMETRIC, dynamics=law)
     now = dataclasses.replace(base, movement=Movement(law=law, seed=3))
 
@@ -84,7 +93,7 @@ def test_observation_follows_the_route_that_messages_take_in_a_moving_iteration(
     latencies = {"AB": 0.1, "BD": 0.1, "AC": 0.11, "CD": 0.11}
     links = {ends: (1.0, latency) for ends, latency in latencies.items()}
     links |= {ends[::-1]: figures for ends, figures in links.items()}
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.5, update_interval_s=60.0)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.5, update_interval_s=60.0)
     base = world("ABCD", links, dynamics=law)
     given = task(base)
 
@@ -127,7 +136,7 @@ def test_observation_is_always_within_bounds(topology, seed, draw):
 def test_observation_of_drawn_worlds_is_always_within_bounds(
     num_domains, seed, fluctuation, interval_s
 ):
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=fluctuation, latency_jitter=0.9, update_interval_s=interval_s
     )
     given = PlacementTask(
@@ -141,7 +150,7 @@ def test_observation_of_drawn_worlds_is_always_within_bounds(
 
 
 def test_baseline_is_the_uniform_plan_on_the_base_links_however_they_move():
-    law = Dynamics(bandwidth_fluctuation=0.9, latency_jitter=0.9)
+    law = UniformLaw(bandwidth_fluctuation=0.9, latency_jitter=0.9)
     given = task(dataclasses.replace(ASYMMETRIC, dynamics=law))
     episode = Episode(given)
     episode.begin(5)

@@ -14,7 +14,7 @@ from strategies import placements, topologies, unit_workload, workloads
 from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld, GivenWorld, path_matrices
-from des import Dynamics, Placement, simulate_epoch
+from des import Placement, UniformLaw, simulate_epoch
 from des.base.random_numbers import derived_seed
 from des.plan.replacement import Replacement
 
@@ -165,7 +165,7 @@ def test_epoch_of_an_episode_follows_from_the_seed_and_its_number_alone():
     """Resuming at an epoch gives what playing up to it gives, whatever was placed before."""
     given = PlacementTask(
         world=DrawnWorld(
-            num_domains=2, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+            num_domains=2, dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
         ),
         workload=unit_workload([(1e15, 1e15)] * 4, num_microbatches=2),
     )
@@ -184,7 +184,7 @@ def test_epoch_of_an_episode_follows_from_the_seed_and_its_number_alone():
 
 def test_worlds_and_epochs_have_seeds_derived_from_that_of_the_episode():
     """The world's is number 0, those of the epochs follow: recorded figures rest on it."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     source = DrawnWorld(num_domains=3, dynamics=law)
     given = PlacementTask(world=source, workload=unit_workload([(1, 1)] * 4, num_microbatches=2))
     episode = Episode(given)
@@ -204,7 +204,7 @@ def test_an_episode_of_an_impossible_seed_is_refused(seed):
 
 
 def test_links_of_an_epoch_move_around_the_base_of_the_episode():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     base = dataclasses.replace(ASYMMETRIC, dynamics=law)
     episode = Episode(task(base))
     episode.begin(11)

@@ -15,11 +15,11 @@ from agents.planners.exact.exact import MOST_WITH_BOUNDS, exact, num_contiguous_
 from agents.planners.rules.single_domain import single_domain
 from des import (
     Corrections,
-    Dynamics,
     InfeasiblePlacementError,
     IterationResult,
     Plan,
     Topology,
+    UniformLaw,
     Workload,
     check_memory,
     simulate,
@@ -58,7 +58,7 @@ def test_exact_is_the_best_of_all_contiguous_placements(given):
 @pytest.mark.parametrize("interval_s", [None, 2.0])
 def test_exact_is_the_best_on_links_of_the_stated_range(schedule, interval_s):
     """Compute and messages of like size, where neither alone decides."""
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=interval_s)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=interval_s)
     workload = unit_workload(
         [(4e14, 8e14), (2e14, 4e14), (8e14, 16e14), (2e14, 4e14), (6e14, 12e14), (2e14, 2e14)],
         num_microbatches=6,

@@ -23,7 +23,6 @@ from agents.planners.rules.megatron import megatron
 from agents.planners.rules.zero import zero1, zero3, zero_memory
 from agents.planners.table import PLANNERS, quick_planners, reference_planners
 from des import (
-    Dynamics,
     InfeasiblePlacementError,
     Movement,
     Parallelism,
@@ -31,6 +30,7 @@ from des import (
     StreamingDiLoCo,
     Topology,
     TrainingRun,
+    UniformLaw,
     domain_memory,
     run_training,
 )
@@ -247,7 +247,7 @@ def test_the_mean_step_of_a_plan_that_synchronises_every_step_is_its_iteration()
 
 
 def test_the_mean_step_is_refused_on_links_that_move():
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0)
     moving = problem(dataclasses.replace(PAIR, movement=Movement(law=law, seed=0)))
 
     with pytest.raises(ValueError, match="mean step: topology must stand still"):

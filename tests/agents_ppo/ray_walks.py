@@ -16,7 +16,7 @@ from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld
 from agents.ppo.batch_step import BatchStep
 from agents.ppo.rollout_source import environment_seed
-from des import Dynamics, build_workload
+from des import UniformLaw, build_workload
 
 SEED = 5
 
@@ -129,7 +129,7 @@ class Placing:
         (self.folder / f"pid-{os.getpid()}").touch()
         task = PlacementTask(
             world=DrawnWorld(
-                num_domains=3, dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+                num_domains=3, dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
             ),
             workload=build_workload("llama2_70b", num_layers=6, num_microbatches=2),
             schedule=self.schedule,

@@ -16,7 +16,7 @@ from agents.replanning.training_schedulers import (
     planned_ahead,
     plans_of_rule,
 )
-from des import Dynamics, TrainingRun, run_training
+from des import TrainingRun, UniformLaw, run_training
 from des.dynamics import DYNAMICS
 from des.training.background import BackgroundLoad, beside_jobs
 from des.training.foresight import foreseen_views
@@ -31,7 +31,7 @@ JOBS = BackgroundLoad(
     memory_fraction=0.0,
     most_jobs=3,
 )
-MOVING = replace(PAIR, dynamics=Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.0))
+MOVING = replace(PAIR, dynamics=UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.0))
 
 
 class Watching:
@@ -80,7 +80,7 @@ def test_a_scheduler_sees_the_links_and_loads_of_the_epoch_and_the_cost_of_a_cha
 
 def test_foreseen_networks_and_loads_are_those_that_the_run_meets():
     """An epoch that begins at its nominal start: iterations of 1 s divide it on free links."""
-    law = replace(free_world(2), dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.0))
+    law = replace(free_world(2), dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.0))
     views = []
 
     def planner(view):

@@ -11,7 +11,6 @@ from calibration.cases.case import Measurement, PlacementCase, computing_times_s
 from des import (
     DiLoCo,
     Domain,
-    Dynamics,
     GradientExchange,
     Layer,
     Parallelism,
@@ -19,6 +18,7 @@ from des import (
     Plan,
     Topology,
     Transport,
+    UniformLaw,
     Workload,
 )
 
@@ -40,7 +40,7 @@ def three_domains(num_gpus: tuple[int, int, int] = (4, 4, 4), **transport: objec
 
 
 def moving() -> Topology:
-    law = Dynamics(bandwidth_fluctuation=0.1, latency_jitter=0.1, update_interval_s=1.0)
+    law = UniformLaw(bandwidth_fluctuation=0.1, latency_jitter=0.1, update_interval_s=1.0)
     return world("ABC", LINKS, dynamics=law).epoch_of(1)
 
 

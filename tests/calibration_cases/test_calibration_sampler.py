@@ -19,7 +19,7 @@ from calibration.cases.case_key import case_digest
 from calibration.cases.sampler import Sampler, sample_cases, sampling_purpose
 from calibration.cases.settings import REGIMES, Regime, WorkloadFamily
 from calibration.cases.worlds import snapshot
-from des import STEADY, Dynamics, MarkovModulated, Replay, UnreachableError, build_workload
+from des import STEADY, MarkovModulated, Replay, UniformLaw, UnreachableError, build_workload
 from des.compiled.simulate import simulate_compiled
 from des.dynamics.replay import LinkSeries
 
@@ -176,7 +176,7 @@ def test_moments_at_which_a_link_is_down_are_passed_over():
 
 def test_routes_stay_those_of_the_world():
     """An epoch may make a detour quicker; packets do not learn of it."""
-    topology = replace(SHIPPED, dynamics=Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.9))
+    topology = replace(SHIPPED, dynamics=UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.9))
 
     base = tuple(link.latency_s for link in SHIPPED.links)
     assert snapshot(topology, 1).routing_latencies_s == base
@@ -236,7 +236,7 @@ def test_bad_samplers_are_refused(fields, message):
 
 
 def test_a_world_that_moves_already_is_refused():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=5.0)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=5.0)
     moving = replace(SHIPPED, dynamics=law).epoch_of(0)
 
     with pytest.raises(ValueError, match="topology must not be moving already"):

@@ -10,7 +10,7 @@ from strategies import unit_workload, world
 
 from calibration import read_corrections, write_corrections
 from calibration.fit.fitted_for import FittedFor
-from des import Corrections, Dynamics, Transport
+from des import Corrections, Transport, UniformLaw
 
 FACTOR = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
 CORRECTIONS = st.builds(
@@ -199,7 +199,7 @@ def test_factors_may_be_used_for_what_they_were_fitted_for(tmp_path):
     workload = dataclasses.replace(WORKLOAD, name="other", num_microbatches=64)
     links = tuple(dataclasses.replace(link, price_usd_per_gb=0.1) for link in WORLD.links)
     topology = dataclasses.replace(
-        WORLD, links=links, dynamics=Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.1)
+        WORLD, links=links, dynamics=UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.1)
     )
 
     for used_for in (None, FITTED_FOR, FittedFor.of(workload, topology, network="other")):

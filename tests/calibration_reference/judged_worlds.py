@@ -8,10 +8,10 @@ from reference_programs import small_case
 from agents.flat.env import PlacementEnv
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.reference.astra_sim import measure_case
-from des import Dynamics, Placement, Plan, Topology
+from des import Placement, Plan, Topology, UniformLaw
 
 BACKENDS = ("astra-unaware", "astra-aware", "astra-pairwise")
-LAW = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+LAW = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
 STILL = small_case("overlapped").topology
 """Equal links; a message takes 0.25 s on the wire and 0.05 s more."""
 JOB = small_case(num_microbatches=2).workload

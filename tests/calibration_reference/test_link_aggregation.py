@@ -11,7 +11,7 @@ from strategies import topologies, world
 from calibration.cases.aggregation import aggregated, aggregated_inside
 from calibration.reference.astra_config import as_seen
 from des import Movement
-from des.dynamics import Dynamics
+from des.dynamics import UniformLaw
 
 AGGREGATIONS = ("min", "mean", "max", "harmonic")
 
@@ -68,7 +68,7 @@ def test_equal_links_stay_as_they_are_to_the_last_bit(aggregation):
 def test_what_cannot_be_aggregated_is_refused_by_name():
     with pytest.raises(ValueError, match="network_aggregation: must be one of min, mean, max, ha"):
         aggregated(UNEQUAL, "median")
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.0, update_interval_s=1.0)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.0, update_interval_s=1.0)
     moving = replace(UNEQUAL, movement=Movement(law=law, seed=0))
     with pytest.raises(ValueError, match="topology: movement must be None"):
         aggregated(moving, "min")

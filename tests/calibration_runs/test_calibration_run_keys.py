@@ -20,7 +20,7 @@ from calibration.cases.case_key import (
     describe_case,
     engine_version,
 )
-from des import Dynamics
+from des import UniformLaw
 
 NOT_IN_A_RUN = {"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"}
 
@@ -150,7 +150,7 @@ def test_prices_and_the_law_of_standing_links_are_not():
             replace(domain, gpu_price_usd_per_hour=3.0) for domain in case.topology.domains
         ),
         links=tuple(replace(link, price_usd_per_gb=0.1) for link in case.topology.links),
-        dynamics=Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2),
+        dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2),
     )
 
     assert case_digest(replace(case, topology=priced)) == case_digest(case)

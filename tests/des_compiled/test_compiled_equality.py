@@ -19,12 +19,12 @@ from ties import any_plans, even_corrections, even_workloads, even_worlds, repla
 from des import (
     NO_CORRECTIONS,
     Corrections,
-    Dynamics,
     IterationResult,
     Movement,
     Plan,
     StarvationError,
     Topology,
+    UniformLaw,
     Workload,
     migration_s,
     simulate,
@@ -107,7 +107,7 @@ def test_links_that_move_by_any_law(data, topology, workload, corrections, movem
 @st.composite
 def drawn_movements(draw: st.DrawFn) -> Movement:
     """Links that are all redrawn at intervals; the compiled engine draws for itself."""
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=draw(none_or(1e-3, 0.95)),
         latency_jitter=draw(none_or(1e-3, 0.95)),
         update_interval_s=draw(st.floats(0.1, 5.0) | st.sampled_from([0.5, 1.0])),

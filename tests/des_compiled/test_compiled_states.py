@@ -13,7 +13,7 @@ from strategies import plan, topologies, unit_workload, workloads, world
 from ties import any_plans, replays
 
 from bench.kernels.seeded import run_seeds
-from des import Dynamics, Movement, Placement, Plan, Topology, Workload, simulate
+from des import Movement, Placement, Plan, Topology, UniformLaw, Workload, simulate
 from des.compiled.kernels.fair_sharing import equal_share
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import OK, State
@@ -115,7 +115,7 @@ def can_be_scheduled(topology: Topology, workload: Workload, chosen: Plan) -> bo
 def drawn_world() -> Topology:
     """Three domains in a row whose links are drawn every second."""
     links = dict.fromkeys(["AB", "BA", "BC", "CB"], (1.0, 0.5))
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=1.0)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=1.0)
     return replace(world("ABC", links), movement=Movement(law=law, seed=0))
 
 

@@ -12,7 +12,7 @@ from recurrence_cases import assert_equal
 from sharing import FEW
 from strategies import plan, unit_workload, world
 
-from des import NO_CORRECTIONS, Dynamics, Movement, Transport, simulate
+from des import NO_CORRECTIONS, Movement, Transport, UniformLaw, simulate
 from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
@@ -66,7 +66,7 @@ def test_lanes_are_worlds_of_their_own(fluctuations, interval_s, seed, num_piece
 
     Without an interval, links change just when the first message of the first lane has left.
     """
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=fluctuations[0],
         latency_jitter=fluctuations[1],
         update_interval_s=interval_s or 1e9,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from law_strategies import laws, link_state
 from strategies import bandwidth_factors, cases, topologies, unit_links
 
-from des import STEADY, Dynamics, Movement, read_topology, simulate
+from des import STEADY, Movement, UniformLaw, read_topology, simulate
 from des.base.random_numbers import derived_seed
 from des.dynamics import DYNAMICS, LinkState, MarkovModulated, OrnsteinUhlenbeck, Product, Replay
 from des.dynamics.link_course import Weather
@@ -77,7 +77,7 @@ def still_laws():
         name="one", bandwidth_factor=1.0, mean_dwell_s=0.5, followed_by=(("other", 1.0),)
     )
     other = dataclasses.replace(still, name="other", followed_by=(("one", 1.0),))
-    uniform = Dynamics(**no_swing, update_interval_s=0.3)
+    uniform = UniformLaw(**no_swing, update_interval_s=0.3)
     wandering = OrnsteinUhlenbeck(bandwidth_sigma=0.0, relaxation_s=1.0, interval_s=0.7)
     markov = MarkovModulated(states=(still, other))
     return [uniform, wandering, markov, Product(laws=(uniform, wandering, markov))]

@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 from strategies import bandwidth_factors, unit_links
 
-from des import Dynamics
+from des import UniformLaw
 from des.dynamics import DYNAMICS
 
 
 def test_segments_and_seeds_have_uniform_numbers_of_their_own():
     """No number comes twice; with equal swings, a stream that is reused would show."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.3, update_interval_s=1.0)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.3, update_interval_s=1.0)
     numbers = [
         factor
         for seed in (0, 1, 2**63 - 1)
@@ -32,7 +32,7 @@ def test_a_segment_of_a_link_is_drawn_from_the_seed_and_its_position():
 
     numpy counts before it draws, so its counter stands one below (link, segment).
     """
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=2.0)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=2.0)
     path = law.path(unit_links(3), 7)
     for link in range(3):
         rng = np.random.Generator(np.random.Philox(key=[7, 0], counter=link + (4 << 64) - 1))
@@ -43,7 +43,7 @@ def test_a_segment_of_a_link_is_drawn_from_the_seed_and_its_position():
 
 
 def test_factors_of_a_link_do_not_depend_on_how_many_links_there_are():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
 
     np.testing.assert_array_equal(law.factors(3, 7, 4), law.factors(90, 7, 4)[:, :3])
     assert law.factors(0, 7, 4).shape == (2, 0)
@@ -51,7 +51,7 @@ def test_factors_of_a_link_do_not_depend_on_how_many_links_there_are():
 
 def test_correlated_segments_are_drawn_from_the_seed_and_their_number():
     """A normal number of its own for each link, then a common one: the draw is fixed."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, correlation=0.36)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2, correlation=0.36)
     rng = np.random.Generator(np.random.Philox(key=7, counter=[0, 0, 0, 4]))
     own, common = rng.standard_normal((2, 3)), rng.standard_normal((2, 1))
     eps = 2 * stats.norm.cdf(0.6 * common + 0.8 * own) - 1
@@ -62,7 +62,7 @@ def test_correlated_segments_are_drawn_from_the_seed_and_their_number():
 
 def test_uniform_numbers_fill_their_range_over_links_segments_and_seeds():
     """20 equal bins of the band, with each of the three in turn as what is counted through."""
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5)
     over_links = law.factors(4000, 11, 5)
     over_segments = np.stack([law.factors(2, 11, segment)[:, 1] for segment in range(4000)], 1)
     over_seeds = np.stack([law.factors(2, seed, 5)[:, 1] for seed in range(4000)], 1)
@@ -81,7 +81,7 @@ def test_uniform_numbers_fill_their_range_over_links_segments_and_seeds():
 def test_uniform_numbers_of_any_two_links_correlate_as_their_normal_ones():
     """The copula's correlation r gives the uniform numbers 6/pi asin(r/2) (Pearson 1907)."""
     count, r = 4000, 0.6
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0, correlation=r
     )
 
@@ -95,7 +95,7 @@ def test_uniform_numbers_of_any_two_links_correlate_as_their_normal_ones():
 
 def test_uniform_numbers_are_independent_unless_told():
     count = 4000
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0)
 
     found = np.corrcoef(bandwidth_factors(law, 3, 3, np.arange(count)).T)
     assert np.all(np.abs(found[np.triu_indices(3, 1)]) < 4 / math.sqrt(count))
@@ -103,7 +103,7 @@ def test_uniform_numbers_are_independent_unless_told():
 
 def test_links_of_full_correlation_move_as_one():
     for law in (
-        Dynamics(
+        UniformLaw(
             bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0, correlation=1.0
         ),
         dataclasses.replace(DYNAMICS["ou"], correlation=1.0),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from law_strategies import link_state, movements
 from strategies import plan, unit_workload, world
 
-from des import Dynamics, Link, Movement, simulate
+from des import Link, Movement, UniformLaw, simulate
 from des.dynamics import LinkSeries, MarkovModulated, Replay
 from des.dynamics.link_course import StarvationError, Weather, moving_serialisation_end_s
 
@@ -19,7 +19,7 @@ LINKS = [
     for source, target in ("AB", "BA", "BC")
 ]
 MOVEMENT = Movement(
-    law=Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=2.0), seed=1
+    law=UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=2.0), seed=1
 )
 DOWN_FOR_EVER = MarkovModulated(
     states=(link_state("up", 50.0, down=1.0), link_state("down", math.inf, 0.0)),
@@ -185,7 +185,7 @@ def test_a_later_start_meets_the_same_path_later(movement, link, draw):
 
 def test_a_border_belongs_to_the_piece_it_opens():
     """0.1 is no binary fraction, so borders are rounded."""
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=0.1)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=0.1)
     weather = Weather(Movement(law=law, seed=0), LINKS)
 
     for segment in range(10_000):
@@ -194,7 +194,7 @@ def test_a_border_belongs_to_the_piece_it_opens():
 
 def test_a_border_that_rounding_moves_still_opens_the_next_piece():
     """Segment 38 begins at 38 x 0.1 s, which is a bit later than the start plus the difference."""
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=0.1)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=0.1)
     start_s = 1.7520339801861209
     border_s = 38 * 0.1 - start_s
     assert start_s + border_s < 38 * 0.1

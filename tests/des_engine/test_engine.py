@@ -6,7 +6,7 @@ import pytest
 from hand_pipelines import ASYMMETRIC, times
 from strategies import free_world, plan, unit_workload, world
 
-from des import Corrections, Dynamics, Movement, Transfer, build_workload, read_topology, simulate
+from des import Corrections, Movement, Transfer, UniformLaw, build_workload, read_topology, simulate
 from des.dynamics.link_course import Weather
 from des.worlds import EAST_CENTRAL_WEST
 
@@ -141,7 +141,7 @@ def test_a_busy_domain_serves_who_comes_first():
 
 def test_a_transfer_across_a_border_of_moving_bandwidth_by_hand():
     """Segments of 2 s; from 1 s: the rest of segment 0, all of segment 1, 3 bytes of segment 2."""
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=2.0)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=2.0)
     movement = Movement(law=law, seed=3)
     topology = dataclasses.replace(
         world("AB", {"AB": (4.0, 8.0), "BA": (4.0, 8.0)}), movement=movement

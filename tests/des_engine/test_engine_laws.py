@@ -16,11 +16,11 @@ from strategies import STATIC_SCHEDULES, cases, corrections, free_world, plan, u
 from des import (
     NO_CORRECTIONS,
     Corrections,
-    Dynamics,
     Movement,
     Operation,
     Placement,
     Topology,
+    UniformLaw,
     simulate,
 )
 from des.costs.stage_times import stage_times_s
@@ -191,7 +191,7 @@ def test_names_and_order_of_domains_do_not_matter(case, draw):
 def test_links_that_move_by_nothing_are_steady(case, seed, interval_s):
     """Exactly: where a sum is rounded otherwise, stages that share a domain may change turns."""
     topology, workload, chosen = case
-    law = Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=interval_s)
+    law = UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=interval_s)
     moving = dataclasses.replace(topology, movement=Movement(law=law, seed=seed))
 
     assert simulate(moving, workload, chosen).spans == simulate(topology, workload, chosen).spans

@@ -13,11 +13,11 @@ from law_strategies import movements
 from message_times import arrived_s
 from strategies import cases, corrections, plan, unit_workload, world
 
-from des import Dynamics, IterationResult, Movement, simulate
+from des import IterationResult, Movement, UniformLaw, simulate
 from des.costs.message_times import corrected, quickest_message_s
 from des.schedules import MESSAGE_OF
 
-HALF_SECOND = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.9, update_interval_s=0.5)
+HALF_SECOND = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.9, update_interval_s=0.5)
 
 
 @settings(max_examples=examples(150), deadline=None)

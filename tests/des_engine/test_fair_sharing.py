@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sending import Delivery, Sent, courses, deliver, moving, pair, sent
 
-from des import Corrections, Dynamics, Movement, Topology
+from des import Corrections, Movement, Topology, UniformLaw
 from des.dynamics.link_course import StarvationError, Weather
 from des.engine.fair_wire import equal_part
 
@@ -253,7 +253,7 @@ def test_a_message_alone_is_treated_as_by_fifo(course, messages, overhead_s):
 @given(messages=sent((0,), (1,)), interval_s=st.floats(0.5, 10.0), half_duplex=st.booleans())
 def test_links_that_move_by_nothing_are_steady_to_the_last_bit(messages, interval_s, half_duplex):
     steady = fair(half_duplex=half_duplex, window_bytes=20.0)
-    law = Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=interval_s)
+    law = UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=interval_s)
     still = dataclasses.replace(steady, movement=Movement(law=law, seed=1))
 
     assert deliver(still, messages) == deliver(steady, messages)

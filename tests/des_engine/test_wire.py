@@ -7,7 +7,7 @@ from law_strategies import movements
 from sending import Steps
 from strategies import corrections, links
 
-from des import NO_CORRECTIONS, Corrections, Dynamics, Link, Movement
+from des import NO_CORRECTIONS, Corrections, Link, Movement, UniformLaw
 from des.dynamics.link_course import StarvationError, Weather
 from des.engine.conditions import Conditions
 from des.engine.wire import Turn, Wire
@@ -15,7 +15,7 @@ from des.world.transport import PLAIN, Transport
 
 LINK = Link(source="A", target="B", bandwidth_bytes_per_s=4.0, latency_s=8.0)
 MOVEMENT = Movement(
-    law=Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=2.0), seed=1
+    law=UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=2.0), seed=1
 )
 LINK_INDEX = 2  # not the first of the three links that move in these tests
 PATH = MOVEMENT.law.path([LINK] * 3, MOVEMENT.seed)
@@ -197,7 +197,7 @@ def test_no_message_overtakes_one_before_it():
 def test_a_link_that_moves_by_nothing_is_steady_to_the_last_bit(
     ready_s, num_bytes, interval_s, window_bytes
 ):
-    law = Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=interval_s)
+    law = UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=interval_s)
     transport = Transport(window_bytes=window_bytes)
 
     moving = wire_of(LINK, Movement(law=law, seed=0), transport=transport)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from strategies import plan, unit_workload, world
 
-from des import Dynamics, Movement
+from des import Movement, UniformLaw
 from des.dynamics import LinkState, MarkovModulated, OrnsteinUhlenbeck
 from des.training.background import BackgroundLoad
 from des.world.domain_load import IDLE, DomainLoad
@@ -26,9 +26,9 @@ SIMPLE_SCHEDULES = ("1f1b", "gpipe")
 """Quick to make for any placement."""
 
 LAWS = [
-    Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=2.5),
-    Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=200.0),
-    Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=0.5),
+    UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=2.5),
+    UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=200.0),
+    UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=0.5),
     OrnsteinUhlenbeck(bandwidth_sigma=0.3, latency_sigma=0.1, relaxation_s=60.0, interval_s=5.0),
     MarkovModulated(
         states=(

@@ -8,7 +8,7 @@ import pytest
 from run_cases import ALL_IN_A, FOUR_LAYERS, JOBS, LAST_IN_B, LAWS, PAIR, alternate, moving
 from strategies import plan, unit_workload, world
 
-from des import Dynamics, simulate
+from des import UniformLaw, simulate
 from des.dynamics import LinkSeries, Product, Replay
 from des.dynamics.link_course import StarvationError
 from des.training.training_run import run_training
@@ -57,7 +57,7 @@ def test_a_movement_that_is_given_is_followed_from_its_start():
 
 
 def test_links_of_the_other_kind_are_drawn_anew_for_each_epoch():
-    law = Dynamics(bandwidth_fluctuation=0.5, latency_jitter=0.5)
+    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5)
     workload = unit_workload([(1, 1)] * 2, num_microbatches=2, message_bytes=4.0)
     run = TrainingRun(num_epochs=5, epoch_s=20.0, seed=4)
 

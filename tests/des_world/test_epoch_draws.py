@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from law_strategies import dynamics
 from strategies import topologies, unit_domain
 
-from des import Dynamics, Link, Topology, read_topology
+from des import Link, Topology, UniformLaw, read_topology
 from des.worlds import EAST_CENTRAL_WEST
 
 
@@ -32,7 +32,7 @@ def test_draws_stay_within_the_declared_swings(law, correlation, seed, segment):
 
 def test_draws_are_uniform_and_every_link_direction_moves_on_its_own():
     """Mean 1, standard deviation swing / sqrt(3), no correlation, over 20 000 seeds."""
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     draws = np.array([np.concatenate(law.factors(2, seed, 0)) for seed in range(20_000)])
 
     assert draws.mean(axis=0) == pytest.approx([1.0] * 4, abs=0.006)
@@ -55,7 +55,7 @@ def test_a_law_refuses_impossible_figures(field, value, allowed):
     fields = {"bandwidth_fluctuation": 0.3, "latency_jitter": 0.2, field: value}
 
     with pytest.raises(ValueError, match=f"dynamics: {field} must be {allowed}, got {value!r}"):
-        Dynamics(**fields)
+        UniformLaw(**fields)
 
 
 @given(topology=topologies(min_domains=2), seed=st.integers(0, 2**32))
@@ -75,7 +75,7 @@ def test_epochs_repeat_with_the_seed_and_stay_within_the_law(topology, seed):
 
 @pytest.mark.parametrize("update_interval_s", [None, 5.0])
 def test_epochs_change_with_the_generator(update_interval_s):
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=update_interval_s
     )
     topology = dataclasses.replace(read_topology(EAST_CENTRAL_WEST), dynamics=law)
@@ -102,7 +102,7 @@ def test_an_epoch_that_is_drawn_once_has_the_factors_of_segment_0_of_its_seed(to
 
 @pytest.mark.parametrize("update_interval_s", [None, 5.0])
 def test_an_epoch_drawn_by_a_generator_is_that_of_its_next_seed(update_interval_s):
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=update_interval_s
     )
     topology = dataclasses.replace(read_topology(EAST_CENTRAL_WEST), dynamics=law)
@@ -114,7 +114,7 @@ def test_an_epoch_drawn_by_a_generator_is_that_of_its_next_seed(update_interval_
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.0, True, None])
 @pytest.mark.parametrize("update_interval_s", [None, 5.0])
 def test_an_epoch_of_an_impossible_seed_is_refused(seed, update_interval_s):
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=update_interval_s
     )
     topology = dataclasses.replace(read_topology(EAST_CENTRAL_WEST), dynamics=law)
@@ -124,7 +124,7 @@ def test_an_epoch_of_an_impossible_seed_is_refused(seed, update_interval_s):
 
 
 def test_links_that_move_within_the_iteration_keep_their_base_figures():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=5.0)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=5.0)
     topology = dataclasses.replace(read_topology(EAST_CENTRAL_WEST), dynamics=law)
 
     epoch = topology.draw_epoch(np.random.default_rng(7))

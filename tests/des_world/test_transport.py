@@ -12,7 +12,7 @@ from law_strategies import movements
 from sending import SHARINGS, Sent, courses, deliver, moving, pair, sent, transports, with_transport
 from strategies import cases, corrections, plan, unit_workload, world
 
-from des import Dynamics, Movement, simulate
+from des import Movement, UniformLaw, simulate
 from des.dynamics.link_course import StarvationError
 from des.world.transport import Transport, goodput_bytes_per_s
 
@@ -160,7 +160,7 @@ def test_the_same_inputs_give_the_same_result_and_every_byte_arrives(
 
 @given(messages=sent((0,), (1,), (0, 1)), transport=transports(), interval_s=st.floats(0.5, 10.0))
 def test_links_that_move_by_nothing_are_steady_to_the_last_bit(messages, transport, interval_s):
-    law = Dynamics(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=interval_s)
+    law = UniformLaw(bandwidth_fluctuation=0.0, latency_jitter=0.0, update_interval_s=interval_s)
     steady = dataclasses.replace(pair(FORTH, BACK), transport=transport)
     still = dataclasses.replace(steady, movement=Movement(law=law, seed=0))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sending import pair
 
-from des import Dynamics, read_topology
+from des import UniformLaw, read_topology
 from des.world.transport import PLAIN, Transport
 
 FORTH, BACK = (4.0, 8.0), (2.0, 1.0)
@@ -121,7 +121,7 @@ def test_wrong_sections_are_refused(tmp_path, section, message):
 
 
 def test_a_drawn_epoch_keeps_the_rules():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     topology = dataclasses.replace(pair(FORTH, BACK, half_duplex=True), dynamics=law)
 
     drawn = topology.draw_epoch(np.random.default_rng(0))

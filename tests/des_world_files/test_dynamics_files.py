@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from law_strategies import dynamics, laws, link_state
 
-from des import Dynamics, read_topology
+from des import UniformLaw, read_topology
 from des.dynamics import DYNAMICS, MarkovModulated, OrnsteinUhlenbeck, Product
 from des.world.files.dynamics_forms import law_entry, read_law
 from des.world.files.trace_files import read_link_trace
@@ -71,7 +71,7 @@ LAWS = {
     ),
     "uniform": (
         {"kind": "uniform", "latency_jitter": 0, "update_interval": "5s", "correlation": 0.5},
-        Dynamics(
+        UniformLaw(
             bandwidth_fluctuation=0.3, latency_jitter=0.0, update_interval_s=5.0, correlation=0.5
         ),
     ),

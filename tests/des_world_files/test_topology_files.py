@@ -3,10 +3,10 @@
 import pytest
 from written_worlds import JSON, YAML, edited_json, edited_yaml, read
 
-from des import Dynamics, read_topology
+from des import UniformLaw, read_topology
 from des.worlds import EAST_CENTRAL_WEST
 
-PER_EPOCH = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+PER_EPOCH = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
 
 SMALLEST_YAML = """
 topology:
@@ -125,7 +125,7 @@ def test_links_may_move_every_so_many_seconds(tmp_path):
     from_json = read(tmp_path, JSON | {"dynamics": moving}, ".json")
 
     assert from_yaml.dynamics.update_interval_s == 0.5
-    assert from_json.dynamics == Dynamics(
+    assert from_json.dynamics == UniformLaw(
         bandwidth_fluctuation=0.0, latency_jitter=0.9, update_interval_s=0.5
     )
 

@@ -12,7 +12,7 @@ from law_strategies import dynamics
 from sending import transports
 from strategies import priced_topologies, topologies, world
 
-from des import Dynamics, Movement, read_topology
+from des import Movement, UniformLaw, read_topology
 from des.world.files.topology_writer import to_yaml, write_topology
 from des.world.files.topology_yaml import from_yaml
 from des.worlds import WORLDS
@@ -99,7 +99,7 @@ def test_odd_names_survive(name):
 
 
 def test_what_a_file_cannot_hold_is_refused():
-    law = Dynamics(bandwidth_fluctuation=0.1, latency_jitter=0.1, update_interval_s=1.0)
+    law = UniformLaw(bandwidth_fluctuation=0.1, latency_jitter=0.1, update_interval_s=1.0)
     moving = dataclasses.replace(world("AB", {}), movement=Movement(law=law, seed=1))
     scaled = world("AB", {"AB": (1.0, 0.5)}).scaled(np.ones(1), np.ones(1))
 

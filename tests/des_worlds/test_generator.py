@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from des import Dynamics, Topology, read_topology
+from des import Topology, UniformLaw, read_topology
 from des.worlds.generator import PlaneWorlds
 
 GBIT_PER_S = 1e9 / 8
@@ -166,7 +166,7 @@ def test_a_world_follows_from_the_seed():
 
 
 def test_domains_and_law_of_motion_are_those_asked_for():
-    law = Dynamics(bandwidth_fluctuation=0.1, latency_jitter=0.0)
+    law = UniformLaw(bandwidth_fluctuation=0.1, latency_jitter=0.0)
     topology = draw(2, dynamics=law)
 
     model = read_topology("east_central_west").domains[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import topologies, world
 
 from agents.flat.worlds import DrawnWorld, GivenWorld, path_matrices
-from des import STEADY, Dynamics, UnreachableError, read_topology
+from des import STEADY, UniformLaw, UnreachableError, read_topology
 from des.base.random_numbers import uniform_pair
 from des.worlds import EAST_CENTRAL_WEST
 
@@ -145,7 +145,7 @@ def test_a_drawn_world_of_an_impossible_seed_is_refused(seed):
 
 
 def test_drawn_world_declares_its_dynamics():
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     topology = DrawnWorld(num_domains=2, dynamics=law).world(0)
 
     assert topology.dynamics == law

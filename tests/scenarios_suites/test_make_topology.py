@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from command_output import assert_refused, examples_of, help_of
 
-from des import Dynamics, read_topology
+from des import UniformLaw, read_topology
 from des.worlds import WORLDS
 from des.worlds.generator import PlaneWorlds
 from des.worlds.presets import PRESETS
@@ -25,7 +25,7 @@ def made(path, *flags):
 def test_the_file_holds_the_drawn_world(tmp_path, capsys):
     made(tmp_path / "world.yaml", *TEN, "--seed", "3")
 
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     drawn = PlaneWorlds(num_domains=10, dynamics=law).draw(np.random.default_rng(3))
     assert read_topology(tmp_path / "world.yaml") == drawn
     assert capsys.readouterr().out == (
@@ -48,7 +48,7 @@ def test_every_flag_reaches_the_world(tmp_path):
         highest_latency_s=0.2,
         mean_price_usd_per_gb=0.05,
         gpu_price_usd_per_hour=2.0,
-        dynamics=Dynamics(bandwidth_fluctuation=0.1, latency_jitter=0.05),
+        dynamics=UniformLaw(bandwidth_fluctuation=0.1, latency_jitter=0.05),
     )
     assert read_topology(tmp_path / "world.yaml") == worlds.draw(np.random.default_rng(1))
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from des import (
     STEADY,
-    Dynamics,
     Movement,
+    UniformLaw,
 )
 from des.base.random_numbers import derived_seed
 from des.dynamics import DYNAMICS
@@ -136,7 +136,7 @@ def test_wandering_links_have_the_figures_of_the_presets(name, held_s):
     assert law.bandwidth_sigma == 0.15
     assert law.relaxation_s == {"ou_60s": 60.0}.get(name, 600.0)
     assert LAWS["ou_60s"](300.0) == DYNAMICS["ou"]
-    assert LAWS["uniform"](7.0) == Dynamics(
+    assert LAWS["uniform"](7.0) == UniformLaw(
         bandwidth_fluctuation=0.3, latency_jitter=0.2, update_interval_s=7.0
     )
 
@@ -166,7 +166,7 @@ def test_a_topology_under_way_or_drawn_by_epochs_is_refused():
 
     with pytest.raises(ValueError, match="topology must not be moving already"):
         replace(found, topology=found.epoch_topology(0, 0))
-    once = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    once = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     with pytest.raises(ValueError, match=r"law.update_interval_s must be given in seconds, got No"):
         replace(found, topology=replace(found.topology, dynamics=once))
 

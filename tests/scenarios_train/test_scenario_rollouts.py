@@ -11,14 +11,14 @@ from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.rollout import Rollout
-from des import Dynamics
+from des import UniformLaw
 from scenarios.train.rollouts import WorkerEnvironments, make_rollouts
 
 SEED, NUM_STEPS = 3, 4
 
 
 def task() -> PlacementTask:
-    law = Dynamics(bandwidth_fluctuation=0.3, latency_jitter=0.2)
+    law = UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2)
     return PlacementTask(
         world=DrawnWorld(num_domains=2, dynamics=law),
         workload=unit_workload([(1e14, 2e14)] * 4, num_microbatches=2, message_bytes=1e8),

@@ -14,11 +14,11 @@ from des.base.quantities import TIME_S, format_quantity, parse_quantity
 from des.dynamics import (
     DYNAMICS,
     LAWS,
-    Dynamics,
     Law,
     LinkState,
     MarkovModulated,
     Product,
+    UniformLaw,
     kind_of,
 )
 from des.world.files.topology_forms import StrictForm, first_error
@@ -65,7 +65,7 @@ class _UniformForm(_KindForm):
     correlation: float = 0.0
 
     def to_law(self, folder: Path) -> Law:
-        return Dynamics(
+        return UniformLaw(
             bandwidth_fluctuation=self.bandwidth_fluctuation,
             latency_jitter=self.latency_jitter,
             update_interval_s=self.update_interval,
@@ -127,7 +127,7 @@ class _ProductForm(_KindForm):
 
 
 def _uniform_entry(law: Law) -> dict[str, object]:
-    assert isinstance(law, Dynamics)
+    assert isinstance(law, UniformLaw)
     return _figures(law, _PER_EPOCH)
 
 

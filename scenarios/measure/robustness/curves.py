@@ -15,7 +15,7 @@ from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.rules.diloco import mean_step_s
 from agents.replanning.plan_times import PlanTimes
-from des import EVERY_STEP, STEADY, Dynamics, Plan, Topology
+from des import EVERY_STEP, STEADY, Plan, Topology, UniformLaw
 from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets.measurement_size import moving_by
@@ -76,7 +76,7 @@ def swinging(world: SuiteWorld, swing: Swing) -> SuiteWorld:
     """
     if swing == STILL:
         return moving_by(world, STEADY, "still")
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=swing.fluctuation,
         latency_jitter=swing.jitter,
         update_interval_s=world.load.dwell_epochs * world.epoch_s,

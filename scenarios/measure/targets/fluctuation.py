@@ -7,7 +7,7 @@ import numpy as np
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
 from agents.replanning.table import SCHEDULERS
-from des import STEADY, Dynamics
+from des import STEADY, UniformLaw
 from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, by_world, moving_by
 from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
@@ -71,7 +71,7 @@ def curve_of(
 
 def fluctuating(world: SuiteWorld, fluctuation: float) -> SuiteWorld:
     """Return the world with uniform bandwidths within a share, redrawn when the load is."""
-    law = Dynamics(
+    law = UniformLaw(
         bandwidth_fluctuation=fluctuation,
         latency_jitter=LATENCY_JITTER,
         update_interval_s=world.load.dwell_epochs * world.epoch_s,
