@@ -1,7 +1,6 @@
 """A batch of placement episodes in Python, one after the other: for tasks of any kind."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +10,7 @@ from agents.flat.episode import Episode, EpisodeStep
 from agents.flat.kernels.seeds import episode_seed
 from agents.flat.task import PlacementTask
 from agents.ppo.batch_step import BatchStep
-from des import Placement, simulate
-from des.compiled.simulate import simulate_compiled
+from des import Placement
 
 
 class SeatState(NamedTuple):
@@ -35,9 +33,7 @@ class EpisodeBatch:
     """
 
     def __init__(self, task: PlacementTask, num_envs: int, seed: int) -> None:
-        if task.simulator is simulate:
-            task = replace(task, simulator=simulate_compiled)
-        self._task = task
+        self._task = task = task.compiled()
         self._seed = seed
         self._numbers = [-1] * num_envs
         self._episodes = [Episode(task) for _ in range(num_envs)]

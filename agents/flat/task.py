@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from des import (
     simulate_epoch,
 )
 from des.base.checks import MOST_ITEMS, require_count, require_non_negative
+from des.compiled.simulate import simulate_compiled
 from des.plan.replacement import Replacement
 from des.schedules import require_quick
 
@@ -128,6 +130,10 @@ class PlacementTask:
             self.backend,
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def compiled(self) -> Self:
+        """The same task on the compiled twin of `des.simulate`; another simulator stays."""
+        return replace(self, simulator=simulate_compiled) if self.simulator is simulate else self
 
     def plan(self, placement: Placement) -> Plan:
         """Complete a placement to a plan."""

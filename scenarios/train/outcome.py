@@ -127,9 +127,9 @@ def _measured_targets(evaluation: Evaluation, folder: RunFolder, console: Consol
 
 def evaluate_policy(evaluation: Evaluation, folder: RunFolder, console: Console) -> TrainingOutcome:
     """Judge the trained policy and all planners on the same held-out draws."""
-    task = evaluation.task
+    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, evaluation.task)
+    task = evaluation.task.compiled()
     draws = held_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
-    policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
     planners: dict[str, Planner] = {POLICY: policy, **reference_planners()}
     why_not = _why_not_exact(task, draws[0])
     if why_not is not None:

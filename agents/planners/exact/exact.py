@@ -18,6 +18,7 @@ from des import (
     domain_memory,
     simulate,
 )
+from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import tightest_domain
 
 MOST_WITH_BOUNDS = 2_000_000
@@ -72,7 +73,11 @@ def exact(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
 
 def most_placements(simulator: Simulator) -> int:
     """Most placements to enumerate: fewer where the simulator has to judge every one."""
-    return MOST_WITH_BOUNDS if simulator is simulate else MOST_WITHOUT_BOUNDS
+    return MOST_WITH_BOUNDS if _has_bounds(simulator) else MOST_WITHOUT_BOUNDS
+
+
+def _has_bounds(simulator: Simulator) -> bool:
+    return simulator in (simulate, simulate_compiled)
 
 
 def num_contiguous_placements(num_domains: int, num_layers: int) -> int:
@@ -115,7 +120,7 @@ def _by_lower_bound(problem: PlanningProblem) -> Iterator[tuple[float, Placement
 
 def _bounds_s(problem: PlanningProblem, order: tuple[int, ...], splits: np.ndarray) -> np.ndarray:
     """Lower bounds where they are known to hold; 0 is one for any simulator."""
-    if problem.simulator is simulate:
+    if _has_bounds(problem.simulator):
         return lower_bounds_s(problem, order, splits)
     for here, there in pairwise(order):
         problem.topology.route(here, there)
