@@ -67,7 +67,7 @@ WANDERING = OrnsteinUhlenbeck(
 )
 LAWS: dict[str, Law] = {
     "uniform": MOVING,
-    "uniform together": replace(MOVING, correlation=0.5),
+    "uniform together": replace(MOVING, update_interval_s=4.0, correlation=0.5),
     "wandering": WANDERING,
     "up and down": UP_AND_DOWN,
     "product": Product(laws=(WANDERING, UP_AND_DOWN)),

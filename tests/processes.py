@@ -125,6 +125,14 @@ def descendants(number: int) -> set[int]:
     return found - {number}
 
 
+def command_of(number: int) -> str:
+    """Words by which the system knows a process; none of one that has ended."""
+    try:
+        return Path(f"/proc/{number}/cmdline").read_text("utf-8").replace("\0", " ")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def kill_and_wait(process: subprocess.Popen[Any]) -> None:
     """Kill a process, and wait until all that it has started has ended by itself."""
     process.send_signal(signal.SIGSTOP)  # nothing new begins while we look

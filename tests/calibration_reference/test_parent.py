@@ -1,12 +1,24 @@
 """Processes of every pool end when the process that started them is killed."""
 
+import os
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import ROOT, descendants, kill_and_wait, python, wait_until
+from processes import (
+    ROOT,
+    command_of,
+    descendants,
+    is_running,
+    kill_and_wait,
+    python,
+    wait_until,
+)
 
 POOLS = {
     "predictions of a calibration": """
@@ -48,11 +60,15 @@ def wait_for_both(folder: Path, process: subprocess.Popen[Any]) -> bool:
     return wait_until(lambda: all((folder / name).exists() for name in "01"), process)
 
 
-@pytest.mark.parametrize("pool", POOLS)
-def test_processes_of_a_pool_end_with_a_parent_that_is_killed(pool, tmp_path):
-    if "Ray" in pool and find_spec("ray") is None:
+RAY = "a Ray of our own"
+
+
+@contextmanager
+def both_at_work(pool: str, folder: Path) -> Iterator[subprocess.Popen[Any]]:
+    """A process whose pool has begun two tasks that never end."""
+    if pool == RAY and find_spec("ray") is None:
         pytest.skip("the extra ray is not installed")
-    ready = tmp_path / "ready"
+    ready = folder / "ready"
     ready.mkdir()
     with python(
         *("-c", MAIN + POOLS[pool], str(ROOT / "tests"), str(ready)), stderr=subprocess.PIPE
@@ -60,8 +76,31 @@ def test_processes_of_a_pool_end_with_a_parent_that_is_killed(pool, tmp_path):
         both = wait_for_both(ready, process)
         assert both, process.communicate()[1]
         assert len(descendants(process.pid)) >= 2
+        yield process
 
+
+@pytest.mark.parametrize(
+    "pool", [pytest.param(one, marks=[pytest.mark.soak] * (one == RAY)) for one in POOLS]
+)
+def test_processes_of_a_pool_end_with_a_parent_that_is_killed(pool, tmp_path):
+    """Two of Ray's own take a minute, in which they try to tell others of the end."""
+    with both_at_work(pool, tmp_path) as process:
         kill_and_wait(process)
+
+
+def test_tasks_of_a_ray_end_with_a_parent_that_is_killed(tmp_path):
+    with both_at_work(RAY, tmp_path) as process:
+        started = descendants(process.pid)
+        tasks = {one for one in started if "note_and_hang" in command_of(one)}
+        assert len(tasks) == 2
+
+        process.kill()
+        process.wait()
+
+        wait_until(lambda: not any(map(is_running, tasks)))
+        for one in started:
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
 
 
 def test_a_program_of_others_ends_with_a_caller_that_is_killed(tmp_path):
