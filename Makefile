@@ -16,11 +16,16 @@ train: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(MAKE) --no-print-directory check
 
+WARM_UP := $(BIN)/python -m scenarios.east_west_train --quick --steps 256 --evaluation-draws 1 --workers 1
+
 # The same checks without touching the installation.
 check:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	@echo "$(BIN)/mypy, while a short training compiles what most tests need"
+	@runs=$$(mktemp -d) && { $(WARM_UP) --out $$runs/run > $$runs/log 2>&1 & warming=$$!; \
+		$(BIN)/mypy; types=$$?; \
+		wait $$warming || { cat $$runs/log; types=1; }; rm -rf $$runs; exit $$types; }
 	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.installed-test
