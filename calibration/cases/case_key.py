@@ -21,6 +21,10 @@ _SOURCES = ("astra_sim", "calibration", "des")
 """Packages that a run of our engine passes through, from the case to the measurement."""
 
 
+_NAMES = {"PlacementCase": "Case", "UniformLaw": "Dynamics"}
+"""Names in a digest of classes that have others now: equal cases keep their digests."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunKey:
     """One run: the digest of its case, and what it was run by.
@@ -83,7 +87,8 @@ def _canonical(value: object) -> object:
         for field in fields(value)
         if field.name not in _NOT_IN_A_RUN
     }
-    return {"": type(value).__name__, **items}
+    name = type(value).__name__
+    return {"": _NAMES.get(name, name), **items}
 
 
 def describe_case(case: PlacementCase) -> dict[str, str | int | float]:

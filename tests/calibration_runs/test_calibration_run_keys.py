@@ -210,3 +210,10 @@ def test_a_case_is_described_by_its_figures():
     assert figures["num_used_domains"] == figures["num_domains"] == 2
     assert figures["imbalance_factor"] == pytest.approx(4 / 3)
     assert figures["placement"] == "0*2,1*1"
+
+
+def test_the_digest_of_a_case_stays_though_classes_get_other_names():
+    """Stored runs are found by it, and it says which cases are for fitting."""
+    recorded = "756a49ab2619223daf227990abe866a666d3b11ae2168d3a45394349ba0863b7"
+
+    assert case_digest(hand_case()) == recorded
