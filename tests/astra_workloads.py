@@ -186,7 +186,7 @@ def cases(
 def systems(draw: st.DrawFn, names: Sequence[str]) -> dict[str, Any]:
     """System files with given algorithms by dimension.
 
-    Where chunks can come to a queue in another order on another NPU, each waiting for the other,
+    Where chunks can reach a queue in another order on another NPU, each waiting for the other,
     the queue lets all run at once: between dimensions if several run at a time, and in the
     middle of three, which `localBWAware` passes up and down.
     """

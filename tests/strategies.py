@@ -239,7 +239,7 @@ def placements(num_domains: int, num_layers: int) -> st.SearchStrategy[Placement
 
 @st.composite
 def single_visit_placements(draw: st.DrawFn, num_domains: int, num_layers: int) -> Placement:
-    """Patterns that come to a domain once at most, so that no two stages share one."""
+    """Patterns that visit a domain at most once, so that no two stages share one."""
     order = draw(st.permutations(range(num_domains)))
     num_stages = draw(st.integers(1, min(num_domains, num_layers)))
     cut = st.integers(1, num_layers - 1) if num_layers > 1 else st.nothing()

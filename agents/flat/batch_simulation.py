@@ -14,7 +14,7 @@ from des.plan.replacement import Replacement
 
 
 class RunError(RuntimeError):
-    """The simulation of an environment has not come to its end."""
+    """The simulation of an environment has not ended."""
 
     def __init__(self, row: int) -> None:
         super().__init__(f"batched environment: simulation of environment {row} has no end")

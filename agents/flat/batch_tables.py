@@ -99,7 +99,7 @@ class StageTables:
             num_devices=num_domains,
             num_replicas=1,
             num_messages=num_messages,
-            num_transfers=num_messages * num_domains,  # no route comes to a domain twice
+            num_transfers=num_messages * num_domains,  # no route visits a domain twice
             num_links=len(self._world.links),
             num_local_wires=0,
             num_members=0,

@@ -62,7 +62,7 @@ def make_task(
     num_layers, task_profile
         A model preset divided into that many layers. Left alone where ``workload`` is given.
     topology, workload
-        A world and a job of one's own instead.
+        A given world and job instead.
     schedule
         Name of the pipeline schedule, see `des.SCHEDULES`.
     actions

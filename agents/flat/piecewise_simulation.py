@@ -140,7 +140,7 @@ class PiecewiseSimulation:
             self._look_further(lacking[:num_lacking])
 
     def _look_further(self, rows: Whole) -> None:
-        """Let runs that have not come to an end see more of the courses, if there is more."""
+        """Let runs that have not ended see more of the courses, if there is more."""
         own = rows - self._first_row
         before_s = self._reach_s[own]
         self._reach_s[own] *= 2.0

@@ -55,7 +55,7 @@ def fill_in_time(tools: Tools, plans: Plans, plan: int, weights: Real) -> float:
 
 @kernel
 def fill_in_memory(tools: Tools, plans: Plans, plan: int, weights: Real, level_s: float) -> float:
-    """Go on from what `fill_in_time` wrote and returned; returns the level, see `fill_evenly`."""
+    """Continue from the result of `fill_in_time`; returns the level, see `fill_evenly`."""
     if fits(tools.job, tools.programs, plans, plan):
         return level_s
     if not _fill_to(tools, plans, plan, weights, math.inf, True):

@@ -69,7 +69,7 @@ def simulate_orders(
     orders: Sequence[Order],
     corrections: Corrections = NO_CORRECTIONS,
 ) -> IterationResult:
-    """Simulate one iteration with orders of one's own instead of the plan's schedule.
+    """Simulate one iteration with given orders instead of the plan's schedule.
 
     Raises
     ------
@@ -197,7 +197,7 @@ class Iteration:
                 this.send(message, end_s)
                 if self._blocking:
                     yield message
-                    yield clock.at(clock.now, message.rank)  # its receiver goes on first
+                    yield clock.at(clock.now, message.rank)  # its receiver continues first
 
     def _check_done(self) -> None:
         """Refuse orders in which workers wait for each other."""

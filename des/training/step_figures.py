@@ -73,7 +73,7 @@ class StepSimulator:
         return self._world
 
     def enter(self, world: Topology) -> None:
-        """Go on in a world, which may be the same as before."""
+        """Continue in a world, which may be the same as before."""
         if world == self._world:
             return
         self._world = world

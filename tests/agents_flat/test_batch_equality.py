@@ -189,7 +189,11 @@ def test_batch_of_what_cannot_be_compiled_equals_episodes_too(task):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_state_holds_all_that_the_next_steps_depend_on(name):
-    task = under(TASKS[name], MOVING, epochs_per_episode=3, replacement=Replacement())
+    assert_state_is_all(under(TASKS[name], MOVING, epochs_per_episode=3, replacement=Replacement()))
+
+
+def assert_state_is_all(task: PlacementTask) -> None:
+    """A batch that is loaded from the state of another steps as that one does."""
     rng, sizes = np.random.default_rng(0), task.codec.sizes
     actions = [rng.integers(sizes, size=(4, len(sizes))) for _ in range(8)]
     played = BatchedPlacementEnv(task, num_envs=4, seed=SEED)

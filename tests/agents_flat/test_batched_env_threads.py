@@ -1,4 +1,4 @@
-"""The batch on several threads, and simulators of one's own in it."""
+"""The batch on several threads, and simulators of users in it."""
 
 import dataclasses
 import threading

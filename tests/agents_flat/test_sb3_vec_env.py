@@ -134,7 +134,7 @@ def test_its_wrappers_stand_on_it():
 
 
 def test_ppo_of_stable_baselines3_learns_on_it():
-    """Crossing the slow links is dear; the policy comes to leave all layers in one domain."""
+    """Crossing the slow links is dear; the policy learns to leave all layers in one domain."""
     slow = world(
         "AB",
         {"AB": (0.5, 1.0), "BA": (0.5, 1.0)},

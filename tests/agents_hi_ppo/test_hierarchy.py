@@ -108,7 +108,7 @@ def test_a_complete_last_plan_is_the_same_plan_across_domains():
     assert both.counts.decisions == 2
 
 
-def test_rebinding_keeps_the_placement_and_asks_nobody_across_domains():
+def test_rebinding_keeps_the_placement_and_decides_nothing_across_domains():
     both = hierarchy()
     first = both.decide(situation_on(), TRAINING)
     changed = next(iter(first.local))

@@ -32,7 +32,7 @@ def test_known_plans_take_and_cost_what_each_does_alone(pays_bytes):
     situation = situation_on(
         drawn(1), base=THREE, replacement=Replacement(restart_s=2.0, pays_bytes=pays_bytes)
     )
-    odd = Plan(placement=Placement.parse("0*8,1*8,0*16"))  # comes to a domain twice
+    odd = Plan(placement=Placement.parse("0*8,1*8,0*16"))  # visits a domain twice
     known = KnownPlans(PlanJudge(JOB, 3), THREE, SOME[:2])
     known.add([*SOME, odd])
     job = known.job_of(situation)

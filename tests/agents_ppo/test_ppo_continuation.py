@@ -1,4 +1,4 @@
-"""Training that is interrupted goes on to the same bytes, from a state of its own kind alone."""
+"""Training that is interrupted continues to the same bytes, from a state of its own kind alone."""
 
 from pathlib import Path
 

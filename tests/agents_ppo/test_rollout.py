@@ -187,7 +187,7 @@ def test_stop_is_asked_after_every_step():
     assert rollout.rewards.shape == (3, 2)
 
 
-def test_local_workers_act_as_each_would_alone_whoever_is_beside_them():
+def test_local_workers_act_as_each_would_alone_with_any_others():
     together = LocalRollouts([Counter(), Counter()], seed=5)
     rollouts = [content(rollout) for rollout in together.collect(network(), 6)]
 

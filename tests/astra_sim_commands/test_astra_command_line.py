@@ -143,7 +143,7 @@ def test_strict_does_not_mind_a_complete_run(tmp_path):
     assert unaware.main([*PAIR.write(tmp_path), "--strict"]) == 0
 
 
-def test_strict_minds_a_message_that_nobody_receives(capsys, tmp_path):
+def test_strict_minds_a_message_that_is_not_received(capsys, tmp_path):
     case = PAIR.changed(ranks=[[send(0, 1, 64, 5)], [compute(0, 1)]])
 
     assert unaware.main([*case.write(tmp_path), "--strict"]) == 1

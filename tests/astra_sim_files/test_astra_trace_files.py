@@ -170,7 +170,7 @@ def test_any_graph_is_read_as_it_was_written(folder, nodes):
 
 
 def outcome(path: Path) -> Trace | AbortError:
-    """What reading comes to: a trace or a refusal; any other error is raised."""
+    """Result of reading: a trace or a refusal; any other error is raised."""
     try:
         return read_trace(path)
     except AbortError as error:

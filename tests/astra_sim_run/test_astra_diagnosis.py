@@ -17,7 +17,7 @@ def test_complete_run_has_no_diagnosis():
     assert lines(done(0), done(1)) == []
 
 
-def test_message_that_nobody_received_is_named_although_all_ranks_finish():
+def test_message_that_is_not_received_is_named_although_all_ranks_finish():
     assert lines(done(0), done(1), sends={(7, 0, 1, 100): 2}) == [
         "rank 0: 2 messages of 100 bytes with tag 7 to rank 1 were never received"
     ]

@@ -80,7 +80,7 @@ def bound_slices(spans, flows):
 
 @st.composite
 def runs(draw):
-    """What any run that comes to its end has recorded."""
+    """Records of any run that ends."""
     return run(draw(cases("unaware")), "unaware").spans
 
 

@@ -1,4 +1,4 @@
-"""Runs that cannot go on or stall: they end as the original's do."""
+"""Runs that cannot continue or stall: they end as the original's do."""
 
 import pytest
 from astra_hand_figures import world_collective

@@ -197,7 +197,7 @@ def test_whatever_is_ordered_is_in_force_for_a_step_of_training(
     assert all(step < total_steps for step in over)
 
 
-def test_a_calibration_that_fails_is_the_error_of_whoever_waits():
+def test_a_calibration_that_fails_is_the_error_of_its_caller():
     def fail(order):
         raise ReferenceRunError("no finish lines")
 

@@ -150,7 +150,7 @@ def test_a_process_that_is_not_needed_any_more_ends_in_silence(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_program_that_hangs_is_ended_with_whoever_waited_too_long(tmp_path):
+def test_a_program_that_hangs_is_ended_with_the_caller_that_waited_too_long(tmp_path):
     calibrator = BackgroundCalibrator(a_subject(tmp_path, "hang"), time_limit_s=0.1)
     calibrator.submit(FIRST)
 
@@ -177,7 +177,7 @@ def test_the_death_of_the_process_is_an_error():
         calibrator.collect()
 
 
-def test_the_process_ends_with_whoever_started_it():
+def test_the_process_ends_with_its_parent():
     """Its output closes, so it is gone, though its parent was killed in the middle."""
     code = """
 import os, signal, sys

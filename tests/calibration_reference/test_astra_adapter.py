@@ -187,7 +187,7 @@ def test_a_process_that_hangs_or_dies_costs_its_own_item_alone():
     assert "in do_as_told" in outcomes[4].__notes__[0]
 
 
-def test_whoever_stops_early_ends_all_processes(tmp_path):
+def test_a_caller_that_stops_early_ends_all_processes(tmp_path):
     items = [(tmp_path, "hang"), (tmp_path, "a"), (tmp_path, "hang")]
     outcomes = map_in_processes(note_and_do, items, num_workers=2, timeout_s=FAILSAFE_S)
 
@@ -200,7 +200,7 @@ def test_whoever_stops_early_ends_all_processes(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_processes_end_with_whoever_started_them(number, tmp_path):
+def test_processes_end_with_their_parent(number, tmp_path):
     """Their output closes, so no process of ours is left, nor the program that it was running."""
     code = """
 import signal, sys

@@ -115,7 +115,7 @@ def test_nothing_is_ever_counted_in_bytes(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_single_domain_waits_for_nobody(backend):
+def test_a_single_domain_waits_for_no_other(backend):
     env = make(backend)
     env.reset(seed=0)
     info = env.step(np.zeros(3, dtype=np.int64))[4]

@@ -77,7 +77,7 @@ def test_sums_layer_by_layer_have_all_their_latencies():
 
 
 def test_parts_of_a_message_go_on_as_a_whole():
-    """Parts that go on by themselves would be on both links of the way at a time."""
+    """Parts that travel by themselves would be on both links of the way at a time."""
     case = on_gpus(Parallelism(data=4), num_layers=3)
     case = replace(
         case,

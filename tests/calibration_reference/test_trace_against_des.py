@@ -80,7 +80,7 @@ def test_pipelines_take_as_long_where_messages_never_meet(case: PlacementCase):
 
 
 @given(case=pipelines(endpoints=["one_in_flight"], fully=True))
-def test_pipelines_take_as_long_with_one_message_in_flight_that_meets_nobody(case: PlacementCase):
+def test_pipelines_take_as_long_with_one_message_in_flight_that_meets_no_other(case: PlacementCase):
     assert_equal_unaware(case)
 
 

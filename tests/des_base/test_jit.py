@@ -70,7 +70,7 @@ def folder_of(package: Path) -> str:
 
 
 def test_a_kernel_follows_changes_of_what_it_calls_in_other_modules(package, tmp_path):
-    """Numba alone looks at the file of the kernel only, and would go on with what it took."""
+    """Numba alone looks at the file of the kernel only, and would keep what it took."""
     cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert run(package, **cache) == [40.0, 0, 1]
     assert run(package, **cache) == [40.0, 1, 0]

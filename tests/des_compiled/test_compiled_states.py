@@ -77,7 +77,7 @@ SIZES = {
 
 
 def figures(state: State) -> tuple[float, list[float], list[float]]:
-    """What a run has come to, recorded or not."""
+    """Outcome of a run, recorded or not."""
     return (
         float(state.outcome["end_s"][0]),
         state.stages["busy_s"].tolist(),

@@ -26,7 +26,7 @@ def two_stages(num_microbatches=1, message_bytes=4.0):
 def test_a_message_crosses_a_change_of_its_link_by_hand():
     """4 bytes from 1 s on: 2 at 1 byte/s until 3 s, 2 at 2 bytes/s; then 3 s of flight: 7 s.
 
-    B then computes for 3 s, and its 4 bytes take 2 s and fly for 3 s: A goes on at 15 s.
+    B then computes for 3 s, and its 4 bytes take 2 s and fly for 3 s: A continues at 15 s.
     """
     topology = moving(two_domains(), (3.0, 2.0, 3.0))
 

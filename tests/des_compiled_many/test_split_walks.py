@@ -40,7 +40,7 @@ def test_a_walk_without_a_limit_goes_through_all_splits():
 
     splits = [(1, 2, 5), (1, 3, 5), (1, 4, 5), (2, 3, 5), (2, 4, 5), (3, 4, 5)]
     assert all_splits(judge, (2, 0, 1), 0, np.inf) == splits
-    assert all_splits(judge, (2, 0, 1), 0, np.inf, room=1) == splits  # and goes on where it was
+    assert all_splits(judge, (2, 0, 1), 0, np.inf, room=1) == splits  # and continues where it was
     assert all_splits(judge, (1,), 0, np.inf) == [(5,)]
     assert all_splits(judge, (2, 0, 1), 0, np.inf, most_steps=3) == [(1, 2, 5)]
 

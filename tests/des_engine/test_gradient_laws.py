@@ -79,7 +79,7 @@ def test_every_replica_sends_the_least_that_an_all_reduce_can_do_with(case, step
     found=corrections(),
 )
 def test_what_is_sent_does_not_depend_on_how_links_share_or_move(case, transport, movement, found):
-    """Every sum comes to an end, and each link carries the same messages and bytes."""
+    """Every sum ends, and each link carries the same messages and bytes."""
     topology, workload, chosen = case
     moving = dataclasses.replace(topology, transport=transport, movement=movement)
 

@@ -90,7 +90,7 @@ def test_two_directions_with_one_turn_wait_for_each_other_by_hand():
     assert (forth.busy_s, back.busy_s) == (3.0, 4.0)
 
 
-def test_without_a_turn_nobody_waits_by_hand():
+def test_without_a_turn_no_message_waits_by_hand():
     """8 bytes take 2 s and 8 s of latency whatever went before; calls come in any order."""
     wire = Wire(Conditions(0, LINK, PLAIN, NO_CORRECTIONS, None, round_trip_s=9.0), None)
 

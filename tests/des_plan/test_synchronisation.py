@@ -102,7 +102,7 @@ def test_utilisation_is_the_share_of_compute_time():
     assert compute_utilisation(DiLoCo(steps_between=10), model(), 4e8) == pytest.approx(30 / 33)
 
 
-def test_a_lone_replica_waits_for_nobody():
+def test_a_lone_replica_waits_for_no_other():
     assert compute_utilisation(EVERY_STEP, model(num_replicas=1), 1.0) == 1.0
 
 

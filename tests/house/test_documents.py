@@ -44,7 +44,7 @@ FOLDERS = (*PACKAGES, "astra-sim", "docs", "notebooks", "requirements")
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 PAGES = [*(ROOT / name for name in TOP), *sorted((ROOT / "docs").rglob("*.md"))]
 PLACEHOLDERS = {"scenarios.X", "calibration.sqlite"}
-"""Names with the form of a module that are none: a placeholder, and a file of a run folder."""
+"""Names with the form of a module that are none: of any command, and of a file in a run folder."""
 FIGURES = ROOT / "docs/figures"
 
 

@@ -201,7 +201,7 @@ def test_the_rows_do_not_depend_on_the_number_of_processes(compared, tmp_path):
         assert (compared / name).read_bytes() == (out / name).read_bytes(), name
 
 
-def test_nobody_beats_the_proof_or_the_clairvoyant(compared):
+def test_no_method_beats_the_proof_or_the_clairvoyant(compared):
     static, dynamic = (pd.read_csv(compared / f"{name}.csv") for name in ("static", "dynamic"))
 
     proven = static[static["best_s"].notna() & static["fits_memory"]]

@@ -59,7 +59,7 @@ def test_worlds_are_those_that_have_a_front():
 
 
 def front_of_policy(propose, world, reference):
-    """Front of one sweep of a policy, and how near it comes to the reference with it."""
+    """Front of one sweep of a policy, and its distance from the reference."""
     plans = swept(propose)(world, preference_grid()).plans
     figures = figures_of_plans(world.topology, world.workload, plans, NO_CORRECTIONS)
     front = front_of_figures(figures, reference.objectives, num_judged=len(figures))

@@ -106,7 +106,7 @@ def test_bad_flags_are_one_line(flags, message, tmp_path, capsys):
     assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)
 
 
-def test_nobody_who_takes_the_same_plans_beats_the_clairvoyant():
+def test_no_method_with_the_same_plans_beats_the_clairvoyant():
     column = tiny_column()
     (world,) = column.scope.worlds("eval_held", domains=(4,))
 

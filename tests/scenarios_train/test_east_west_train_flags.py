@@ -1,4 +1,4 @@
-"""Flags of the main command: files of one's own, costs, targets, interruption, and bad input."""
+"""Flags of the main command: files of users, costs, targets, interruption, and bad input."""
 
 import json
 

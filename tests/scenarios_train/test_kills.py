@@ -53,7 +53,7 @@ def undisturbed_hi_ppo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def flags_for(folder: Path, flags: list[str], *, repeated: bool) -> list[str]:
-    """Flags that go on in a folder, or begin there; resuming may repeat the flags."""
+    """Flags that continue in a folder, or begin there; resuming may repeat the flags."""
     place = ["--out", str(folder)]
     if not (folder / "config.json").exists():
         return [*flags, *place]
@@ -188,7 +188,7 @@ def sweep_flags(folder: Path, out: Path) -> list[str]:
 
 
 def test_a_sweep_that_is_killed_goes_on_to_the_same_table(tmp_path):
-    """Its trainings end with it; the same command begins, goes on with, and ends all of them."""
+    """Its trainings end with it; the same command begins, continues and ends all of them."""
     out, whole = tmp_path / "out", tmp_path / "whole"
     flags = sweep_flags(tmp_path, out)
     assert killed_after_rows(3, out / "seed0" / "metrics.csv", "scenarios.sweep", flags)

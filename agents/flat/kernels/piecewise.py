@@ -1,6 +1,6 @@
 """Epochs, and changes of placement, on links whose courses are given as pieces.
 
-Every call does what the pieces allow and says what it lacks; the next call goes on from there.
+Every call does what the pieces allow and says what it lacks; the next call continues from there.
 """
 
 import numpy as np
@@ -64,7 +64,7 @@ def run_foreseeable_by_pieces(
     """Simulate epochs, those of ``n`` stages from ``ordered[starts[n - 1]]`` on, as far as known.
 
     ``done`` and ``reach_s``, by row of the pieces, are how many iterations have been simulated and
-    how far from its start each looks. Returns the number of rows that cannot go on, which are
+    how far from its start each looks. Returns the number of rows that cannot continue, which are
     written to ``lacking``, and how many pieces the fullest wire has.
     """
     num_lacking, fullest = 0, 0

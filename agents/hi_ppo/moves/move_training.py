@@ -164,7 +164,7 @@ class MoveTrainer:
         }
 
     def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
-        """Go on from a snapshot of an equal training on the same games; ``source`` is its file.
+        """Continue from a snapshot of an equal training on the same games; ``source`` is its file.
 
         Raises
         ------

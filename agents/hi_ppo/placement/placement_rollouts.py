@@ -94,7 +94,7 @@ class Worlds:
         return {"num_taken": self._num_taken, "rng": random_state(self._rng)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: the source, which must be fresh, is run up to there."""
+        """Continue from a state: the source, which must be fresh, is run up to there."""
         set_random_state(self._rng, state["rng"])
         while self._num_taken < state["num_taken"]:
             self._next()

@@ -118,7 +118,7 @@ class PlacementTrainer:
         }
 
     def load_state(self, state: Mapping[str, Any], *, source: Path) -> None:
-        """Go on, before any update, from a snapshot of an equal training; ``source`` is its file.
+        """Before any update, continue a snapshot of an equal training; ``source`` is its file.
 
         Raises
         ------
