@@ -1,7 +1,7 @@
 """Speed of compiled code against another revision: ``python -m bench.revisions CHECKOUT``.
 
 Rounds of one process each of both checkouts, on the same processor; within a round they take turns
-call by call, so that both meet the machine in the same mood. The ratio of a round is the median
+call by call, so that both meet the same load of the machine. The ratio of a round is the median
 over its turns, and the interval is Student's over the rounds, of logarithms.
 """
 
@@ -146,7 +146,7 @@ def measure(other: Path, *, num_rounds: int, is_quick: bool) -> Section:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print and, if told to, write into the page."""
+    """Measure, print and, with ``--write``, write into the page."""
     parser = argparse.ArgumentParser(prog="python -m bench.revisions", description=__doc__)
     parser.add_argument("checkout", type=Path, help="folder of the other revision")
     parser.add_argument(

@@ -14,7 +14,7 @@ from des.dynamics.law import Path, Piece
 from des.dynamics.movement import LATEST_START_S, Movement
 
 _LEAST_ROOM = 4
-"""CoursePieces of a link that there is room for at first."""
+"""Pieces of each link that there is room for at first."""
 
 
 class LawCourses:
