@@ -37,7 +37,7 @@ class EventQueue:
 
     @property
     def next_ns(self) -> int | None:
-        """When the next event is due; None if there is none."""
+        """Due time of the next event; None if there is none."""
         return self._times[0] if self._times else None
 
     def run(self, last_ns: float = math.inf) -> None:
