@@ -90,9 +90,8 @@ def simulate(
     announce_rings(system, network, groups or {}, keep)
     with _collector_paused():
         simulation.run()
-    state = simulation.state()
-    report_end(state.ranks, keep)
-    result = simulation.result(state, tuple(lines))
+    report_end(simulation.in_flight, keep)
+    result = simulation.result(tuple(lines))
     if strict and not result.is_complete:
         raise IncompleteRunError(result)
     return result

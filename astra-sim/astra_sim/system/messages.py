@@ -39,6 +39,11 @@ class Messages:
         self._receives: dict[Key, Receive | deque[Receive]] = {}
 
     @property
+    def has_sends(self) -> bool:
+        """Whether there are messages that no receive has been posted for."""
+        return bool(self._sends)
+
+    @property
     def sends(self) -> dict[Key, tuple[Message, ...]]:
         """Messages that no receive has been posted for."""
         return {
