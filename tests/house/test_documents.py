@@ -28,8 +28,11 @@ def test_every_section_in_the_page_on_worlds_can_be_read(section, tmp_path):
 
     read = read_topology(str(path))
 
-    assert read.num_domains == 3
     changed = next(iter(yaml.safe_load(section)))
+    if changed == "topology":
+        assert [domain.nodes is not None for domain in read.domains] == [True]
+        return
+    assert read.num_domains == 3
     assert getattr(read, changed) is not None
     assert changed in ("dynamics", "transport")
 

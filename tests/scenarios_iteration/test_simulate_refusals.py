@@ -50,6 +50,7 @@ def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys
     [
         (["--model", "gpt3_175b"], "plan: domain East must hold at most 640.0 GB, got 1102"),
         (["--model", "gpt5"], "model: must be one of llama2_7b, .*; got 'gpt5'"),
+        (["--model", "none.json"], "none.json: cannot be read: No such file or directory"),
         (["--placement", "0*28"], "placement: .* each of the 80 layers .* got 28"),
         (["--placement", "3*80"], "placement: layer 0 .* East 0, Central 1, West 2; got 3"),
         (["--placement", "Mars*80"], r"placement: .* East, Central, West .*; got 'Mars\*80'"),
@@ -57,6 +58,10 @@ def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys
         (["--parallelism", "2x2"], "parallelism: must be TENSORxDATAxPIPELINE, .* got '2x2'"),
         (["--parallelism", "2x1x1,2x1x1"], "parallelism must be .* each of 3 domains, got 2"),
         (["--parallelism", "4x4x1"], "plan: parallelism of domain East .* which is 16"),
+        (
+            ["--network", "two_sites_of_nodes", "--parallelism", "16x1x1"],
+            "plan: parallelism of domain North: tensor must divide the 8 GPUs of a node, .* got 16",
+        ),
         (["--shard-optimiser"], "shard_optimiser needs a parallelism, got none"),
         (["--replicas", "0*80"], "plan: a domain must serve one replica, got domain 0 in two"),
         (["--replicas", "2*80;x"], "placement: each item must be .*; got 'x'"),
