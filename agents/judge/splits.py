@@ -100,7 +100,7 @@ def _pass_times_s(
     job: Job, has_halves: bool, domain: int, begin: int, end: int
 ) -> tuple[float, float, float]:
     """Time of a forward and of a backward of some layers, and what may be put off. [s]"""
-    sums, rate = job.sums_before, job.rate_flops_per_s[domain]
+    sums, rate = job.work_before[domain], job.rate_flops_per_s[domain]
     forward_s = (sums[end, 0] - sums[begin, 0]) / rate
     if has_halves:
         put_off_s = (sums[end, 3] - sums[begin, 3]) / rate

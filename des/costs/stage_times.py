@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from des.costs.collectives import ring_all_reduce_s
+from des.costs.layer_times import work_before
 from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
 from des.job.workload import Workload
@@ -19,6 +20,9 @@ TENSOR_ALL_REDUCES_PER_PASS = 2
 
 M. Shoeybi et al., "Megatron-LM", arXiv:1909.08053, 2019, section 3. The weight gradient has none.
 """
+
+
+_PASSES: tuple[Pass, ...] = ("F", "B", "D", "W")
 
 
 def compute_rate_flops_per_s(
@@ -56,23 +60,25 @@ def stage_times_s(
     stages: Sequence[Stage],
     corrections: Corrections,
     parallelism: Sequence[Parallelism] = (),
+    *,
+    with_exchanges: bool = True,
 ) -> list[dict[Pass, float]]:
-    """Time of each pass of each stage for one microbatch. [s]"""
-    sums_before = workload.sums_before
-    flops: dict[Pass, tuple[float, ...]] = {
-        "F": sums_before.forward_flops,
-        "B": sums_before.backward_flops,
-        "D": sums_before.input_gradient_flops,
-        "W": sums_before.weight_gradient_flops,
-    }
+    """Time of each pass of each stage for one microbatch. [s]
+
+    ``with_exchanges`` counts what the GPUs of a tensor-parallel group send each other.
+    """
     times: list[dict[Pass, float]] = []
     for stage in stages:
         domain = topology.domains[stage.domain]
         shared = parallelism[stage.domain] if parallelism else None
         rate = compute_rate_flops_per_s(domain, corrections, shared)
-        found = {kind: stage.total(each) / rate for kind, each in flops.items()}
-        if shared is not None:
+        layer_s = 0.0
+        if shared is not None and with_exchanges:
             layer_s = tensor_parallel_s(workload, domain, shared, corrections)
+        in_layers_s = layer_s / corrections.compute_time_factor if domain.kernels else 0.0
+        work = work_before(workload, domain, shared, exchange_s=in_layers_s)
+        found = {kind: stage.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
+        if domain.kernels is None:
             exchange_s = stage.num_layers * layer_s
             found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
         times.append(found)

@@ -18,7 +18,7 @@ from des.job.transformer import (
     layer_recomputation_flops,
     layer_weight_input_bytes,
 )
-from des.job.workload import Layer, Workload
+from des.job.workload import Layer, ModelShape, Workload
 
 _PRESETS = (
     # Llama 2: H. Touvron et al., arXiv:2307.09288, and the released configurations.
@@ -107,9 +107,8 @@ def build_workload(
     architecture = architecture_named(model)
     require_count("workload", "microbatch_size", microbatch_size)
     require_count("workload", "sequence_length", sequence_length)
-    layers = _own_layers(
-        architecture, microbatch_size, sequence_length, recomputation_named(recomputation)
-    )
+    kept = recomputation_named(recomputation)
+    layers = _own_layers(architecture, microbatch_size, sequence_length, kept)
     if num_layers is not None and num_layers != architecture.num_layers:
         require_count("workload", "num_layers", num_layers, MOST_ITEMS)
         layers = _equal_layers(layers, num_layers)
@@ -122,6 +121,13 @@ def build_workload(
             batch_size=microbatch_size,
             sequence=sequence_length,
             hidden_size=architecture.hidden_size,
+        ),
+        shape=ModelShape(
+            architecture=architecture,
+            num_layers=len(layers),
+            batch_size=microbatch_size,
+            sequence=sequence_length,
+            recomputation=kept,
         ),
     )
 

@@ -16,6 +16,7 @@ from agents.planners.sailor.sailor_lists import (
 )
 from des import Parallelism, Placement, Plan
 from des.costs.collectives import ring_all_reduce_s
+from des.costs.layer_times import work_before
 from des.costs.memory import bytes_per_parameter, model_state_bytes
 from des.costs.message_times import corrected_inside
 from des.costs.stage_times import compute_rate_flops_per_s, local_message_s, tensor_parallel_s
@@ -98,9 +99,8 @@ class _Stages:
         self.tensor_of = lru_cache(maxsize=None)(self._tensor_of)
         self.cost_s = lru_cache(maxsize=None)(self._cost_s)
 
-    def _sum(self, figure: str, stage: int) -> float:
-        sums = getattr(self.problem.workload.sums_before, figure)
-        return total(sums, self._first[stage], self.counts[stage])
+    def _sum(self, sums_before: Sequence[float], stage: int) -> float:
+        return total(sums_before, self._first[stage], self.counts[stage])
 
     def _cost_s(
         self, stage: int, domain: int, tensor: int, replicas: int
@@ -109,12 +109,13 @@ class _Stages:
         problem, shared = self.problem, Parallelism(tensor=tensor, data=replicas)
         workload, corrections = problem.workload, problem.corrections
         place = problem.topology.domains[domain]
-        flops = self._sum("forward_flops", stage) + self._sum("backward_flops", stage)
+        sums, work = workload.sums_before, work_before(workload, place, shared)
+        flops = self._sum(work.forward, stage) + self._sum(work.backward, stage)
         work_s = flops / compute_rate_flops_per_s(place, corrections, shared)
         passes_s = 2 * tensor_parallel_s(workload, place, shared, corrections)
         inside = corrected_inside(place, corrections)
         sync_s = ring_all_reduce_s(
-            bytes_per_parameter(None).gradient * self._sum("num_parameters", stage) / tensor,
+            bytes_per_parameter(None).gradient * self._sum(sums.num_parameters, stage) / tensor,
             replicas,
             inside.intra_bandwidth_bytes_per_s,
             inside.intra_latency_s,
@@ -147,8 +148,9 @@ class _Stages:
         """Whether a stage fits with what 1F1B holds of it."""
         held = min(self.problem.workload.num_microbatches, self.num_stages - stage)
         shared = Parallelism(tensor=tensor, data=replicas)
-        needed = model_state_bytes(self._sum("num_parameters", stage), shared)
-        needed += held * self._sum("activation_bytes", stage)
+        sums = self.problem.workload.sums_before
+        needed = model_state_bytes(self._sum(sums.num_parameters, stage), shared)
+        needed += held * self._sum(sums.activation_bytes, stage)
         place = self.problem.topology.domains[domain]
         return needed <= tensor * replicas * place.gpu_memory_bytes
 

@@ -49,14 +49,16 @@ class Plans(NamedTuple):
 class Job(NamedTuple):
     """Times of the stages of K domains, and of the borders between them.
 
-    ``sums_before`` (L + 1, 7) are FLOPs of the passes F, B, D and W, then activations, weight
-    inputs and parameters of all layers before one. From the domain of a row to that of a column a
+    ``work_before`` (K, L + 1, 4) is the work of the passes F, B, D and W of all layers before one,
+    in FLOPs of each domain's rate; ``sums_before`` (L + 1, 7) the least of it in any domain, then
+    activations, weight inputs and parameters. From the domain of a row to that of a column a
     message takes its wire for ``wire_s`` (K, K) and ``overhead_s``, then flies for ``latency_s``;
     the next one comes no sooner than ``turn_s`` after it.
     """
 
     num_microbatches: int
     sums_before: Real
+    work_before: Real
     rate_flops_per_s: Real
     wire_s: Real
     latency_s: Real
@@ -150,7 +152,7 @@ def _fill_lanes(lanes: Lanes, job: Job, plans: Plans, num_stages: int, block: Wh
     The time of a message on its wire stands there as its bytes at 1 byte/s, which divides exactly.
     """
     stages, wires = lanes.stages, lanes.wires
-    domains, end_layers, sums = plans.domain, plans.end_layer, job.sums_before
+    domains, end_layers, work = plans.domain, plans.end_layer, job.work_before
     for lane in range(LANES):
         plan = block[min(lane, block.size - 1)]
         begin, before = 0, -1
@@ -158,7 +160,8 @@ def _fill_lanes(lanes: Lanes, job: Job, plans: Plans, num_stages: int, block: Wh
             domain, end = domains[plan, stage], end_layers[plan, stage]
             rate = job.rate_flops_per_s[domain]
             for kind in range(4):
-                stages[stage, kind, lane] = (sums[end, kind] - sums[begin, kind]) / rate
+                flops = work[domain, end, kind] - work[domain, begin, kind]
+                stages[stage, kind, lane] = flops / rate
             for way in range(2 if stage > 0 else 0):
                 source, target = (before, domain) if way == 0 else (domain, before)
                 wire = 2 * (stage - 1) + way
