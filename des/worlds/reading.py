@@ -15,9 +15,10 @@ from des.worlds import WORLDS
 if TYPE_CHECKING:
     import pydantic
 
-    from des.world.files import topology_forms, topology_json, topology_yaml
+    from des.base import strict_forms
+    from des.world.files import topology_json, topology_yaml
 else:
-    topology_forms = lazy("des.world.files.topology_forms")
+    strict_forms = lazy("des.base.strict_forms")
     topology_json = lazy("des.world.files.topology_json")
     topology_yaml = lazy("des.world.files.topology_yaml")
     pydantic = lazy("pydantic")
@@ -52,7 +53,7 @@ def read_topology(name: str | Path) -> Topology:
     try:
         return reader(path.read_text(encoding="utf-8"), path.parent)
     except pydantic.ValidationError as error:
-        raise ValueError(f"{path}: {topology_forms.first_error(error)}") from error
+        raise ValueError(f"{path}: {strict_forms.first_error(error)}") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"{path}: topology file cannot be read: {reason}") from error

@@ -12,9 +12,9 @@ from typing import Annotated, Generic, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from des.base.command import UsageError
+from des.base.strict_forms import first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
-from des.world.files.topology_forms import first_error
 
 PUBLISHED = Path(str(files(__package__) / "data"))
 """Folder of the figures that come with EastWest; its README.md names their sources."""

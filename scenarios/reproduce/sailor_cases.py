@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from des.base.strict_forms import first_error
 from des.base.text_files import read_text
-from des.world.files.topology_forms import first_error
 from scenarios.reproduce.cases import existing_cases
 from scenarios.reproduce.sailor_forms import (
     CsvForm,

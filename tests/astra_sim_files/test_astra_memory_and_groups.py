@@ -23,7 +23,7 @@ NODES = POOL | {
     ("content", "memory"),
     [
         ({"memory-type": "NO_MEMORY_EXPANSION"}, MemoryConfig()),
-        ({}, MemoryConfig(kind="none")),
+        ({}, MemoryConfig(kind="unset")),
         (POOL, MemoryConfig(kind="pool", latency_ns=333, bandwidth_bytes_per_ns=7)),
         (
             POOL | {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 9.9},
@@ -89,8 +89,8 @@ def test_an_access_is_the_floor_of_the_quotient_where_fp64_is_exact(
         (NODES | {"num-nodes": 0}, "num-nodes: must be .* least 1, got 0"),
         (NODES | {"num-npus-per-node": 0}, "num-npus-per-node: must be .* least 1, got 0"),
         (
-            {"memory-type": "MEMORY_POOL", "remote-mem-bw": 1},
-            "remote-mem-latency: must be given for MEMORY_POOL, got nothing",
+            {"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-bw": 1},
+            "remote-mem-latency: must be given for PER_NPU_MEMORY_EXPANSION, got nothing",
         ),
         (
             POOL | {"memory-type": "PER_NODE_MEMORY_EXPANSION", "num-nodes": 1},
@@ -116,6 +116,23 @@ def test_a_memory_file_that_cannot_be_read_ends_with_code_1(tmp_path):
     assert_ends(read_memory_config, tmp_path / "absent.json", message)
 
 
+@pytest.mark.parametrize("given", [("remote-mem-latency",), ("remote-mem-bw",), ()])
+def test_figures_that_a_pool_lacks_are_zero_and_told(tmp_path, given):
+    told: list[str] = []
+    figures = {key: POOL[key] for key in given}
+    path = file_of(tmp_path, "memory.json", {"memory-type": "MEMORY_POOL"} | figures)
+
+    read = read_memory_config(path, told.append)
+
+    assert read.latency_ns == figures.get("remote-mem-latency", 0)
+    assert read.bandwidth_bytes_per_ns == figures.get("remote-mem-bw", 0)
+    assert told == [
+        f"{path}: {key}: not given for MEMORY_POOL, read as 0"
+        for key in ("remote-mem-latency", "remote-mem-bw")
+        if key not in given
+    ]
+
+
 def test_unknown_keys_of_memory_are_told_and_ignored(tmp_path):
     told: list[str] = []
     path = file_of(tmp_path, "memory.json", POOL | {"remote-mem-bandwidth": 9})
@@ -127,7 +144,10 @@ def test_unknown_keys_of_memory_are_told_and_ignored(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"kind": "tape"}, "memory: kind must be one of none, per_npu, per_node, pool; got 'tape'"),
+        (
+            {"kind": "tape"},
+            "memory: kind must be one of unset, none, per_npu, per_node, pool; got 'tape'",
+        ),
         ({"kind": "pool", "latency_ns": -1}, "remote-mem-latency: .*, got -1"),
         ({"kind": "pool", "bandwidth_bytes_per_ns": 0.5}, r"remote-mem-bw: .*, got 0\.5"),
         ({"kind": "per_node"}, "num-nodes: .*, got 0"),

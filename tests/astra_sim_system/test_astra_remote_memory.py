@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astra_sim.core.events import EventQueue, Timers
-from astra_sim.files.errors import AstraSimError
+from astra_sim.files.errors import AstraSimError, DivisionError
 from astra_sim.files.memory_config import MemoryConfig
 from astra_sim.system.remote_memory import RemoteMemory
 
@@ -91,6 +91,13 @@ def test_without_a_memory_a_request_is_refused():
     with pytest.raises(AstraSimError, match=r"sys\[3\]: .* NO_MEMORY_EXPANSION") as refused:
         ended_ns(MemoryConfig(), [(0, 3, 1)])
     assert refused.value.exit_code == 1
+
+
+def test_a_memory_without_a_type_divides_by_zero_once_it_is_used():
+    assert ended_ns(MemoryConfig(kind="unset"), []) == []
+    with pytest.raises(DivisionError, match=r"sys\[3\]: memory-type: must be given") as refused:
+        ended_ns(MemoryConfig(kind="unset"), [(0, 3, 1)])
+    assert refused.value.exit_code == 136
 
 
 def test_a_rank_beyond_the_last_node_is_refused():

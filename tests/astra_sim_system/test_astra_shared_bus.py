@@ -47,6 +47,12 @@ def ended_ns(config, moves):
     return [times[0] for times in ended]
 
 
+def test_what_does_not_fit_32_signed_bits_is_refused():
+    assert ended_ns(LOG_GP, [(0, True, 2**31 - 1, False, False)]) > [0]
+    with pytest.raises(AbortError, match=r"model-shared-bus: .* 32 signed bits, got 2147483648"):
+        ended_ns(LOG_GP, [(0, True, 2**31, False, False)])
+
+
 @pytest.mark.parametrize(
     ("move", "expected_ns"),
     [

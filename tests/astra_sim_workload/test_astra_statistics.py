@@ -79,8 +79,8 @@ def test_wall_gpu_and_communication_times_and_their_overlap():
 
     assert lines_of(spans) == [
         "Wall time: 90",
-        "GPU time: 50",
         "Comm time: 50",
+        "GPU time: 50",
         "Total compute-communication overlap: 10",
     ]
 
@@ -92,7 +92,7 @@ def test_wall_gpu_and_communication_times_and_their_overlap():
         ([span(5, 7)], ["Wall time: 7", "GPU time: 2"]),
         (
             [span(0, 5), span(5, 9, NodeType.COMM_RECV)],
-            ["Wall time: 9", "GPU time: 5", "Comm time: 4"],
+            ["Wall time: 9", "Comm time: 4", "GPU time: 5"],
         ),
     ],
 )
@@ -159,8 +159,8 @@ def test_finish_prints_in_order_and_keeps_the_result():
         "[statistics] [info] sys[3]. Post statistics processing start.",
         "[statistics] [info] sys[3]. Post statistics processing end.",
         "[statistics] [info] sys[3], Wall time: 90",
-        "[statistics] [info] sys[3], GPU time: 70",
         "[statistics] [info] sys[3], Comm time: 20",
+        "[statistics] [info] sys[3], GPU time: 70",
     ]
     assert (result.rank, result.finish_cycles, result.exposed_communication_cycles) == (3, 90, 20)
     assert (result.statistics.wall_ns, result.statistics.gpu_ns) == (90, 70)

@@ -1,5 +1,6 @@
 """Order of events: a global list by due time, and each NPU's timers in batches of one tick."""
 
+import math
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -34,8 +35,13 @@ class EventQueue:
         else:
             due.append((action, argument))
 
-    def run(self) -> None:
-        """Run until the list is empty.
+    @property
+    def next_ns(self) -> int | None:
+        """Due time of the next event; None if there is none."""
+        return self._times[0] if self._times else None
+
+    def run(self, last_ns: float = math.inf) -> None:
+        """Run until the list is empty, or what is left is due after ``last_ns``.
 
         Raises
         ------
@@ -48,7 +54,7 @@ class EventQueue:
                 "event list: the first event must be due after time 0, got one due at 0 ns; "
                 "something at the start takes less than 1 ns"
             )
-        while times:
+        while times and times[0] <= last_ns:
             self.now = heappop(times)
             due = events[self.now]
             for action, argument in due:

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 from astra_sim.files.errors import AbortError, AstraSimError
 from astra_sim.files.json_fields import JsonFields, Warn, read_json_fields, require_whole, shown
 
-MemoryKind = Literal["none", "per_npu", "per_node", "pool"]
+MemoryKind = Literal["unset", "none", "per_npu", "per_node", "pool"]
+"""``unset``: a file without a type, which only a memory node makes an error."""
 
 KIND_OF_TYPE: dict[str, MemoryKind] = {
     "NO_MEMORY_EXPANSION": "none",
@@ -66,6 +67,8 @@ class MemoryConfig:
 def read_memory_config(path: str | Path, warn: Warn = warnings.warn) -> MemoryConfig:
     """Read a ``remote_memory.json``; ``warn`` gets the keys that mean nothing.
 
+    Figures that a pool lacks are 0, as in the original, which ``warn`` gets as well.
+
     Raises
     ------
     AstraSimError
@@ -76,12 +79,15 @@ def read_memory_config(path: str | Path, warn: Warn = warnings.warn) -> MemoryCo
     fields = read_json_fields(path, kind="remote memory")
     fields.warn_of_others(KEYS, warn)
     kind = _kind(fields)
-    if kind != "none":
+    if kind not in ("unset", "none"):
         needed = KEYS[1:] if kind == "per_node" else KEYS[1:3]
         for key in needed:
-            if key not in fields.content:
-                given = fields.content["memory-type"]
+            if key in fields.content:
+                continue
+            given = fields.content["memory-type"]
+            if kind != "pool":
                 raise AbortError(f"{fields.source}: {key}: must be given for {given}, got nothing")
+            warn(f"{fields.source}: {key}: not given for {given}, read as 0")
     try:
         return MemoryConfig(
             kind=kind,
@@ -97,7 +103,7 @@ def read_memory_config(path: str | Path, warn: Warn = warnings.warn) -> MemoryCo
 def _kind(fields: JsonFields) -> MemoryKind:
     name = fields.text("memory-type")
     if name is None:
-        return "none"
+        return "unset"
     if name not in KIND_OF_TYPE:
         allowed = ", ".join(KIND_OF_TYPE)
         raise AstraSimError(

@@ -12,6 +12,7 @@ from astra_sim.files.network_config import NetworkConfig
 from astra_sim.files.system_config import SystemConfig
 from astra_sim.network import Backend, make_network
 from astra_sim.run.diagnosis import diagnose
+from astra_sim.run.late_times import LAST_EXACT_NS, run_late
 from astra_sim.run.waiting import RankState, RunState
 from astra_sim.system.collectives import Collectives
 from astra_sim.system.messages import Messages, RendezvousMessages
@@ -106,7 +107,8 @@ class RankSimulation:
         """Issue what is ready in every rank, then run until no event is left."""
         for rank in self.ranks:
             rank.issue_pass()
-        self.queue.run()
+        self.queue.run(LAST_EXACT_NS)
+        run_late(self.queue, self.ranks, replays=self.system.replay_only)
 
     def state(self) -> RunState:
         """State of all ranks after the last event."""

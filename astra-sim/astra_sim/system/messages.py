@@ -16,7 +16,7 @@ Key = tuple[int, int, int, int]
 CONTROL_BYTES = 8192
 CONTROL_TAG_OFFSET = 10**9
 RENDEZVOUS_BYTES_LIMIT = 2**31
-"""The original turns the sign of larger messages and waits for ever."""
+"""The original cuts sizes to 32 signed bits here: its times are then too short or absurdly long."""
 
 
 class RankMessage:
@@ -156,7 +156,8 @@ def _control(key: Key) -> Key:
     if num_bytes >= RENDEZVOUS_BYTES_LIMIT:
         raise AbortError(
             f"message {source}->{target}: with rendezvous must have less than "
-            f"{RENDEZVOUS_BYTES_LIMIT} bytes, got {num_bytes}"
+            f"{RENDEZVOUS_BYTES_LIMIT} bytes, as the original cuts sizes to 32 signed bits, "
+            f"got {num_bytes}"
         )
     return tag + CONTROL_TAG_OFFSET, target, source, CONTROL_BYTES
 

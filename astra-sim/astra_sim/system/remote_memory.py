@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from astra_sim.core.events import Timers
-from astra_sim.files.errors import AstraSimError
+from astra_sim.files.errors import AstraSimError, DivisionError
 from astra_sim.files.memory_config import MemoryConfig
 
 _Request = tuple[Timers, int, Callable[[Any], None], Any]
@@ -42,8 +42,14 @@ class RemoteMemory:
         ------
         AstraSimError
             If there is no remote memory, or none for the rank's node.
+        DivisionError
+            If the memory has no type.
         """
         config = self._config
+        if config.kind == "unset":
+            raise DivisionError(
+                f"sys[{rank}]: memory-type: must be given where there are memory nodes, got nothing"
+            )
         if config.kind == "none":
             raise AstraSimError(
                 f"sys[{rank}]: a memory node needs a remote memory, got memory-type "

@@ -25,6 +25,9 @@ INNER_NS_PER_BYTE = 0.0038
 MAX_BURST = 8
 """An end that has sent more than this in a row gives way to a partner that has not."""
 
+MESSAGE_BYTES_LIMIT = 2**31
+"""The original keeps sizes on its bus in 32 signed bits: from here on it aborts, stalls or errs."""
+
 BASE_REDUCTION_NS = 50
 BYTES_PER_REDUCTION_STEP = 100
 
@@ -34,9 +37,10 @@ Continuation = Callable[["_Move"], None]
 class SharedBus:
     """The bus of one NPU; all its times are timers of that NPU."""
 
-    __slots__ = ("_a", "_b")
+    __slots__ = ("_a", "_b", "_rank")
 
     def __init__(self, timers: Timers, config: SharedBusConfig) -> None:
+        self._rank = timers.rank
         inner = _joined_ends(timers, config, INNER_NS_PER_BYTE, None)
         self._a, self._b = _joined_ends(timers, config, config.gap_ns_per_byte, inner)
 
@@ -54,7 +58,18 @@ class SharedBus:
 
         There they are reduced if the move ``reduces``; if it goes ``back`` they return to the end
         where they came from before the move is done.
+
+        Raises
+        ------
+        AbortError
+            If the bytes do not fit into 32 signed bits.
         """
+        if num_bytes >= MESSAGE_BYTES_LIMIT:
+            raise AbortError(
+                f"sys[{self._rank}], model-shared-bus: messages must have less than "
+                f"{MESSAGE_BYTES_LIMIT} bytes, as the original counts them in 32 signed bits, "
+                f"got {num_bytes}"
+            )
         move = _Move(num_bytes, reduces, back, done, argument)
         (self._a if from_a else self._b).request(move)
 

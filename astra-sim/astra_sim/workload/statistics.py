@@ -99,10 +99,10 @@ def covered_ns(spans: Iterable[NodeSpan]) -> int:
 def statistics_lines(statistics: RankStatistics) -> list[str]:
     """Lines about a rank as the original words them, without its name."""
     lines = [f"Wall time: {statistics.wall_ns}"]
-    if statistics.gpu_ns is not None:
-        lines.append(f"GPU time: {statistics.gpu_ns}")
     if statistics.communication_ns is not None:
         lines.append(f"Comm time: {statistics.communication_ns}")
+    if statistics.gpu_ns is not None:
+        lines.append(f"GPU time: {statistics.gpu_ns}")
     if statistics.overlap_ns is not None:
         lines.append(f"Total compute-communication overlap: {statistics.overlap_ns}")
     roofline = statistics.roofline

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 from pydantic import BeforeValidator, Field, ValidationError, create_model
 
 from des.base.quantities import TIME_S, format_quantity, parse_quantity
+from des.base.strict_forms import StrictForm, first_error
 from des.dynamics import (
     DYNAMICS,
     LAWS,
@@ -21,7 +22,6 @@ from des.dynamics import (
     UniformLaw,
     kind_of,
 )
-from des.world.files.topology_forms import StrictForm, first_error
 from des.world.files.trace_files import read_link_trace
 
 _PER_EPOCH, _FOR_EVER = "per_epoch", "for_ever"

@@ -1,19 +1,9 @@
-"""Common parts of both topology file forms: units, GPU keys, and errors in one line."""
+"""Common parts of both topology file forms: units, transport and GPU keys."""
 
-import re
-import reprlib
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field
 
-from des.base.checks import nearest
 from des.base.quantities import (
     BANDWIDTH_BYTES_PER_S,
     FLOPS_PER_S,
@@ -22,6 +12,7 @@ from des.base.quantities import (
     Units,
     parse_quantity,
 )
+from des.base.strict_forms import StrictForm
 from des.world.topology import Domain
 from des.world.transport import Transport
 
@@ -44,42 +35,6 @@ Speed = Annotated[float, _quantity(FLOPS_PER_S)]
 Size = Annotated[float, _quantity(SIZE_BYTES)]
 Price = Annotated[float, Field(ge=0)]
 """A bare number; the key says of what and per what."""
-
-
-class _UnknownKeyError(ValueError):
-    """A key that a form does not have."""
-
-
-class StrictForm(BaseModel):
-    """A part of a file: unknown keys, other types, NaN and infinity are refused.
-
-    An unknown key is named before anything else in its mapping, because a key that must be given
-    is missing wherever it is misspelt. ``read_before`` are keys that were taken out beforehand.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    read_before: ClassVar[tuple[str, ...]] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _all_keys_are_known(cls, content: object) -> object:
-        """Refuse the first unknown key, with the key that was probably meant."""
-        known = (*cls.read_before, *cls.model_fields)
-        for key, value in content.items() if isinstance(content, dict) else ():
-            if isinstance(key, str) and key not in cls.model_fields:
-                error = _UnknownKeyError(f"unknown key; {nearest(key, known)}")
-                raise ValidationError.from_exception_data(
-                    cls.__name__,
-                    [
-                        {
-                            "type": "value_error",
-                            "loc": (key,),
-                            "input": value,
-                            "ctx": {"error": error},
-                        }
-                    ],
-                )
-        return content
 
 
 class TransportForm(StrictForm):
@@ -127,31 +82,3 @@ class GpuForm(StrictForm):
             intra_latency_s=latency_s,
             gpu_price_usd_per_hour=self.gpu_price_usd_per_hour,
         )
-
-
-def first_error(error: ValidationError) -> str:
-    """Put the first of pydantic's errors into one line: field, what is allowed, what came."""
-    errors = error.errors(include_url=False)
-    root = errors[0]["loc"][:1]
-    # Of the alternatives of one field, the one that got furthest.
-    chosen = max((e for e in errors if e["loc"][:1] == root), key=lambda e: len(e["loc"]))
-    unknown_key = isinstance(chosen.get("ctx", {}).get("error"), _UnknownKeyError)
-    field = ""
-    for place, part in enumerate(chosen["loc"]):
-        if isinstance(part, int):
-            field += f"[{part}]"
-        elif not _ALTERNATIVE.fullmatch(part) or (unknown_key and place == len(chosen["loc"]) - 1):
-            field += f".{part}" if field else part
-    if chosen["type"] == "value_error":
-        message = str(chosen["ctx"]["error"])
-    elif chosen["type"] == "missing":
-        message = "must be given"
-    elif chosen["type"] == "model_type":
-        message = f"must be a mapping, got {reprlib.repr(chosen['input'])}"
-    else:
-        message = f"{chosen['msg']}, got {reprlib.repr(chosen['input'])}"
-    return f"{field or 'file'}: {message}"
-
-
-_ALTERNATIVE = re.compile(r"int|float|str|list\[.*\]|function-.*|nullable.*|constrained-.*")
-"""Parts of pydantic's locations that name one alternative of a type, not a key."""

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, scale_number
+from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.world.files.dynamics_forms import read_law
-from des.world.files.topology_forms import GpuForm, Price, StrictForm, TransportForm, first_error
+from des.world.files.topology_forms import GpuForm, Price, TransportForm
 from des.world.topology import Domain, Link, Topology
 
 _PositiveNumber = Annotated[float, Field(gt=0)]

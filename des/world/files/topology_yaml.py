@@ -7,13 +7,13 @@ from typing import Any
 import yaml
 from pydantic import Field
 
+from des.base.strict_forms import StrictForm
 from des.world.files.dynamics_forms import read_law
 from des.world.files.topology_forms import (
     Bandwidth,
     GpuForm,
     Latency,
     Price,
-    StrictForm,
     TransportForm,
 )
 from des.world.topology import Link, Topology

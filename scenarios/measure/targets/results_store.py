@@ -10,8 +10,8 @@ from typing import Annotated, Self
 from pydantic import PlainValidator, ValidationError
 
 from agents.hi_ppo.policies import digest_of
+from des.base.strict_forms import StrictForm, first_error
 from des.base.text_files import read_json
-from des.world.files.topology_forms import StrictForm, first_error
 from scenarios.frame.files import write_json
 from scenarios.frame.statistics import MeanInterval
 from scenarios.measure.targets.names import MEASURED

@@ -1,0 +1,73 @@
+"""Strict forms of files that users write, and their errors in one line."""
+
+import re
+import reprlib
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from des.base.checks import nearest
+
+
+class _UnknownKeyError(ValueError):
+    """A key that a form does not have."""
+
+
+class StrictForm(BaseModel):
+    """A part of a file: unknown keys, other types, NaN and infinity are refused.
+
+    An unknown key is named before anything else in its mapping, because a key that must be given
+    is missing wherever it is misspelt. ``read_before`` are keys that were taken out beforehand.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    read_before: ClassVar[tuple[str, ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_keys_are_known(cls, content: object) -> object:
+        """Refuse the first unknown key, with the key that was probably meant."""
+        known = (*cls.read_before, *cls.model_fields)
+        for key, value in content.items() if isinstance(content, dict) else ():
+            if isinstance(key, str) and key not in cls.model_fields:
+                error = _UnknownKeyError(f"unknown key; {nearest(key, known)}")
+                raise ValidationError.from_exception_data(
+                    cls.__name__,
+                    [
+                        {
+                            "type": "value_error",
+                            "loc": (key,),
+                            "input": value,
+                            "ctx": {"error": error},
+                        }
+                    ],
+                )
+        return content
+
+
+def first_error(error: ValidationError) -> str:
+    """Put the first of pydantic's errors into one line: field, what is allowed, what came."""
+    errors = error.errors(include_url=False)
+    root = errors[0]["loc"][:1]
+    # Of the alternatives of one field, the one that got furthest.
+    chosen = max((e for e in errors if e["loc"][:1] == root), key=lambda e: len(e["loc"]))
+    unknown_key = isinstance(chosen.get("ctx", {}).get("error"), _UnknownKeyError)
+    field = ""
+    for place, part in enumerate(chosen["loc"]):
+        if isinstance(part, int):
+            field += f"[{part}]"
+        elif not _ALTERNATIVE.fullmatch(part) or (unknown_key and place == len(chosen["loc"]) - 1):
+            field += f".{part}" if field else part
+    if chosen["type"] == "value_error":
+        message = str(chosen["ctx"]["error"])
+    elif chosen["type"] == "missing":
+        message = "must be given"
+    elif chosen["type"] == "model_type":
+        message = f"must be a mapping, got {reprlib.repr(chosen['input'])}"
+    else:
+        message = f"{chosen['msg']}, got {reprlib.repr(chosen['input'])}"
+    return f"{field or 'file'}: {message}"
+
+
+_ALTERNATIVE = re.compile(r"int|float|str|list\[.*\]|function-.*|nullable.*|constrained-.*")
+"""Parts of pydantic's locations that name one alternative of a type, not a key."""
