@@ -133,7 +133,8 @@ def _wires(
             if sender.domain == receiver.domain:
                 parallelism = plan.parallelism[sender.domain]
                 domain = topology.domains[sender.domain]
-                border = local_message_s(workload, domain, parallelism, corrections)
+                device = min(sender.device, receiver.device)
+                border = local_message_s(workload, domain, parallelism, corrections, device=device)
                 wires.append(_Wire(1.0, border.latency_s, 0.0, border.transfer_s, 0.0, _NO_LINK))
                 continue
             index = topology.link_index[sender.domain, receiver.domain]

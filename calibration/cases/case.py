@@ -34,8 +34,9 @@ class PlacementCase:
         counterpart of: links that move within the iteration, shared fairly or by both directions,
         TCP windows, workers that wait for their messages, replicas that do not synchronise after
         every step, several devices in a domain at granularity ``domain`` or with replicas, a
-        replica on each domain in an order of their own at that granularity, and gradients that are
-        summed up when several devices have all finished.
+        replica on each domain in an order of their own at that granularity, nodes of a domain at
+        granularity ``gpu``, and gradients that are summed up when several devices have all
+        finished.
     """
 
     topology: Topology
@@ -70,6 +71,13 @@ class PlacementCase:
     def _check_devices(self) -> None:
         """Refuse devices that NPUs cannot stand for."""
         plan = self.plan
+        for domain in self.topology.domains if self.granularity == "gpu" else ():
+            if domain.nodes is not None:
+                raise ValueError(
+                    f"case: nodes of domain {domain.name} must be left out at granularity gpu, "
+                    "where the GPUs of a domain are one dimension; "
+                    f"got nodes of {domain.nodes.gpus_per_node} GPUs"
+                )
         for domain, parallelism in zip(self.topology.domains, plan.parallelism, strict=False):
             if parallelism.pipeline > 1 and (self.granularity == "domain" or plan.replicas):
                 raise ValueError(

@@ -17,6 +17,9 @@ _FORMAT = 1
 _NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"})
 """Fields of a topology that no run sees: its links stand still, and have no prices."""
 
+_LEFT_OUT_IF_NONE = frozenset({"nodes"})
+"""Fields that came later: cases without them keep their digests."""
+
 _SOURCES = ("astra_sim", "calibration", "des")
 """Packages that a run of our engine passes through, from the case to the measurement."""
 
@@ -92,6 +95,7 @@ def _canonical(value: object, left_out: frozenset[str]) -> object:
         field.name: _canonical(getattr(value, field.name), left_out)
         for field in fields(value)
         if field.name not in left_out
+        and not (field.name in _LEFT_OUT_IF_NONE and getattr(value, field.name) is None)
     }
     name = type(value).__name__
     return {"": _NAMES.get(name, name), **items}

@@ -91,12 +91,18 @@ def _network_digest(topology: Topology) -> str:
 
 
 def _numbers(figures: Mapping[str, object]) -> dict[str, object]:
-    """Make all numbers floats, as 1 is 1.0; prices are left out."""
+    """Make all numbers floats, as 1 is 1.0; prices are left out, and nodes where there are none."""
     return {
-        name: float(value) if isinstance(value, int | float) else value
+        name: _number(value)
         for name, value in figures.items()
-        if name not in _PRICES
+        if name not in _PRICES and (name, value) != ("nodes", None)
     }
+
+
+def _number(value: object) -> object:
+    if isinstance(value, dict):
+        return _numbers(value)
+    return float(value) if isinstance(value, int | float) else value
 
 
 def _digest(content: object) -> str:

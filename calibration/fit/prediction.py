@@ -121,12 +121,12 @@ class _Ends:
             free_s = 0.0
             while requests:
                 asked_s, number, stage, is_last = heappop(requests)
-                bucket, domain = self._buckets[number], plan.stages[stage].domain
+                bucket = self._buckets[number]
                 half_s = half_sum_s(
                     self._case.topology,
                     self._case.workload,
                     plan,
-                    domain,
+                    plan.stages[stage],
                     bucket,
                     corrections=self._corrections,
                 )

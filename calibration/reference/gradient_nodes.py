@@ -173,8 +173,8 @@ class GradientNodes:
         self, number: BucketNumber, holder: int, ready: list[list[int]], kind: CollectiveType
     ) -> None:
         """Let the time pass that the replicas of a device take for an exchange."""
-        index = self._case.plan.stages[holder].domain
-        parallelism = self._case.plan.parallelism_of(index)
+        stage = self._case.plan.stages[holder]
+        parallelism = self._case.plan.parallelism_of(stage.domain)
         if parallelism is None or parallelism.data == 1:
             return
         bucket = self._buckets[number]
@@ -182,7 +182,7 @@ class GradientNodes:
             self._case.topology,
             self._case.workload,
             self._case.plan,
-            index,
+            stage,
             bucket,
             corrections=NO_CORRECTIONS,
         )

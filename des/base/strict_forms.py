@@ -69,5 +69,7 @@ def first_error(error: ValidationError) -> str:
     return f"{field or 'file'}: {message}"
 
 
-_ALTERNATIVE = re.compile(r"int|float|str|list\[.*\]|function-.*|nullable.*|constrained-.*")
+_ALTERNATIVE = re.compile(
+    r"int|float|str|(?:list|dict)\[.*\]|function-.*|nullable.*|constrained-.*"
+)
 """Parts of pydantic's locations that name one alternative of a type, not a key."""

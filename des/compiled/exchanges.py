@@ -46,9 +46,7 @@ def lower_exchanges(
             )
         for position, index in enumerate(bucket.stages):
             stage, after = plan.stages[index], (position + 1) % len(bucket.stages)
-            half_s = half_sum_s(
-                topology, workload, plan, stage.domain, bucket, corrections=corrections
-            )
+            half_s = half_sum_s(topology, workload, plan, stage, bucket, corrections=corrections)
             releases[index].append((len(members), left_fraction(workload, stage, bucket)))
             members.append(
                 (

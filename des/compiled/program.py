@@ -233,5 +233,6 @@ def _add_border(
         flows.add_stay(**ends)
     else:
         domain, parallelism = topology.domains[source], plan.parallelism[source]
-        border = local_message_s(workload, domain, parallelism, corrections)
+        device = min(plan.stages[sender].device, plan.stages[receiver].device)
+        border = local_message_s(workload, domain, parallelism, corrections, device=device)
         flows.add_local(devices, border, **ends)

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from des.costs.collectives import reduce_scatter_s
 from des.costs.message_times import corrected_inside
+from des.costs.node_collectives import group_all_reduce_s, group_reduce_scatter_s
+from des.costs.node_groups import data_group
 from des.job.transformer import GRADIENT_BYTES
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, parameters_of
@@ -39,22 +40,23 @@ def half_sum_s(
     topology: Topology,
     workload: Workload,
     plan: Plan,
-    domain: int,
+    stage: Stage,
     bucket: Bucket,
     *,
     corrections: Corrections,
 ) -> float | None:
-    """Time of half an all-reduce among the replicas of a device; None where it is but one. [s]
+    """Time of half an all-reduce among the replicas of a stage's device; None where it is one. [s]
 
-    Reduce-scatter and all-gather take the same, see `des.costs.collectives`.
+    Reduce-scatter and all-gather take the same, see `des.costs.collectives`. Where every GPU needs
+    the whole sum and no domain has a part in it, it is half of the quicker of ring and tree.
     """
-    parallelism = plan.parallelism_of(domain)
+    parallelism = plan.parallelism_of(stage.domain)
     if parallelism is None:
         return None
-    figures = corrected_inside(topology.domains[domain], corrections)
-    return reduce_scatter_s(
-        payload_bytes(workload, bucket, parallelism.tensor),
-        parallelism.data,
-        figures.intra_bandwidth_bytes_per_s,
-        figures.intra_latency_s,
-    )
+    inside = corrected_inside(topology.domains[stage.domain], corrections)
+    group = data_group(inside, parallelism, stage.device)
+    num_bytes = payload_bytes(workload, bucket, parallelism.tensor)
+    half_s = group_reduce_scatter_s(num_bytes, group)
+    if group.num_nodes == 1 or bucket.between_domains or parallelism.shard_optimiser:
+        return half_s
+    return min(half_s, group_all_reduce_s(num_bytes, group) / 2)

@@ -102,11 +102,21 @@ def corrected(link: Link, corrections: Corrections) -> Link:
 
 
 def corrected_inside(domain: Domain, corrections: Corrections) -> Domain:
-    """Return the domain with calibrated figures of the links between its GPUs."""
+    """Return the domain with calibrated figures of the links between its GPUs and nodes."""
     if corrections.intra_bandwidth_factor == corrections.intra_latency_factor == 1.0:
         return domain
+    nodes = domain.nodes
+    if nodes is not None:
+        nodes = replace(
+            nodes,
+            nic_bandwidth_bytes_per_s=(
+                nodes.nic_bandwidth_bytes_per_s * corrections.intra_bandwidth_factor
+            ),
+            nic_latency_s=nodes.nic_latency_s * corrections.intra_latency_factor,
+        )
     return replace(
         domain,
+        nodes=nodes,
         intra_bandwidth_bytes_per_s=(
             domain.intra_bandwidth_bytes_per_s * corrections.intra_bandwidth_factor
         ),

@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from des.costs.collectives import ring_all_reduce_s
-from des.costs.layer_times import work_before
+from des.costs.layer_times import WorkBefore, work_before
 from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
+from des.costs.node_collectives import group_all_reduce_s
+from des.costs.node_groups import partner_wire, tensor_group
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.placement import Stage
@@ -45,12 +46,9 @@ def tensor_parallel_s(
     Every replica of the device holds its share of the microbatch, so of the message that a stage
     sends on, which has the size of the output of any layer.
     """
-    inside = corrected_inside(domain, corrections)
-    return TENSOR_ALL_REDUCES_PER_PASS * ring_all_reduce_s(
-        workload.message_bytes / parallelism.data,
-        parallelism.tensor,
-        inside.intra_bandwidth_bytes_per_s,
-        inside.intra_latency_s,
+    group = tensor_group(corrected_inside(domain, corrections), parallelism)
+    return TENSOR_ALL_REDUCES_PER_PASS * group_all_reduce_s(
+        workload.message_bytes / parallelism.data, group
     )
 
 
@@ -72,17 +70,34 @@ def stage_times_s(
         domain = topology.domains[stage.domain]
         shared = parallelism[stage.domain] if parallelism else None
         rate = compute_rate_flops_per_s(domain, corrections, shared)
-        layer_s = 0.0
-        if shared is not None and with_exchanges:
-            layer_s = tensor_parallel_s(workload, domain, shared, corrections)
-        in_layers_s = layer_s / corrections.compute_time_factor if domain.kernels else 0.0
-        work = work_before(workload, domain, shared, exchange_s=in_layers_s)
+        work, layer_s = device_work(
+            workload, domain, shared, corrections, with_exchanges=with_exchanges
+        )
         found = {kind: stage.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
-        if domain.kernels is None:
-            exchange_s = stage.num_layers * layer_s
-            found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
-        times.append(found)
+        exchange_s = stage.num_layers * layer_s
+        times.append(found | {kind: found[kind] + exchange_s for kind in ("F", "B", "D")})
     return times
+
+
+def device_work(
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism | None,
+    corrections: Corrections,
+    *,
+    with_exchanges: bool = True,
+) -> tuple[WorkBefore, float]:
+    """Work of a device, and what a layer's passes F, B and D last longer by exchanges. [FLOP, s]
+
+    Where times come from shapes the exchanges are in the work, as they hide behind launches.
+    """
+    if parallelism is None or not with_exchanges:
+        return work_before(workload, domain, parallelism), 0.0
+    layer_s = tensor_parallel_s(workload, domain, parallelism, corrections)
+    if domain.kernels is None:
+        return work_before(workload, domain, parallelism), layer_s
+    uncorrected_s = layer_s / corrections.compute_time_factor  # the rate of work is corrected
+    return work_before(workload, domain, parallelism, exchange_s=uncorrected_s), 0.0
 
 
 def pipeline_of(
@@ -150,12 +165,21 @@ def _room_bytes(
 
 
 def local_message_s(
-    workload: Workload, domain: Domain, parallelism: Parallelism, corrections: Corrections
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism,
+    corrections: Corrections,
+    *,
+    device: int,
 ) -> Border:
-    """Border between two devices of one domain: every replica sends its share to its partner."""
+    """Border between a device and the next of its domain, in either direction.
+
+    Every GPU sends the share of its replica to its partner, in the same node or in another one.
+    """
     inside = corrected_inside(domain, corrections)
-    transfer_s = workload.message_bytes / parallelism.data / inside.intra_bandwidth_bytes_per_s
-    return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
+    bandwidth, latency_s = partner_wire(inside, parallelism, device)
+    transfer_s = workload.message_bytes / parallelism.data / bandwidth
+    return Border(transfer_s=transfer_s, latency_s=latency_s)
 
 
 def _border(
@@ -171,7 +195,8 @@ def _border(
         parallelism = plan.parallelism_of(sender.domain)
         assert parallelism is not None  # a domain of one device holds one stage in a row
         domain = topology.domains[sender.domain]
-        return local_message_s(workload, domain, parallelism, corrections)
+        device = min(sender.device, receiver.device)
+        return local_message_s(workload, domain, parallelism, corrections, device=device)
     num_bytes = workload.message_bytes / plan.activation_compression
     wires_s, latency_s = [], 0.0
     for hop in topology.route(sender.domain, receiver.domain):

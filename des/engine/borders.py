@@ -83,7 +83,11 @@ class Borders:
         if sender.device is receiver.device:
             return Message.happen_at
         border = local_message_s(
-            self._workload, topology.domains[source], plan.parallelism[source], self._corrections
+            self._workload,
+            topology.domains[source],
+            plan.parallelism[source],
+            self._corrections,
+            device=min(sender.stage.device, receiver.stage.device),
         )
         ends = (sender.device.number, receiver.device.number)
         has_queue = topology.transport.sharing != "none"

@@ -140,7 +140,7 @@ class GradientSums:
             self._topology,
             self._workload,
             self._plan,
-            self._stages[stage].domain,
+            self._stages[stage],
             bucket,
             corrections=self._corrections,
         )

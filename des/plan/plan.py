@@ -191,9 +191,12 @@ class Plan:
                 f"domains, got {len(self.parallelism)}"
             )
         for domain, parallelism in zip(topology.domains, self.parallelism, strict=False):
+            owner = f"plan: parallelism of domain {domain.name}"
+            if domain.nodes is not None:
+                domain.nodes.check_tensor(owner, parallelism.tensor, parallelism.num_gpus)
             if parallelism.num_gpus > domain.num_gpus:
                 raise ValueError(
-                    f"plan: parallelism of domain {domain.name} must use at most its "
+                    f"{owner} must use at most its "
                     f"{domain.num_gpus} GPUs, got {parallelism}, which is {parallelism.num_gpus}"
                 )
 

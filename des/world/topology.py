@@ -18,6 +18,7 @@ from des.base.checks import (
 from des.dynamics import STEADY, Law, Movement, UniformLaw
 from des.dynamics.link_course import Weather
 from des.world.gpu_models import KernelFigures
+from des.world.nodes import Nodes
 from des.world.routes import lowest_latency_path
 from des.world.transport import PLAIN, Transport
 
@@ -28,12 +29,13 @@ class UnreachableError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """One data centre: equal GPUs on one fast inner network.
+    """One data centre: equal GPUs on one fast inner network, or on one in each of its ``nodes``.
 
     ``attainable_fraction`` is the part of the peak FLOP/s that dense transformer layers reach. A
-    price is for one GPU; None means that it is not known (see `des.views.prices`). Where
-    ``kernels`` are known, times of layers come from their shapes, see `des.costs.layer_times`,
-    and ``attainable_fraction`` is the share of that speed that the job has.
+    price is for one GPU; None means that it is not known (see `des.views.prices`). Without
+    ``nodes`` all GPUs reach each other at the inner figures. Where ``kernels`` are known, times of
+    layers come from their shapes, see `des.costs.layer_times`, and ``attainable_fraction`` is the
+    share of that speed that the job has.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Domain:
     intra_latency_s: float
     gpu_price_usd_per_hour: float | None = None
     kernels: KernelFigures | None = None
+    nodes: Nodes | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -63,6 +66,11 @@ class Domain:
         require_non_negative(owner, "intra_latency_s", self.intra_latency_s)
         if self.gpu_price_usd_per_hour is not None:
             require_non_negative(owner, "gpu_price_usd_per_hour", self.gpu_price_usd_per_hour)
+        if self.nodes is not None and self.num_gpus % self.nodes.gpus_per_node:
+            raise ValueError(
+                f"{owner}: num_gpus must be a whole multiple of nodes.gpus_per_node, "
+                f"{self.nodes.gpus_per_node}; got {self.num_gpus}"
+            )
 
     @property
     def peak_flops_per_s(self) -> float:

@@ -11,6 +11,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from law_strategies import movements, none_or
+from noded import with_nodes
 from sending import courses, moving, transports
 from sharing import parallel_plans
 from strategies import cases, corrections, topologies, workloads
@@ -86,6 +87,20 @@ def test_what_happens_at_the_same_time_happens_in_the_same_order(
 def test_links_that_stand_still(data, topology, workload, corrections, step):
     plan = data.draw(any_plans(topology, workload))
     world = replace(topology, transport=data.draw(transports()))
+
+    require_equal(world, workload, plan, corrections, step=step)
+
+
+@given(
+    data=st.data(),
+    topology=topologies(),
+    workload=workloads(),
+    corrections=corrections(),
+    step=st.integers(0, 3),
+)
+def test_domains_of_several_nodes(data, topology, workload, corrections, step):
+    plan = data.draw(parallel_plans(topology, workload))
+    world = replace(data.draw(with_nodes(topology, plan)), transport=data.draw(transports()))
 
     require_equal(world, workload, plan, corrections, step=step)
 

@@ -151,6 +151,11 @@ class DomainCase:
                 f"{owner}: layers must end by the model's {self.job.layer_count}, "
                 f"got {self.num_layers} from {self.first_layer} on"
             )
+        if self.domain.nodes is not None:
+            raise ValueError(
+                f"{owner}: nodes must be left out, as local plans know one network inside a "
+                f"domain; got nodes of {self.domain.nodes.gpus_per_node} GPUs"
+            )
         schedule_named(self.schedule)
         if self.schedule.split("_")[0] not in {"gpipe", "1f1b"}:
             raise ValueError(

@@ -158,7 +158,9 @@ def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[i
         for pair in zip(places[device - 1].flat, places[device].flat, strict=True):
             if device > 0:
                 domain = joined_by(case, np.array(pair))
-                border = local_message_s(workload, domain, shape, case.corrections)
+                border = local_message_s(
+                    workload, domain, shape, case.corrections, device=device - 1
+                )
                 hop_s.append(border.transfer_s + border.latency_s)
                 wire_s.append(border.transfer_s)
         first += num_layers

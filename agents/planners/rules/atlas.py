@@ -68,7 +68,10 @@ def _shared_otherwise(problem: PlanningProblem, plan: Plan) -> Iterator[Plan]:
     if len(counts) > 1:
         return  # what is alike in all domains would leave GPUs idle
     (num_gpus,) = counts
+    nodes = [domains[domain].nodes for domain in used]
     for tensor in _divisors(num_gpus):
+        if not all(each is None or each.allows_tensor(tensor, num_gpus) for each in nodes):
+            continue
         for data in _divisors(num_gpus // tensor):
             pipeline = num_gpus // tensor // data
             if pipeline > min(used.values()):

@@ -15,11 +15,11 @@ from agents.planners.sailor.sailor_lists import (
     round_trips_s,
 )
 from des import Parallelism, Placement, Plan
-from des.costs.collectives import ring_all_reduce_s
-from des.costs.layer_times import work_before
 from des.costs.memory import bytes_per_parameter, model_state_bytes
 from des.costs.message_times import corrected_inside
-from des.costs.stage_times import compute_rate_flops_per_s, local_message_s, tensor_parallel_s
+from des.costs.node_collectives import group_all_reduce_s
+from des.costs.node_groups import data_group
+from des.costs.stage_times import compute_rate_flops_per_s, device_work, local_message_s
 from des.job.workload import total
 from des.plan.plan import split_evenly
 
@@ -97,39 +97,42 @@ class _Stages:
         self.counts = split_evenly(problem.workload.num_layers, num_stages)
         self._first = [0, *accumulate(self.counts)]
         self.tensor_of = lru_cache(maxsize=None)(self._tensor_of)
-        self.cost_s = lru_cache(maxsize=None)(self._cost_s)
+        self.work_s = lru_cache(maxsize=None)(self._work_s)
+        self.exchanges_s = lru_cache(maxsize=None)(self._exchanges_s)
 
     def _sum(self, sums_before: Sequence[float], stage: int) -> float:
         return total(sums_before, self._first[stage], self.counts[stage])
 
-    def _cost_s(
-        self, stage: int, domain: int, tensor: int, replicas: int
-    ) -> tuple[float, float, float]:
-        """Work on a microbatch, exchange of gradients, message to the next stage inside. [s]"""
+    def _work_s(self, stage: int, domain: int, tensor: int, replicas: int) -> float:
+        """Work on a microbatch. [s]"""
         problem, shared = self.problem, Parallelism(tensor=tensor, data=replicas)
         workload, corrections = problem.workload, problem.corrections
         place = problem.topology.domains[domain]
-        sums, work = workload.sums_before, work_before(workload, place, shared)
+        work, exchange_s = device_work(workload, place, shared, corrections)
         flops = self._sum(work.forward, stage) + self._sum(work.backward, stage)
         work_s = flops / compute_rate_flops_per_s(place, corrections, shared)
-        passes_s = 2 * tensor_parallel_s(workload, place, shared, corrections)
-        inside = corrected_inside(place, corrections)
-        sync_s = ring_all_reduce_s(
-            bytes_per_parameter(None).gradient * self._sum(sums.num_parameters, stage) / tensor,
-            replicas,
-            inside.intra_bandwidth_bytes_per_s,
-            inside.intra_latency_s,
+        return work_s + self.counts[stage] * 2 * exchange_s
+
+    def _exchanges_s(
+        self, stage: int, domain: int, shared: Parallelism, device: int
+    ) -> tuple[float, float]:
+        """Exchange of gradients, and message to the next stage inside. [s]"""
+        problem = self.problem
+        place, corrections = problem.topology.domains[domain], problem.corrections
+        num_parameters = self._sum(problem.workload.sums_before.num_parameters, stage)
+        sync_s = group_all_reduce_s(
+            bytes_per_parameter(None).gradient * num_parameters / shared.tensor,
+            data_group(corrected_inside(place, corrections), shared, device),
         )
-        border = local_message_s(workload, place, shared, corrections)
-        inside_s = 2.0 * (border.transfer_s + border.latency_s)
-        return work_s + self.counts[stage] * passes_s, sync_s, inside_s
+        border = local_message_s(problem.workload, place, shared, corrections, device=device)
+        return sync_s, 2.0 * (border.transfer_s + border.latency_s)
 
     def _tensor_of(self, stage: int, domain: int, replicas: int) -> int | None:
         """Fewest GPUs that hold a stage, a power of two; None if too few are there."""
         num_gpus = self.problem.topology.domains[domain].num_gpus
         tensor = 1
         while tensor * replicas <= num_gpus:
-            if self._fits(stage, domain, tensor, replicas):
+            if self._allows(domain, tensor) and self._fits(stage, domain, tensor, replicas):
                 return tensor
             tensor *= 2
         return None
@@ -137,12 +140,17 @@ class _Stages:
     def raised(self, stage: int, count: int, domain: int, tensor: int, replicas: int) -> int:
         """Double the GPUs of consecutive stages while there are enough and each doubling pays."""
         num_gpus = self.problem.topology.domains[domain].num_gpus
-        while 2 * tensor * replicas * count <= num_gpus:
-            now_s = self.cost_s(stage, domain, tensor, replicas)[0]
-            if now_s < LEAST_SPEED_UP * self.cost_s(stage, domain, 2 * tensor, replicas)[0]:
+        while 2 * tensor * replicas * count <= num_gpus and self._allows(domain, 2 * tensor):
+            now_s = self.work_s(stage, domain, tensor, replicas)
+            if now_s < LEAST_SPEED_UP * self.work_s(stage, domain, 2 * tensor, replicas):
                 break
             tensor *= 2
         return tensor
+
+    def _allows(self, domain: int, tensor: int) -> bool:
+        """Whether tensor groups of this size may lie on the nodes of a domain."""
+        place = self.problem.topology.domains[domain]
+        return place.nodes is None or place.nodes.allows_tensor(tensor, place.num_gpus)
 
     def _fits(self, stage: int, domain: int, tensor: int, replicas: int) -> bool:
         """Whether a stage fits with what 1F1B holds of it."""
@@ -225,8 +233,10 @@ def _with_run(
     """Put stages in a domain in front of a part."""
     first, count, tensor, replicas = run
     straggler_s, sum_s, sync_s = rest.straggler_s, rest.sum_s, rest.sync_s
+    shared = Parallelism(tensor=tensor, data=replicas, pipeline=count)
     for stage in range(first, first + count):
-        work_s, own_sync_s, inside_s = stages.cost_s(stage, domain, tensor, replicas)
+        work_s = stages.work_s(stage, domain, tensor, replicas)
+        own_sync_s, inside_s = stages.exchanges_s(stage, domain, shared, stage - first)
         cost_s = work_s + (inside_s if stage + 1 < first + count else behind_s)
         straggler_s, sum_s = max(straggler_s, cost_s), sum_s + cost_s
         sync_s = max(sync_s, own_sync_s)

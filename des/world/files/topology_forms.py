@@ -13,6 +13,7 @@ from des.base.quantities import (
     parse_quantity,
 )
 from des.base.strict_forms import StrictForm
+from des.world.nodes import Nodes
 from des.world.topology import Domain
 from des.world.transport import Transport
 
@@ -59,6 +60,26 @@ class TransportForm(StrictForm):
         )
 
 
+class NodesForm(StrictForm):
+    """The section ``nodes`` of a domain; left out, its GPUs are on one network."""
+
+    gpus_per_node: int
+    nics_per_node: int
+    nic_bandwidth: Bandwidth
+    nic_latency: Latency
+    tensor_across_nodes: bool = False
+
+    def to_nodes(self) -> Nodes:
+        """Make the value."""
+        return Nodes(
+            gpus_per_node=self.gpus_per_node,
+            nics_per_node=self.nics_per_node,
+            nic_bandwidth_bytes_per_s=self.nic_bandwidth,
+            nic_latency_s=self.nic_latency,
+            tensor_across_nodes=self.tensor_across_nodes,
+        )
+
+
 class GpuForm(StrictForm):
     """GPU keys, shared by both forms; the defaults are those of East-Central-West."""
 
@@ -68,6 +89,7 @@ class GpuForm(StrictForm):
     gpu_memory_bandwidth: Bandwidth = 1600e9
     attainable_fraction: float = 0.5
     gpu_price_usd_per_hour: Price | None = None
+    nodes: NodesForm | None = None
 
     def to_domain(self, name: str, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
         """Make a domain with these GPUs and that inner network."""
@@ -81,4 +103,12 @@ class GpuForm(StrictForm):
             intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
             intra_latency_s=latency_s,
             gpu_price_usd_per_hour=self.gpu_price_usd_per_hour,
+            nodes=None if self.nodes is None else self._nodes_of(name),
         )
+
+    def _nodes_of(self, name: str) -> Nodes:
+        assert self.nodes is not None
+        try:
+            return self.nodes.to_nodes()
+        except ValueError as error:
+            raise ValueError(f"domain {name}: {error}") from error

@@ -37,6 +37,7 @@ class _JsonForm(StrictForm):
     gpu_memory_bandwidth: str | list[str] | None = None
     attainable_fraction: float | list[float] | None = None
     gpu_price_usd_per_hour: Price | list[Price | None] | None = None
+    nodes: dict[str, object] | list[dict[str, object] | None] | None = None
     dynamics: object = Field(default_factory=dict)
     transport: TransportForm = TransportForm()
 

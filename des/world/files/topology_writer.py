@@ -15,6 +15,7 @@ from des.base.quantities import (
 )
 from des.world.files.dynamics_forms import law_entry
 from des.world.files.topology_yaml import from_yaml
+from des.world.nodes import Nodes
 from des.world.topology import Domain, Link, Topology
 from des.world.transport import PLAIN, Transport
 
@@ -84,7 +85,18 @@ def _domain_entry(domain: Domain) -> dict[str, object]:
         "intra_bandwidth": _gbps(domain.intra_bandwidth_bytes_per_s),
         "intra_latency": format_quantity(domain.intra_latency_s, "us", TIME_S),
     }
-    return entry | _price_entry("gpu_price_usd_per_hour", domain.gpu_price_usd_per_hour)
+    entry |= _price_entry("gpu_price_usd_per_hour", domain.gpu_price_usd_per_hour)
+    return entry if domain.nodes is None else entry | {"nodes": _nodes_entry(domain.nodes)}
+
+
+def _nodes_entry(nodes: Nodes) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "gpus_per_node": int(nodes.gpus_per_node),
+        "nics_per_node": int(nodes.nics_per_node),
+        "nic_bandwidth": _gbps(nodes.nic_bandwidth_bytes_per_s),
+        "nic_latency": format_quantity(nodes.nic_latency_s, "us", TIME_S),
+    }
+    return entry | ({"tensor_across_nodes": True} if nodes.tensor_across_nodes else {})
 
 
 def _link_entries(topology: Topology) -> list[dict[str, object]]:

@@ -1,0 +1,122 @@
+"""GPUs of a domain that exchange data: the nodes they lie in and the wires they have.
+
+A device of ``tensor x data`` GPUs takes them in the order of their numbers, device by device; its
+tensor groups are ``tensor`` GPUs in a row, and its data groups hold one GPU of each of them
+(the order of Megatron-LM: tensor within data within pipeline). Groups of one device communicate at
+the same time and share the cards of their nodes; different devices of a node do not see each other.
+All counts are of the first, the last and the full nodes of a device, so no cost grows with the
+number of replicas.
+"""
+
+from collections import Counter
+from functools import lru_cache
+
+from des.costs.node_collectives import RankGroup
+from des.plan.plan import Parallelism
+from des.world.nodes import Nodes
+from des.world.topology import Domain
+
+
+def tensor_group(domain: Domain, parallelism: Parallelism) -> RankGroup:
+    """One replica's GPUs, which share every layer."""
+    size, nodes = parallelism.tensor, domain.nodes
+    if nodes is None or size <= nodes.gpus_per_node:
+        return _on_one_node(domain, size)
+    return _on_nodes(
+        domain,
+        nodes,
+        num_ranks=size,
+        members=(size // nodes.gpus_per_node, nodes.gpus_per_node, nodes.gpus_per_node),
+        num_groups=1,
+    )
+
+
+def data_group(domain: Domain, parallelism: Parallelism, device: int) -> RankGroup:
+    """One GPU of each replica of a device: those that sum up gradients."""
+    size, nodes = parallelism.data, domain.nodes
+    if nodes is None or parallelism.num_gpus <= nodes.gpus_per_node:
+        return _on_one_node(domain, size)
+    replicas_per_node = max(1, nodes.gpus_per_node // parallelism.tensor)
+    members = nodes_of(device * size, size, replicas_per_node)
+    if members[0] == 1:
+        return _on_one_node(domain, size)
+    num_groups = min(parallelism.tensor, nodes.gpus_per_node)
+    return _on_nodes(domain, nodes, num_ranks=size, members=members, num_groups=num_groups)
+
+
+def partner_wire(domain: Domain, parallelism: Parallelism, device: int) -> tuple[float, float]:
+    """Bandwidth [bytes/s] and latency [s] from a GPU to its partner in the next device, or back.
+
+    The slowest pair of the two devices, as all GPUs of a device send at the same time.
+    """
+    inner = (domain.intra_bandwidth_bytes_per_s, domain.intra_latency_s)
+    nodes = domain.nodes
+    if nodes is None or parallelism.num_gpus <= nodes.gpus_per_node:
+        return inner
+    size = parallelism.gpus_per_device
+    num_senders = most_crossing(device * size, size, nodes.gpus_per_node)
+    if num_senders == 0:
+        return inner
+    return nodes.outer_bandwidth_bytes_per_s(1, num_senders), nodes.nic_latency_s
+
+
+def nodes_of(first: int, count: int, size: int) -> tuple[int, int, int]:
+    """Nodes of ``size`` places that places in a row lie in; most and fewest of them in one node.
+
+    Examples
+    --------
+    >>> nodes_of(6, 20, 8)  # 2, 8, 8 and 2
+    (4, 8, 2)
+    >>> nodes_of(1, 3, 8)
+    (1, 3, 3)
+    """
+    num_nodes = (first + count - 1) // size - first // size + 1
+    if num_nodes == 1:
+        return 1, count, count
+    head, tail = size - first % size, (first + count - 1) % size + 1
+    full = (size,) if num_nodes > 2 else ()
+    return num_nodes, max(head, tail, *full), min(head, tail)
+
+
+@lru_cache(maxsize=4096)
+def most_crossing(first: int, count: int, size: int) -> int:
+    """Most places of one node whose partners, ``count`` places on, lie in another node.
+
+    Of the ``count`` places from ``first`` on as senders and of their partners as receivers.
+
+    Examples
+    --------
+    >>> most_crossing(0, 4, 8), most_crossing(4, 4, 8), most_crossing(0, 6, 8)
+    (0, 4, 4)
+    """
+    if count >= size:  # every partner lies in another node
+        return max(nodes_of(first, count, size)[1], nodes_of(first + count, count, size)[1])
+    pairs = [(place // size, (place + count) // size) for place in range(first, first + count)]
+    crossing = [pair for pair in pairs if pair[0] != pair[1]]
+    loads = Counter(sender for sender, _ in crossing), Counter(there for _, there in crossing)
+    return max((max(load.values(), default=0) for load in loads), default=0)
+
+
+def _on_one_node(domain: Domain, size: int) -> RankGroup:
+    return RankGroup(
+        num_ranks=size,
+        most_per_node=size,
+        inner_bandwidth_bytes_per_s=domain.intra_bandwidth_bytes_per_s,
+        inner_latency_s=domain.intra_latency_s,
+    )
+
+
+def _on_nodes(
+    domain: Domain, nodes: Nodes, *, num_ranks: int, members: tuple[int, int, int], num_groups: int
+) -> RankGroup:
+    """Group over several nodes; the node with the fewest ranks has the narrowest way out."""
+    num_nodes, most, fewest = members
+    return RankGroup(
+        num_ranks=num_ranks,
+        num_nodes=num_nodes,
+        most_per_node=most,
+        inner_bandwidth_bytes_per_s=domain.intra_bandwidth_bytes_per_s,
+        inner_latency_s=domain.intra_latency_s,
+        outer_bandwidth_bytes_per_s=nodes.outer_bandwidth_bytes_per_s(fewest, num_groups),
+        outer_latency_s=nodes.nic_latency_s,
+    )
