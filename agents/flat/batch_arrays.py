@@ -9,7 +9,7 @@ import numpy as np
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
 from des import Placement, Topology, UniformLaw
-from des.compiled.many.job import tables_of
+from des.compiled.many.layer_sums import sums_table
 from des.compiled.many.layout import Course, Figures, Links, Outcome, Real, Runs, Small, Work
 from des.costs.memory import model_state_bytes
 from des.costs.stage_times import compute_rate_flops_per_s
@@ -57,10 +57,14 @@ def pairs_of_links(num_domains: int) -> Small:
 def batch_work_of(task: PlacementTask, world: Topology) -> Work:
     """Work of the layers and figures of the domains, as compiled code takes them."""
     workload, weights, corrections = task.workload, task.weights, task.corrections
-    work, sums = tables_of(workload, world)
+    for domain in world.domains:
+        if domain.kernels is not None:
+            raise ValueError(
+                f"environment: layer_times of domain {domain.name} must be fraction in the "
+                "compiled environment, got shapes"
+            )
     return Work(
-        sums_before=sums,
-        work_before=work,
+        sums_before=sums_table(workload, world.domains),
         num_parameters=_real(workload.num_parameters),
         rate_flops_per_s=_real(compute_rate_flops_per_s(one, corrections) for one in world.domains),
         capacity_bytes=_real(domain.memory_bytes for domain in world.domains),

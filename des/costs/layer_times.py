@@ -6,7 +6,6 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from des.costs.layer_products import LayerWork, MatrixProduct, head_work, layer_work
-from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import ModelShape, Workload
 from des.plan.plan import Parallelism
 from des.world.gpu_models import KernelFigures
@@ -14,9 +13,6 @@ from des.world.topology import Domain
 
 _LAUNCHES = {"forward": 1.0, "input_gradient": 1.0, "weight_gradient": 0.5}
 """Launches of each pass of a layer, in those of its forward pass."""
-
-OPTIMISER_STEP_BYTES = 2.0 * OPTIMISER_BYTES + 2.0 * WEIGHT_BYTES
-"""Traffic of mixed-precision Adam: states read and written, gradient read, weight written."""
 
 
 class PassSeconds(NamedTuple):

@@ -104,7 +104,26 @@ def build_workload(
     ValueError
         If the model or recomputation is unknown or a number is not a whole number of at least 1.
     """
-    architecture = architecture_named(model)
+    return workload_of(
+        architecture_named(model),
+        num_layers=num_layers,
+        num_microbatches=num_microbatches,
+        microbatch_size=microbatch_size,
+        sequence_length=sequence_length,
+        recomputation=recomputation,
+    )
+
+
+def workload_of(
+    architecture: Architecture,
+    *,
+    num_layers: int | None = None,
+    num_microbatches: int,
+    microbatch_size: int,
+    sequence_length: int,
+    recomputation: str,
+) -> Workload:
+    """Make one iteration's workload from an architecture, see `build_workload`."""
     require_count("workload", "microbatch_size", microbatch_size)
     require_count("workload", "sequence_length", sequence_length)
     kept = recomputation_named(recomputation)

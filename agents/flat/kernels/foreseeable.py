@@ -111,7 +111,7 @@ def fill_lanes(
     """Write down the stages and wires of placements, one per lane; spare lanes repeat the last."""
     stages, wires, seed_of_lane = lanes.stages, lanes.wires, lanes.seed
     stage_count, domains, end_layers = runs
-    work_before, rates = work.work_before, work.rate_flops_per_s
+    sums_before, rates = work.sums_before, work.rate_flops_per_s
     route_start, hops, back = links.route_start, links.hops, links.back
     bandwidths, latencies = figures.bandwidth_bytes_per_s, figures.latency_s
     has_rows, num_domains = latencies.shape[0] > 1, rates.size
@@ -123,7 +123,7 @@ def fill_lanes(
         for stage in range(stage_count[row]):
             domain, end = domains[row, stage], end_layers[row, stage]
             for kind in range(4):
-                flops = work_before[domain, end, kind] - work_before[domain, begin, kind]
+                flops = sums_before[end, kind] - sums_before[begin, kind]
                 stages[stage, kind, lane] = flops / rates[domain]
             if stage > 0:
                 for way in range(2):

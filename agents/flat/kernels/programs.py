@@ -167,7 +167,7 @@ def fill_stages(
 ) -> None:
     """Write down the devices, durations and routes of a placement; a device is a domain."""
     domains, end_layers = runs.domain, runs.end_layer
-    work_before, rates, route_start = work.work_before, work.rate_flops_per_s, links.route_start
+    sums_before, rates, route_start = work.sums_before, work.rate_flops_per_s, links.route_start
     workers, durations_s, flows = program.workers, program.durations_s, program.flows
     num_stages, num_domains = runs.num_stages[row], rates.size
     num_visits[:] = 0
@@ -179,7 +179,7 @@ def fill_stages(
         workers[stage].device = domain
         workers[stage].is_alone = num_visits[domain] == 1
         for kind in range(4):
-            flops = work_before[domain, end, kind] - work_before[domain, begin, kind]
+            flops = sums_before[end, kind] - sums_before[begin, kind]
             durations_s[4 * stage + kind].s = flops / rates[domain]
         if stage > 0:
             lay_flow(flows[2 * stage], route_start, num_domains, before, domain)

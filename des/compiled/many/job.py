@@ -12,6 +12,7 @@ from des.compiled.many.steady import Job
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import direct_links, pairs_apart, quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s
+from des.costs.update_times import update_figures
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.world.topology import Topology, UnreachableError
@@ -49,6 +50,7 @@ def job_on(
         overhead_s=float(corrections.message_overhead_s),
         capacity_bytes=np.array([float(domain.memory_bytes) for domain in domains]),
         bytes_per_parameter=model_state_bytes(1.0, None),
+        update_s=np.array([update_figures(one, None, corrections) for one in domains]),
     )
 
 

@@ -11,12 +11,12 @@ from des.world.topology import Domain
 
 
 def work_table(workload: Workload, domains: Sequence[Domain]) -> Real:
-    """Work of the passes F, B, D and W before each layer and of all, (K, L + 1, 4). [FLOP]
+    """Work of the passes F, B, D and W before each layer and of all, (L + 1, 4 K). [FLOP]
 
-    Every domain is one device, see `des.costs.layer_times.work_before`.
+    Every domain is one device with four columns, see `des.costs.layer_times.work_before`.
     """
-    work = [work_before(workload, domain) for domain in domains]
-    return np.ascontiguousarray(np.array(work, dtype=np.float64).transpose(0, 2, 1))
+    columns = [column for domain in domains for column in work_before(workload, domain)]
+    return np.ascontiguousarray(np.array(columns, dtype=np.float64).T)
 
 
 def sums_table(workload: Workload, domains: Sequence[Domain]) -> Real:

@@ -103,14 +103,12 @@ class CoursePieces(NamedTuple):
 class Work(NamedTuple):
     """Load of an iteration on the domains, and the figures it is compared with.
 
-    ``work_before`` (K, L + 1, 4): work of the passes F, B, D and W of all layers before one, in
-    FLOPs of each domain's rate; ``sums_before`` (L + 1, 7): the least of it in any domain, then
-    activations, weight inputs and parameters; ``num_parameters`` (L,) are those of each. Rates and
+    ``sums_before`` (L + 1, 7): FLOPs of the passes F, B, D and W, then activations, weight inputs
+    and parameters of all layers before one; ``num_parameters`` (L,) are those of each. Rates and
     capacities are (K,).
     """
 
     sums_before: Real
-    work_before: Real
     num_parameters: Real
     rate_flops_per_s: Real
     capacity_bytes: Real

@@ -49,11 +49,12 @@ class Plans(NamedTuple):
 class Job(NamedTuple):
     """Times of the stages of K domains, and of the borders between them.
 
-    ``work_before`` (K, L + 1, 4) is the work of the passes F, B, D and W of all layers before one,
+    ``work_before`` (L + 1, 4 K) is the work of the passes F, B, D and W of all layers before one,
     in FLOPs of each domain's rate; ``sums_before`` (L + 1, 7) the least of it in any domain, then
     activations, weight inputs and parameters. From the domain of a row to that of a column a
     message takes its wire for ``wire_s`` (K, K) and ``overhead_s``, then flies for ``latency_s``;
-    the next one comes no sooner than ``turn_s`` after it.
+    the next one comes no sooner than ``turn_s`` after it. ``update_s`` (K, 2) is the time to update
+    a parameter, and the overhead of an iteration.
     """
 
     num_microbatches: int
@@ -66,6 +67,7 @@ class Job(NamedTuple):
     overhead_s: float
     capacity_bytes: Real
     bytes_per_parameter: float
+    update_s: Real
 
 
 class Programs(NamedTuple):
@@ -141,8 +143,21 @@ def makespans(
             if run_lanes(lanes, rules, rows, num_stages, record) != 0:
                 return int(block[0])
             for lane in range(block.size):
-                makespans_s[block[lane]] = own[MAKESPAN, lane]
+                plan = block[lane]
+                makespans_s[plan] = own[MAKESPAN, lane] + slowest_update_s(job, plans, plan)
     return -1
+
+
+@kernel
+def slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
+    """Time from the last gradient to the end of an iteration, see `des.costs.update_times`. [s]"""
+    longest_s, begin = 0.0, 0
+    for stage in range(plans.num_stages[plan]):
+        domain, end = plans.domain[plan, stage], plans.end_layer[plan, stage]
+        num_parameters = job.sums_before[end, PARAMETERS] - job.sums_before[begin, PARAMETERS]
+        own_s = num_parameters * job.update_s[domain, 0] + job.update_s[domain, 1]
+        longest_s, begin = max(longest_s, own_s), end
+    return longest_s
 
 
 @kernel
@@ -160,7 +175,7 @@ def _fill_lanes(lanes: Lanes, job: Job, plans: Plans, num_stages: int, block: Wh
             domain, end = domains[plan, stage], end_layers[plan, stage]
             rate = job.rate_flops_per_s[domain]
             for kind in range(4):
-                flops = work[domain, end, kind] - work[domain, begin, kind]
+                flops = work[end, 4 * domain + kind] - work[begin, 4 * domain + kind]
                 stages[stage, kind, lane] = flops / rate
             for way in range(2 if stage > 0 else 0):
                 source, target = (before, domain) if way == 0 else (domain, before)
