@@ -64,6 +64,21 @@ GPU_MODELS = MappingProxyType({model.name: model for model in _MODELS})
 """GPU models by name, as the key ``gpu`` of a topology file takes them."""
 
 
+def gpu_model_named(domain: str, name: str) -> GpuModel:
+    """Look up the GPU model of a domain.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name; the message lists those there are.
+    """
+    model = GPU_MODELS.get(name)
+    if model is None:
+        known = ", ".join(GPU_MODELS)
+        raise ValueError(f"domain {domain}: gpu must be one of {known}; got {name!r}")
+    return model
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFigures:
     """Use that the kernels of a training framework make of a GPU.
@@ -92,3 +107,14 @@ class KernelFigures:
         require_fraction(owner, "memory_efficiency", self.memory_efficiency)
         for field in ("layer_launch_s", "iteration_overhead_s"):
             require_non_negative(owner, field, getattr(self, field))
+
+
+FITTED_KERNELS = KernelFigures(
+    matmul_efficiency=0.805,
+    memory_efficiency=0.675,
+    layer_launch_s=0.95e-3,
+    iteration_overhead_s=12.7e-3,
+)
+"""Figures of Megatron-DeepSpeed on A100 GPUs, fitted to measured iterations; see
+`calibration.fit.kernel_fit`.
+"""
