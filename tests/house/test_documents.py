@@ -24,7 +24,10 @@ def test_every_section_in_the_page_on_worlds_can_be_read(section, tmp_path):
     head = "time_s,source,target,bandwidth_bytes_per_s,latency_s\n"
     (tmp_path / "trace.csv").write_text(head + "".join(rows), "utf-8")
     path = tmp_path / "world.yaml"
-    path.write_text(yaml.safe_dump(world | yaml.safe_load(section)), "utf-8")
+    keys = yaml.safe_load(section)
+    of_the_file = {key: keys.pop(key) for key in ("dynamics", "transport") if key in keys}
+    world["topology"]["domains"][0] |= keys
+    path.write_text(yaml.safe_dump(world | of_the_file), "utf-8")
 
     read = read_topology(str(path))
 
