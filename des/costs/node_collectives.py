@@ -13,7 +13,8 @@ References
    blog, 2019 (rings and double binary trees over nodes).
 .. [2] P. Sanders, J. Speck and J. L. Träff, "Two-tree algorithms for full bandwidth broadcast,
    reduction and scan", Parallel Computing 35(12), 2009.
-.. [3] NVIDIA, NCCL 2.20, ``src/graph/tuning.cc``: latencies and bandwidths by which it chooses.
+.. [3] NVIDIA, NCCL, ``src/graph/tuning.cc`` (revision 01afd20a): how it times rings and trees; its
+   discounts for trees of medium size, and for long rings, are left out.
 .. [4] R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication operations
    in MPICH", Int. J. High Perform. Comput. Appl. 19(1), 2005.
 """

@@ -15,10 +15,14 @@ EAST_WEST_HUBS = Path(str(files(__package__) / "east_west_hubs.yaml"))
 AWS_LIKE = Path(str(files(__package__) / "aws_like.yaml"))
 """Six cloud regions on three continents, with prices; figures estimated from distances."""
 
+TWO_SITES_OF_NODES = Path(str(files(__package__) / "two_sites_of_nodes.yaml"))
+"""Two sites of 1,024 GPUs in nodes of 8: a made-up world with two levels of wires inside."""
+
 WORLDS = {
     "east_central_west": EAST_CENTRAL_WEST,
     "four_uneven": FOUR_UNEVEN,
     "east_west_hubs": EAST_WEST_HUBS,
     "aws_like": AWS_LIKE,
+    "two_sites_of_nodes": TWO_SITES_OF_NODES,
 }
 """Shipped worlds by the name that can be given in the place of a file."""

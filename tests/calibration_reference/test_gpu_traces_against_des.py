@@ -15,6 +15,7 @@ from calibration.fit.prediction import predict
 from calibration.reference.astra_config import as_seen
 from calibration.reference.chakra_trace import build_traces
 from des import Corrections, GradientExchange, Parallelism, Placement, Plan
+from des.world.nodes import Nodes
 
 
 @settings(max_examples=examples(FEW))
@@ -124,6 +125,29 @@ def test_replicas_inside_domains_pause_for_their_sums(bucket_bytes: float | None
 
     assert found.makespan_s == pytest.approx(predicted.makespan_s, abs=1e-5)
     assert found.exposed_s == pytest.approx(predicted.exposed_s, abs=1e-5)
+
+
+@pytest.mark.parametrize("sharing", ["1x4x1", "4x1x1", "2x2x1"])
+def test_domains_of_several_nodes_pause_for_both_levels(sharing: str):
+    """At granularity ``domain`` all that GPUs tell each other is a pause; GPUs are refused."""
+    nodes = Nodes(
+        gpus_per_node=2,
+        nics_per_node=1,
+        nic_bandwidth_bytes_per_s=1e4,
+        nic_latency_s=1e-3,
+        tensor_across_nodes=True,
+    )
+    flat = replace(on_gpus(Parallelism.parse(sharing)), granularity="domain")
+    domains = tuple(replace(one, nodes=nodes) for one in flat.topology.domains)
+    case = replace(flat, topology=replace(flat.topology, domains=domains))
+    traces = build_traces(case)
+
+    found, predicted = measured(case, traces, engine(case, traces)), predict(case)
+    assert found.makespan_s == pytest.approx(predicted.makespan_s, abs=1e-5)
+    assert found.exposed_s == pytest.approx(predicted.exposed_s, abs=1e-5)
+    assert predicted.makespan_s > predict(flat).makespan_s + 0.1
+    with pytest.raises(ValueError, match=r"case: nodes of domain A must be left out .* of 2 GPUs"):
+        replace(case, granularity="gpu")
 
 
 def test_replicas_of_several_devices_reduce_inside_first():

@@ -57,6 +57,10 @@ def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys
         (["--parallelism", "2x2"], "parallelism: must be TENSORxDATAxPIPELINE, .* got '2x2'"),
         (["--parallelism", "2x1x1,2x1x1"], "parallelism must be .* each of 3 domains, got 2"),
         (["--parallelism", "4x4x1"], "plan: parallelism of domain East .* which is 16"),
+        (
+            ["--network", "two_sites_of_nodes", "--parallelism", "16x1x1"],
+            "plan: parallelism of domain North: tensor must divide the 8 GPUs of a node, .* got 16",
+        ),
         (["--shard-optimiser"], "shard_optimiser needs a parallelism, got none"),
         (["--replicas", "0*80"], "plan: a domain must serve one replica, got domain 0 in two"),
         (["--replicas", "2*80;x"], "placement: each item must be .*; got 'x'"),
