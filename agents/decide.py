@@ -22,6 +22,7 @@ from des.base.checks import require_count, require_positive
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, required
 from des.base.lazy import lazy
+from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S, Replacement
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Config:
         None, "local agent", is_file=True, default_text="shipped, seed 0"
     )
     across_only: bool = option(False, "decide across domains, not inside them")
-    model: str = option("llama2_70b", "preset of the model")
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
     microbatches: int = option(32, "microbatches of an iteration")
     last: str | None = option(

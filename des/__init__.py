@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from des.engine.migration import migration_s, moved_bytes
     from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
     from des.engine.together import ConcurrentJob, simulate_together
-    from des.job.models import ALIASES, ARCHITECTURES, build_workload
+    from des.job.model_presets import ALIASES, ARCHITECTURES
+    from des.job.models import build_workload
     from des.job.workload import Layer, Workload
     from des.plan.corrections import NO_CORRECTIONS, Corrections
     from des.plan.placement import Placement, Stage
@@ -128,7 +129,8 @@ __getattr__, __dir__ = lazy_names(
         "des.engine.migration": "migration_s moved_bytes",
         "des.engine.result": "IterationResult LinkUse Span StageUse Transfer",
         "des.engine.together": "ConcurrentJob simulate_together",
-        "des.job.models": "ALIASES ARCHITECTURES build_workload",
+        "des.job.model_presets": "ALIASES ARCHITECTURES",
+        "des.job.models": "build_workload",
         "des.job.workload": "Layer Workload",
         "des.plan.corrections": "NO_CORRECTIONS Corrections",
         "des.plan.placement": "Placement Stage",

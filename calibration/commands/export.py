@@ -7,7 +7,7 @@ from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import PlacementCase
 from calibration.cases.worlds import snapshot
 from calibration.commands.console import say
-from calibration.commands.flags import DEFAULT_MODEL, ENDPOINTS_HELP, MODELS, Endpoints, WorldFlags
+from calibration.commands.flags import DEFAULT_MODEL, ENDPOINTS_HELP, Endpoints, WorldFlags
 from calibration.reference.astra_config import Backend
 from calibration.reference.export import why_only_ours, write_folder
 from des import (
@@ -22,6 +22,7 @@ from des import (
 )
 from des.base.checks import require_count, require_positive, require_seed
 from des.base.flags import option, required
+from des.job.models import MODEL_HELP
 from des.job.transformer import Recomputation
 
 EXAMPLES = """\
@@ -46,7 +47,7 @@ class Config(WorldFlags):
     network_aggregation: Aggregation = option(
         "harmonic", "mean of unequal links, for unaware and aware"
     )
-    model: str = option(DEFAULT_MODEL, f"one of {MODELS}")
+    model: str = option(DEFAULT_MODEL, MODEL_HELP, is_file=True)
     num_layers: int | None = option(
         None, "number of equal layers; none: those of the model", check=require_count
     )

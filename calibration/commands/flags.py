@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Literal
 
 from calibration.cases.case import Granularity
-from des import ALIASES, ARCHITECTURES, Topology, read_topology
+from des import Topology, read_topology
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.flags import option
 from des.worlds import EAST_CENTRAL_WEST
 
 DEFAULT_STORE = Path("runs/calibration.sqlite")
 DEFAULT_MODEL = "llama2_70b"
-MODELS = ", ".join([*ARCHITECTURES, *ALIASES])
 
 Endpoints = Literal["overlapped", "one_in_flight"]
 """Rules of senders that an execution trace can follow."""

@@ -9,7 +9,6 @@ from calibration.cases.sampler import Purpose, sample_cases
 from calibration.cases.settings import Regime, WorkloadFamily
 from calibration.commands.flags import (
     DEFAULT_MODEL,
-    MODELS,
     WorldFlags,
     require_counts,
     require_least_and_most,
@@ -20,6 +19,7 @@ from des import SCHEDULES, Topology, build_workload
 from des.base.checks import require_count, require_seed
 from des.base.command import UsageError
 from des.base.flags import option
+from des.job.models import MODEL_HELP
 from des.job.transformer import Recomputation
 
 Worlds = Literal["given", "equal", "drawn"]
@@ -96,7 +96,7 @@ _MARKED = "the first of which is recorded with the factors"
 class SamplingFlags(WorldFlags):
     """Settings of the distribution of placements."""
 
-    model: tuple[str, ...] = option((DEFAULT_MODEL,), f"of {MODELS}", check=require_names)
+    model: tuple[str, ...] = option((DEFAULT_MODEL,), f"each {MODEL_HELP}", check=require_names)
     num_layers: int | None = option(
         None, "number of equal layers; none: those of each model", check=require_count
     )

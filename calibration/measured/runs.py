@@ -11,8 +11,8 @@ from des.base.strict_forms import first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
+from des.job.architecture import Architecture
 from des.job.models import workload_of
-from des.job.transformer import Architecture
 from des.plan.placement import Placement
 from des.plan.plan import GradientExchange, Parallelism, Plan
 from des.world.gpu_models import KernelFigures, gpu_model_named

@@ -1,9 +1,13 @@
 """Matrix products and memory traffic of a transformer's layer on one GPU of a tensor group."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
-from des.job.transformer import ACTIVATION_BYTES, Architecture
+from des.job.architecture import Architecture
+from des.job.matrices import Matrix, layer_matrices
+from des.job.transformer import ACTIVATION_BYTES
 
 
 class MatrixProduct(NamedTuple):
@@ -53,10 +57,23 @@ class LayerWork:
     moved_bytes: float
 
 
+_INTO_THE_LAYER = frozenset({"output", "down"})
+"""Ends of the names of matrices whose inputs a tensor group divides; it divides others' outputs."""
+
+_REPLICATED = frozenset({"query_down", "key_value_down", "router", "shared_scale"})
+"""Matrices that every GPU of a tensor group has whole."""
+
+
 def layer_work(
-    architecture: Architecture, *, batch_size: float, sequence: int, tensor: int, scores: bool
+    architecture: Architecture,
+    *,
+    batch_size: float,
+    sequence: int,
+    tensor: int,
+    scores: bool,
+    layer: int = 0,
 ) -> LayerWork:
-    """Take a layer apart into the kernels of one of ``tensor`` GPUs.
+    """Take a layer, by its index, apart into the kernels of one of ``tensor`` GPUs.
 
     Parameters
     ----------
@@ -67,30 +84,52 @@ def layer_work(
 
     Notes
     -----
-    Bytes per element, forward: 24 for two norms and two residual additions with dropout, which
-    every GPU of the group does for all tokens; a read and a write of the inner activation (three
-    accesses if gated) and 10 per score (softmax, mask and dropout), which the group divides.
+    Matrices next to each other with the same input are one product. Every expert gets an equal part
+    of the tokens. Bytes per element, forward: 24 for two norms and two residual additions with
+    dropout, which every GPU of the group does for all tokens; a read and a write of the inner
+    activation (three accesses if gated) and 10 per score (softmax, mask and dropout), which the
+    group divides.
     """
-    tokens, hidden = batch_size * sequence, architecture.hidden_size
-    head_size = hidden // architecture.num_heads
-    heads = architecture.num_heads / tensor
-    query, key_value = hidden / tensor, architecture.key_value_size / tensor
-    inner = architecture.ffn_size / tensor
-    num_inputs = 2 if architecture.gated_ffn else 1
-    weights = (
-        MatrixProduct(tokens, query + 2.0 * key_value, hidden),
-        MatrixProduct(tokens, hidden, query),
-        MatrixProduct(tokens, num_inputs * inner, hidden),
-        MatrixProduct(tokens, hidden, inner),
-    )
+    tokens, heads = batch_size * sequence, architecture.num_heads / tensor
+    seen = min(sequence, architecture.attention_window or sequence)
     attention = (
-        MatrixProduct(sequence, sequence, head_size, batch_size * heads),
-        MatrixProduct(sequence, head_size, sequence, batch_size * heads),
+        MatrixProduct(sequence, seen, architecture.query_head_size, batch_size * heads),
+        MatrixProduct(sequence, architecture.value_head_size, seen, batch_size * heads),
     )
-    moved = 24.0 * tokens * hidden + ACTIVATION_BYTES * (num_inputs + 1) * tokens * inner
+    matrices = layer_matrices(architecture, layer)
+    inner = sum(
+        one.copies_per_token * one.inputs
+        for one in matrices
+        if one.name in {"down", "expert_down", "shared_down"}
+    )
+    accesses = 3 if architecture.gated_ffn else 2
+    moved = 24.0 * tokens * architecture.hidden_size
+    moved += ACTIVATION_BYTES * accesses * tokens * inner / tensor
     if scores:
-        moved += 10.0 * batch_size * heads * sequence * sequence
-    return LayerWork(weights=weights, attention=attention, moved_bytes=moved)
+        moved += 10.0 * batch_size * heads * sequence * seen
+    return LayerWork(
+        weights=tuple(_products(matrices, tokens, tensor)), attention=attention, moved_bytes=moved
+    )
+
+
+def _products(matrices: Iterable[Matrix], tokens: float, tensor: int) -> Iterator[MatrixProduct]:
+    """Products of tokens with the parts of matrices that one GPU of a group has."""
+    for (inputs, copies, is_replicated, takes_parts), same in groupby(matrices, key=_kind):
+        group = tuple(same)
+        outputs = sum(one.outputs for one in group)
+        rows = tokens * group[0].copies_per_token / copies
+        share = 1 if is_replicated else tensor
+        if takes_parts:
+            yield MatrixProduct(rows, outputs, inputs / share, copies)
+        else:
+            yield MatrixProduct(rows, outputs / share, inputs, copies)
+
+
+def _kind(matrix: Matrix) -> tuple[int, int, bool, bool]:
+    """Inputs, copies, whether every GPU has it whole, and whether the group divides its inputs."""
+    is_replicated = matrix.name in _REPLICATED
+    takes_parts = not is_replicated and matrix.name.rsplit("_", 1)[-1] in _INTO_THE_LAYER
+    return matrix.inputs, matrix.copies, is_replicated, takes_parts
 
 
 def head_work(

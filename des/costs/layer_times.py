@@ -64,9 +64,15 @@ def work_s(work: LayerWork, gpu: GpuSpeed) -> PassSeconds:
 
 
 def layer_seconds(
-    shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int, exchange_s: float
+    shape: ModelShape,
+    gpu: GpuSpeed,
+    *,
+    tensor: int,
+    data: int,
+    exchange_s: float,
+    layer: int = 0,
 ) -> PassSeconds:
-    """Times of any layer on a device of ``tensor`` x ``data`` GPUs. [s]
+    """Times of a layer, by its index, on a device of ``tensor`` x ``data`` GPUs. [s]
 
     Parameters
     ----------
@@ -82,6 +88,7 @@ def layer_seconds(
         sequence=shape.sequence,
         tensor=tensor,
         scores=shape.recomputation != "flash",
+        layer=layer,
     )
     gpu_s, launch_s = work_s(work, gpu), gpu.kernels.layer_launch_s
     forward_s = max(gpu_s.forward + exchange_s, _LAUNCHES["forward"] * launch_s)
@@ -190,10 +197,17 @@ def _work_from_shapes(
     shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int, exchange_s: float
 ) -> WorkBefore:
     """Turn times of layers on one GPU of a device into work of all its GPUs."""
-    layer = layer_seconds(shape, gpu, tensor=tensor, data=data, exchange_s=exchange_s)
-    head = head_seconds(shape, gpu, tensor=tensor, data=data)
-    own = [layer] * shape.architecture.num_layers
-    own[-1] = PassSeconds(*(a + b for a, b in zip(layer, head, strict=True)))
+    architecture = shape.architecture
+    sizes = {"tensor": tensor, "data": data}
+    own: list[PassSeconds] = []
+    known: dict[bool, PassSeconds] = {}
+    for layer in range(architecture.num_layers):
+        kind = architecture.is_sparse(layer)
+        if kind not in known:
+            known[kind] = layer_seconds(shape, gpu, exchange_s=exchange_s, layer=layer, **sizes)
+        own.append(known[kind])
+    head = head_seconds(shape, gpu, **sizes)
+    own[-1] = PassSeconds(*(a + b for a, b in zip(own[-1], head, strict=True)))
     if shape.num_layers != len(own):
         whole = [sum(each) / shape.num_layers for each in zip(*own, strict=True)]
         own = [PassSeconds(*whole)] * shape.num_layers

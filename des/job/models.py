@@ -1,11 +1,15 @@
-"""Shapes of the models people train, and the workloads made of them."""
+"""Models by name or from a file, and the workloads made of them."""
 
 from dataclasses import fields
-from typing import cast, get_args
+from os import sep
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
 
 from des.base.checks import MOST_ITEMS, require_count
+from des.base.lazy import lazy
+from des.job.architecture import Architecture
+from des.job.model_presets import ALIASES, ARCHITECTURES
 from des.job.transformer import (
-    Architecture,
     PassFlops,
     Recomputation,
     boundary_message_bytes,
@@ -20,54 +24,33 @@ from des.job.transformer import (
 )
 from des.job.workload import Layer, ModelShape, Workload
 
-_PRESETS = (
-    # Llama 2: H. Touvron et al., arXiv:2307.09288, and the released configurations.
-    Architecture(
-        name="llama2_7b", num_layers=32, hidden_size=4096, num_heads=32, num_key_value_heads=32,
-        ffn_size=11008, vocabulary_size=32000, gated_ffn=True, tied_embeddings=False,
-    ),
-    Architecture(
-        name="llama2_13b", num_layers=40, hidden_size=5120, num_heads=40, num_key_value_heads=40,
-        ffn_size=13824, vocabulary_size=32000, gated_ffn=True, tied_embeddings=False,
-    ),
-    Architecture(
-        name="llama2_70b", num_layers=80, hidden_size=8192, num_heads=64, num_key_value_heads=8,
-        ffn_size=28672, vocabulary_size=32000, gated_ffn=True, tied_embeddings=False,
-    ),
-    # GPT-3: T. Brown et al., NeurIPS'20, table 2.1; vocabulary of the released tokeniser.
-    Architecture(
-        name="gpt3_175b", num_layers=96, hidden_size=12288, num_heads=96, num_key_value_heads=96,
-        ffn_size=49152, vocabulary_size=50257, gated_ffn=False, tied_embeddings=True,
-        num_positions=2048,
-    ),
-    # Llama 3: A. Dubey et al., arXiv:2407.21783, table 3.
-    Architecture(
-        name="llama3_405b", num_layers=126, hidden_size=16384, num_heads=128,
-        num_key_value_heads=8, ffn_size=53248, vocabulary_size=128256, gated_ffn=True,
-        tied_embeddings=False,
-    ),
-)  # fmt: skip
+if TYPE_CHECKING:
+    from des.job import architecture_files
+else:
+    architecture_files = lazy("des.job.architecture_files")
 
-ARCHITECTURES = {architecture.name: architecture for architecture in _PRESETS}
-"""Model presets by name."""
-
-ALIASES = {"llama_70b": "llama2_70b"}
-"""Other names under which users know a preset."""
+MODEL_HELP = (
+    f"one of {', '.join([*ARCHITECTURES, *ALIASES])}; or a folder with a config.json of Hugging "
+    "Face, such a .json file, or a .yaml file with the fields of an architecture"
+)
+"""Forms in which a model is given, for help texts of flags."""
 
 
 def architecture_named(name: str) -> Architecture:
-    """Look up a preset or an alias of one.
+    """Look up a preset or an alias of one, or read a file of a model.
 
     Raises
     ------
     ValueError
-        If there is no such model; the message lists those there are.
+        If there is no such model, and the message lists the presets; or if the file is wrong.
     """
     architecture = ARCHITECTURES.get(ALIASES.get(name, name))
-    if architecture is None:
-        known = ", ".join([*ARCHITECTURES, *ALIASES])
-        raise ValueError(f"model: must be one of {known}; got {name!r}")
-    return architecture
+    if architecture is not None:
+        return architecture
+    if sep in name or name.lower().endswith((".json", ".yaml", ".yml")) or Path(name).exists():
+        return architecture_files.read_architecture(name)
+    known = ", ".join([*ARCHITECTURES, *ALIASES])
+    raise ValueError(f"model: must be one of {known}; got {name!r}, which is no file or folder")
 
 
 def build_workload(
@@ -79,7 +62,7 @@ def build_workload(
     sequence_length: int = 4096,
     recomputation: str = "flash",
 ) -> Workload:
-    """Make one iteration's workload from a model preset.
+    """Make one iteration's workload of a model.
 
     The embedding's parameters belong to the first layer; the output head's parameters and FLOPs to
     the last. Another ``num_layers`` than the model's own re-divides the same totals, embedding and
@@ -88,7 +71,8 @@ def build_workload(
     Parameters
     ----------
     model
-        Name of a preset or alias, see `ARCHITECTURES`.
+        Name of a preset or alias, see `ARCHITECTURES`; or a file, see
+        `des.job.architecture_files.read_architecture`.
     num_layers
         Number of layers to divide the model into; its own number by default.
     num_microbatches, microbatch_size
@@ -102,7 +86,8 @@ def build_workload(
     Raises
     ------
     ValueError
-        If the model or recomputation is unknown or a number is not a whole number of at least 1.
+        If the model or recomputation is unknown, its file is wrong, or a number is not a whole
+        number of at least 1.
     """
     return workload_of(
         architecture_named(model),
@@ -169,34 +154,44 @@ def recomputation_named(name: str) -> Recomputation:
 def _own_layers(
     architecture: Architecture, batch_size: int, sequence: int, recomputation: Recomputation
 ) -> tuple[Layer, ...]:
-    inner = layer_flops(architecture, batch_size=batch_size, sequence=sequence)
-    head = head_forward_flops(architecture, batch_size=batch_size, sequence=sequence)
-    activation_bytes = layer_activation_bytes(
-        architecture, batch_size=batch_size, sequence=sequence, recomputation=recomputation
-    )
+    """Layers of the architecture; those alike are one value."""
+    of_kind: dict[tuple[bool, ...], Layer] = {}
     layers = []
     for index in range(architecture.num_layers):
-        matrix_flops, parameters = inner.matrix_flops, layer_parameters(architecture)
-        if index == 0:
-            parameters += embedding_parameters(architecture)
-        if index == architecture.num_layers - 1:
-            matrix_flops += head
-            parameters += head_parameters(architecture)
-        flops = PassFlops(matrix_flops=matrix_flops, attention_flops=inner.attention_flops)
-        layers.append(
-            Layer(
-                forward_flops=flops.forward,
-                input_gradient_flops=flops.input_gradient,
-                weight_gradient_flops=flops.weight_gradient,
-                num_parameters=parameters,
-                activation_bytes=activation_bytes,
-                weight_input_bytes=layer_weight_input_bytes(
-                    architecture, batch_size=batch_size, sequence=sequence
-                ),
-                recomputation_flops=layer_recomputation_flops(inner, recomputation),
-            )
-        )
+        ends = (index == 0, index == architecture.num_layers - 1)
+        kind = (architecture.is_sparse(index), *ends)
+        if kind not in of_kind:
+            of_kind[kind] = _own_layer(architecture, index, batch_size, sequence, recomputation)
+        layers.append(of_kind[kind])
     return tuple(layers)
+
+
+def _own_layer(
+    architecture: Architecture,
+    index: int,
+    batch_size: int,
+    sequence: int,
+    recomputation: Recomputation,
+) -> Layer:
+    """One layer, the first with the embedding, the last with the output head."""
+    sizes = {"batch_size": batch_size, "sequence": sequence}
+    inner = layer_flops(architecture, **sizes, layer=index)
+    matrix_flops, parameters = inner.matrix_flops, layer_parameters(architecture, index)
+    if index == 0:
+        parameters += embedding_parameters(architecture)
+    if index == architecture.num_layers - 1:
+        matrix_flops += head_forward_flops(architecture, **sizes)
+        parameters += head_parameters(architecture)
+    flops = PassFlops(matrix_flops=matrix_flops, attention_flops=inner.attention_flops)
+    return Layer(
+        forward_flops=flops.forward,
+        input_gradient_flops=flops.input_gradient,
+        weight_gradient_flops=flops.weight_gradient,
+        num_parameters=parameters,
+        activation_bytes=layer_activation_bytes(architecture, **sizes, recomputation=recomputation),
+        weight_input_bytes=layer_weight_input_bytes(architecture, **sizes),
+        recomputation_flops=layer_recomputation_flops(inner, recomputation),
+    )
 
 
 def _equal_layers(layers: tuple[Layer, ...], num_layers: int) -> tuple[Layer, ...]:

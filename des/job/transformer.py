@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from des.base.checks import require_count
+from des.job.architecture import Architecture
+from des.job.matrices import layer_matrices
 
 WEIGHT_BYTES = 2
 GRADIENT_BYTES = 2
@@ -19,47 +21,26 @@ ACTIVATION_BYTES = 2
 """Size of one activation in BF16. [bytes]"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Architecture:
-    """Shape of a decoder-only transformer.
-
-    ``gated_ffn`` is the three-matrix SwiGLU of Llama without biases or position table; otherwise
-    the two-matrix GELU block of GPT-3 with biases, LayerNorms with bias and ``num_positions``
-    learned positions. ``tied_embeddings`` shares the embedding with the output head.
-    """
-
-    name: str
-    num_layers: int
-    hidden_size: int
-    num_heads: int
-    num_key_value_heads: int
-    ffn_size: int
-    vocabulary_size: int
-    gated_ffn: bool
-    tied_embeddings: bool
-    num_positions: int = 0
-
-    @property
-    def key_value_size(self) -> int:
-        """Width of the keys, and of the values, with grouped-query attention."""
-        return self.hidden_size // self.num_heads * self.num_key_value_heads
+def layer_parameters(architecture: Architecture, layer: int = 0) -> int:
+    """All parameters of one layer, by its index: all experts, norms and biases included."""
+    matrices = layer_matrices(architecture, layer)
+    return sum(matrix.parameters for matrix in matrices) + _norm_parameters(architecture)
 
 
-def layer_matrix_parameters(architecture: Architecture) -> int:
-    """Weights of one layer that every token is multiplied by: attention and feed-forward."""
-    h = architecture.hidden_size
-    attention = 2 * h * h + 2 * h * architecture.key_value_size
-    ffn_matrices = 3 if architecture.gated_ffn else 2
-    return attention + ffn_matrices * h * architecture.ffn_size
+def _norm_parameters(architecture: Architecture) -> int:
+    """Norms of a layer: before attention and feed-forward, of heads, and of latent vectors."""
+    sizes = 2 * architecture.hidden_size
+    if architecture.qk_norm:
+        sizes += 2 * architecture.query_head_size
+    latent = architecture.latent_attention
+    if latent is not None:
+        sizes += (latent.query_rank or 0) + latent.key_value_rank
+    return _parameters_per_size(architecture) * sizes
 
 
-def layer_parameters(architecture: Architecture) -> int:
-    """All parameters of one layer, norms and biases included."""
-    h = architecture.hidden_size
-    if architecture.gated_ffn:
-        return layer_matrix_parameters(architecture) + 2 * h
-    biases = 4 * h + architecture.ffn_size + h
-    return layer_matrix_parameters(architecture) + biases + 4 * h
+def _parameters_per_size(architecture: Architecture) -> int:
+    """Scale of a norm, and its bias if it has one."""
+    return 2 if architecture.adds_bias("norm") else 1
 
 
 def embedding_parameters(architecture: Architecture) -> int:
@@ -75,20 +56,20 @@ def head_parameters(architecture: Architecture) -> int:
     as it is no parameter of the model.
     """
     h = architecture.hidden_size
-    norm = h if architecture.gated_ffn else 2 * h
+    norm = _parameters_per_size(architecture) * h
     return norm + (0 if architecture.tied_embeddings else architecture.vocabulary_size * h)
 
 
 def model_parameters(architecture: Architecture) -> int:
-    """All parameters of the model.
+    """All parameters of the model; heads that predict several tokens are no part of it.
 
     Examples
     --------
-    >>> from des.job.models import ARCHITECTURES
+    >>> from des import ARCHITECTURES
     >>> model_parameters(ARCHITECTURES["llama2_7b"])
     6738415616
     """
-    layers = architecture.num_layers * layer_parameters(architecture)
+    layers = sum(layer_parameters(architecture, layer) for layer in range(architecture.num_layers))
     return embedding_parameters(architecture) + layers + head_parameters(architecture)
 
 
@@ -120,14 +101,17 @@ class PassFlops:
         return self.matrix_flops
 
 
-def layer_flops(architecture: Architecture, *, batch_size: int, sequence: int) -> PassFlops:
-    """FLOPs of one layer over ``batch_size`` sequences.
+def layer_flops(
+    architecture: Architecture, *, batch_size: int, sequence: int, layer: int = 0
+) -> PassFlops:
+    """FLOPs of one layer, by its index, over ``batch_size`` sequences.
 
     Notes
     -----
-    Forward: ``2 b s`` per matrix weight plus ``4 b s^2 h`` for attention; for ``ffn = 4 h`` and
-    full heads this is ``24 b s h^2 (1 + s / (6 h))`` [1]_. The causal mask is not exploited, as
-    there.
+    Forward: ``2 b s`` per matrix weight, of experts only of those that a token goes through, plus
+    ``2 b s^2 a (q + v)`` for attention of ``a`` heads with queries of size ``q`` and values of size
+    ``v``; ``s^2`` is ``s w`` with a window of ``w`` tokens. For ``ffn = 4 h`` and full heads this
+    is ``24 b s h^2 (1 + s / (6 h))`` [1]_. The causal mask is not exploited, as there.
 
     References
     ----------
@@ -136,7 +120,7 @@ def layer_flops(architecture: Architecture, *, batch_size: int, sequence: int) -
 
     Examples
     --------
-    >>> from des.job.models import ARCHITECTURES
+    >>> from des import ARCHITECTURES
     >>> gpt3 = ARCHITECTURES["gpt3_175b"]
     >>> h, s = gpt3.hidden_size, 2048
     >>> ratio = layer_flops(gpt3, batch_size=1, sequence=s).forward / (24 * s * h**2)
@@ -146,10 +130,12 @@ def layer_flops(architecture: Architecture, *, batch_size: int, sequence: int) -
     require_count("layer_flops", "batch_size", batch_size)
     require_count("layer_flops", "sequence", sequence)
     tokens = batch_size * sequence
-    attention = 4 * tokens * sequence * architecture.hidden_size
+    matrices = layer_matrices(architecture, layer)
+    head_sizes = architecture.query_head_size + architecture.value_head_size
+    seen = min(sequence, architecture.attention_window or sequence)
     return PassFlops(
-        matrix_flops=float(2 * tokens * layer_matrix_parameters(architecture)),
-        attention_flops=float(attention),
+        matrix_flops=float(tokens * sum(matrix.flops_per_token for matrix in matrices)),
+        attention_flops=float(2 * tokens * seen * architecture.num_heads * head_sizes),
     )
 
 

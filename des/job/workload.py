@@ -7,7 +7,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
-from des.job.transformer import Architecture, Recomputation
+from des.job.architecture import Architecture
+from des.job.transformer import Recomputation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,6 @@ import numpy as np
 
 from calibration.fit.fitted_for import FittedFor
 from des import (
-    ALIASES,
-    ARCHITECTURES,
     DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     SCHEDULES,
@@ -28,6 +26,7 @@ from des import (
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy
+from des.job.models import MODEL_HELP
 
 if TYPE_CHECKING:
     from calibration.fit import corrections_file
@@ -44,7 +43,7 @@ class Config:
     """Settings of a simulated iteration; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
     placement: str | None = option(
         None,

@@ -4,7 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from des.job.transformer import Architecture, layer_activation_bytes, layer_weight_input_bytes
+from des.job.architecture import Architecture
+from des.job.transformer import layer_activation_bytes, layer_weight_input_bytes
 from des.schedules import Border, Pipeline
 from scenarios.reproduce.cases import (
     CaseForm,

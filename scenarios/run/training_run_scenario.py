@@ -12,8 +12,6 @@ import numpy as np
 from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES, SCHEDULER_NAMES
 from calibration.fit.fitted_for import FittedFor
 from des import (
-    ALIASES,
-    ARCHITECTURES,
     DEFAULT_SCHEDULE,
     NO_CORRECTIONS,
     SCHEDULES,
@@ -28,6 +26,7 @@ from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy
 from des.dynamics import DYNAMICS
+from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad
 from des.training.training_settings import Planner, TrainingRun
@@ -70,7 +69,7 @@ class Config:
     dynamics: str | None = option(
         None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
     )
-    model: str = option("llama2_70b", f"one of {', '.join([*ARCHITECTURES, *ALIASES])}")
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
     placement: str | None = option(
         None,

@@ -8,8 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from des import ARCHITECTURES, Placement, Plan, PlaneWorlds, Topology, Workload, build_workload
+from des import Placement, Plan, PlaneWorlds, Topology, Workload, build_workload
 from des.costs.feasibility import domain_memory
+from des.job.model_presets import STUDIED_MODELS
 from des.plan.replacement import Replacement
 from des.world.transfer_ratio import (
     mean_bandwidth_bytes_per_s,
@@ -86,7 +87,7 @@ class Recipe:
     epochs_s: tuple[float, ...]
     replacements: tuple[Replacement, ...] = (Replacement(),)
     num_microbatches: tuple[int, ...] = (32,)
-    models: tuple[str, ...] = tuple(ARCHITECTURES)
+    models: tuple[str, ...] = STUDIED_MODELS
     num_epochs: int = 64
     schedule: str = "1f1b_4x"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from des.base.command import UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.job.models import MODEL_HELP
 from scenarios.frame.files import read_csv, write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import lock_folder
@@ -39,7 +40,7 @@ class Config:
 
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", "model preset")
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
     steps: int = option(1_000_000, "decisions to train each seed on")
     largest_gap: float = option(

@@ -16,6 +16,7 @@ from des.base.checks import (
 from des.base.command import UsageError
 from des.base.flags import option, to_dict
 from des.base.lazy import lazy
+from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S, Replacement
 from des.worlds.reading import topology_path
 
@@ -40,7 +41,7 @@ class Config:
     """Settings of a training; the fields are the flags."""
 
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", "model preset")
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
     microbatches: int = option(32, "microbatches per iteration")
     schedule: str = option("1f1b", "pipeline schedule")

@@ -11,8 +11,8 @@ from strategies import corrections, topologies
 from des import Parallelism, Placement, Plan, simulate
 from des.compiled.many.simulation import simulate_many
 from des.compiled.simulate import simulate_compiled
+from des.job.architecture import Architecture
 from des.job.models import workload_of
-from des.job.transformer import Architecture
 from des.world.gpu_models import KernelFigures
 
 FRACTIONS, TIMES_S = st.floats(0.05, 1.0), st.floats(0.0, 1.0)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from des import Domain, Topology, Workload
 from des.costs.layer_times import GpuSpeed
+from des.job.architecture import Architecture
 from des.job.models import workload_of
-from des.job.transformer import Architecture
 from des.job.workload import ModelShape
 from des.world.gpu_models import KernelFigures
 

@@ -3,9 +3,11 @@
 import pytest
 from shapes import GATED, TINY
 
+from des import ARCHITECTURES
 from des.costs.layer_products import MatrixProduct, head_work, layer_work
 from des.job.transformer import head_forward_flops, layer_flops
 
+MODELS = [TINY, GATED, *ARCHITECTURES.values()]
 SIZES = {"batch_size": 2.0, "sequence": 4}
 
 
@@ -18,12 +20,17 @@ def test_a_product_by_hand():
     assert product.of_right == MatrixProduct(5.0, 3.0, 2.0, repeats=7.0)
 
 
-@pytest.mark.parametrize("architecture", [TINY, GATED])
-def test_products_have_the_flops_of_the_layer(architecture):
-    work = layer_work(architecture, tensor=1, scores=True, **SIZES)
-    expected = layer_flops(architecture, batch_size=2, sequence=4)
+@pytest.mark.parametrize("layer", [0, -1])
+@pytest.mark.parametrize(
+    "architecture", [TINY, GATED, *ARCHITECTURES.values()], ids=lambda one: one.name
+)
+def test_products_have_the_flops_of_the_layer(architecture, layer):
+    """Also with experts, shared or routed, and with latent attention."""
+    layer %= architecture.num_layers
+    work = layer_work(architecture, tensor=1, scores=True, layer=layer, **SIZES)
+    expected = layer_flops(architecture, batch_size=2, sequence=4, layer=layer)
 
-    assert sum(one.flops for one in work.weights) == expected.matrix_flops
+    assert sum(one.flops for one in work.weights) == pytest.approx(expected.matrix_flops, rel=1e-12)
     assert sum(one.flops for one in work.attention) == expected.attention_flops
 
 
@@ -64,3 +71,21 @@ def test_the_head_has_the_flops_of_the_closed_form():
     assert sum(one.flops for one in work.weights) == head_forward_flops(
         TINY, batch_size=2, sequence=4
     )
+
+
+def test_experts_share_the_tokens_and_all_their_weights_are_read():
+    """Mixtral's layer: 8 experts of which each token meets two."""
+    mixtral = ARCHITECTURES["mixtral_8x7b"]
+    *_, into, out_of = layer_work(mixtral, tensor=1, scores=False, **SIZES).weights
+
+    assert into == MatrixProduct(2 * 4 * 2 / 8, 2 * 14336, 4096, 8)
+    assert out_of == MatrixProduct(2 * 4 * 2 / 8, 4096, 14336, 8)
+
+
+def test_what_leads_into_latent_space_is_whole_on_every_gpu():
+    deepseek = ARCHITECTURES["deepseek_v3"]
+    shared = layer_work(deepseek, tensor=8, scores=False, **SIZES).weights
+
+    assert shared[0] == MatrixProduct(8.0, 1536, 7168)
+    assert shared[1] == MatrixProduct(8.0, 128 * 192 / 8, 1536)
+    assert shared[2] == MatrixProduct(8.0, 512 + 64, 7168)

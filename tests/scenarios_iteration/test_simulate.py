@@ -111,6 +111,20 @@ def test_without_a_placement_layers_are_split_evenly_in_order(num_layers, counts
     assert placed == [domain for domain, count in enumerate(counts) for _ in range(count)]
 
 
+def test_a_model_may_be_a_configuration_file(tmp_path):
+    """The keys of meta-llama/Llama-2-7b-hf are the preset: equal spans, stages and links."""
+    keys = {"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}
+    further = {"model_type": "llama", "intermediate_size": 11008, "vocab_size": 32000}
+    (tmp_path / "config.json").write_text(json.dumps(keys | further), "utf-8")
+    placement = ("--placement", "0*16,1*16")
+    read = run(tmp_path / "file", "--model", str(tmp_path), *placement)
+    preset = run(tmp_path / "preset", *SMALL, *placement)
+
+    assert json.loads(read["result.json"])["model"] == str(tmp_path)
+    for name in ("spans.csv", "stages.csv", "links.csv", "memory_over_time.csv"):
+        assert read[name] == preset[name]
+
+
 def test_corrections_from_a_file_are_applied(tmp_path):
     path = tmp_path / "corrections.json"
     write_corrections(Corrections(compute_time_factor=2.0), path)

@@ -50,6 +50,7 @@ def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys
     [
         (["--model", "gpt3_175b"], "plan: domain East must hold at most 640.0 GB, got 1102"),
         (["--model", "gpt5"], "model: must be one of llama2_7b, .*; got 'gpt5'"),
+        (["--model", "none.json"], "none.json: cannot be read: No such file or directory"),
         (["--placement", "0*28"], "placement: .* each of the 80 layers .* got 28"),
         (["--placement", "3*80"], "placement: layer 0 .* East 0, Central 1, West 2; got 3"),
         (["--placement", "Mars*80"], r"placement: .* East, Central, West .*; got 'Mars\*80'"),

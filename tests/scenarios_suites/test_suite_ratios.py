@@ -18,6 +18,7 @@ from des import (
     build_workload,
     simulate,
 )
+from des.job.model_presets import STUDIED_MODELS
 from des.job.transformer import model_parameters
 from scenarios.suites import (
     nominal_iteration_s,
@@ -58,7 +59,7 @@ def test_ratio_is_h_f_over_b_n_k_for_a_model_of_two_flops_a_parameter_and_token(
     assert transfer_compute_ratio_of(job, topology) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("model", ARCHITECTURES)
+@pytest.mark.parametrize("model", STUDIED_MODELS)
 def test_ratio_of_the_models_is_below_the_formula_by_their_attention(model):
     topology = PlaneWorlds(num_domains=4).draw(np.random.default_rng(0))
     mean = np.mean([link.bandwidth_bytes_per_s for link in topology.links])

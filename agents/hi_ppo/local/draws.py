@@ -4,8 +4,9 @@ import numpy as np
 
 from agents.hi_ppo.local.case import LocalCase, TrainingJob
 from agents.hi_ppo.local.options import options_of
-from des import ARCHITECTURES, Domain, InfeasiblePlacementError
+from des import Domain, InfeasiblePlacementError
 from des.devices.servers import draw_server
+from des.job.model_presets import STUDIED_MODELS
 from des.world.domain_load import DomainLoad
 
 GPU_MEMORIES_BYTES = (40e9, 80e9, 141e9, 288e9)
@@ -34,7 +35,7 @@ def draw_case(rng: np.random.Generator) -> LocalCase:
 
 
 def _draw(rng: np.random.Generator) -> LocalCase:
-    names = tuple(ARCHITECTURES)
+    names = STUDIED_MODELS
     job = TrainingJob(
         model=names[int(rng.integers(len(names)))], num_sequences=int(2 ** rng.integers(5, 9))
     )

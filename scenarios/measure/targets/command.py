@@ -14,6 +14,7 @@ from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
 from des.base.flags import from_dict, option, parse_given, to_dict
 from des.base.lazy import lazy
+from des.job.models import MODEL_HELP
 from des.worlds.reading import topology_path
 from scenarios.frame.pictures import Picture
 from scenarios.frame.run_folder import RunFolder
@@ -91,7 +92,7 @@ class Config:
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
     targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
     world: Path | None = option(None, "topology file in place of the suites", is_file=True)
-    model: str = option("llama2_7b", "model preset of the job in --world")
+    model: str = option("llama2_7b", f"model of the job in --world: {MODEL_HELP}", is_file=True)
     short: bool = option(False, "a minute or less; too little to claim anything")
     num_worlds: int | None = option(None, "worlds of each suite; none: 32, short 2")
     num_draws: int | None = option(None, "draws of each world; none: 1")

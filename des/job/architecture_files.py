@@ -1,0 +1,78 @@
+"""Architectures from files: a ``config.json`` of Hugging Face, or YAML with our own fields."""
+
+from dataclasses import MISSING, fields
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import BeforeValidator, ValidationError, create_model
+
+from des.base.strict_forms import StrictForm, first_error
+from des.base.text_files import read_json, read_yaml
+from des.job.architecture import Architecture, LatentAttention, MixtureOfExperts
+from des.job.hugging_face import from_config
+
+PARTS = {"latent_attention": LatentAttention, "experts": MixtureOfExperts}
+"""Fields of an architecture with fields of their own."""
+
+_FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+
+
+def read_architecture(name: str) -> Architecture:
+    """Read a folder's ``config.json``, a ``.json`` file like it, or a ``.yaml`` or ``.yml`` file.
+
+    The name of the architecture is the path as it was given, so it can be read by its name again.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read or does not describe a model; the message names the file, the
+        key, what is allowed and what came.
+    """
+    path = Path(name) / "config.json" if Path(name).is_dir() else Path(name)
+    kind = path.suffix.lower()
+    if kind not in (".json", ".yaml", ".yml"):
+        raise ValueError(
+            f"{path}: a model must be a folder with a config.json, or a file that ends in .json, "
+            ".yaml or .yml"
+        )
+    content = read_json(path) if kind == ".json" else read_yaml(path)
+    try:
+        return (from_config if kind == ".json" else from_own_fields)(content, name)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_error(error)}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def from_own_fields(content: object, name: str) -> Architecture:
+    """Make an architecture of a mapping whose keys are the fields of `Architecture`.
+
+    Examples
+    --------
+    >>> small = {"num_layers": 2, "hidden_size": 64, "num_heads": 4, "num_key_value_heads": 2,
+    ...          "ffn_size": 256, "vocabulary_size": 1000, "gated_ffn": True,
+    ...          "tied_embeddings": True, "experts": {"num_experts": 8, "experts_per_token": 2,
+    ...                                               "expert_ffn_size": 128, "dense_layers": [0]}}
+    >>> from_own_fields(small, "small").is_sparse(1)
+    True
+    """
+    values = dict(_form_of(Architecture).model_validate(content))
+    for key, part in PARTS.items():
+        if values[key] is not None:
+            values[key] = part(**dict(values[key]))
+    return Architecture(name=name, **values)
+
+
+@cache
+def _form_of(shape: type[Architecture | LatentAttention | MixtureOfExperts]) -> type[StrictForm]:
+    """Make the form of a value; the name is that of the file, and no key."""
+    kinds = get_type_hints(shape)
+    keys: dict[str, Any] = {}
+    for field in fields(shape):
+        kind: Any = Annotated[kinds[field.name], _FROM_LIST]
+        if field.name in PARTS:
+            kind = _form_of(PARTS[field.name]) | None
+        keys[field.name] = (kind, ... if field.default is MISSING else field.default)
+    keys.pop("name", None)
+    return create_model(f"{shape.__name__}Form", __base__=StrictForm, **keys)
