@@ -22,7 +22,7 @@ else:
 EXAMPLES = """\
 examples:
   cd scenarios/reproduce/data/measured
-  python -m calibration kernels --runs vtrain_multi.json --runs vtrain_single.json
+  python -m calibration kernels --runs vtrain_multi.json,vtrain_single.json
       the shipped figures of A100 GPUs, in about 5 minutes
   python -m calibration kernels --runs my_cluster.json --folds 5 --out runs/my_kernels
 

@@ -80,7 +80,7 @@ def fit_kernels(sample: SampleOfRuns, on_step: Callable[[], None] = lambda: None
     start = vector_of(START)
 
     def residuals(vector: np.ndarray) -> np.ndarray:
-        errors = relative_errors(sample, figures_of(vector))
+        errors = errors_of_runs(sample, figures_of(vector))
         on_step()
         return np.concatenate([np.log1p(errors), _PULL * (vector - start)])
 
@@ -93,7 +93,7 @@ def fit_kernels(sample: SampleOfRuns, on_step: Callable[[], None] = lambda: None
     return KernelFit(figures=figures_of(solved.x), intervals=tuple(np.exp(1.96 * spread).tolist()))
 
 
-def relative_errors(sample: SampleOfRuns, figures: LayerTimeFigures) -> np.ndarray:
+def errors_of_runs(sample: SampleOfRuns, figures: LayerTimeFigures) -> np.ndarray:
     """Signed errors of runs, (N,)."""
     return np.array(
         [
@@ -115,5 +115,5 @@ def cross_validated_errors(
         is_left_out = np.arange(len(sample)) % num_folds == fold
         kept = [one for one, out in zip(sample, is_left_out, strict=True) if not out]
         left_out = [one for one, out in zip(sample, is_left_out, strict=True) if out]
-        errors[is_left_out] = relative_errors(left_out, fit_kernels(kept, on_step).figures)
+        errors[is_left_out] = errors_of_runs(left_out, fit_kernels(kept, on_step).figures)
     return errors

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from calibration.measured.kernel_fit import KernelFit, relative_errors
+from calibration.measured.kernel_fit import KernelFit, errors_of_runs
 from calibration.measured.runs import LayerTimeFigures, RunTable
 
 UNITS = ("of the peak", "of the bandwidth", "s a layer", "s an iteration", "s a step")
@@ -43,7 +43,7 @@ class KernelReport:
         return cls(
             tables=tuple(tables),
             fitted=fitted,
-            errors=tuple(relative_errors(sample, fitted.figures).tolist()),
+            errors=tuple(errors_of_runs(sample, fitted.figures).tolist()),
             left_out_errors=tuple(left_out.tolist()),
             num_folds=num_folds,
         )

@@ -188,8 +188,10 @@ def _own_layer(
         input_gradient_flops=flops.input_gradient,
         weight_gradient_flops=flops.weight_gradient,
         num_parameters=parameters,
-        activation_bytes=layer_activation_bytes(architecture, **sizes, recomputation=recomputation),
-        weight_input_bytes=layer_weight_input_bytes(architecture, **sizes),
+        activation_bytes=layer_activation_bytes(
+            architecture, **sizes, recomputation=recomputation, layer=index
+        ),
+        weight_input_bytes=layer_weight_input_bytes(architecture, **sizes, layer=index),
         recomputation_flops=layer_recomputation_flops(inner, recomputation),
     )
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from des.base.checks import require_count
 from des.job.architecture import Architecture
+from des.job.kept_tensors import is_like_gpt, kept_elements, weight_gradient_elements
 from des.job.matrices import layer_matrices
 
 WEIGHT_BYTES = 2
@@ -164,13 +165,16 @@ def layer_activation_bytes(
     batch_size: int,
     sequence: int,
     recomputation: Recomputation = "flash",
+    layer: int = 0,
 ) -> float:
-    """Activations of one layer kept from a microbatch's forward to its backward pass. [bytes]
+    """Activations of a layer, by its index, kept from the forward to the backward pass. [bytes]
 
     Notes
     -----
     16-bit elements [1]_; ``a`` heads. Counted for a GELU block with ``ffn = 4 h``; used for Llama's
-    gated block as well.
+    gated block as well. Layers with experts, latent attention, norms of heads or heads that are
+    together wider or narrower than the hidden state keep `des.job.kept_tensors.kept_elements`
+    in place of 17 elements of 16 bits for each token and unit of ``h``.
 
     - ``none``: ``s b h (34 + 5 a s / h)``, everything.
     - ``selective``: ``34 s b h``; scores and softmax are made again.
@@ -186,10 +190,13 @@ def layer_activation_bytes(
     size = float(sequence * batch_size * architecture.hidden_size)
     if recomputation == "full":
         return 2.0 * size
+    kept = 34.0 * size
+    if not is_like_gpt(architecture):
+        elements = kept_elements(architecture, layer)
+        kept = float(ACTIVATION_BYTES * sequence * batch_size * elements)
     if recomputation == "none":
-        scores = 5.0 * architecture.num_heads * sequence * sequence * batch_size
-        return 34.0 * size + scores
-    return 34.0 * size
+        return kept + 5.0 * architecture.num_heads * sequence * sequence * batch_size
+    return kept
 
 
 def layer_recomputation_flops(flops: PassFlops, recomputation: Recomputation) -> float:
@@ -200,11 +207,15 @@ def layer_recomputation_flops(flops: PassFlops, recomputation: Recomputation) ->
 
 
 def layer_weight_input_bytes(
-    architecture: Architecture, *, batch_size: int, sequence: int
+    architecture: Architecture, *, batch_size: int, sequence: int, layer: int = 0
 ) -> float:
     """Bytes a layer keeps from its input gradient to its weight gradient: ``32 s b h``. [bytes]
 
     P. Qi et al., "Zero bubble pipeline parallelism", ICLR'24, table on FLOPs and activations. With
-    full recomputation this is more than what is kept before the input gradient.
+    full recomputation this is more than what is kept before the input gradient. Layers of another
+    kind (see `layer_activation_bytes`) keep `des.job.kept_tensors.weight_gradient_elements`.
     """
+    if not is_like_gpt(architecture):
+        elements = weight_gradient_elements(architecture, layer)
+        return float(ACTIVATION_BYTES * sequence * batch_size * elements)
     return 32.0 * sequence * batch_size * architecture.hidden_size
