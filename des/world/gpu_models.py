@@ -110,11 +110,11 @@ class KernelFigures:
 
 
 FITTED_KERNELS = KernelFigures(
-    matmul_efficiency=0.805,
-    memory_efficiency=0.675,
-    layer_launch_s=0.95e-3,
-    iteration_overhead_s=12.7e-3,
+    matmul_efficiency=0.801,
+    memory_efficiency=0.683,
+    layer_launch_s=0.945e-3,
+    iteration_overhead_s=13.7e-3,
 )
-"""Figures of Megatron-DeepSpeed on A100 GPUs, fitted to measured iterations; see
-`calibration.fit.kernel_fit`.
+"""Figures of Megatron-DeepSpeed on A100 GPUs: `python -m calibration kernels` on the 128 measured
+iterations of vTrain that come with `scenarios.reproduce`. For other GPUs they are a guess.
 """

@@ -48,7 +48,7 @@ TITLES = {
 }
 """Tables by the beginning of a file's name."""
 
-STEP_LATENCY_S = 2.85e-5
+STEP_LATENCY_S = 2.19e-5
 """Latency of a step of a collective between two GPUs, launch and waiting included; fitted. [s]"""
 
 SHOWN = ("table", "run", "measured_s", "predicted_s", "error_percent")
@@ -85,10 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    return report.publish(reproduce(read_tables(config.cases)), config.out)
+    return report.publish(reproduce(read_run_tables(config.cases)), config.out)
 
 
-def read_tables(folder: Path) -> dict[str, RunTable]:
+def read_run_tables(folder: Path) -> dict[str, RunTable]:
     """Read all tables of a folder that are known, by the beginning of their files' names.
 
     Raises
@@ -113,7 +113,7 @@ def read_tables(folder: Path) -> dict[str, RunTable]:
 def reproduce(tables: dict[str, RunTable]) -> Reproduction:
     """Predict every run and judge the mean absolute error of each table."""
     frame = compare(tables)
-    bounds, unjudged = error_bounds_of(frame, tables)
+    bounds, unjudged = table_bounds(frame, tables)
     return report.Reproduction(
         title="Iteration times of measured runs, from shapes of layers",
         frame=frame,
@@ -152,7 +152,7 @@ def compare(tables: dict[str, RunTable]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def error_bounds_of(
+def table_bounds(
     frame: pd.DataFrame, tables: dict[str, RunTable]
 ) -> tuple[tuple[Bound, ...], tuple[str, ...]]:
     """Hold each table against its target; a table without one is not judged."""
