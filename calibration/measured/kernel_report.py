@@ -60,7 +60,7 @@ class KernelReport:
         return rows
 
     def lines(self) -> list[str]:
-        """Errors first, then the constants."""
+        """Say the errors first, then the constants, one a line."""
         lines = [
             f"{name}: {num} runs, mean absolute error {own:.1%}; {left_out:.1%} with constants "
             f"fitted without the run ({self.num_folds} folds); mean {signed:+.1%}"
@@ -76,7 +76,7 @@ class KernelReport:
         return lines
 
     def json_bytes(self) -> bytes:
-        """The constants, their intervals and errors, and the rows that they were fitted on."""
+        """Write JSON of the constants, their intervals, and the errors on the fitted rows."""
         constants = constants_of(self.fitted.figures)
         kernels = self.fitted.figures.kernels
         content = {
@@ -111,7 +111,7 @@ class KernelReport:
         return (json.dumps(content, indent=1) + "\n").encode()
 
     def csv_bytes(self) -> bytes:
-        """One row a run."""
+        """Write a CSV with one row for each run."""
         text = io.StringIO()
         table_writer = csv.writer(text, lineterminator="\n")
         table_writer.writerow(

@@ -25,7 +25,7 @@ Count = Annotated[int, Field(gt=0, le=10**6)]
 
 
 class Setup(BaseModel):
-    """What all runs of a file share: the cluster, and the model apart from its sizes.
+    """Cluster that all runs of a file share, and the model apart from its sizes.
 
     Bandwidths are those of the hardware; efficiencies belong to `LayerTimeFigures`.
     """

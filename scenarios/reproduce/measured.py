@@ -126,7 +126,7 @@ def reproduce(tables: dict[str, RunTable]) -> Reproduction:
 
 
 def compare(tables: dict[str, RunTable]) -> pd.DataFrame:
-    """One row a run: what it was, measured and predicted times, signed error. [%]"""
+    """Table of all runs: what each was, measured and predicted times, signed error. [%]"""
     figures = runs.LayerTimeFigures(kernels=FITTED_KERNELS, step_latency_s=STEP_LATENCY_S)
     rows = []
     for name, table in tables.items():
