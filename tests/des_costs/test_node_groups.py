@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from noded import gpus_of_device, members_of_nodes, sizes_of_nodes
 from sharing import gpus, parallelisms
 
-from des import Domain, Parallelism
+from des import Domain, Nodes, Parallelism
 from des.costs.node_groups import data_group, nodes_of, partner_wire, tensor_group
-from des.world.nodes import Nodes
 
 INNER = (7.0, 0.25)
 MOST_GPUS = 48

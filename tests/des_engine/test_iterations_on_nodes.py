@@ -13,9 +13,8 @@ from noded import noded_cases
 from sharing import FEW, equal_world, gpus, replicas, with_parameters
 from strategies import corrections, unit_workload
 
-from des import Domain, Parallelism, Placement, Plan, Topology, simulate
+from des import Domain, Nodes, Parallelism, Placement, Plan, Topology, simulate
 from des.compiled.program import lower
-from des.world.nodes import Nodes
 
 
 def on_nodes(num_gpus: int, size: int, *, cards: int, outer: tuple[float, float]) -> Domain:
