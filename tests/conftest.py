@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from examples import ORDINARY, SOAK
+from examples import SAMPLE, SOAK
 from golden_astra import CASES, CORNERS, unpack
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
@@ -18,7 +18,7 @@ from des.base.jit import COMPILING_LINES
 _EVERYWHERE = settings(deadline=None, database=None)
 
 # Equal sources draw equal examples, so that two runs give one answer.
-settings.register_profile("test", _EVERYWHERE, max_examples=ORDINARY, derandomize=True)
+settings.register_profile("test", _EVERYWHERE, max_examples=SAMPLE, derandomize=True)
 settings.register_profile("soak", _EVERYWHERE, max_examples=SOAK, derandomize=False)
 settings.load_profile("test")
 

@@ -4,13 +4,16 @@ import os
 
 from hypothesis import settings
 
-ORDINARY = 100
-"""Examples of a property without a number of its own, in an ordinary run."""
+SAMPLE = 50
+"""Examples of a property without a number of its own in `make test`."""
 
 SOAK = int(os.environ.get("EXAMPLES", "40000"))
 """The same in a soak; see the Makefile."""
 
+_FULL = 100
+"""Number that the numbers of single properties are relative to."""
 
-def examples(ordinary: int) -> int:
-    """Number of examples of a property that gets ``ordinary`` ones in an ordinary run."""
-    return max(1, ordinary * settings.default.max_examples // ORDINARY)
+
+def examples(full: int) -> int:
+    """Number of examples of a property that gets ``full`` where one without a number gets 100."""
+    return max(1, full * settings.default.max_examples // _FULL)
