@@ -104,7 +104,7 @@ def deliver(
 
     def post(index: int) -> None:
         _, source, target, num_bytes = messages[index]
-        carrier.send(source, target, num_bytes, arrive, index)
+        carrier.send(source, target, num_bytes, (arrive, index))
 
     for index, message in enumerate(messages):
         if message.start_ns == 0:

@@ -17,11 +17,10 @@ from astra_traces import (
 from command_runs import ALL_REDUCES, PAIR, ZERO_BYTES_AT_LAST, finished
 
 from astra_sim import aware, unaware
-from astra_sim.files.execution_trace import NodeType, Trace, TraceNode
+from astra_sim.files.execution_trace import NodeType, TraceNode
 from astra_sim.files.network_config import Dimension, NetworkConfig
 from astra_sim.files.system_config import Algorithm, SystemConfig
 from astra_sim.run.report import announce_rings, report_end
-from astra_sim.run.waiting import RankState
 
 PREFIX = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\] (\[\w+\] \[\w+\] .*)")
 LONELY_RECEIVE = Case(
@@ -201,17 +200,9 @@ def test_unreleased_slots_by_kind():
         )
         for number, kind, is_cpu in kinds
     )
-    stuck = RankState(
-        rank=2,
-        finished=False,
-        trace=Trace(source="by hand", nodes=nodes),
-        in_flight={node.id: node for node in nodes},
-        done=(),
-        ready=(),
-    )
     lines = []
 
-    report_end([stuck], lambda *line: lines.append(line))
+    report_end([(2, nodes)], lambda *line: lines.append(line))
 
     assert lines == [
         ("workload", "critical", "!!!Hardware Resource sys.id=2 has unreleased nodes!!!"),

@@ -58,3 +58,28 @@ def test_command_imports_nothing_heavy():
     ended = python("-c", script, cwd=Path(__file__).parents[2])
 
     assert (ended.returncode, ended.stdout.split()) == (0, [])
+
+
+def test_a_usual_run_loads_only_what_it_needs(tmp_path):
+    """Neither libraries of files in other forms, nor modules of what the run does not have."""
+    rare = [
+        "chakra",
+        "google.protobuf",
+        "yaml",
+        "astra_sim.run.diagnosis",
+        "astra_sim.run.perfetto",
+    ]
+    rare += ["astra_sim.network.aware", "astra_sim.system.trees", "astra_sim.system.shared_bus"]
+    script = (
+        "import sys; from astra_sim.unaware import main; main(sys.argv[1:]); "
+        f"print(*(name for name in {rare} if name in sys.modules), file=sys.stderr)"
+    )
+    flags = ALL_REDUCES.write(tmp_path)
+    (tmp_path / "network.yml").write_text(
+        "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n"
+    )
+
+    ended = python("-c", script, *flags, cwd=Path(__file__).parents[2])
+
+    assert (ended.returncode, ended.stderr.split()) == (0, [])
+    assert finished(ended.stdout) == dict.fromkeys(range(4), 33829)

@@ -107,10 +107,10 @@ def test_an_arrival_comes_before_the_release_of_its_link():
     def note(name: str) -> None:
         came.append((name, queue.now))
         if name == "first":
-            carrier.send(1, 2, 1000, note, "answer")
+            carrier.send(1, 2, 1000, (note, "answer"))
 
-    carrier.send(0, 1, 1000, note, "first")
-    carrier.send(0, 1, 1000, note, "waiting")
+    carrier.send(0, 1, 1000, (note, "first"))
+    carrier.send(0, 1, 1000, (note, "waiting"))
     queue.run()
 
     assert came == [("first", 931), ("answer", 1862), ("waiting", 1862)]

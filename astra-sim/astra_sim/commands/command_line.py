@@ -2,13 +2,14 @@
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
+from astra_sim.base.lazy import lazy
 from astra_sim.commands.flags import Flags, parse_flags, usage
 from astra_sim.core.result import RunResult
 from astra_sim.files.comm_groups import read_comm_groups
@@ -18,8 +19,12 @@ from astra_sim.files.memory_config import read_memory_config
 from astra_sim.files.network_config import read_network_config
 from astra_sim.files.system_config import read_system_config
 from astra_sim.network import Backend
-from astra_sim.run.perfetto import write_perfetto_trace
 from astra_sim.run.simulate import RunOptions, simulate
+
+if TYPE_CHECKING:
+    from astra_sim.run import perfetto
+else:
+    perfetto = lazy("astra_sim.run.perfetto")
 
 INCOMPLETE_EXIT = 1
 """Exit code of an incomplete run with ``--strict``."""
@@ -56,7 +61,9 @@ class Journal:
 
     def line(self, logger: str, level: str, message: str) -> None:
         """Print a line as ASTRA-sim does, with the time of day."""
-        now = datetime.now().isoformat(sep=" ", timespec="milliseconds")
+        seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+        day = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+        now = f"{day}.{nanoseconds // 10**6:03d}"
         text = f"[{now}] [{logger}] [{level}] {message}\n"
         sys.stdout.write(text)
         for stream in self.log + self.err if level in ERROR_LEVELS else self.log:
@@ -122,7 +129,7 @@ def _guarded(backend: Backend, journal: Journal, words: Sequence[str]) -> int:
 def _simulate(backend: Backend, journal: Journal, flags: Flags) -> int:
     result, replays = _run(backend, journal, flags)
     if flags.trace is not None:
-        write_perfetto_trace(flags.trace, result.spans, replays=replays)
+        perfetto.write_perfetto_trace(flags.trace, result.spans, replays=replays)
     for cause in result.diagnosis:
         journal.complain(cause)
     return INCOMPLETE_EXIT if flags.strict and not result.is_complete else 0

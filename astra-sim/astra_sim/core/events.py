@@ -8,6 +8,8 @@ from typing import Any
 from astra_sim.files.errors import AbortError, NodeError
 
 Action = Callable[[Any], None]
+Event = list[Any] | tuple[Action, Any]
+"""An action and its argument; those of a list may change until it is due."""
 Log = Callable[[str, str, str], None]
 """Prints a line: name of the logger, level, message."""
 
@@ -18,27 +20,33 @@ class EventQueue:
     An event inserted for the current time runs at the end of the current time's events.
     """
 
-    __slots__ = ("_due", "_times", "now", "num_events")
+    __slots__ = ("due", "now", "num_events", "times")
 
     def __init__(self) -> None:
         self.now = 0
         self.num_events = 0
-        self._times: list[int] = []
-        self._due: dict[int, list[tuple[Action, Any]]] = {}
+        self.times: list[int] = []
+        """Heap of the times at which events are due."""
+        self.due: dict[int, list[Event]] = {}
+        """Events of each of these times, in the order in which they run."""
 
     def at(self, time_ns: int, action: Action, argument: Any) -> None:
         """Insert an event; the time must not lie before the current one."""
-        due = self._due.get(time_ns)
+        self.insert(time_ns, (action, argument))
+
+    def insert(self, time_ns: int, event: Event) -> None:
+        """Insert an event that exists already."""
+        due = self.due.get(time_ns)
         if due is None:
-            self._due[time_ns] = [(action, argument)]
-            heappush(self._times, time_ns)
+            self.due[time_ns] = [event]
+            heappush(self.times, time_ns)
         else:
-            due.append((action, argument))
+            due.append(event)
 
     @property
     def next_ns(self) -> int | None:
         """Due time of the next event; None if there is none."""
-        return self._times[0] if self._times else None
+        return self.times[0] if self.times else None
 
     def run(self, last_ns: float = math.inf) -> None:
         """Run until the list is empty, or what is left is due after ``last_ns``.
@@ -48,19 +56,19 @@ class EventQueue:
         AbortError
             If an event is due at time 0, as the original insists that its first step advances.
         """
-        times, events = self._times, self._due
+        times, events = self.times, self.due
         if times and times[0] == 0:
             raise AbortError(
                 "event list: the first event must be due after time 0, got one due at 0 ns; "
                 "something at the start takes less than 1 ns"
             )
         while times and times[0] <= last_ns:
-            self.now = heappop(times)
-            due = events[self.now]
+            now = self.now = heappop(times)
+            due = events[now]
             for action, argument in due:
                 action(argument)
             self.num_events += len(due)
-            del events[self.now]
+            del events[now]
 
 
 class Timers:
@@ -70,12 +78,14 @@ class Timers:
     runs. A ``NodeError`` ends the timer that raised it, not the batch.
     """
 
-    __slots__ = ("_batches", "_log", "queue", "rank")
+    __slots__ = ("_batches", "_due", "_log", "_times", "queue", "rank")
 
     def __init__(self, queue: EventQueue, rank: int, log: Log) -> None:
         self.queue = queue
         self.rank = rank
         self._log = log
+        self._due = queue.due
+        self._times = queue.times
         self._batches: dict[int, list[tuple[Action, Any]]] = {}
 
     def after(self, delay_ns: int, action: Action, argument: Any = None) -> None:
@@ -83,18 +93,22 @@ class Timers:
         queue = self.queue
         time_ns = queue.now + delay_ns
         batch = self._batches.get(time_ns)
-        if batch is None:
-            self._batches[time_ns] = [(action, argument)]
-            queue.at(time_ns, self._run, time_ns)
-        else:
+        if batch is not None:
             batch.append((action, argument))
+            queue.num_events += 1
+            return
+        batch = self._batches[time_ns] = [(action, argument)]
+        due = self._due.get(time_ns)  # `queue.at` in place: nothing is called more often
+        if due is None:
+            self._due[time_ns] = [(self._run, batch)]
+            heappush(self._times, time_ns)
+        else:
+            due.append((self._run, batch))
 
-    def _run(self, time_ns: int) -> None:
-        batch = self._batches[time_ns]
+    def _run(self, batch: list[tuple[Action, Any]]) -> None:
         for action, argument in batch:
             try:
                 action(argument)
             except NodeError as error:
                 self._log("system", "critical", f"sys[{self.rank}]: {error}")
-        self.queue.num_events += len(batch) - 1
-        del self._batches[time_ns]
+        del self._batches[self.queue.now]

@@ -5,17 +5,21 @@ one ``GlobalMetadata``, then ``Node`` after ``Node``. The messages are those of 
 ``mlc-chakra``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chakra.schema.protobuf import et_def_pb2
-from google.protobuf.message import DecodeError
-
+from astra_sim.base.lazy import lazy
 from astra_sim.files.errors import AbortError, AstraSimError, NodeError
 from astra_sim.files.json_fields import shown
+from astra_sim.files.trace_records import usual_node
+
+if TYPE_CHECKING:
+    from astra_sim.files import protobuf
+else:
+    protobuf = lazy("astra_sim.files.protobuf")
 
 AttributeValue = int | float | str | bytes | tuple[bool, ...] | list[Any] | None
 """A bool_list is a tuple, any other list a list; None is an attribute without a value."""
@@ -214,8 +218,8 @@ def _nodes(source: str, content: bytes) -> Iterator[TraceNode]:
         raise AbortError(f"{source}: must begin with a metadata record, got an empty file")
     for number, (offset, record) in records:
         try:
-            node = _node(et_def_pb2.Node.FromString(record))
-        except (DecodeError, NodeError) as error:
+            node = _node(record)
+        except NodeError as error:
             raise AbortError(f"{source}: {_place(number, offset)}: {error}") from error
         yield node
 
@@ -252,40 +256,22 @@ def _place(number: int, offset: int) -> str:
     return f"record {number} at byte {offset}"
 
 
-def _node(record: Any) -> TraceNode:
-    attributes = _attributes(record.attr)
+def _node(record: bytes) -> TraceNode:
+    number, name, kind, dependencies, duration_us, attributes = usual_node(
+        record
+    ) or protobuf.node_fields(record)
     node = TraceNode(
-        id=record.id,
-        name=record.name,
-        type=record.type,
-        dependencies=_merged((*record.ctrl_deps, *record.data_deps)),
-        duration_ns=record.duration_micros * NS_PER_MICROSECOND % NUM_UNSIGNED_64,
+        id=number,
+        name=name,
+        type=kind,
+        dependencies=_merged(dependencies),
+        duration_ns=duration_us * NS_PER_MICROSECOND % NUM_UNSIGNED_64,
         is_cpu=bool(attributes.get(IS_CPU, False)),
         attributes=attributes,
     )
     if IS_CPU in attributes:
         node.unsigned64(IS_CPU)  # refuses what is no integer
     return node
-
-
-def _attributes(records: Iterable[Any]) -> dict[str, AttributeValue]:
-    """Read attributes; of several with one name the first counts."""
-    attributes: dict[str, AttributeValue] = {}
-    for record in records:
-        name = record.name
-        if name not in attributes:
-            attributes[name] = _value(record)
-    return attributes
-
-
-def _value(record: Any) -> AttributeValue:
-    kind = record.WhichOneof("value")
-    if kind is None:
-        return None
-    value = getattr(record, kind)
-    if kind == "bool_list":
-        return tuple(value.values)
-    return list(value.values) if kind.endswith("_list") else value
 
 
 def _merged(dependencies: tuple[int, ...]) -> tuple[int, ...]:

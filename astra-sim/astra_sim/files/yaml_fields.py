@@ -2,16 +2,25 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from astra_sim.base.lazy import lazy
 from astra_sim.files.errors import AbortError, AstraSimError, AstraSimUsageError
 from astra_sim.files.json_fields import shown
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = lazy("yaml")  # takes as long to load as the other modules of a command together
 
 NULLS = (None, "", "~", "null", "Null", "NULL")
 """Values that count as absent."""
 
+_WORD = "[A-Za-z0-9_.+][A-Za-z0-9_.+-]*"
+_LIST_LINE = re.compile(
+    rf"([A-Za-z_]{{1,64}}):(?: +\[ *({_WORD}(?: *, *{_WORD})*) *\])? *(?: #.*)?|( *)- +({_WORD}) *"
+)
+"""A key with its words in brackets, a key alone, or one word of a list below its key."""
 _WHOLE = re.compile("0|[1-9][0-9]*")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -30,6 +39,9 @@ def read_yaml_mapping(path: str | Path, *, kind: str) -> dict[str, Any]:
         text = Path(path).read_bytes()
     except OSError as error:
         raise AstraSimError(f"{path}: {kind} file cannot be read: {error.strerror}") from error
+    lists = plain_lists(text)
+    if lists is not None:
+        return lists
     try:
         content = yaml.load(text, Loader=yaml.BaseLoader)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
@@ -38,6 +50,29 @@ def read_yaml_mapping(path: str | Path, *, kind: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise AbortError(f"{path}: {kind} file must hold a mapping, got {shown(content)}")
     return content
+
+
+def plain_lists(text: bytes) -> dict[str, Any] | None:
+    """Read the usual form, lists of plain words in brackets or line by line; None for others."""
+    content: dict[str, Any] = {}
+    words: list[str] = []
+    indent: str | None = None
+    for line in text.decode("ascii", "replace").split("\n"):
+        found = _LIST_LINE.fullmatch(line)
+        if not (line.isascii() and line.isprintable()):
+            return None
+        if found is None:
+            if line.strip(" ") and not line.lstrip(" ").startswith("#"):
+                return None
+        elif found[1] is not None:
+            words = content[found[1]] = found[2].replace(" ", "").split(",") if found[2] else []
+            indent = None
+        elif (words and indent is None) or indent not in (None, found[3]):
+            return None
+        else:
+            indent = found[3]
+            words.append(found[4])
+    return content if content and all(content.values()) else None
 
 
 def is_null(value: object) -> bool:

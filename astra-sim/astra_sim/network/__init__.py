@@ -1,13 +1,18 @@
 """The two network models: messages that never meet, and messages that queue for links."""
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
+from astra_sim.base.lazy import lazy
 from astra_sim.core.events import EventQueue
 from astra_sim.files.errors import AstraSimUsageError
 from astra_sim.files.network_config import NetworkConfig
-from astra_sim.network.aware import AwareNetwork
 from astra_sim.network.interface import AnalyticalNetwork
-from astra_sim.network.unaware import UnawareNetwork
+
+if TYPE_CHECKING:
+    from astra_sim.network import aware, unaware
+else:
+    aware = lazy("astra_sim.network.aware")
+    unaware = lazy("astra_sim.network.unaware")
 
 __all__ = ["AnalyticalNetwork", "Backend", "make_network"]
 
@@ -43,5 +48,5 @@ def make_network(
             f"backend: must be one of {', '.join(get_args(Backend))}; got {backend!r}"
         )
     if backend == "unaware":
-        return UnawareNetwork(config, queue)
-    return AwareNetwork(config, queue, multi_dimensional=multi_dimensional)
+        return unaware.UnawareNetwork(config, queue)
+    return aware.AwareNetwork(config, queue, multi_dimensional=multi_dimensional)

@@ -8,10 +8,7 @@ A message to itself has no link then, not even under a switch. *Bandwidth change
 from their time on, also for the message that it is sending.
 """
 
-from collections.abc import Callable
-from typing import Any
-
-from astra_sim.core.events import EventQueue
+from astra_sim.core.events import Event, EventQueue
 from astra_sim.files.errors import AbortError, AstraSimUsageError
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.bandwidth import LinkRates
@@ -22,19 +19,17 @@ from astra_sim.network.routes import LinkPlace, check_npu, differing_dimensions,
 class _Transit:
     """A message on the first of several links, or further."""
 
-    __slots__ = ("deliver", "links", "message", "num_bytes", "num_crossed")
+    __slots__ = ("arrival", "links", "num_bytes", "num_crossed")
 
     def __init__(
         self,
         links: tuple[NetworkLink, ...],
         num_bytes: int,
-        deliver: Callable[[Any], None],
-        message: Any,
+        arrival: Event,
     ) -> None:
         self.links = links
         self.num_bytes = num_bytes
-        self.deliver = deliver
-        self.message = message
+        self.arrival = arrival
         self.num_crossed = 1
 
 
@@ -44,9 +39,9 @@ def _forward(transit: _Transit) -> None:
     transit.num_crossed = number + 1
     link = transit.links[number]
     if transit.num_crossed == len(transit.links):
-        link.carry(transit.num_bytes, transit.deliver, transit.message)
+        link.carry(transit.num_bytes, transit.arrival)
     else:
-        link.carry(transit.num_bytes, _forward, transit)
+        link.carry(transit.num_bytes, (_forward, transit))
 
 
 class AwareNetwork:
@@ -80,15 +75,14 @@ class AwareNetwork:
         source: int,
         target: int,
         num_bytes: int,
-        deliver: Callable[[Any], None],
-        message: Any,
+        arrival: Event,
     ) -> None:
         """Put a message on the first link of its route."""
         links = self._routes[source].get(target) or self._route(source, target)
         if len(links) == 1:
-            links[0].carry(num_bytes, deliver, message)
+            links[0].carry(num_bytes, arrival)
         else:
-            links[0].carry(num_bytes, _forward, _Transit(links, num_bytes, deliver, message))
+            links[0].carry(num_bytes, (_forward, _Transit(links, num_bytes, arrival)))
 
     def _route(self, source: int, target: int) -> tuple[NetworkLink, ...]:
         """Links from one NPU to another, remembered."""

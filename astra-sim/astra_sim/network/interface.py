@@ -1,7 +1,8 @@
 """Interface of a network to the layers above."""
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
+
+from astra_sim.core.events import Event
 
 
 class AnalyticalNetwork(Protocol):
@@ -12,10 +13,9 @@ class AnalyticalNetwork(Protocol):
         source: int,
         target: int,
         num_bytes: int,
-        deliver: Callable[[Any], None],
-        message: Any,
+        arrival: Event,
     ) -> None:
-        """Start a transfer now; on arrival the event queue calls ``deliver(message)``.
+        """Start a transfer now; ``arrival`` is the event at its end, changeable until then.
 
         Raises
         ------

@@ -1,10 +1,8 @@
 """A directed link of the congestion-aware network and its queue."""
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
 
-from astra_sim.core.events import EventQueue
+from astra_sim.core.events import Event, EventQueue
 from astra_sim.network.bandwidth import RateProfile
 
 
@@ -31,27 +29,27 @@ class NetworkLink:
         self._bytes_per_ns = rate.bytes_per_ns[0]
         self._changing = None if rate.is_constant else rate
         self._busy = False
-        self._waiting: deque[tuple[int, Callable[[Any], None], Any]] | None = None
+        self._waiting: deque[tuple[int, Event]] | None = None
 
-    def carry(self, num_bytes: int, arrive: Callable[[Any], None], argument: Any) -> None:
-        """Take a message to the far end as soon as the link is free, then ``arrive(argument)``."""
+    def carry(self, num_bytes: int, arrival: Event) -> None:
+        """Take a message to the far end as soon as the link is free; ``arrival`` is its event."""
         if not self._busy:
             self._busy = True
-            self._start(num_bytes, arrive, argument)
+            self._start(num_bytes, arrival)
         elif self._waiting is None:  # most links of a large network never have a queue
-            self._waiting = deque(((num_bytes, arrive, argument),))
+            self._waiting = deque(((num_bytes, arrival),))
         else:
-            self._waiting.append((num_bytes, arrive, argument))
+            self._waiting.append((num_bytes, arrival))
 
-    def _start(self, num_bytes: int, arrive: Callable[[Any], None], argument: Any) -> None:
+    def _start(self, num_bytes: int, arrival: Event) -> None:
         queue = self._queue
         now = queue.now
         if self._changing is None:
             wire_ns = num_bytes / self._bytes_per_ns
         else:
             wire_ns = self._changing.transmission_ns(now, num_bytes)
-        queue.at(now + int(self._latency_ns + wire_ns), arrive, argument)
-        queue.at(now + int(wire_ns), self._release, None)
+        queue.insert(now + int(self._latency_ns + wire_ns), arrival)
+        queue.insert(now + int(wire_ns), (self._release, None))
 
     def _release(self, _: None) -> None:
         """Serve the head of the queue within the same tick."""

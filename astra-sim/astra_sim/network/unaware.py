@@ -7,10 +7,9 @@ same NPUs the later may then come up to 1 ns before the earlier, by rounding alo
 equal messages keep their order.
 """
 
-from collections.abc import Callable
-from typing import Any
+from heapq import heappush
 
-from astra_sim.core.events import EventQueue
+from astra_sim.core.events import Event, EventQueue
 from astra_sim.files.errors import AbortError, AstraSimUsageError
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.network.bandwidth import LinkRates, RateProfile
@@ -27,13 +26,14 @@ class UnawareNetwork:
     domain pays the way within the domain alone. Bytes are serialised once, however many the hops.
     """
 
-    __slots__ = ("_config", "_insert", "_num_npus", "_queue", "_rates", "_routes")
+    __slots__ = ("_config", "_due", "_num_npus", "_queue", "_rates", "_routes", "_times")
 
     def __init__(self, config: NetworkConfig, queue: EventQueue) -> None:
         self._config = config
         self._num_npus = config.num_npus
         self._queue = queue
-        self._insert = queue.at
+        self._due = queue.due
+        self._times = queue.times
         self._rates = LinkRates(config)
         self._routes: list[dict[int, Route]] = [{} for _ in range(self._num_npus)]
 
@@ -42,8 +42,7 @@ class UnawareNetwork:
         source: int,
         target: int,
         num_bytes: int,
-        deliver: Callable[[Any], None],
-        message: Any,
+        arrival: Event,
     ) -> None:
         """Deliver a message after its own time."""
         route = self._routes[source].get(target) or self._route(source, target)
@@ -53,7 +52,13 @@ class UnawareNetwork:
             wire_ns = num_bytes / bytes_per_ns
         else:
             wire_ns = changing.transmission_ns(now, num_bytes)
-        self._insert(now + int(latency_ns + wire_ns), deliver, message)
+        time_ns = now + int(latency_ns + wire_ns)
+        due = self._due.get(time_ns)  # `queue.insert` in place: every message comes here
+        if due is None:
+            self._due[time_ns] = [arrival]
+            heappush(self._times, time_ns)
+        else:
+            due.append(arrival)
 
     def _route(self, source: int, target: int) -> Route:
         """Delay of a message from one NPU to another, cached."""

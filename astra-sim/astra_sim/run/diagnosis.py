@@ -5,7 +5,14 @@ from collections.abc import Collection
 from astra_sim.files.cycles import dependency_cycles
 from astra_sim.files.execution_trace import NodeType, TraceNode
 from astra_sim.run.joining import CollectiveWaits
-from astra_sim.run.waiting import MessageWaits, RankState, RunState, label, listed, named
+from astra_sim.run.waiting import (
+    MessageWaits,
+    RankState,
+    RunState,
+    label,
+    listed,
+    named,
+)
 from astra_sim.system.collectives import CHUNK_TAG_OFFSET
 from astra_sim.workload.rank import SLOT_OF_TYPE, Slot, slot_of
 

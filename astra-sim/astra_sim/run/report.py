@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from astra_sim.core.events import Log
+from astra_sim.files.execution_trace import TraceNode
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.files.system_config import Algorithm, SystemConfig
-from astra_sim.run.waiting import RankState
 from astra_sim.workload.rank import Slot, slot_of
 
 RINGS = ("ring", "direct", "halvingDoubling")
@@ -34,19 +34,19 @@ def announce_rings(
             log("system", "info", f"ring of group {number}: {_listed(members)}")
 
 
-def report_end(states: Iterable[RankState], log: Log) -> None:
-    """Name the nodes that still hold a slot, then say goodbye."""
-    for state in states:
+def report_end(in_flight: Iterable[tuple[int, Iterable[TraceNode]]], log: Log) -> None:
+    """Name the nodes in flight of each rank that still hold a slot, then say goodbye."""
+    for rank, nodes in in_flight:
         held: dict[Slot, list[int]] = {}
-        for number, node in sorted(state.in_flight.items()):
-            held.setdefault(slot_of(node), []).append(number)
+        for node in sorted(nodes, key=lambda node: node.id):
+            held.setdefault(slot_of(node), []).append(node.id)
         held.pop(Slot.RECEIVE, None)
         if not held:
             continue
         log(
             "workload",
             "critical",
-            f"!!!Hardware Resource sys.id={state.rank} has unreleased nodes!!!",
+            f"!!!Hardware Resource sys.id={rank} has unreleased nodes!!!",
         )
         for slot, numbers in sorted(held.items()):
             log("workload", "critical", f"{slot.name.lower()} slot: {_listed(numbers)}")

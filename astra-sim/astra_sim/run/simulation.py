@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from astra_sim.base.lazy import lazy
 from astra_sim.core.events import EventQueue, Log, Timers
 from astra_sim.core.result import RankResult, RunResult
 from astra_sim.files.errors import AbortError, AstraSimUsageError
-from astra_sim.files.execution_trace import Trace
+from astra_sim.files.execution_trace import Trace, TraceNode
 from astra_sim.files.memory_config import MemoryConfig
 from astra_sim.files.network_config import NetworkConfig
 from astra_sim.files.system_config import SystemConfig
 from astra_sim.network import Backend, make_network
-from astra_sim.run.diagnosis import diagnose
 from astra_sim.run.late_times import LAST_EXACT_NS, run_late
-from astra_sim.run.waiting import RankState, RunState
 from astra_sim.system.collectives import Collectives
 from astra_sim.system.messages import Messages, RendezvousMessages
 from astra_sim.system.npu import Npu, SystemSettings
@@ -21,6 +21,12 @@ from astra_sim.system.remote_memory import RemoteMemory
 from astra_sim.workload.nodes import NodeIssuer
 from astra_sim.workload.rank import Rank
 from astra_sim.workload.statistics import report_finish
+
+if TYPE_CHECKING:
+    from astra_sim.run import diagnosis, waiting
+else:
+    diagnosis = lazy("astra_sim.run.diagnosis")
+    waiting = lazy("astra_sim.run.waiting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,39 +116,38 @@ class RankSimulation:
         self.queue.run(LAST_EXACT_NS)
         run_late(self.queue, self.ranks, replays=self.system.replay_only)
 
-    def state(self) -> RunState:
-        """State of all ranks after the last event."""
-        return RunState(
-            ranks=[
-                RankState(
-                    rank=rank.rank,
-                    finished=rank.finished,
-                    trace=rank.trace,
-                    in_flight={number: node for number, (node, _) in rank.in_flight.items()},
-                    done=frozenset(span.node.id for span in rank.spans),
-                    ready=rank.ready,
-                    errors=rank.errors,
-                )
-                for rank in self.ranks
-            ],
-            sends=self.messages.sends,
-            receives=self.messages.receives,
-            network=self.network,
-            system=self.system,
-            groups=self.groups,
-        )
+    @property
+    def in_flight(self) -> list[tuple[int, list[TraceNode]]]:
+        """Nodes of each rank that were issued and have not completed."""
+        return [(rank.rank, [node for node, _ in rank.in_flight.values()]) for rank in self.ranks]
 
-    def result(self, state: RunState, lines: tuple[str, ...]) -> RunResult:
+    def result(self, lines: tuple[str, ...]) -> RunResult:
         """Result of the run."""
         return RunResult(
             ranks=tuple(self.finished),
             num_npus=len(self.ranks),
             unfinished=tuple(rank.rank for rank in self.ranks if not rank.finished),
             num_never_run=sum(len(rank.nodes) - len(rank.spans) for rank in self.ranks),
-            diagnosis=diagnose(state),
+            diagnosis=self._diagnosis(),
             num_events=self.queue.num_events,
             spans=tuple(tuple(rank.spans) for rank in self.ranks),
             lines=lines,
+        )
+
+    def _diagnosis(self) -> tuple[str, ...]:
+        """Causes of what never ran or was never received; nothing if all is well."""
+        messages = self.messages
+        if not messages.has_sends and all(rank.is_done for rank in self.ranks):
+            return ()
+        return diagnosis.diagnose(
+            waiting.RunState(
+                ranks=[waiting.state_of(rank) for rank in self.ranks],
+                sends=messages.sends,
+                receives=messages.receives,
+                network=self.network,
+                system=self.system,
+                groups=self.groups,
+            )
         )
 
     def _finish(self, rank: Rank) -> None:

@@ -11,6 +11,7 @@ from astra_sim.files.system_config import SystemConfig
 from astra_sim.system.collectives import CHUNK_TAG_OFFSET
 from astra_sim.system.messages import Key
 from astra_sim.workload.nodes import message_key
+from astra_sim.workload.rank import Rank
 
 _TYPE_NAMES = {kind.value: kind.name for kind in NodeType}
 _MAX_LISTED = 5
@@ -46,6 +47,19 @@ class RunState:
     network: NetworkConfig
     system: SystemConfig
     groups: Mapping[int, tuple[int, ...]]
+
+
+def state_of(rank: Rank) -> RankState:
+    """State of a rank after the last event."""
+    return RankState(
+        rank=rank.rank,
+        finished=rank.finished,
+        trace=rank.trace,
+        in_flight={number: node for number, (node, _) in rank.in_flight.items()},
+        done=frozenset(span.node.id for span in rank.spans),
+        ready=rank.ready,
+        errors=rank.errors,
+    )
 
 
 @dataclass(frozen=True, slots=True)

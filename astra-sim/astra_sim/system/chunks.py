@@ -1,8 +1,9 @@
 """A collective is cut into chunks, which pass through phases and queues on their own."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from astra_sim.base.lazy import lazy
 from astra_sim.system.exchanges import (
     DirectExchange,
     Exchange,
@@ -11,13 +12,23 @@ from astra_sim.system.exchanges import (
 )
 from astra_sim.system.npu import Npu
 from astra_sim.system.phases import Phase, PhaseRun
-from astra_sim.system.trees import TreeReduction
 
-ALGORITHMS: dict[str, Callable[[PhaseRun], Exchange | TreeReduction]] = {
+if TYPE_CHECKING:
+    from astra_sim.system import trees
+else:
+    trees = lazy("astra_sim.system.trees")
+
+
+def _tree_reduction(run: PhaseRun) -> "trees.TreeReduction":
+    """Load the module of trees only where there are any."""
+    return trees.TreeReduction(run)
+
+
+ALGORITHMS: dict[str, Callable[[PhaseRun], "Exchange | trees.TreeReduction"]] = {
     "ring": RingExchange,
     "direct": DirectExchange,
     "halvingDoubling": HalvingDoublingExchange,
-    "doubleBinaryTree": TreeReduction,
+    "doubleBinaryTree": _tree_reduction,
 }
 
 

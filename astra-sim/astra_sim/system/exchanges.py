@@ -37,8 +37,10 @@ class Exchange(ABC):
         "_others_left",
         "_plain_left",
         "_rank",
+        "_reduced_bytes",
         "_reduces_in_even",
         "_reduces_in_odd",
+        "_reduction_ns",
         "_second_round",
         "_sends_left",
         "_settings",
@@ -69,6 +71,7 @@ class Exchange(ABC):
         self._plain_left = self._others_left = 0
         self._is_odd = False
         self._credits = 0
+        self._reduced_bytes = self._reduction_ns = 0
         self._tokens: deque[Token] = deque()
 
     def start(self) -> None:
@@ -87,16 +90,13 @@ class Exchange(ABC):
             self._is_odd = not self._is_odd
         num_bytes = self._message_bytes
         self._tokens.append(self._next_token())
-        if self._plain_left:
+        is_plain, reduces, back = self._plain_left > 0, False, False
+        if is_plain:
             self._plain_left -= 1
-            self._move(num_bytes, is_plain=True, reduces=False, back=False)
         else:
             back = self._others_left > self._width
             self._others_left -= 1
             reduces = self._reduces_in_odd if self._is_odd else self._reduces_in_even
-            self._move(num_bytes, is_plain=False, reduces=reduces, back=back)
-
-    def _move(self, num_bytes: int, *, is_plain: bool, reduces: bool, back: bool) -> None:
         done = self._reduce if reduces else self._moved
         if self._bus is None:
             self._timers.after(self._move_ns, done, num_bytes)
@@ -111,24 +111,21 @@ class Exchange(ABC):
             )
 
     def _reduce(self, num_bytes: int) -> None:
-        self._timers.after(self._settings.reduction_ns(num_bytes), self._moved, num_bytes)
+        if num_bytes != self._reduced_bytes:
+            self._reduced_bytes = num_bytes
+            self._reduction_ns = self._settings.reduction_ns(num_bytes)
+        self._timers.after(self._reduction_ns, self._moved)
 
-    def _moved(self, _: int) -> None:
-        self._credits += 1
-        self._try_to_send()
+    def _moved(self, _: int | None) -> None:
+        """Give a credit, which sends the oldest token if there is one and sends are left."""
+        if self._sends_left and self._tokens:
+            self._sends_left -= 1
+            outgoing, incoming = self._tokens.popleft()
+            self._messages.exchange(outgoing, incoming, self._received)
+        else:
+            self._credits += 1
         if not self._sends_left and self._credits == self._width:
             self._end()
-
-    def _try_to_send(self) -> bool:
-        """Send the oldest token if there is a credit for it; tell whether there was one."""
-        if not self._credits or not self._tokens or not self._sends_left:
-            return False
-        outgoing, incoming = self._tokens.popleft()
-        self._messages.post_send(outgoing)
-        self._messages.post_receive(incoming, self._received)
-        self._sends_left -= 1
-        self._credits -= 1
-        return True
 
     def _received(self, _: None) -> None:
         self._make_token()
@@ -208,7 +205,7 @@ class DirectExchange(Exchange):
         self._received_count += 1
         self._make_token()
 
-    def _moved(self, num_bytes: int) -> None:
+    def _moved(self, num_bytes: int | None) -> None:
         others = len(self._members) - 1
         if not self._is_all_reduce or self._sends_left > others:
             super()._moved(num_bytes)
@@ -216,9 +213,12 @@ class DirectExchange(Exchange):
         self._credits += 1
         if self._received_count < others:
             return
-        for _ in range(self._width):
-            if not self._try_to_send():
-                break
+        possible = min(self._width, self._credits, self._sends_left, len(self._tokens))
+        self._credits -= possible
+        self._sends_left -= possible
+        for _ in range(possible):
+            outgoing, incoming = self._tokens.popleft()
+            self._messages.exchange(outgoing, incoming, self._received)
         if not self._sends_left and self._credits == self._width:
             self._end()
 
@@ -273,11 +273,14 @@ class HalvingDoublingExchange(Exchange):
             self._distance //= 2
             self._message_bytes *= 2
 
-    def _try_to_send(self) -> bool:
+    def _moved(self, num_bytes: int | None) -> None:
         """Send nothing once the distance is 0, when peer and NPU are the same."""
         if self._tokens and self._tokens[0][0][2] == self._rank:
-            return False
-        return super()._try_to_send()
+            self._credits += 1
+            if not self._sends_left and self._credits == self._width:
+                self._end()
+            return
+        super()._moved(num_bytes)
 
 
 def _ring_bytes(kind: CollectiveType, num_bytes: int, num_members: int) -> int:

@@ -10,6 +10,8 @@ from astra_sim.network.interface import AnalyticalNetwork
 
 Done = Callable[[Any], None]
 Receive = tuple[Done, Any]
+Message = list[Any]
+"""Event of an arrival: action and argument."""
 Key = tuple[int, int, int, int]
 """Tag, source, target and bytes of a message; all four must agree for a match."""
 
@@ -19,24 +21,13 @@ RENDEZVOUS_BYTES_LIMIT = 2**31
 """The original cuts sizes to 32 signed bits here: its times are then too short or absurdly long."""
 
 
-class RankMessage:
-    """A posted send and, once matched, the receive that waits for it."""
-
-    __slots__ = ("argument", "delivered", "received", "sent")
-
-    def __init__(self, sent: Done | None, argument: Any) -> None:
-        self.sent = sent
-        self.argument = argument
-        self.received: Receive | None = None
-        self.delivered = False
-
-
 class Messages:
     """The matcher of all NPUs.
 
     ``sends`` holds what is posted or delivered without a receive, ``receives`` what waits for a
     send; a key is in at most one of the two. What is alone under its key stands there itself,
-    several stand in a deque.
+    several stand in a deque. A message is the event of its arrival, which its receive changes; of
+    one that is delivered without a receive no action is left.
     """
 
     __slots__ = ("_network", "_queue", "_receives", "_sends")
@@ -44,11 +35,16 @@ class Messages:
     def __init__(self, queue: EventQueue, network: AnalyticalNetwork) -> None:
         self._queue = queue
         self._network = network
-        self._sends: dict[Key, RankMessage | deque[RankMessage]] = {}
+        self._sends: dict[Key, Message | deque[Message]] = {}
         self._receives: dict[Key, Receive | deque[Receive]] = {}
 
     @property
-    def sends(self) -> dict[Key, tuple[RankMessage, ...]]:
+    def has_sends(self) -> bool:
+        """Whether there are messages that no receive has been posted for."""
+        return bool(self._sends)
+
+    @property
+    def sends(self) -> dict[Key, tuple[Message, ...]]:
         """Messages that no receive has been posted for."""
         return {
             key: tuple(held) if isinstance(held, deque) else (held,)
@@ -74,19 +70,26 @@ class Messages:
         tag, source, target, num_bytes = key
         if num_bytes <= 0 or tag < 0:
             _refuse(key)
-        message = RankMessage(sent, argument)
         waiting = self._receives.pop(key, None)
         if waiting is None:
+            message: Message = [_land, None]
+            message[1] = message if sent is None else (message, sent, argument)
+            if sent is not None:
+                message[0] = _land_and_tell
             first = self._sends.setdefault(key, message)
             if first is not message:
                 self._sends[key] = _with(first, message)
-        elif isinstance(waiting, deque):
-            message.received = waiting.popleft()
+            self._network.send(source, target, num_bytes, message)
+            return
+        if isinstance(waiting, deque):
+            receive = waiting.popleft()
             if waiting:
                 self._receives[key] = waiting
         else:
-            message.received = waiting
-        self._network.send(source, target, num_bytes, _deliver, message)
+            receive = waiting
+        if sent is not None:
+            receive = _tell_both, (sent, argument, *receive)
+        self._network.send(source, target, num_bytes, receive)
 
     def post_receive(self, key: Key, received: Done, argument: Any = None) -> None:
         """Wait for a message; ``received(argument)`` is called at its delivery.
@@ -111,10 +114,56 @@ class Messages:
             posted, message = message, message.popleft()
             if posted:
                 self._sends[key] = posted
-        if message.delivered:
+        action = message[0]
+        if action is None:
             self._queue.at(self._queue.now, received, argument)
+        elif action is _land:
+            message[0] = received
+            message[1] = argument
         else:
-            message.received = received, argument
+            _, sent, sent_argument = message[1]
+            message[0] = _tell_both
+            message[1] = sent, sent_argument, received, argument
+
+    def exchange(self, outgoing: Key, incoming: Key, received: Done) -> None:
+        """Post a send without an end of its own, then a receive that calls ``received(None)``.
+
+        Both sizes are equal, as in all collectives, which do little else. The same as two calls,
+        written out for speed.
+
+        Raises
+        ------
+        AbortError
+            If the size is 0, or the network has no way.
+        """
+        _, source, target, num_bytes = outgoing
+        if num_bytes <= 0:
+            _refuse(outgoing)
+        sends, receives = self._sends, self._receives
+        arrival: Any = receives.pop(outgoing, None)
+        if arrival is None:
+            arrival = [_land, None]
+            arrival[1] = arrival
+            first = sends.setdefault(outgoing, arrival)
+            if first is not arrival:
+                sends[outgoing] = _with(first, arrival)
+        elif arrival.__class__ is deque:
+            held, arrival = arrival, arrival.popleft()
+            if held:
+                receives[outgoing] = held
+        self._network.send(source, target, num_bytes, arrival)
+        message: Any = sends.pop(incoming, None)
+        if message is None:
+            receive = received, None
+            waiting = receives.setdefault(incoming, receive)
+            if waiting is not receive:
+                receives[incoming] = _with(waiting, receive)
+        elif message.__class__ is list and message[0] is _land:
+            message[0] = received
+            message[1] = None
+        else:
+            sends[incoming] = message
+            self.post_receive(incoming, received)
 
 
 class RendezvousMessages(Messages):
@@ -133,6 +182,11 @@ class RendezvousMessages(Messages):
         """Send the control message; the receive itself is posted at its delivery."""
         super().post_send(_control(key), self._await, (key, received, argument))
 
+    def exchange(self, outgoing: Key, incoming: Key, received: Done) -> None:
+        """Post the send, then the receive, both for when the other side is ready."""
+        self.post_send(outgoing)
+        self.post_receive(incoming, received)
+
     def _start(self, posted: tuple[Key, Done | None, Any]) -> None:
         super().post_send(*posted)
 
@@ -140,15 +194,27 @@ class RendezvousMessages(Messages):
         super().post_receive(*posted)
 
 
-def _deliver(message: RankMessage) -> None:
-    """Complete the sender, then the receiver if it has been posted."""
-    if message.sent is not None:
-        message.sent(message.argument)
-    if message.received is not None:
-        done, argument = message.received
-        done(argument)
+def _land(message: Message) -> None:
+    """Deliver a message that no receive has been posted for and no sender waits for."""
+    message[0] = message[1] = None
+
+
+def _land_and_tell(posted: tuple[Message, Done, Any]) -> None:
+    """Complete the sender, then the receiver if the sender has posted the receive by that."""
+    message, sent, argument = posted
+    sent(argument)
+    if message[0] is _land_and_tell:
+        message[0] = message[1] = None
     else:
-        message.delivered = True
+        _, _, received, received_argument = message[1]
+        received(received_argument)
+
+
+def _tell_both(posted: tuple[Done, Any, Done, Any]) -> None:
+    """Complete the sender, then the receiver."""
+    sent, sent_argument, received, received_argument = posted
+    sent(sent_argument)
+    received(received_argument)
 
 
 def _control(key: Key) -> Key:

@@ -4,12 +4,18 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
+from astra_sim.base.lazy import lazy
 from astra_sim.core.events import Timers
 from astra_sim.files.system_config import SystemConfig
 from astra_sim.files.units import BYTES_PER_GB, NS_PER_S
 from astra_sim.system.messages import Messages
-from astra_sim.system.shared_bus import SharedBus
+
+if TYPE_CHECKING:
+    from astra_sim.system import shared_bus
+else:
+    shared_bus = lazy("astra_sim.system.shared_bus")
 
 CHUNKS_OF_GROUP = 1_000_000
 """Ids of a group's chunks begin at this many times the group's number."""
@@ -82,7 +88,7 @@ class Npu:
         self.messages = messages
         self.settings = settings
         bus = settings.config.shared_bus
-        self.bus = None if bus is None else SharedBus(timers, bus)
+        self.bus = None if bus is None else shared_bus.SharedBus(timers, bus)
         self.chunk_ids: dict[int, int] = {}
         self.trees_made: dict[tuple[int, int], int] = {}
         self._queues = [

@@ -35,23 +35,28 @@ class PhasePlan:
         return num_bytes
 
 
-@dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of one chunk: what is chosen when the chunk is made."""
+    """A phase of one chunk: what is chosen when the chunk is made; ``tree`` is 0 or 1."""
 
-    plan: PhasePlan
-    queue: PhaseQueue
-    is_up: bool
-    tree: int
-    """Index of the double binary tree, 0 or 1."""
+    __slots__ = ("is_up", "plan", "queue", "tree")
+
+    def __init__(self, plan: PhasePlan, queue: PhaseQueue, is_up: bool, tree: int) -> None:
+        self.plan = plan
+        self.queue = queue
+        self.is_up = is_up
+        self.tree = tree
 
 
-@dataclass(frozen=True, slots=True)
 class PhaseRun:
     """A phase that starts now, with the data it has then; ``end`` is called when it is over."""
 
-    npu: Npu
-    phase: Phase
-    tag: int
-    num_bytes: int
-    end: Callable[[], None]
+    __slots__ = ("end", "npu", "num_bytes", "phase", "tag")
+
+    def __init__(
+        self, npu: Npu, phase: Phase, tag: int, num_bytes: int, end: Callable[[], None]
+    ) -> None:
+        self.npu = npu
+        self.phase = phase
+        self.tag = tag
+        self.num_bytes = num_bytes
+        self.end = end

@@ -96,6 +96,11 @@ class Rank:
                 self._newly_ready.append(node.id)
 
     @property
+    def is_done(self) -> bool:
+        """Whether the rank has finished and all its nodes are done."""
+        return self.finished and len(self.spans) == len(self.nodes)
+
+    @property
     def ready(self) -> list[int]:
         """Ids of nodes that could be issued if their slots were free, ascending."""
         return sorted(self._newly_ready + [number for heap in self._ready for number in heap])

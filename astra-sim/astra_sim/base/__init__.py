@@ -1,0 +1,1 @@
+"""Foundations of the engine that know nothing of it."""
