@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from des.views.memory_timeline import MemoryTimeline, memory_timeline
     from des.views.prices import MissingPriceError, TrainingCost, cost_of
     from des.world.files.topology_writer import write_topology
+    from des.world.nodes import Nodes
     from des.world.topology import Domain, Link, Topology, UnreachableError
     from des.world.transport import Transport
     from des.worlds.generator import PlaneWorlds
@@ -76,6 +77,7 @@ __all__ = [
     "MemoryTimeline",
     "MissingPriceError",
     "Movement",
+    "Nodes",
     "Operation",
     "OrnsteinUhlenbeck",
     "Parallelism",
@@ -146,6 +148,7 @@ __getattr__, __dir__ = lazy_names(
         "des.views.memory_timeline": "MemoryTimeline memory_timeline",
         "des.views.prices": "MissingPriceError TrainingCost cost_of",
         "des.world.files.topology_writer": "write_topology",
+        "des.world.nodes": "Nodes",
         "des.world.topology": "Domain Link Topology UnreachableError",
         "des.world.transport": "Transport",
         "des.worlds.generator": "PlaneWorlds",

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from law_strategies import none_or
 from sharing import parallel_cases
 
-from des import Parallelism, Plan, Topology, Workload
-from des.world.nodes import Nodes
+from des import Nodes, Parallelism, Plan, Topology, Workload
 
 
 def sizes_of_nodes(num_gpus: int, parallelism: Parallelism) -> list[tuple[int, bool]]:

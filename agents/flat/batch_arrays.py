@@ -57,8 +57,14 @@ def pairs_of_links(num_domains: int) -> Small:
 def batch_work_of(task: PlacementTask, world: Topology) -> Work:
     """Work of the layers and figures of the domains, as compiled code takes them."""
     workload, weights, corrections = task.workload, task.weights, task.corrections
+    for domain in world.domains:
+        if domain.kernels is not None:
+            raise ValueError(
+                f"environment: layer_times of domain {domain.name} must be fraction in the "
+                "compiled environment, got shapes"
+            )
     return Work(
-        sums_before=sums_table(workload),
+        sums_before=sums_table(workload, world.domains),
         num_parameters=_real(workload.num_parameters),
         rate_flops_per_s=_real(compute_rate_flops_per_s(one, corrections) for one in world.domains),
         capacity_bytes=_real(domain.memory_bytes for domain in world.domains),

@@ -100,12 +100,12 @@ def _pass_times_s(
     job: Job, has_halves: bool, domain: int, begin: int, end: int
 ) -> tuple[float, float, float]:
     """Time of a forward and of a backward of some layers, and what may be put off. [s]"""
-    sums, rate = job.sums_before, job.rate_flops_per_s[domain]
-    forward_s = (sums[end, 0] - sums[begin, 0]) / rate
+    work, rate, first = job.work_before, job.rate_flops_per_s[domain], 4 * domain
+    forward_s = (work[end, first] - work[begin, first]) / rate
     if has_halves:
-        put_off_s = (sums[end, 3] - sums[begin, 3]) / rate
-        return forward_s, (sums[end, 2] - sums[begin, 2]) / rate, put_off_s
-    return forward_s, (sums[end, 1] - sums[begin, 1]) / rate, 0.0
+        put_off_s = (work[end, first + 3] - work[begin, first + 3]) / rate
+        return forward_s, (work[end, first + 2] - work[begin, first + 2]) / rate, put_off_s
+    return forward_s, (work[end, first + 1] - work[begin, first + 1]) / rate, 0.0
 
 
 @kernel

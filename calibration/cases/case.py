@@ -1,7 +1,7 @@
 """Calibration cases: one iteration that both simulators can run, and its measurement."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -192,10 +192,14 @@ def computing_times_s(
 
     At granularity ``domain`` it includes what the GPUs of the domain tell each other.
     """
-    sharing = case.plan.parallelism
-    if case.granularity == "gpu":
-        sharing = tuple(replace(one, tensor=1, data=one.gpus_per_device) for one in sharing)
-    return stage_times_s(case.topology, case.workload, case.plan.stages, corrections, sharing)
+    return stage_times_s(
+        case.topology,
+        case.workload,
+        case.plan.stages,
+        corrections,
+        case.plan.parallelism,
+        with_exchanges=case.granularity != "gpu",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

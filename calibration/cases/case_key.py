@@ -28,6 +28,10 @@ _NAMES = {"PlacementCase": "Case", "UniformLaw": "Dynamics"}
 """Names in a digest of classes that have others now: equal cases keep their digests."""
 
 
+_OF_LAYER_TIMES = frozenset({"kernels", "shape"})
+"""Fields on which a run depends only where layer times are made from shapes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunKey:
     """One run: the digest of its case, and what it was run by.
@@ -66,13 +70,15 @@ def case_digest(case: PlacementCase) -> str:
     ValueError
         If a number is NaN or infinite.
     """
-    content = [_FORMAT, _canonical(case)]
+    from_flops = all(domain.kernels is None for domain in case.topology.domains)
+    left_out = _NOT_IN_A_RUN | (_OF_LAYER_TIMES if from_flops else frozenset())
+    content = [_FORMAT, _canonical(case, left_out)]
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _canonical(value: object) -> object:
-    """Make JSON of a value, with floats by their shortest exact text."""
+def _canonical(value: object, left_out: frozenset[str]) -> object:
+    """Make JSON of a value without some fields, with floats by their shortest exact text."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Integral):  # also True, which equals 1
@@ -83,12 +89,12 @@ def _canonical(value: object) -> object:
             raise ValueError(f"case: all numbers must be finite, got {number!r}")
         return int(number) if number.is_integer() else number
     if isinstance(value, tuple):
-        return [_canonical(item) for item in value]
+        return [_canonical(item, left_out) for item in value]
     assert is_dataclass(value), f"no part of a case: {value!r}"
     items = {
-        field.name: _canonical(getattr(value, field.name))
+        field.name: _canonical(getattr(value, field.name), left_out)
         for field in fields(value)
-        if field.name not in _NOT_IN_A_RUN
+        if field.name not in left_out
         and not (field.name in _LEFT_OUT_IF_NONE and getattr(value, field.name) is None)
     }
     name = type(value).__name__

@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "run": ("fit_run", "Fit correction factors: sample, measure, fit, record for what"),
         "check": ("check", "Test stored factors on fresh placements"),
+        "kernels": ("fit_kernels", "Fit layer times from shapes to measured iterations"),
         "compare": ("compare", "Run the same placements through unaware, aware, pairwise and des"),
         "export": ("export", "Write a folder that ASTRA-sim runs as it is"),
         "list": ("list_runs", "List the runs of a store, or write them to a file"),

@@ -10,8 +10,10 @@ from des.compiled.operations import operation_columns
 from des.compiled.program import Lowered
 from des.costs.feasibility import peaks_of_plan
 from des.costs.memory import memory_of_peaks
+from des.costs.update_times import update_s
 from des.engine.result import IterationResult, LinkUse, Span, StageUse, Transfer
 from des.job.workload import Workload
+from des.plan.corrections import Corrections
 from des.plan.plan import Plan
 from des.world.topology import Topology
 
@@ -21,11 +23,18 @@ _new_transfer = partial(tuple.__new__, Transfer)
 
 
 def iteration_result(
-    topology: Topology, workload: Workload, plan: Plan, lowered: Lowered, state: State
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    lowered: Lowered,
+    state: State,
+    *,
+    corrections: Corrections,
 ) -> IterationResult:
     """Sum up a run that ended well and was recorded."""
     peaks = peaks_of_plan(workload, plan, lowered.orders)
-    makespan_s = float(state.outcome["end_s"][0])
+    end_s = float(state.outcome["end_s"][0])
+    makespan_s = end_s + update_s(topology, workload, plan, corrections)
     stages = tuple(
         StageUse(
             domain=topology.domains[stage.domain].name,

@@ -31,7 +31,9 @@ def simulate_compiled(
         lowered = lower(topology, workload, plan, corrections, step=step)
         state = run_to_end(topology, lowered.program)
         if state is not None:
-            return iteration_result(topology, workload, plan, lowered, state)
+            return iteration_result(
+                topology, workload, plan, lowered, state, corrections=corrections
+            )
     return simulate(topology, workload, plan, corrections, step=step)
 
 

@@ -113,7 +113,7 @@ def memory_of_peaks(
         device: stage.domain
         for stage, device in zip(plan.stages, plan.device_of_stage, strict=True)
     }
-    parameters = _parameters_of_devices(workload, plan)
+    parameters = parameters_of_devices(workload, plan)
     for device, peak_bytes in _peaks_of_devices(workload, plan, peaks).items():
         index = domain_of_device[device]
         domain, parallelism = topology.domains[index], plan.parallelism_of(index)
@@ -132,7 +132,7 @@ def memory_of_peaks(
     )
 
 
-def _parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
+def parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
     """Parameters of all stages of each device."""
     sums_before = workload.sums_before.num_parameters
     parameters = [0.0] * (max(plan.device_of_stage) + 1)

@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from des.costs.layer_times import WorkBefore, work_before
 from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
-from des.costs.node_collectives import group_all_reduce_s
-from des.costs.node_groups import partner_wire, tensor_group
+from des.costs.node_collectives import group_all_gather_s, group_all_reduce_s
+from des.costs.node_groups import outer_wire, tensor_group
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.placement import Stage
@@ -20,6 +21,9 @@ TENSOR_ALL_REDUCES_PER_PASS = 2
 
 M. Shoeybi et al., "Megatron-LM", arXiv:1909.08053, 2019, section 3. The weight gradient has none.
 """
+
+
+_PASSES: tuple[Pass, ...] = ("F", "B", "D", "W")
 
 
 def compute_rate_flops_per_s(
@@ -54,27 +58,46 @@ def stage_times_s(
     stages: Sequence[Stage],
     corrections: Corrections,
     parallelism: Sequence[Parallelism] = (),
+    *,
+    with_exchanges: bool = True,
 ) -> list[dict[Pass, float]]:
-    """Time of each pass of each stage for one microbatch. [s]"""
-    sums_before = workload.sums_before
-    flops: dict[Pass, tuple[float, ...]] = {
-        "F": sums_before.forward_flops,
-        "B": sums_before.backward_flops,
-        "D": sums_before.input_gradient_flops,
-        "W": sums_before.weight_gradient_flops,
-    }
+    """Time of each pass of each stage for one microbatch. [s]
+
+    ``with_exchanges`` counts what the GPUs of a tensor-parallel group send each other.
+    """
     times: list[dict[Pass, float]] = []
     for stage in stages:
         domain = topology.domains[stage.domain]
         shared = parallelism[stage.domain] if parallelism else None
         rate = compute_rate_flops_per_s(domain, corrections, shared)
-        found = {kind: stage.total(each) / rate for kind, each in flops.items()}
-        if shared is not None:
-            layer_s = tensor_parallel_s(workload, domain, shared, corrections)
-            exchange_s = stage.num_layers * layer_s
-            found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
-        times.append(found)
+        work, layer_s = device_work(
+            workload, domain, shared, corrections, with_exchanges=with_exchanges
+        )
+        found = {kind: stage.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
+        exchange_s = stage.num_layers * layer_s
+        times.append(found | {kind: found[kind] + exchange_s for kind in ("F", "B", "D")})
     return times
+
+
+def device_work(
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism | None,
+    corrections: Corrections,
+    *,
+    with_exchanges: bool = True,
+) -> tuple[WorkBefore, float]:
+    """Work of a device, and what a layer's passes F, B and D last longer by exchanges. [FLOP, s]
+
+    Where times come from shapes the exchanges are in the work, as they hide behind launches.
+    """
+    if parallelism is None or not with_exchanges:
+        return work_before(workload, domain, parallelism), 0.0
+    layer_s = tensor_parallel_s(workload, domain, parallelism, corrections)
+    if domain.kernels is None:
+        return work_before(workload, domain, parallelism), layer_s
+    uncorrected_s = layer_s / corrections.compute_time_factor  # the rate of work is corrected
+    return work_before(workload, domain, parallelism, exchange_s=uncorrected_s), 0.0
 
 
 def pipeline_of(
@@ -151,12 +174,26 @@ def local_message_s(
 ) -> Border:
     """Border between a device and the next of its domain, in either direction.
 
-    Every GPU sends the share of its replica to its partner, in the same node or in another one.
+    Every GPU sends the share of its replica to its partner. To another node each may instead send
+    its part of the share, which the partner's tensor group then gathers, if that is quicker.
+
+    Notes
+    -----
+    The parts are the scatter/gather optimisation of D. Narayanan et al., "Efficient large-scale
+    language model training on GPU clusters using Megatron-LM", SC 2021, section 4.1.
     """
     inside = corrected_inside(domain, corrections)
-    bandwidth, latency_s = partner_wire(inside, parallelism, device)
-    transfer_s = workload.message_bytes / parallelism.data / bandwidth
-    return Border(transfer_s=transfer_s, latency_s=latency_s)
+    share_bytes = workload.message_bytes / parallelism.data
+    wire = outer_wire(inside, parallelism, device)
+    if wire is None:
+        transfer_s = share_bytes / inside.intra_bandwidth_bytes_per_s
+        return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
+    bandwidth, latency_s = wire
+    gather_s = group_all_gather_s(share_bytes, tensor_group(inside, parallelism))
+    part_s = share_bytes / parallelism.tensor / bandwidth
+    if part_s + gather_s < share_bytes / bandwidth:
+        return Border(transfer_s=part_s, latency_s=latency_s + gather_s)
+    return Border(transfer_s=share_bytes / bandwidth, latency_s=latency_s)
 
 
 def _border(

@@ -13,6 +13,7 @@ import simpy
 from des.clock import WORKER, Clock
 from des.costs.feasibility import orders_of_plan, peaks_of_plan
 from des.costs.memory import Peaks, memory_of_peaks
+from des.costs.update_times import update_s
 from des.engine.borders import Borders
 from des.engine.gradients import GradientSums
 from des.engine.network import Carrier, Network
@@ -152,6 +153,7 @@ class Iteration:
         self._workers: list[simpy.Process] = []
         self._members: list[simpy.Process] = []
         self._spans: list[list[Span]] = [[] for _ in orders]
+        self._update_s = update_s(topology, workload, plan, corrections)
         self._stages = make_stage_runs(topology, workload, plan, corrections)
         Borders(clock, network, topology, workload, plan, corrections=corrections).join(
             self._stages, first_number=first_number
@@ -223,7 +225,7 @@ class Iteration:
         self._check_done()
         topology, workload, start_s = self._topology, self._workload, self._start_s
         last_ends_s = [spans[-1].end_s for spans in self._spans if spans]
-        makespan_s = max(*last_ends_s, self._gradients.end_s) - start_s
+        makespan_s = max(*last_ends_s, self._gradients.end_s) - start_s + self._update_s
         stages = tuple(
             StageUse(
                 domain=topology.domains[run.stage.domain].name,

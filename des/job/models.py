@@ -22,7 +22,7 @@ from des.job.transformer import (
     layer_recomputation_flops,
     layer_weight_input_bytes,
 )
-from des.job.workload import Layer, Workload
+from des.job.workload import Layer, ModelShape, Workload
 
 if TYPE_CHECKING:
     from des.job import architecture_files
@@ -89,12 +89,30 @@ def build_workload(
         If the model or recomputation is unknown, its file is wrong, or a number is not a whole
         number of at least 1.
     """
-    architecture = architecture_named(model)
+    return workload_of(
+        architecture_named(model),
+        num_layers=num_layers,
+        num_microbatches=num_microbatches,
+        microbatch_size=microbatch_size,
+        sequence_length=sequence_length,
+        recomputation=recomputation,
+    )
+
+
+def workload_of(
+    architecture: Architecture,
+    *,
+    num_layers: int | None = None,
+    num_microbatches: int,
+    microbatch_size: int,
+    sequence_length: int,
+    recomputation: str,
+) -> Workload:
+    """Make one iteration's workload from an architecture, see `build_workload`."""
     require_count("workload", "microbatch_size", microbatch_size)
     require_count("workload", "sequence_length", sequence_length)
-    layers = _own_layers(
-        architecture, microbatch_size, sequence_length, recomputation_named(recomputation)
-    )
+    kept = recomputation_named(recomputation)
+    layers = _own_layers(architecture, microbatch_size, sequence_length, kept)
     if num_layers is not None and num_layers != architecture.num_layers:
         require_count("workload", "num_layers", num_layers, MOST_ITEMS)
         layers = _equal_layers(layers, num_layers)
@@ -107,6 +125,13 @@ def build_workload(
             batch_size=microbatch_size,
             sequence=sequence_length,
             hidden_size=architecture.hidden_size,
+        ),
+        shape=ModelShape(
+            architecture=architecture,
+            num_layers=len(layers),
+            batch_size=microbatch_size,
+            sequence=sequence_length,
+            recomputation=kept,
         ),
     )
 

@@ -7,6 +7,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
+from des.job.architecture import Architecture
+from des.job.transformer import Recomputation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +75,27 @@ def total(sums_before: Sequence[float], first_layer: int, num_layers: int) -> fl
     return sums_before[first_layer + num_layers] - sums_before[first_layer]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """Sizes of the matrices behind a workload, for layer times that are made from them.
+
+    ``num_layers`` layers of equal times stand for the architecture's own where it is another
+    number. A microbatch has ``batch_size`` sequences of ``sequence`` tokens.
+    """
+
+    architecture: Architecture
+    num_layers: int
+    batch_size: int
+    sequence: int
+    recomputation: Recomputation
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """One training iteration of one model: layers in order, each run for every microbatch.
 
     ``message_bytes`` crosses every stage boundary per microbatch: the activation on the way
-    forward, its gradient on the way back.
+    forward, its gradient on the way back. ``shape`` is known where an architecture is.
     """
 
     name: str
@@ -86,6 +103,7 @@ class Workload:
     num_microbatches: int
     tokens_per_microbatch: int
     message_bytes: float
+    shape: ModelShape | None = None
 
     def __post_init__(self) -> None:
         owner = f"workload {self.name}"

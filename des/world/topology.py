@@ -17,6 +17,7 @@ from des.base.checks import (
 )
 from des.dynamics import STEADY, Law, Movement, UniformLaw
 from des.dynamics.link_course import Weather
+from des.world.gpu_models import KernelFigures
 from des.world.nodes import Nodes
 from des.world.routes import lowest_latency_path
 from des.world.transport import PLAIN, Transport
@@ -32,7 +33,9 @@ class Domain:
 
     ``attainable_fraction`` is the part of the peak FLOP/s that dense transformer layers reach. A
     price is for one GPU; None means that it is not known (see `des.views.prices`). Without
-    ``nodes`` all GPUs reach each other at the inner figures.
+    ``nodes`` all GPUs reach each other at the inner figures. Where ``kernels`` are known, times of
+    layers come from their shapes, see `des.costs.layer_times`, and ``attainable_fraction`` is the
+    share of that speed that the job has.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Domain:
     intra_bandwidth_bytes_per_s: float
     intra_latency_s: float
     gpu_price_usd_per_hour: float | None = None
+    kernels: KernelFigures | None = None
     nodes: Nodes | None = None
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import parse_command
-from scenarios.reproduce import crosspipe, diloco, sailor, zero_bubble
+from scenarios.reproduce import crosspipe, diloco, measured, sailor, zero_bubble
 
 PROG = "python -m scenarios.reproduce"
 COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
@@ -15,11 +15,16 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
         sailor.main,
         "iteration times of measured runs, from profiles alone (Sailor)",
     ),
+    "measured": (
+        measured.main,
+        "iteration times of measured runs, from shapes of layers (vTrain, MT-NLG)",
+    ),
 }
 """The main function of each command, and what the command reproduces."""
 
 _EPILOG = f"""\
---cases is a file of published figures; for sailor it is a folder of CSV files.
+--cases is a file of published figures; for sailor it is a folder of CSV files,
+for measured one of JSON files.
 Each writes table.csv, table.md and picture.png to --out.
 
 examples:

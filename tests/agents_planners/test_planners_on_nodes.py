@@ -12,9 +12,8 @@ from agents.hi_ppo.local.case import DomainCase, TrainingJob
 from agents.planners.rules.atlas import atlas
 from agents.planners.rules.zero import zero1
 from agents.planners.sailor.sailor import sailor_search
-from des import Domain, Topology, simulate
+from des import Domain, Nodes, Topology, simulate
 from des.costs.collectives import ring_all_reduce_s
-from des.world.nodes import Nodes
 
 
 def on_pairs(num_gpus: int, *, card_bytes_per_s: float, memory_bytes: float = 1e30) -> Domain:

@@ -99,7 +99,7 @@ def far_case():
 
 def test_a_run_of_our_engine_that_no_program_could_do_is_an_error():
     with pytest.raises(
-        ReferenceRunError, match="our engine, backend aware: rank 0, node 1 .* must be done by"
+        ReferenceRunError, match=r"our engine, backend aware: rank 0, node 1 .* must be done by"
     ):
         measure_case(far_case(), "aware")
 

@@ -14,8 +14,7 @@ from calibration.cases.case import PlacementCase
 from calibration.fit.prediction import predict
 from calibration.reference.astra_config import as_seen
 from calibration.reference.chakra_trace import build_traces
-from des import Corrections, GradientExchange, Parallelism, Placement, Plan
-from des.world.nodes import Nodes
+from des import Corrections, GradientExchange, Nodes, Parallelism, Placement, Plan
 
 
 @settings(max_examples=examples(FEW))

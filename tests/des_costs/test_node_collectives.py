@@ -1,6 +1,7 @@
 """Collectives over nodes: by hand, and where they must be those of one level."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -116,6 +117,41 @@ def test_the_quicker_of_ring_and_tree_is_taken(group, payload):
     if ranks == 1:
         tree_s = 0.0
     assert group_all_reduce_s(payload, group) == pytest.approx(min(ring_s, tree_s), rel=1e-12)
+
+
+def ring_passed_on_s(part_s: list[float], latency_s: list[float]) -> float:
+    """All-gather of a ring whose ranks pass parts on as they come, hop by hop."""
+    num_ranks = len(part_s)
+    sent_s = [0.0] * num_ranks  # start of the part that each rank sends in a step
+    for _ in range(num_ranks - 2):
+        arrived_s = [
+            sent_s[rank - 1] + part_s[rank - 1] + latency_s[rank - 1] for rank in range(num_ranks)
+        ]
+        free_s = [start_s + each_s for start_s, each_s in zip(sent_s, part_s, strict=True)]
+        sent_s = list(map(max, arrived_s, free_s))
+    return max(map(sum, zip(sent_s, part_s, latency_s, strict=True)))
+
+
+@given(group=groups(num_nodes=4), payload=payloads, size=st.integers(2, 8))
+def test_a_ring_passed_on_part_by_part_is_no_slower(group, payload, size):
+    """But for one inner hop on the worst way that is an outer one; and no quicker than its bytes.
+
+    The ring of one channel: every node's last rank sends to the next node.
+    """
+    group = replace(group, num_ranks=4 * size, most_per_node=size)
+    is_outer = [rank % size == size - 1 for rank in range(group.num_ranks)]
+    inner = (group.inner_bandwidth_bytes_per_s, group.inner_latency_s)
+    outer = (group.outer_bandwidth_bytes_per_s, group.outer_latency_s)
+    hops = [outer if each else inner for each in is_outer]
+    part_bytes = payload / group.num_ranks
+    found_s = ring_passed_on_s([part_bytes / hop[0] for hop in hops], [hop[1] for hop in hops])
+
+    spare_s = max(0.0, outer[1] - inner[1])
+    expected_s = group_all_gather_s(payload, group)
+    assert found_s <= (expected_s + spare_s) * (1 + 1e-12)
+    bytes_s = (group.num_ranks - 1) * part_bytes / group.pace_bytes_per_s
+    assert found_s >= bytes_s * (1 - 1e-12)
+    assert found_s >= (expected_s - bytes_s) * (1 - 1e-9) - spare_s
 
 
 @given(group=groups(), payload=payloads)

@@ -13,9 +13,8 @@ from noded import noded_cases
 from sharing import FEW, equal_world, gpus, replicas, with_parameters
 from strategies import corrections, unit_workload
 
-from des import Domain, Parallelism, Placement, Plan, Topology, simulate
+from des import Domain, Nodes, Parallelism, Placement, Plan, Topology, simulate
 from des.compiled.program import lower
-from des.world.nodes import Nodes
 
 
 def on_nodes(num_gpus: int, size: int, *, cards: int, outer: tuple[float, float]) -> Domain:
@@ -66,6 +65,21 @@ def test_devices_of_different_nodes_send_over_their_cards(cards, transfer_s):
     found = alone(on_nodes(4, 2, cards=cards, outer=(1.0, 1.0)), workload, data=2, pipeline=2)
     start_s = [span.start_s for span in found.spans if span.stage == 1]
     assert start_s[0] == 1.0 + transfer_s + 1.0
+
+
+def test_tensor_groups_send_parts_to_another_node_and_gather_them():
+    """Of 8 bytes each of two GPUs sends 4 at 1 byte/s, 1 s; the other 4 come at 8 bytes/s, 0.5 s.
+
+    8 s + 1 s where the wires inside gather too slowly: 0.5 bytes/s and 0.5 s.
+    """
+    workload = unit_workload([(2, 4)] * 2, num_microbatches=1, message_bytes=8.0)
+    quick = on_nodes(4, 2, cards=2, outer=(1.0, 1.0))
+    slow = replace(quick, intra_bandwidth_bytes_per_s=0.5)
+    sums_s = {quick: 2 * 2 * (0.5 + 0.5), slow: 2 * 2 * (0.5 + 8.0)}
+    for domain, sent_s in ((quick, 4.0 + 1.0 + 1.0), (slow, 8.0 + 1.0)):
+        found = alone(domain, workload, tensor=2, pipeline=2)
+        first, *_ = (span for span in found.spans if span.stage == 1)
+        assert first.start_s == 1.0 + sums_s[domain] + sent_s
 
 
 def test_devices_of_one_node_send_inside_it():

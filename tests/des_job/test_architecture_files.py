@@ -4,6 +4,8 @@ Published configurations are read in `test_published_models`.
 """
 
 import json
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from des.job.hugging_face import FAMILIES
 from des.job.models import architecture_named
 from des.job.transformer import model_parameters
 
+SHAPES = (Architecture, LatentAttention, MixtureOfExperts)
 SMALL = {
     "num_layers": 3,
     "hidden_size": 64,
@@ -63,6 +66,18 @@ def test_own_fields_by_hand(tmp_path):
     )
     assert read.attention_window == 128
     assert build_workload(name).name == read.name == name
+
+
+def test_the_file_in_the_page_on_models_can_be_read(tmp_path):
+    page = (Path(__file__).resolve().parents[2] / "docs/howto/model.md").read_text("utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    path = tmp_path / "mine.yaml"
+    path.write_text(block, "utf-8")
+
+    read = read_architecture(str(path))
+    assert [read.is_sparse(layer) for layer in range(3)] == [False, True, True]
+    keys = {field.name for shape in SHAPES for field in fields(shape)} - {"name"}
+    assert keys <= set(re.findall(r"\w+", page))
 
 
 def test_latent_attention_by_hand(tmp_path):

@@ -6,8 +6,7 @@ import pytest
 from sharing import gpus
 from strategies import unit_workload
 
-from des import Parallelism, Placement, Plan, Topology
-from des.world.nodes import Nodes
+from des import Nodes, Parallelism, Placement, Plan, Topology
 
 EIGHTS = Nodes(gpus_per_node=8, nics_per_node=4, nic_bandwidth_bytes_per_s=25e9, nic_latency_s=5e-6)
 

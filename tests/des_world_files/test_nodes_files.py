@@ -10,10 +10,9 @@ from noded import with_nodes
 from strategies import topologies
 from written_worlds import JSON, YAML, edited_yaml, read
 
-from des import read_topology
+from des import Nodes, read_topology
 from des.world.files.topology_writer import to_yaml
 from des.world.files.topology_yaml import from_yaml
-from des.world.nodes import Nodes
 from des.worlds import EAST_CENTRAL_WEST
 
 ENTRY = "{gpus_per_node: 4, nics_per_node: 2, nic_bandwidth: 200Gbps, nic_latency: 5us}"

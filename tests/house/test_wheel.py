@@ -59,6 +59,9 @@ def test_the_wheel_has_the_published_figures(wheel_names):
     assert {Path(name).name for name in data if name.endswith(".json")} == {
         "crosspipe.json",
         "diloco.json",
+        "mtnlg.json",
+        "vtrain_multi.json",
+        "vtrain_single.json",
         "zero_bubble.json",
     }
     assert {Path(name).name for name in data if name.endswith(".csv")} == {

@@ -141,6 +141,11 @@ class DomainCase:
                     f"{owner}: {name} must be a whole number of at least 0, got {value!r}"
                 )
         require_count(owner, "num_layers", self.num_layers)
+        if self.domain.kernels is not None:
+            raise ValueError(
+                f"{owner}: layer_times must be fraction, which the local level was trained with; "
+                "got shapes"
+            )
         if self.first_layer + self.num_layers > self.job.layer_count:
             raise ValueError(
                 f"{owner}: layers must end by the model's {self.job.layer_count}, "

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from agents.decision.problem import PlanningProblem
+from des.costs.layer_times import work_before
 from des.costs.message_times import quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.schedules import is_static, most_held, stage_orders
@@ -84,15 +85,14 @@ def _stage_times_s(
     )
     ends = np.cumsum(num_layers, axis=1)
     starts = ends - num_layers
-    workload = problem.workload
-    before = workload.sums_before
-    passes = [before.forward_flops, before.backward_flops, (0.0,) * (workload.num_layers + 1)]
+    work = [work_before(problem.workload, problem.topology.domains[domain]) for domain in order]
+    passes = [[one.forward, one.backward, (0.0,) * len(one.forward)] for one in work]
     if halves:
-        passes[1:] = [before.input_gradient_flops, before.weight_gradient_flops]
-    times = []
-    for sums_before in passes:
+        passes = [[one.forward, one.input_gradient, one.weight_gradient] for one in work]
+    stages, times = np.arange(len(order)), []
+    for sums_before in zip(*passes, strict=True):
         total = np.array(sums_before)
-        times.append((total[ends] - total[starts]) / rates)
+        times.append((total[stages, ends] - total[stages, starts]) / rates)
     return times[0], times[1], times[2]
 
 

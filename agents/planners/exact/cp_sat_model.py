@@ -11,6 +11,7 @@ from ortools.sat.python import cp_model
 from agents.decision.problem import PlanningProblem
 from des import Placement, UnreachableError
 from des.base.arithmetic import held_bytes
+from des.costs.layer_times import work_before
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s
@@ -33,15 +34,16 @@ class SplitModel:
     def __init__(self, problem: PlanningProblem, known_s: float) -> None:
         self.problem, self.cp = problem, cp_model.CpModel()
         topology, workload = problem.topology, problem.workload
-        forward, backward = np.array(workload.forward_flops), np.array(workload.backward_flops)
-        work = forward + backward
+        passes = [work_before(workload, domain) for domain in topology.domains]
+        forward = np.diff([one.forward for one in passes])
+        work = forward + np.diff([one.backward for one in passes])
         self.num_slots = min(topology.num_domains, workload.num_layers)
         self.program = _program_of(problem, self.num_slots)
         rates = [
             compute_rate_flops_per_s(domain, problem.corrections) for domain in topology.domains
         ]
         if known_s == np.inf:  # longer than any placement takes whose stages run one by one
-            known_s = workload.num_microbatches * float(work.sum()) / min(rates)
+            known_s = workload.num_microbatches * float((work.sum(axis=1) / rates).max())
             known_s += 2 * workload.num_microbatches * self.num_slots * _longest_message_s(problem)
         self.unit_s = known_s / _UNITS
         if not self.unit_s >= sys.float_info.min:  # shares of it would lose their digits
@@ -49,11 +51,15 @@ class SplitModel:
                 f"cp_sat: an iteration must take at least {sys.float_info.min * _UNITS:.3g} s, "
                 f"got {known_s!r} s"
             )
+        backward = work - forward
         if self.program.has_halves:
-            backward = np.array(workload.input_gradient_flops)
+            backward = np.diff([one.input_gradient for one in passes])
         self._shares = int(_SCALE * np.min(forward / work)), int(_SCALE * np.min(backward / work))
-        self._layer_units = [self.units(work.min() / rate) for rate in rates]
-        self._last_units = [self.units((work[-1] - work.min()) / rate) for rate in rates]
+        least = work.min(axis=1)
+        self._layer_units = [self.units(one / rate) for one, rate in zip(least, rates, strict=True)]
+        self._last_units = [
+            self.units(one / rate) for one, rate in zip(work[:, -1] - least, rates, strict=True)
+        ]
         self.longest = self.cp.new_int_var(0, _UNITS, "")
         self._add_choices()
         self._add_bounds(self._add_borders())

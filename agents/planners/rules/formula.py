@@ -17,6 +17,7 @@ from des import (
     domain_memory,
 )
 from des.costs.feasibility import tightest_domain
+from des.costs.layer_times import least_work_before
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s
@@ -117,14 +118,14 @@ def _shortfall(problem: PlanningProblem) -> DomainMemory:
 def formula_figures(problem: PlanningProblem) -> FormulaFigures:
     """Work out the figures that the formula needs of a job on a network."""
     workload, topology = problem.workload, problem.topology
-    before = workload.sums_before
+    least = least_work_before(workload, topology.domains)
     size = topology.num_domains
     border_s = np.zeros((size, size))
     for here in range(size):
         for there in range(here):
             border_s[here, there] = border_s[there, here] = _border_s(problem, here, there)
     return FormulaFigures(
-        work_flops=np.array(before.forward_flops) + np.array(before.backward_flops),
+        work_flops=np.array(least.forward) + np.array(least.backward),
         rate_flops_per_s=np.array(
             [compute_rate_flops_per_s(domain, problem.corrections) for domain in topology.domains]
         ),

@@ -5,6 +5,7 @@ import numpy as np
 from agents.decision.problem import PlanningProblem
 from agents.planners.sailor.sailor_lists import Order, border_bandwidths, round_trips_s
 from des.base.arithmetic import held_bytes
+from des.costs.layer_times import work_before
 from des.costs.memory import model_state_bytes
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.schedules import is_static, peaks_held, stage_orders
@@ -23,8 +24,11 @@ class WholeDomains:
         self.bandwidths = border_bandwidths(topology)
         self.num_later = problem.workload.num_microbatches - 1
         self.message_s, self._wire_s = round_trips_s(problem, self.bandwidths)
-        work = np.array(sums.forward_flops) + np.array(sums.backward_flops)
-        self._work = work - work[:, np.newaxis]  # from the first layer of a row to that of a column
+        self._work = []  # of each domain, from the first layer of a row to that of a column
+        for domain in topology.domains:
+            passes = work_before(problem.workload, domain)
+            work = np.array(passes.forward) + np.array(passes.backward)
+            self._work.append(work - work[:, np.newaxis])
         self._rates = [
             compute_rate_flops_per_s(domain, problem.corrections) for domain in topology.domains
         ]
@@ -37,7 +41,7 @@ class WholeDomains:
 
     def layers_s(self, domain: int) -> np.ndarray:
         """Forward and backward of the layers from a row's to before a column's. [s]"""
-        times: np.ndarray = self._work / self._rates[domain]
+        times: np.ndarray = self._work[domain] / self._rates[domain]
         return times
 
     def paced(self, times_s: np.ndarray, domain: int, following: int) -> np.ndarray:

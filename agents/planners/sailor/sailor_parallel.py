@@ -19,7 +19,7 @@ from des.costs.memory import bytes_per_parameter, model_state_bytes
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_reduce_s
 from des.costs.node_groups import data_group
-from des.costs.stage_times import compute_rate_flops_per_s, local_message_s, tensor_parallel_s
+from des.costs.stage_times import compute_rate_flops_per_s, device_work, local_message_s
 from des.job.workload import total
 from des.plan.plan import split_evenly
 
@@ -100,19 +100,18 @@ class _Stages:
         self.work_s = lru_cache(maxsize=None)(self._work_s)
         self.exchanges_s = lru_cache(maxsize=None)(self._exchanges_s)
 
-    def _sum(self, figure: str, stage: int) -> float:
-        sums = getattr(self.problem.workload.sums_before, figure)
-        return total(sums, self._first[stage], self.counts[stage])
+    def _sum(self, sums_before: Sequence[float], stage: int) -> float:
+        return total(sums_before, self._first[stage], self.counts[stage])
 
     def _work_s(self, stage: int, domain: int, tensor: int, replicas: int) -> float:
         """Work on a microbatch. [s]"""
         problem, shared = self.problem, Parallelism(tensor=tensor, data=replicas)
         workload, corrections = problem.workload, problem.corrections
         place = problem.topology.domains[domain]
-        flops = self._sum("forward_flops", stage) + self._sum("backward_flops", stage)
+        work, exchange_s = device_work(workload, place, shared, corrections)
+        flops = self._sum(work.forward, stage) + self._sum(work.backward, stage)
         work_s = flops / compute_rate_flops_per_s(place, corrections, shared)
-        passes_s = 2 * tensor_parallel_s(workload, place, shared, corrections)
-        return work_s + self.counts[stage] * passes_s
+        return work_s + self.counts[stage] * 2 * exchange_s
 
     def _exchanges_s(
         self, stage: int, domain: int, shared: Parallelism, device: int
@@ -120,8 +119,9 @@ class _Stages:
         """Exchange of gradients, and message to the next stage inside. [s]"""
         problem = self.problem
         place, corrections = problem.topology.domains[domain], problem.corrections
+        num_parameters = self._sum(problem.workload.sums_before.num_parameters, stage)
         sync_s = group_all_reduce_s(
-            bytes_per_parameter(None).gradient * self._sum("num_parameters", stage) / shared.tensor,
+            bytes_per_parameter(None).gradient * num_parameters / shared.tensor,
             data_group(corrected_inside(place, corrections), shared, device),
         )
         border = local_message_s(problem.workload, place, shared, corrections, device=device)
@@ -156,8 +156,9 @@ class _Stages:
         """Whether a stage fits with what 1F1B holds of it."""
         held = min(self.problem.workload.num_microbatches, self.num_stages - stage)
         shared = Parallelism(tensor=tensor, data=replicas)
-        needed = model_state_bytes(self._sum("num_parameters", stage), shared)
-        needed += held * self._sum("activation_bytes", stage)
+        sums = self.problem.workload.sums_before
+        needed = model_state_bytes(self._sum(sums.num_parameters, stage), shared)
+        needed += held * self._sum(sums.activation_bytes, stage)
         place = self.problem.topology.domains[domain]
         return needed <= tensor * replicas * place.gpu_memory_bytes
 

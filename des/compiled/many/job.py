@@ -6,12 +6,13 @@ from itertools import permutations
 import numpy as np
 
 from des.compiled.eligibility import has_plain_transport
-from des.compiled.many.layer_sums import sums_table
+from des.compiled.many.layer_sums import sums_table, work_table
 from des.compiled.many.layout import Flags, Real
 from des.compiled.many.steady import Job
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import direct_links, pairs_apart, quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s
+from des.costs.update_times import update_figures
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.world.topology import Topology, UnreachableError
@@ -22,7 +23,7 @@ def job_on(
     workload: Workload,
     corrections: Corrections = NO_CORRECTIONS,
     *,
-    sums_before: Real | None = None,
+    tables: tuple[Real, Real] | None = None,
 ) -> Job:
     """Work out what stages and borders take; where nothing leads to, the wire takes ``inf``.
 
@@ -30,16 +31,18 @@ def job_on(
     ----------
     topology
         Where its links move, wires and flights are those at base figures, and turns the shortest.
-    sums_before
-        `des.compiled.many.layer_sums.sums_table` of the workload where it is at hand.
+    tables
+        `tables_of` the workload and these domains where they are at hand.
     """
     domains = topology.domains
+    work, sums = tables_of(workload, topology) if tables is None else tables
     is_plain = topology.movement is None and has_plain_transport(topology)
     borders = _direct if is_plain and has_every_link(topology) else _relayed
     wire_s, latency_s, turn_s = borders(topology, workload, corrections)
     return Job(
         num_microbatches=workload.num_microbatches,
-        sums_before=sums_table(workload) if sums_before is None else sums_before,
+        sums_before=sums,
+        work_before=work,
         rate_flops_per_s=np.array([compute_rate_flops_per_s(one, corrections) for one in domains]),
         wire_s=wire_s,
         latency_s=latency_s,
@@ -47,7 +50,14 @@ def job_on(
         overhead_s=float(corrections.message_overhead_s),
         capacity_bytes=np.array([float(domain.memory_bytes) for domain in domains]),
         bytes_per_parameter=model_state_bytes(1.0, None),
+        update_s=np.array([update_figures(one, None, corrections) for one in domains]),
     )
+
+
+def tables_of(workload: Workload, topology: Topology) -> tuple[Real, Real]:
+    """Make `work_table` and `sums_table` of a workload on the domains of a world."""
+    domains = topology.domains
+    return work_table(workload, domains), sums_table(workload, domains)
 
 
 def has_every_link(topology: Topology) -> bool:

@@ -34,7 +34,7 @@ from des.compiled.kernels.lanes import (
     Lanes,
 )
 from des.compiled.many.layout import Real, Small, Whole
-from des.compiled.many.steady import Job, Plans, Programs
+from des.compiled.many.steady import Job, Plans, Programs, slowest_update_s
 
 _NUM_KINDS = 4
 _NUM_LOOKS = 6
@@ -107,7 +107,8 @@ def run_plain(
                 size,
             )
             for lane in range(size):
-                makespans_s[ordered[begin + lane]] = lanes.own[MAKESPAN, lane]
+                plan = ordered[begin + lane]
+                makespans_s[plan] = lanes.own[MAKESPAN, lane] + slowest_update_s(job, plans, plan)
     array[0, 0] = 0.0  # so that it outlives its view
 
 
@@ -137,7 +138,7 @@ def _fill(
 ) -> None:
     """Write down the stages and wires of plans, one a lane; spare lanes repeat the last."""
     stages, wires = vector_rows(lanes.stages), vector_rows(lanes.wires)
-    domains, end_layers, sums = plans.domain, plans.end_layer, job.sums_before
+    domains, end_layers, work = plans.domain, plans.end_layer, job.work_before
     for lane in range(LANES):
         plan = ordered[first + min(lane, size - 1)]
         begin, before = 0, -1
@@ -145,7 +146,8 @@ def _fill(
             domain, end = domains[plan, stage], end_layers[plan, stage]
             rate, at = job.rate_flops_per_s[domain], stage * STAGE_ROWS
             for kind in range(_NUM_KINDS):
-                stages[at + kind, lane] = (sums[end, kind] - sums[begin, kind]) / rate
+                flops = work[end, 4 * domain + kind] - work[begin, 4 * domain + kind]
+                stages[at + kind, lane] = flops / rate
             stages[at + STAGE_FREE, lane] = 0.0
             for way in range(2 if stage > 0 else 0):
                 source, target = (before, domain) if way == 0 else (domain, before)

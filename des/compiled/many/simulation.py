@@ -9,12 +9,12 @@ from des.compiled.eligibility import has_plain_transport
 from des.compiled.kernels.lanes import LaneRules
 from des.compiled.kernels.program import STEADY
 from des.compiled.lanes import new_lanes, no_record
-from des.compiled.many.job import direct_pairs, job_on
-from des.compiled.many.layer_sums import sums_table
+from des.compiled.many.job import direct_pairs, job_on, tables_of
 from des.compiled.many.layout import Flags, Real, Whole
 from des.compiled.many.programs import programs_of
 from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
 from des.compiled.simulate import simulate_compiled
+from des.costs.layer_times import GpuSpeed, speed_of
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.placement import Placement
@@ -59,12 +59,15 @@ class PlanSimulation:
         self.programs, num_slots = programs_of(self.schedules, self.most_stages, workload)
         self.lanes, self._record = new_lanes(self.most_stages, num_slots), no_record()
         self._position = {name: index for index, name in enumerate(self.schedules)}
-        self._sums_before = sums_table(workload)
+        self._tables: dict[tuple[GpuSpeed | None, ...], tuple[Real, Real]] = {}
         self._num_groups = len(self.schedules) * self.most_stages
 
     def times_on(self, topology: Topology) -> Job:
         """Work out what stages and borders take, see `des.compiled.many.job.job_on`."""
-        return job_on(topology, self.workload, self.corrections, sums_before=self._sums_before)
+        speeds = tuple(map(speed_of, topology.domains))
+        if speeds not in self._tables:
+            self._tables[speeds] = tables_of(self.workload, topology)
+        return job_on(topology, self.workload, self.corrections, tables=self._tables[speeds])
 
     def simulate_rows(self, job: Job, plans: Plans, rows: Whole, times_s: Real) -> None:
         """Write the iteration times of some rows, whose borders have direct links both ways. [s]"""

@@ -49,14 +49,17 @@ class Plans(NamedTuple):
 class Job(NamedTuple):
     """Times of the stages of K domains, and of the borders between them.
 
-    ``sums_before`` (L + 1, 7) are FLOPs of the passes F, B, D and W, then activations, weight
-    inputs and parameters of all layers before one. From the domain of a row to that of a column a
+    ``work_before`` (L + 1, 4 K) is the work of the passes F, B, D and W of all layers before one,
+    in FLOPs of each domain's rate; ``sums_before`` (L + 1, 7) the least of it in any domain, then
+    activations, weight inputs and parameters. From the domain of a row to that of a column a
     message takes its wire for ``wire_s`` (K, K) and ``overhead_s``, then flies for ``latency_s``;
-    the next one comes no sooner than ``turn_s`` after it.
+    the next one comes no sooner than ``turn_s`` after it. ``update_s`` (K, 2) is the time to update
+    a parameter, and the overhead of an iteration.
     """
 
     num_microbatches: int
     sums_before: Real
+    work_before: Real
     rate_flops_per_s: Real
     wire_s: Real
     latency_s: Real
@@ -64,6 +67,7 @@ class Job(NamedTuple):
     overhead_s: float
     capacity_bytes: Real
     bytes_per_parameter: float
+    update_s: Real
 
 
 class Programs(NamedTuple):
@@ -139,8 +143,21 @@ def makespans(
             if run_lanes(lanes, rules, rows, num_stages, record) != 0:
                 return int(block[0])
             for lane in range(block.size):
-                makespans_s[block[lane]] = own[MAKESPAN, lane]
+                plan = block[lane]
+                makespans_s[plan] = own[MAKESPAN, lane] + slowest_update_s(job, plans, plan)
     return -1
+
+
+@kernel
+def slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
+    """Time from the last gradient to the end of an iteration, see `des.costs.update_times`. [s]"""
+    longest_s, begin = 0.0, 0
+    for stage in range(plans.num_stages[plan]):
+        domain, end = plans.domain[plan, stage], plans.end_layer[plan, stage]
+        num_parameters = job.sums_before[end, PARAMETERS] - job.sums_before[begin, PARAMETERS]
+        own_s = num_parameters * job.update_s[domain, 0] + job.update_s[domain, 1]
+        longest_s, begin = max(longest_s, own_s), end
+    return longest_s
 
 
 @kernel
@@ -150,7 +167,7 @@ def _fill_lanes(lanes: Lanes, job: Job, plans: Plans, num_stages: int, block: Wh
     The time of a message on its wire stands there as its bytes at 1 byte/s, which divides exactly.
     """
     stages, wires = lanes.stages, lanes.wires
-    domains, end_layers, sums = plans.domain, plans.end_layer, job.sums_before
+    domains, end_layers, work = plans.domain, plans.end_layer, job.work_before
     for lane in range(LANES):
         plan = block[min(lane, block.size - 1)]
         begin, before = 0, -1
@@ -158,7 +175,8 @@ def _fill_lanes(lanes: Lanes, job: Job, plans: Plans, num_stages: int, block: Wh
             domain, end = domains[plan, stage], end_layers[plan, stage]
             rate = job.rate_flops_per_s[domain]
             for kind in range(4):
-                stages[stage, kind, lane] = (sums[end, kind] - sums[begin, kind]) / rate
+                flops = work[end, 4 * domain + kind] - work[begin, 4 * domain + kind]
+                stages[stage, kind, lane] = flops / rate
             for way in range(2 if stage > 0 else 0):
                 source, target = (before, domain) if way == 0 else (domain, before)
                 wire = 2 * (stage - 1) + way

@@ -13,6 +13,7 @@ from des.base.quantities import (
     parse_quantity,
 )
 from des.base.strict_forms import StrictForm
+from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
 from des.world.nodes import Nodes
 from des.world.topology import Domain
 from des.world.transport import Transport
@@ -80,31 +81,82 @@ class NodesForm(StrictForm):
         )
 
 
+class KernelsForm(StrictForm):
+    """The section ``kernels`` of a domain, with ``layer_times: shapes``."""
+
+    matmul_efficiency: float = FITTED_KERNELS.matmul_efficiency
+    memory_efficiency: float = FITTED_KERNELS.memory_efficiency
+    layer_launch: Latency = FITTED_KERNELS.layer_launch_s
+    iteration_overhead: Latency = FITTED_KERNELS.iteration_overhead_s
+
+    def to_figures(self) -> KernelFigures:
+        """Make the value."""
+        return KernelFigures(
+            matmul_efficiency=self.matmul_efficiency,
+            memory_efficiency=self.memory_efficiency,
+            layer_launch_s=self.layer_launch,
+            iteration_overhead_s=self.iteration_overhead,
+        )
+
+
 class GpuForm(StrictForm):
-    """GPU keys, shared by both forms; the defaults are those of East-Central-West."""
+    """GPU keys, shared by both forms; the defaults are those of East-Central-West.
+
+    ``gpu`` names a model whose figures take the place of the defaults. With ``layer_times: shapes``
+    the whole time of the GPUs is the job's (``attainable_fraction`` 1).
+    """
 
     num_gpus: int = 8
-    gpu_peak: Speed = 120e12
-    gpu_memory: Size = 80e9
-    gpu_memory_bandwidth: Bandwidth = 1600e9
-    attainable_fraction: float = 0.5
+    gpu: str = "east_west_120"
+    gpu_peak: Speed | None = None
+    gpu_memory: Size | None = None
+    gpu_memory_bandwidth: Bandwidth | None = None
+    layer_times: Literal["fraction", "shapes"] = "fraction"
+    kernels: KernelsForm | None = None
+    attainable_fraction: float | None = None
     gpu_price_usd_per_hour: Price | None = None
     nodes: NodesForm | None = None
 
     def to_domain(self, name: str, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
-        """Make a domain with these GPUs and that inner network."""
+        """Make a domain with these GPUs and that inner network.
+
+        Raises
+        ------
+        ValueError
+            If there is no such GPU model, or a figure is impossible.
+        """
+        model = gpu_model_named(name, self.gpu)
+        kernels = self._kernels_of(name)
+        fraction = self.attainable_fraction
+        if fraction is None:
+            fraction = 0.5 if kernels is None else 1.0
         return Domain(
             name=name,
             num_gpus=self.num_gpus,
-            gpu_peak_flops_per_s=self.gpu_peak,
-            gpu_memory_bytes=self.gpu_memory,
-            gpu_memory_bandwidth_bytes_per_s=self.gpu_memory_bandwidth,
-            attainable_fraction=self.attainable_fraction,
+            gpu_peak_flops_per_s=self.gpu_peak or model.peak_flops_per_s,
+            gpu_memory_bytes=self.gpu_memory or model.memory_bytes,
+            gpu_memory_bandwidth_bytes_per_s=(
+                self.gpu_memory_bandwidth or model.memory_bandwidth_bytes_per_s
+            ),
+            attainable_fraction=fraction,
             intra_bandwidth_bytes_per_s=bandwidth_bytes_per_s,
             intra_latency_s=latency_s,
             gpu_price_usd_per_hour=self.gpu_price_usd_per_hour,
+            kernels=kernels,
             nodes=None if self.nodes is None else self._nodes_of(name),
         )
+
+    def _kernels_of(self, name: str) -> KernelFigures | None:
+        if self.layer_times == "fraction":
+            if self.kernels is not None:
+                raise ValueError(
+                    f"domain {name}: kernels must be left out with layer_times fraction, got it"
+                )
+            return None
+        try:
+            return (self.kernels or KernelsForm()).to_figures()
+        except ValueError as error:
+            raise ValueError(f"domain {name}: {error}") from error
 
     def _nodes_of(self, name: str) -> Nodes:
         assert self.nodes is not None

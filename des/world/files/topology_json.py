@@ -32,10 +32,13 @@ class _JsonForm(StrictForm):
     price_usd_per_gb_matrix: list[list[Price | None]] | None = None
     names: list[str] | None = None
     num_gpus: int | list[int] | None = None
+    gpu: str | list[str] | None = None
     gpu_peak: str | list[str] | None = None
     gpu_memory: str | list[str] | None = None
     gpu_memory_bandwidth: str | list[str] | None = None
-    attainable_fraction: float | list[float] | None = None
+    layer_times: str | list[str] | None = None
+    kernels: dict[str, object] | list[dict[str, object] | None] | None = None
+    attainable_fraction: float | list[float | None] | None = None
     gpu_price_usd_per_hour: Price | list[Price | None] | None = None
     nodes: dict[str, object] | list[dict[str, object] | None] | None = None
     dynamics: object = Field(default_factory=dict)

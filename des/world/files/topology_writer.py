@@ -15,6 +15,7 @@ from des.base.quantities import (
 )
 from des.world.files.dynamics_forms import law_entry
 from des.world.files.topology_yaml import from_yaml
+from des.world.gpu_models import KernelFigures
 from des.world.nodes import Nodes
 from des.world.topology import Domain, Link, Topology
 from des.world.transport import PLAIN, Transport
@@ -86,7 +87,18 @@ def _domain_entry(domain: Domain) -> dict[str, object]:
         "intra_latency": format_quantity(domain.intra_latency_s, "us", TIME_S),
     }
     entry |= _price_entry("gpu_price_usd_per_hour", domain.gpu_price_usd_per_hour)
+    if domain.kernels is not None:
+        entry |= {"layer_times": "shapes", "kernels": _kernels_entry(domain.kernels)}
     return entry if domain.nodes is None else entry | {"nodes": _nodes_entry(domain.nodes)}
+
+
+def _kernels_entry(kernels: KernelFigures) -> dict[str, object]:
+    return {
+        "matmul_efficiency": float(kernels.matmul_efficiency),
+        "memory_efficiency": float(kernels.memory_efficiency),
+        "layer_launch": format_quantity(kernels.layer_launch_s, "us", TIME_S),
+        "iteration_overhead": format_quantity(kernels.iteration_overhead_s, "us", TIME_S),
+    }
 
 
 def _nodes_entry(nodes: Nodes) -> dict[str, object]:

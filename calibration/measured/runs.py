@@ -1,0 +1,227 @@
+"""Measured iterations of pipelines on one cluster: files of them, and what the simulator says."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from des.base.strict_forms import first_error
+from des.base.strict_json import parse_json
+from des.base.text_files import read_text
+from des.compiled.simulate import simulate_compiled
+from des.job.architecture import Architecture
+from des.job.models import workload_of
+from des.plan.placement import Placement
+from des.plan.plan import GradientExchange, Parallelism, Plan
+from des.world.gpu_models import KernelFigures, gpu_model_named
+from des.world.nodes import Nodes
+from des.world.topology import Domain, Topology
+
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, extra="ignore")
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(gt=0, le=10**6)]
+
+
+class Setup(BaseModel):
+    """Cluster that all runs of a file share, and the model apart from its sizes.
+
+    Bandwidths are those of the hardware; efficiencies belong to `LayerTimeFigures`.
+    """
+
+    model_config = _STRICT | ConfigDict(extra="forbid")
+
+    gpu: str
+    gpus_per_node: Count
+    intra_bandwidth_bytes_per_s: Positive
+    nics_per_node: Count
+    nic_bandwidth_bytes_per_s: Positive
+    recomputation: str
+    vocabulary_size: Count
+    published_error: Positive | None = None
+    target_error: Positive | None = None
+
+
+class MeasuredRun(BaseModel):
+    """One iteration of a GPT under 1F1B: sizes, the way it was shared, and seconds measured."""
+
+    model_config = _STRICT
+
+    num_gpus: Count
+    global_batch: Count
+    microbatch_size: Count
+    hidden_size: Count
+    num_heads: Count
+    num_layers: Count
+    sequence_length: Count
+    tensor: Count
+    data: Count
+    pipeline: Count
+    measured_iteration_s: Positive
+
+    @property
+    def label(self) -> str:
+        """Sizes and the way in a few words."""
+        return (
+            f"h{self.hidden_size} L{self.num_layers} t{self.tensor} d{self.data} p{self.pipeline} "
+            f"b{self.microbatch_size}"
+        )
+
+    def check(self) -> None:
+        """Refuse a run that cannot have been one.
+
+        Raises
+        ------
+        ValueError
+            If the GPUs are not those of its groups, or a batch is no whole number of microbatches.
+        """
+        if self.tensor * self.data * self.pipeline != self.num_gpus:
+            raise ValueError(
+                f"num_gpus must be tensor x data x pipeline, "
+                f"{self.tensor * self.data * self.pipeline}; got {self.num_gpus}"
+            )
+        step = self.microbatch_size * self.data
+        if self.global_batch % step:
+            raise ValueError(
+                f"global_batch must be a multiple of microbatch_size x data, {step}; "
+                f"got {self.global_batch}"
+            )
+        if self.hidden_size % self.num_heads:
+            raise ValueError(
+                f"hidden_size must be a multiple of num_heads, {self.num_heads}; "
+                f"got {self.hidden_size}"
+            )
+
+
+class _File(BaseModel):
+    model_config = _STRICT
+
+    source: str
+    setup: Setup | None = None
+    rows: Annotated[tuple[MeasuredRun, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTable:
+    """Runs of one table with what they share, and where they are from."""
+
+    name: str
+    source: str
+    setup: Setup
+    runs: tuple[MeasuredRun, ...]
+
+
+def read_runs(path: Path, setup: Setup | None = None) -> RunTable:
+    """Read a table of measured runs; ``setup`` is that of files that have none.
+
+    Raises
+    ------
+    ValueError
+        If the file is not JSON, a field is missing or wrong, or a run is impossible; naming file,
+        row, field, what is allowed and what came.
+    """
+    text = read_text(path)
+    try:
+        parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
+        content = _File.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_error(error)}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    setup = content.setup or setup
+    if setup is None:
+        known = ", ".join(Setup.model_fields)
+        raise ValueError(f"{path}: setup must be given ({known}), got none")
+    for row, run in enumerate(content.rows):
+        try:
+            run.check()
+        except ValueError as error:
+            raise ValueError(f"{path}: rows[{row}].{error}") from error
+    gpu_model_named(f"of {path}", setup.gpu)
+    return RunTable(name=path.stem, source=content.source, setup=setup, runs=content.rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTimeFigures:
+    """All that is fitted: kernels' figures, and the latency of a step between any two GPUs."""
+
+    kernels: KernelFigures
+    step_latency_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedRun:
+    """A measured run as a world, a job and a plan.
+
+    The cluster is one domain of nodes. Gradients are summed up after the last backward pass, as
+    Megatron-DeepSpeed does without buckets.
+    """
+
+    run: MeasuredRun
+    setup: Setup
+    figures: LayerTimeFigures
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The cluster, with as many GPUs as the run uses."""
+        setup, run = self.setup, self.run
+        model = gpu_model_named("of a measured run", setup.gpu)
+        nodes = Nodes(
+            gpus_per_node=setup.gpus_per_node,
+            nics_per_node=setup.nics_per_node,
+            nic_bandwidth_bytes_per_s=setup.nic_bandwidth_bytes_per_s,
+            nic_latency_s=self.figures.step_latency_s,
+            tensor_across_nodes=True,
+        )
+        domain = Domain(
+            name="cluster",
+            num_gpus=run.num_gpus,
+            gpu_peak_flops_per_s=model.peak_flops_per_s,
+            gpu_memory_bytes=model.memory_bytes,
+            gpu_memory_bandwidth_bytes_per_s=model.memory_bandwidth_bytes_per_s,
+            attainable_fraction=1.0,
+            intra_bandwidth_bytes_per_s=setup.intra_bandwidth_bytes_per_s,
+            intra_latency_s=self.figures.step_latency_s,
+            kernels=self.figures.kernels,
+        )
+        if run.num_gpus > setup.gpus_per_node:
+            domain = replace(domain, nodes=nodes)
+        return Topology.of([domain], [])
+
+    @cached_property
+    def predicted_s(self) -> float:
+        """Iteration time in the simulator. [s]"""
+        run = self.run
+        architecture = Architecture(
+            name=run.label,
+            num_layers=run.num_layers,
+            hidden_size=run.hidden_size,
+            num_heads=run.num_heads,
+            num_key_value_heads=run.num_heads,
+            ffn_size=4 * run.hidden_size,
+            vocabulary_size=self.setup.vocabulary_size,
+            gated_ffn=False,
+            tied_embeddings=True,
+            num_positions=run.sequence_length,
+        )
+        together = run.microbatch_size * run.data
+        workload = workload_of(
+            architecture,
+            num_microbatches=run.global_batch // together,
+            microbatch_size=together,
+            sequence_length=run.sequence_length,
+            recomputation=self.setup.recomputation,
+        )
+        plan = Plan(
+            placement=Placement(domain_of_layer=(0,) * run.num_layers),
+            schedule="1f1b",
+            parallelism=(Parallelism(tensor=run.tensor, data=run.data, pipeline=run.pipeline),),
+            exchange=GradientExchange(overlapped=False),
+        )
+        return simulate_compiled(self.topology, workload, plan).makespan_s
+
+    @property
+    def relative_error(self) -> float:
+        """Signed error; above 0 the simulator is too slow."""
+        return self.predicted_s / self.run.measured_iteration_s - 1.0

@@ -1,0 +1,141 @@
+"""Matrix products and memory traffic of a transformer's layer on one GPU of a tensor group."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from des.job.architecture import Architecture
+from des.job.matrices import Matrix, layer_matrices
+from des.job.transformer import ACTIVATION_BYTES
+
+
+class MatrixProduct(NamedTuple):
+    """A matrix product, ``rows`` x ``inner`` by ``inner`` x ``columns``, done ``repeats`` times.
+
+    Sizes may be fractions where a group of GPUs does not divide them: the time is that of the
+    fullest one's share on average.
+    """
+
+    rows: float
+    columns: float
+    inner: float
+    repeats: float = 1.0
+
+    @property
+    def flops(self) -> float:
+        """Multiplications and additions."""
+        return 2.0 * self.repeats * self.rows * self.columns * self.inner
+
+    @property
+    def moved_bytes(self) -> float:
+        """Both factors read and the product written, each once. [bytes]"""
+        entries = self.rows * self.inner + self.inner * self.columns + self.rows * self.columns
+        return ACTIVATION_BYTES * self.repeats * entries
+
+    @property
+    def of_left(self) -> "MatrixProduct":
+        """The product that gives the gradient of the left factor."""
+        return MatrixProduct(self.rows, self.inner, self.columns, self.repeats)
+
+    @property
+    def of_right(self) -> "MatrixProduct":
+        """The product that gives the gradient of the right factor."""
+        return MatrixProduct(self.inner, self.columns, self.rows, self.repeats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerWork:
+    """Work of one forward pass of one layer on one GPU.
+
+    ``weights`` multiply by weights, ``attention`` are scores and their application to the values;
+    ``moved_bytes`` is the traffic of all kernels that only read and write.
+    """
+
+    weights: tuple[MatrixProduct, ...]
+    attention: tuple[MatrixProduct, ...]
+    moved_bytes: float
+
+
+_INTO_THE_LAYER = frozenset({"output", "down"})
+"""Ends of the names of matrices whose inputs a tensor group divides; it divides others' outputs."""
+
+_REPLICATED = frozenset({"query_down", "key_value_down", "router", "shared_scale"})
+"""Matrices that every GPU of a tensor group has whole."""
+
+
+def layer_work(
+    architecture: Architecture,
+    *,
+    batch_size: float,
+    sequence: int,
+    tensor: int,
+    scores: bool,
+    layer: int = 0,
+) -> LayerWork:
+    """Take a layer, by its index, apart into the kernels of one of ``tensor`` GPUs.
+
+    Parameters
+    ----------
+    batch_size
+        Sequences that the GPU works on at a time; a share may be a fraction.
+    scores
+        Whether scores are written to memory, which a fused (flash) kernel avoids.
+
+    Notes
+    -----
+    Matrices next to each other with the same input are one product. Every expert gets an equal part
+    of the tokens. Bytes per element, forward: 24 for two norms and two residual additions with
+    dropout, which every GPU of the group does for all tokens; a read and a write of the inner
+    activation (three accesses if gated) and 10 per score (softmax, mask and dropout), which the
+    group divides.
+    """
+    tokens, heads = batch_size * sequence, architecture.num_heads / tensor
+    seen = min(sequence, architecture.attention_window or sequence)
+    attention = (
+        MatrixProduct(sequence, seen, architecture.query_head_size, batch_size * heads),
+        MatrixProduct(sequence, architecture.value_head_size, seen, batch_size * heads),
+    )
+    matrices = layer_matrices(architecture, layer)
+    inner = sum(
+        one.copies_per_token * one.inputs
+        for one in matrices
+        if one.name in {"down", "expert_down", "shared_down"}
+    )
+    accesses = 3 if architecture.gated_ffn else 2
+    moved = 24.0 * tokens * architecture.hidden_size
+    moved += ACTIVATION_BYTES * accesses * tokens * inner / tensor
+    if scores:
+        moved += 10.0 * batch_size * heads * sequence * seen
+    return LayerWork(
+        weights=tuple(_products(matrices, tokens, tensor)), attention=attention, moved_bytes=moved
+    )
+
+
+def _products(matrices: Iterable[Matrix], tokens: float, tensor: int) -> Iterator[MatrixProduct]:
+    """Products of tokens with the parts of matrices that one GPU of a group has."""
+    for (inputs, copies, is_replicated, takes_parts), same in groupby(matrices, key=_kind):
+        group = tuple(same)
+        outputs = sum(one.outputs for one in group)
+        rows = tokens * group[0].copies_per_token / copies
+        share = 1 if is_replicated else tensor
+        if takes_parts:
+            yield MatrixProduct(rows, outputs, inputs / share, copies)
+        else:
+            yield MatrixProduct(rows, outputs / share, inputs, copies)
+
+
+def _kind(matrix: Matrix) -> tuple[int, int, bool, bool]:
+    """Inputs, copies, whether every GPU has it whole, and whether the group divides its inputs."""
+    is_replicated = matrix.name in _REPLICATED
+    takes_parts = not is_replicated and matrix.name.rsplit("_", 1)[-1] in _INTO_THE_LAYER
+    return matrix.inputs, matrix.copies, is_replicated, takes_parts
+
+
+def head_work(
+    architecture: Architecture, *, batch_size: float, sequence: int, tensor: int
+) -> LayerWork:
+    """Take the output head and the loss apart: one product, and 8 bytes a logit."""
+    tokens, columns = batch_size * sequence, architecture.vocabulary_size / tensor
+    product = MatrixProduct(tokens, columns, architecture.hidden_size)
+    return LayerWork(weights=(product,), attention=(), moved_bytes=8.0 * tokens * columns)

@@ -1,0 +1,55 @@
+"""Time of an iteration behind its last gradient: the optimiser's step, and what frameworks add."""
+
+from des.costs.layer_times import speed_of
+from des.costs.memory import gpus_of_device, parameters_of_devices
+from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
+from des.job.workload import Workload
+from des.plan.corrections import Corrections
+from des.plan.plan import Parallelism, Plan
+from des.world.topology import Domain, Topology
+
+OPTIMISER_STEP_BYTES = 2 * OPTIMISER_BYTES + 2 * WEIGHT_BYTES
+"""Traffic of mixed-precision Adam per parameter: states read and written, gradient read, weight
+written. [bytes]
+"""
+
+
+def update_figures(
+    domain: Domain, parallelism: Parallelism | None, corrections: Corrections
+) -> tuple[float, float]:
+    """Time that a device updates one parameter for, and overhead of an iteration. [s]
+
+    Both are 0 where times of layers follow from FLOPs: an attainable fraction is that of whole
+    iterations.
+    """
+    gpu = speed_of(domain)
+    if gpu is None:
+        return 0.0, 0.0
+    num_shares = gpus_of_device(domain, parallelism)
+    if parallelism is not None and not parallelism.shard_optimiser:
+        num_shares = parallelism.tensor
+    bandwidth = gpu.memory_bandwidth_bytes_per_s * gpu.kernels.memory_efficiency
+    slowdown = corrections.compute_time_factor / domain.attainable_fraction
+    parameter_s = OPTIMISER_STEP_BYTES / (bandwidth * num_shares) * slowdown
+    return parameter_s, gpu.kernels.iteration_overhead_s * slowdown
+
+
+def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Corrections) -> float:
+    """Time from the last gradient to the end of an iteration. [s]
+
+    All devices update at the same time, as clipping needs the norm of all gradients first; the
+    slowest counts.
+    """
+    if all(domain.kernels is None for domain in topology.domains):
+        return 0.0
+    longest_s = 0.0
+    domain_of = dict(
+        zip(plan.device_of_stage, (stage.domain for stage in plan.stages), strict=True)
+    )
+    for device, num_parameters in enumerate(parameters_of_devices(workload, plan)):
+        index = domain_of[device]
+        parameter_s, overhead_s = update_figures(
+            topology.domains[index], plan.parallelism_of(index), corrections
+        )
+        longest_s = max(longest_s, num_parameters * parameter_s + overhead_s)
+    return longest_s
