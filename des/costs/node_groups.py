@@ -17,6 +17,7 @@ from des.world.nodes import Nodes
 from des.world.topology import Domain
 
 
+@lru_cache(maxsize=4096)
 def tensor_group(domain: Domain, parallelism: Parallelism) -> RankGroup:
     """One replica's GPUs, which share every layer."""
     size, nodes = parallelism.tensor, domain.nodes
@@ -31,6 +32,7 @@ def tensor_group(domain: Domain, parallelism: Parallelism) -> RankGroup:
     )
 
 
+@lru_cache(maxsize=4096)
 def data_group(domain: Domain, parallelism: Parallelism, device: int) -> RankGroup:
     """One GPU of each replica of a device: those that sum up gradients."""
     size, nodes = parallelism.data, domain.nodes
@@ -44,19 +46,19 @@ def data_group(domain: Domain, parallelism: Parallelism, device: int) -> RankGro
     return _on_nodes(domain, nodes, num_ranks=size, members=members, num_groups=num_groups)
 
 
-def partner_wire(domain: Domain, parallelism: Parallelism, device: int) -> tuple[float, float]:
-    """Bandwidth [bytes/s] and latency [s] from a GPU to its partner in the next device, or back.
+def outer_wire(domain: Domain, parallelism: Parallelism, device: int) -> tuple[float, float] | None:
+    """Bandwidth [bytes/s] and latency [s] from GPUs to their partners in the next device, or back.
 
-    The slowest pair of the two devices, as all GPUs of a device send at the same time.
+    Of the pairs that lie in different nodes the slowest, as all GPUs of a device send at the same
+    time; None where no pair does.
     """
-    inner = (domain.intra_bandwidth_bytes_per_s, domain.intra_latency_s)
     nodes = domain.nodes
     if nodes is None or parallelism.num_gpus <= nodes.gpus_per_node:
-        return inner
+        return None
     size = parallelism.gpus_per_device
     num_senders = most_crossing(device * size, size, nodes.gpus_per_node)
     if num_senders == 0:
-        return inner
+        return None
     return nodes.outer_bandwidth_bytes_per_s(1, num_senders), nodes.nic_latency_s
 
 

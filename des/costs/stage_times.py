@@ -7,8 +7,8 @@ from itertools import pairwise
 from des.costs.layer_times import WorkBefore, work_before
 from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
-from des.costs.node_collectives import group_all_reduce_s
-from des.costs.node_groups import partner_wire, tensor_group
+from des.costs.node_collectives import group_all_gather_s, group_all_reduce_s
+from des.costs.node_groups import outer_wire, tensor_group
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.placement import Stage
@@ -174,12 +174,26 @@ def local_message_s(
 ) -> Border:
     """Border between a device and the next of its domain, in either direction.
 
-    Every GPU sends the share of its replica to its partner, in the same node or in another one.
+    Every GPU sends the share of its replica to its partner. To another node each may instead send
+    its part of the share, which the partner's tensor group then gathers, if that is quicker.
+
+    Notes
+    -----
+    The parts are the scatter/gather optimisation of D. Narayanan et al., "Efficient large-scale
+    language model training on GPU clusters using Megatron-LM", SC 2021, section 4.1.
     """
     inside = corrected_inside(domain, corrections)
-    bandwidth, latency_s = partner_wire(inside, parallelism, device)
-    transfer_s = workload.message_bytes / parallelism.data / bandwidth
-    return Border(transfer_s=transfer_s, latency_s=latency_s)
+    share_bytes = workload.message_bytes / parallelism.data
+    wire = outer_wire(inside, parallelism, device)
+    if wire is None:
+        transfer_s = share_bytes / inside.intra_bandwidth_bytes_per_s
+        return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
+    bandwidth, latency_s = wire
+    gather_s = group_all_gather_s(share_bytes, tensor_group(inside, parallelism))
+    part_s = share_bytes / parallelism.tensor / bandwidth
+    if part_s + gather_s < share_bytes / bandwidth:
+        return Border(transfer_s=part_s, latency_s=latency_s + gather_s)
+    return Border(transfer_s=share_bytes / bandwidth, latency_s=latency_s)
 
 
 def _border(

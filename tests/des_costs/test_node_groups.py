@@ -9,7 +9,7 @@ from noded import gpus_of_device, members_of_nodes, sizes_of_nodes
 from sharing import gpus, parallelisms
 
 from des import Domain, Nodes, Parallelism
-from des.costs.node_groups import data_group, nodes_of, partner_wire, tensor_group
+from des.costs.node_groups import data_group, nodes_of, outer_wire, tensor_group
 
 INNER = (7.0, 0.25)
 MOST_GPUS = 48
@@ -89,12 +89,12 @@ def test_the_slowest_pair_of_partners_is_that_found_one_by_one(case):
     )
     crossing = [pair for pair in zip(senders, receivers, strict=True) if pair[0] != pair[1]]
     if shared.num_gpus <= size or not crossing:
-        assert device + 1 == shared.pipeline or partner_wire(domain, shared, device) == INNER
+        assert device + 1 == shared.pipeline or outer_wire(domain, shared, device) is None
         return
     sent, received = (Counter(node) for node in zip(*crossing, strict=True))
     most = max([*sent.values(), *received.values()])
     share = min(1.0, domain.nodes.nics_per_node / most)
-    assert partner_wire(domain, shared, device) == (share * 2.0, 3.0)
+    assert outer_wire(domain, shared, device) == (share * 2.0, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_a_domain_without_nodes_is_one_level():
     shared = Parallelism(tensor=4, data=4, pipeline=2)
     for found in (tensor_group(one, shared), data_group(one, shared, 1)):
         assert found.one_level == INNER
-    assert partner_wire(one, shared, 0) == INNER
+    assert outer_wire(one, shared, 0) is None

@@ -67,6 +67,21 @@ def test_devices_of_different_nodes_send_over_their_cards(cards, transfer_s):
     assert start_s[0] == 1.0 + transfer_s + 1.0
 
 
+def test_tensor_groups_send_parts_to_another_node_and_gather_them():
+    """Of 8 bytes each of two GPUs sends 4 at 1 byte/s, 1 s; the other 4 come at 8 bytes/s, 0.5 s.
+
+    8 s + 1 s where the wires inside gather too slowly: 0.5 bytes/s and 0.5 s.
+    """
+    workload = unit_workload([(2, 4)] * 2, num_microbatches=1, message_bytes=8.0)
+    quick = on_nodes(4, 2, cards=2, outer=(1.0, 1.0))
+    slow = replace(quick, intra_bandwidth_bytes_per_s=0.5)
+    sums_s = {quick: 2 * 2 * (0.5 + 0.5), slow: 2 * 2 * (0.5 + 8.0)}
+    for domain, sent_s in ((quick, 4.0 + 1.0 + 1.0), (slow, 8.0 + 1.0)):
+        found = alone(domain, workload, tensor=2, pipeline=2)
+        first, *_ = (span for span in found.spans if span.stage == 1)
+        assert first.start_s == 1.0 + sums_s[domain] + sent_s
+
+
 def test_devices_of_one_node_send_inside_it():
     """The first border lies in a node (8 / 8 + 0.5 s), the second between two (8 / 1 + 1 s)."""
     workload = unit_workload([(1, 2)] * 4, num_microbatches=1, message_bytes=8.0)

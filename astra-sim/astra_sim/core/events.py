@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
 from astra_sim.files.errors import AbortError, NodeError
 
@@ -14,13 +14,23 @@ Log = Callable[[str, str, str], None]
 """Prints a line: name of the logger, level, message."""
 
 
+class Merged(Protocol):
+    """One event in place of a timer of each of several ranks."""
+
+    ranks: frozenset[int]
+
+    def split(self) -> None:
+        """Put the timers of the ranks in its place."""
+        ...
+
+
 class EventQueue:
     """The global list: events of equal time run in the order in which they were inserted.
 
     An event inserted for the current time runs at the end of the current time's events.
     """
 
-    __slots__ = ("due", "now", "num_events", "times")
+    __slots__ = ("due", "merged", "now", "num_events", "times")
 
     def __init__(self) -> None:
         self.now = 0
@@ -29,6 +39,8 @@ class EventQueue:
         """Heap of the times at which events are due."""
         self.due: dict[int, list[Event]] = {}
         """Events of each of these times, in the order in which they run."""
+        self.merged: dict[int, list[Merged]] = {}
+        """Events that stand for timers of several ranks, by time."""
 
     def at(self, time_ns: int, action: Action, argument: Any) -> None:
         """Insert an event; the time must not lie before the current one."""
@@ -97,6 +109,12 @@ class Timers:
             batch.append((action, argument))
             queue.num_events += 1
             return
+        if time_ns in queue.merged and self.has_timers_at(time_ns):
+            for merged in queue.merged[time_ns]:
+                if self.rank in merged.ranks:
+                    merged.split()
+                    self.after(delay_ns, action, argument)
+                    return
         batch = self._batches[time_ns] = [(action, argument)]
         due = self._due.get(time_ns)  # `queue.at` in place: nothing is called more often
         if due is None:
@@ -104,6 +122,16 @@ class Timers:
             heappush(self._times, time_ns)
         else:
             due.append((self._run, batch))
+
+    def has_timers_at(self, time_ns: int) -> bool:
+        """Whether a timer is set for a time, by itself or in one event with those of others."""
+        merged = self.queue.merged.get(time_ns, ())
+        return time_ns in self._batches or any(self.rank in one.ranks for one in merged)
+
+    def batch_of(self, time_ns: int, action: Action, argument: Any) -> Event:
+        """Event of the first timer for a time, which the caller inserts."""
+        batch = self._batches[time_ns] = [(action, argument)]
+        return self._run, batch
 
     def _run(self, batch: list[tuple[Action, Any]]) -> None:
         for action, argument in batch:

@@ -70,6 +70,10 @@ class AwareNetwork:
         self._links: dict[LinkPlace, NetworkLink] = {}
         self._routes: list[dict[int, tuple[NetworkLink, ...]]] = [{} for _ in range(self._num_npus)]
 
+    def steady_delay_ns(self, source: int, target: int, num_bytes: int) -> int | None:
+        """None: a message may have to queue."""
+        return None
+
     def send(
         self,
         source: int,

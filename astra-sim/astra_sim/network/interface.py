@@ -8,6 +8,10 @@ from astra_sim.core.events import Event
 class AnalyticalNetwork(Protocol):
     """Carries messages between NPUs; what it costs them is the model's affair."""
 
+    def steady_delay_ns(self, source: int, target: int, num_bytes: int) -> int | None:
+        """Time that such a message takes whenever it starts; None if that depends."""
+        ...
+
     def send(
         self,
         source: int,

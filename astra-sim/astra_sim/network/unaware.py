@@ -37,6 +37,13 @@ class UnawareNetwork:
         self._rates = LinkRates(config)
         self._routes: list[dict[int, Route]] = [{} for _ in range(self._num_npus)]
 
+    def steady_delay_ns(self, source: int, target: int, num_bytes: int) -> int | None:
+        """Time that such a message takes whenever it starts; None if bandwidths change."""
+        latency_ns, bytes_per_ns, changing = self._routes[source].get(target) or self._route(
+            source, target
+        )
+        return int(latency_ns + num_bytes / bytes_per_ns) if changing is None else None
+
     def send(
         self,
         source: int,

@@ -8,10 +8,10 @@ from astra_sim.system.exchanges import (
     DirectExchange,
     Exchange,
     HalvingDoublingExchange,
-    RingExchange,
 )
 from astra_sim.system.npu import Npu
 from astra_sim.system.phases import Phase, PhaseRun
+from astra_sim.system.rings import RingExchange
 
 if TYPE_CHECKING:
     from astra_sim.system import trees

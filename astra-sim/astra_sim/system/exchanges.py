@@ -131,38 +131,6 @@ class Exchange(ABC):
         self._make_token()
 
 
-class RingExchange(Exchange):
-    """Always the next neighbour, from the one behind."""
-
-    __slots__ = ("_token",)
-
-    def __init__(self, run: PhaseRun) -> None:
-        plan = run.phase.plan
-        members, n = plan.members, len(plan.members)
-        super().__init__(
-            run,
-            message_bytes=_ring_bytes(plan.kind, run.num_bytes, n),
-            sends={
-                CollectiveType.ALL_REDUCE: 2 * (n - 1),
-                CollectiveType.REDUCE_SCATTER: n - 1,
-                CollectiveType.ALL_GATHER: n - 1,
-                CollectiveType.ALL_TO_ALL: n * (n - 1) // 2,
-            }[plan.kind],
-            width=1,
-            second=n - 1,
-        )
-        step = 1 if run.phase.is_up else -1
-        position = plan.position
-        num_bytes = self._message_bytes
-        self._token = (
-            (run.tag, self._rank, members[(position + step) % n], num_bytes),
-            (run.tag, members[(position - step) % n], self._rank, num_bytes),
-        )
-
-    def _next_token(self) -> Token:
-        return self._token
-
-
 class DirectExchange(Exchange):
     """Every other member in turn: targets in the phase's direction, sources against it."""
 
@@ -176,7 +144,7 @@ class DirectExchange(Exchange):
         kind = plan.kind
         super().__init__(
             run,
-            message_bytes=_ring_bytes(kind, run.num_bytes, n),
+            message_bytes=ring_bytes(kind, run.num_bytes, n),
             sends=2 * (n - 1) if kind is CollectiveType.ALL_REDUCE else n - 1,
             width=width,
             second=(n - 1) * width if plan.is_part else width,
@@ -283,5 +251,6 @@ class HalvingDoublingExchange(Exchange):
         super()._moved(num_bytes)
 
 
-def _ring_bytes(kind: CollectiveType, num_bytes: int, num_members: int) -> int:
+def ring_bytes(kind: CollectiveType, num_bytes: int, num_members: int) -> int:
+    """Bytes of each message of a ring or direct exchange."""
     return num_bytes if kind is CollectiveType.ALL_GATHER else num_bytes // num_members

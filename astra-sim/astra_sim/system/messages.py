@@ -125,6 +125,10 @@ class Messages:
             message[0] = _tell_both
             message[1] = sent, sent_argument, received, argument
 
+    def steady_delay_ns(self, source: int, target: int, num_bytes: int) -> int | None:
+        """Time from posting a send to its delivery, if that is always the same."""
+        return self._network.steady_delay_ns(source, target, num_bytes)
+
     def exchange(self, outgoing: Key, incoming: Key, received: Done) -> None:
         """Post a send without an end of its own, then a receive that calls ``received(None)``.
 
@@ -181,6 +185,10 @@ class RendezvousMessages(Messages):
     def post_receive(self, key: Key, received: Done, argument: Any = None) -> None:
         """Send the control message; the receive itself is posted at its delivery."""
         super().post_send(_control(key), self._await, (key, received, argument))
+
+    def steady_delay_ns(self, source: int, target: int, num_bytes: int) -> int | None:
+        """None: a send waits for its receiver."""
+        return None
 
     def exchange(self, outgoing: Key, incoming: Key, received: Done) -> None:
         """Post the send, then the receive, both for when the other side is ready."""
