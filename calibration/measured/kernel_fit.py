@@ -55,7 +55,7 @@ def vector_of(figures: LayerTimeFigures) -> np.ndarray:
     )
 
 
-def figures_of(vector: np.ndarray) -> LayerTimeFigures:
+def layer_time_figures(vector: np.ndarray) -> LayerTimeFigures:
     """Invert `vector_of`; efficiencies are at most 1."""
     matmul, memory, launch_s, overhead_s, latency_s = np.exp(vector).tolist()
     return LayerTimeFigures(
@@ -80,7 +80,7 @@ def fit_kernels(sample: SampleOfRuns, on_step: Callable[[], None] = lambda: None
     start = vector_of(START)
 
     def residuals(vector: np.ndarray) -> np.ndarray:
-        errors = errors_of_runs(sample, figures_of(vector))
+        errors = errors_of_runs(sample, layer_time_figures(vector))
         on_step()
         return np.concatenate([np.log1p(errors), _PULL * (vector - start)])
 
@@ -90,7 +90,9 @@ def fit_kernels(sample: SampleOfRuns, on_step: Callable[[], None] = lambda: None
     variance = 2.0 * solved.cost / max(1, len(sample) - len(start))
     jacobian = np.asarray(solved.jac)
     spread = np.sqrt(variance * np.diag(np.linalg.inv(jacobian.T @ jacobian)))
-    return KernelFit(figures=figures_of(solved.x), intervals=tuple(np.exp(1.96 * spread).tolist()))
+    return KernelFit(
+        figures=layer_time_figures(solved.x), intervals=tuple(np.exp(1.96 * spread).tolist())
+    )
 
 
 def errors_of_runs(sample: SampleOfRuns, figures: LayerTimeFigures) -> np.ndarray:

@@ -12,7 +12,7 @@ from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
 from des.job.architecture import Architecture
-from des.job.models import workload_of
+from des.job.models import architecture_workload
 from des.plan.placement import Placement
 from des.plan.plan import GradientExchange, Parallelism, Plan
 from des.world.gpu_models import KernelFigures, gpu_model_named
@@ -206,7 +206,7 @@ class PredictedRun:
             num_positions=run.sequence_length,
         )
         together = run.microbatch_size * run.data
-        workload = workload_of(
+        workload = architecture_workload(
             architecture,
             num_microbatches=run.global_batch // together,
             microbatch_size=together,

@@ -89,7 +89,7 @@ def build_workload(
         If the model or recomputation is unknown, its file is wrong, or a number is not a whole
         number of at least 1.
     """
-    return workload_of(
+    return architecture_workload(
         architecture_named(model),
         num_layers=num_layers,
         num_microbatches=num_microbatches,
@@ -99,7 +99,7 @@ def build_workload(
     )
 
 
-def workload_of(
+def architecture_workload(
     architecture: Architecture,
     *,
     num_layers: int | None = None,

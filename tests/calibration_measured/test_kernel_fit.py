@@ -12,8 +12,8 @@ from measured_tables import ROW, SETUP, table_file
 from calibration.commands.main import main
 from calibration.measured.kernel_fit import (
     cross_validated_errors,
-    figures_of,
     fit_kernels,
+    layer_time_figures,
     vector_of,
 )
 from calibration.measured.runs import LayerTimeFigures, MeasuredRun, PredictedRun, Setup
@@ -44,7 +44,7 @@ SAMPLE = [made_up(sizes) for sizes in SIZES]
 
 
 def test_constants_and_their_vector_are_one_to_one():
-    assert np.allclose(vector_of(figures_of(vector_of(TRUE))), vector_of(TRUE), rtol=1e-12)
+    assert np.allclose(vector_of(layer_time_figures(vector_of(TRUE))), vector_of(TRUE), rtol=1e-12)
 
 
 def test_the_constants_behind_exact_times_are_found():

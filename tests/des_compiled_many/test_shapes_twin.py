@@ -12,7 +12,7 @@ from des import Parallelism, Placement, Plan, simulate
 from des.compiled.many.simulation import simulate_many
 from des.compiled.simulate import simulate_compiled
 from des.job.architecture import Architecture
-from des.job.models import workload_of
+from des.job.models import architecture_workload
 from des.world.gpu_models import KernelFigures
 
 FRACTIONS, TIMES_S = st.floats(0.05, 1.0), st.floats(0.0, 1.0)
@@ -47,7 +47,7 @@ def jobs(draw):
         gated_ffn=draw(st.booleans()),
         tied_embeddings=False,
     )
-    return workload_of(
+    return architecture_workload(
         architecture,
         num_layers=draw(st.none() | st.integers(5, 8)),
         num_microbatches=draw(st.integers(1, 5)),

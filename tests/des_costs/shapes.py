@@ -5,7 +5,7 @@ from dataclasses import replace
 from des import Domain, Topology, Workload
 from des.costs.layer_times import GpuSpeed
 from des.job.architecture import Architecture
-from des.job.models import workload_of
+from des.job.models import architecture_workload
 from des.job.workload import ModelShape
 from des.world.gpu_models import KernelFigures
 
@@ -31,7 +31,7 @@ def tiny_job(
     architecture: Architecture = TINY, recomputation: str = "none", num_layers: int | None = None
 ) -> Workload:
     """Six microbatches of two sequences of four tokens."""
-    return workload_of(
+    return architecture_workload(
         architecture,
         num_layers=num_layers,
         num_microbatches=6,

@@ -32,10 +32,10 @@ def job_on(
     topology
         Where its links move, wires and flights are those at base figures, and turns the shortest.
     tables
-        `tables_of` the workload and these domains where they are at hand.
+        `work_tables` the workload and these domains where they are at hand.
     """
     domains = topology.domains
-    work, sums = tables_of(workload, topology) if tables is None else tables
+    work, sums = work_tables(workload, topology) if tables is None else tables
     is_plain = topology.movement is None and has_plain_transport(topology)
     borders = _direct if is_plain and has_every_link(topology) else _relayed
     wire_s, latency_s, turn_s = borders(topology, workload, corrections)
@@ -54,7 +54,7 @@ def job_on(
     )
 
 
-def tables_of(workload: Workload, topology: Topology) -> tuple[Real, Real]:
+def work_tables(workload: Workload, topology: Topology) -> tuple[Real, Real]:
     """Make `work_table` and `sums_table` of a workload on the domains of a world."""
     domains = topology.domains
     return work_table(workload, domains), sums_table(workload, domains)

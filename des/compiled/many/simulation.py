@@ -9,7 +9,7 @@ from des.compiled.eligibility import has_plain_transport
 from des.compiled.kernels.lanes import LaneRules
 from des.compiled.kernels.program import STEADY
 from des.compiled.lanes import new_lanes, no_record
-from des.compiled.many.job import direct_pairs, job_on, tables_of
+from des.compiled.many.job import direct_pairs, job_on, work_tables
 from des.compiled.many.layout import Flags, Real, Whole
 from des.compiled.many.programs import programs_of
 from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
@@ -66,7 +66,7 @@ class PlanSimulation:
         """Work out what stages and borders take, see `des.compiled.many.job.job_on`."""
         speeds = tuple(map(speed_of, topology.domains))
         if speeds not in self._tables:
-            self._tables[speeds] = tables_of(self.workload, topology)
+            self._tables[speeds] = work_tables(self.workload, topology)
         return job_on(topology, self.workload, self.corrections, tables=self._tables[speeds])
 
     def simulate_rows(self, job: Job, plans: Plans, rows: Whole, times_s: Real) -> None:
