@@ -83,6 +83,13 @@ class Domain:
         return self.peak_flops_per_s * self.attainable_fraction
 
     @property
+    def layer_times(self) -> str:
+        """Source of the times of layers in words: shapes of matrices or a part of the peak."""
+        if self.kernels is None:
+            return f"FLOPs at {self.attainable_fraction:g} of the peak"
+        return "shapes of matrices"
+
+    @property
     def memory_bytes(self) -> float:
         """Memory of all GPUs of the domain together. [bytes]"""
         return self.num_gpus * self.gpu_memory_bytes

@@ -125,6 +125,7 @@ def iteration_summary(
         "exchange": asdict(scenario.plan.exchange),
         "activation_compression": scenario.plan.activation_compression,
         "domains": list(scenario.topology.index_of),
+        "layer_times": {one.name: one.layer_times for one in scenario.topology.domains},
         "seed": scenario.seed,
         "corrections": asdict(scenario.corrections),
         "makespan_s": result.makespan_s,
@@ -235,12 +236,23 @@ def _headline(
         ("exposed communication", f"{network_cost.exposed_communication_s:.3f} s"),
         ("exposed sum of gradients", f"{result.exposed_exchange_s:.3f} s"),
         ("transfer/compute ratio", "no borders" if ratio is None else f"{ratio:.3f} *"),
+        ("layer times from", _layer_times(scenario)),
     ):
         table.add_row(name, value)
     if cost is not None:
         table.add_row("cost of the links", f"{cost.communication_usd:.4f} USD")
         table.add_row("cost of the GPUs", f"{cost.compute_usd:.4f} USD")
     return table
+
+
+def _layer_times(scenario: IterationScenario) -> str:
+    """Sources of layer times, with the domains of each where there are several."""
+    domains_of: dict[str, list[str]] = {}
+    for domain in scenario.topology.domains:
+        domains_of.setdefault(domain.layer_times, []).append(domain.name)
+    if len(domains_of) == 1:
+        return next(iter(domains_of))
+    return "; ".join(f"{', '.join(names)}: {source}" for source, names in domains_of.items())
 
 
 def _title(scenario: IterationScenario) -> str:

@@ -108,3 +108,18 @@ def test_memory_over_time_peaks_at_what_is_said(tmp_path, capsys):
     peaks = 8 * table.groupby("domain")["total_bytes"].max()
     assert peaks.to_dict() == pytest.approx(required)
     assert f"{fullest['peak_bytes'] / 1e9:.1f} of 80.0 GB in" in capsys.readouterr().out
+
+
+def test_sources_of_layer_times_are_said(tmp_path, capsys):
+    topology = tmp_path / "shapes.yaml"
+    text = WORLDS["east_central_west"].read_text("utf-8")
+    topology.write_text(text.replace("num_gpus: 8", "num_gpus: 8\n      layer_times: shapes", 1))
+
+    said = figures(tmp_path / "out", *SMALL, "--network", str(topology))
+    shapes, fraction = "shapes of matrices", "FLOPs at 0.5 of the peak"
+    assert said["layer_times"] == {"East": shapes, "Central": fraction, "West": fraction}
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"layer times from East: {shapes}; Central, West: {fraction}" in printed
+
+    assert set(figures(tmp_path / "plain", *SMALL)["layer_times"].values()) == {fraction}
+    assert f"layer times from {fraction}" in " ".join(capsys.readouterr().out.split())
