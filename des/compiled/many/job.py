@@ -1,6 +1,8 @@
 """Times that stages and borders of a job take on a network that stands still, for the kernels."""
 
 import math
+from collections.abc import Sequence
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -15,7 +17,7 @@ from des.costs.stage_times import compute_rate_flops_per_s
 from des.costs.update_times import update_figures
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.world.topology import Topology, UnreachableError
+from des.world.topology import Domain, Topology, UnreachableError
 
 
 def job_on(
@@ -50,7 +52,7 @@ def job_on(
         overhead_s=float(corrections.message_overhead_s),
         capacity_bytes=np.array([float(domain.memory_bytes) for domain in domains]),
         bytes_per_parameter=model_state_bytes(1.0, None),
-        update_s=np.array([update_figures(one, None, corrections) for one in domains]),
+        update_s=_updates(domains, corrections),
     )
 
 
@@ -58,6 +60,18 @@ def work_tables(workload: Workload, topology: Topology) -> tuple[Real, Real]:
     """Make `work_table` and `sums_table` of a workload on the domains of a world."""
     domains = topology.domains
     return work_table(workload, domains), sums_table(workload, domains)
+
+
+def _updates(domains: Sequence[Domain], corrections: Corrections) -> Real:
+    """Figures of `des.costs.update_times.update_figures` of domains that are one device, (K, 2)."""
+    if not any(domain.kernels for domain in domains):
+        return _no_updates(len(domains))
+    return np.array([update_figures(domain, None, corrections) for domain in domains])
+
+
+@cache
+def _no_updates(num_domains: int) -> Real:
+    return np.zeros((num_domains, 2))
 
 
 def has_every_link(topology: Topology) -> bool:

@@ -34,7 +34,7 @@ from des.compiled.kernels.lanes import (
     Lanes,
 )
 from des.compiled.many.layout import Real, Small, Whole
-from des.compiled.many.steady import Job, Plans, Programs, slowest_update_s
+from des.compiled.many.steady import Job, Plans, Programs, add_updates
 
 _NUM_KINDS = 4
 _NUM_LOOKS = 6
@@ -107,8 +107,8 @@ def run_plain(
                 size,
             )
             for lane in range(size):
-                plan = ordered[begin + lane]
-                makespans_s[plan] = lanes.own[MAKESPAN, lane] + slowest_update_s(job, plans, plan)
+                makespans_s[ordered[begin + lane]] = lanes.own[MAKESPAN, lane]
+    add_updates(job, plans, ordered, starts, makespans_s)
     array[0, 0] = 0.0  # so that it outlives its view
 
 
@@ -144,9 +144,9 @@ def _fill(
         begin, before = 0, -1
         for stage in range(num_stages):
             domain, end = domains[plan, stage], end_layers[plan, stage]
-            rate, at = job.rate_flops_per_s[domain], stage * STAGE_ROWS
+            rate, at, column = job.rate_flops_per_s[domain], stage * STAGE_ROWS, 4 * domain
             for kind in range(_NUM_KINDS):
-                flops = work[end, 4 * domain + kind] - work[begin, 4 * domain + kind]
+                flops = work[end, column + kind] - work[begin, column + kind]
                 stages[at + kind, lane] = flops / rate
             stages[at + STAGE_FREE, lane] = 0.0
             for way in range(2 if stage > 0 else 0):

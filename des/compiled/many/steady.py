@@ -143,13 +143,25 @@ def makespans(
             if run_lanes(lanes, rules, rows, num_stages, record) != 0:
                 return int(block[0])
             for lane in range(block.size):
-                plan = block[lane]
-                makespans_s[plan] = own[MAKESPAN, lane] + slowest_update_s(job, plans, plan)
+                makespans_s[block[lane]] = own[MAKESPAN, lane]
+    add_updates(job, plans, ordered, starts, makespans_s)
     return -1
 
 
 @kernel
-def slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
+def add_updates(job: Job, plans: Plans, ordered: Whole, starts: Whole, makespans_s: Real) -> None:
+    """Add the time from the last gradient to the end to iterations of plans that have any."""
+    is_updated = False
+    for domain in range(job.capacity_bytes.size):
+        if job.update_s[domain, 0] != 0.0 or job.update_s[domain, 1] != 0.0:
+            is_updated = True
+    if is_updated:
+        for place in range(starts[0], starts[starts.size - 1]):
+            makespans_s[ordered[place]] += _slowest_update_s(job, plans, ordered[place])
+
+
+@kernel
+def _slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
     """Time from the last gradient to the end of an iteration, see `des.costs.update_times`. [s]"""
     longest_s, begin = 0.0, 0
     for stage in range(plans.num_stages[plan]):
@@ -173,9 +185,9 @@ def _fill_lanes(lanes: Lanes, job: Job, plans: Plans, num_stages: int, block: Wh
         begin, before = 0, -1
         for stage in range(num_stages):
             domain, end = domains[plan, stage], end_layers[plan, stage]
-            rate = job.rate_flops_per_s[domain]
+            rate, first = job.rate_flops_per_s[domain], 4 * domain
             for kind in range(4):
-                flops = work[end, 4 * domain + kind] - work[begin, 4 * domain + kind]
+                flops = work[end, first + kind] - work[begin, first + kind]
                 stages[stage, kind, lane] = flops / rate
             for way in range(2 if stage > 0 else 0):
                 source, target = (before, domain) if way == 0 else (domain, before)
