@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from des.views.exposure import exposed_communication_s
     from des.views.memory_timeline import MemoryTimeline, memory_timeline
     from des.views.prices import MissingPriceError, TrainingCost, cost_of
+    from des.world.domain import Domain
     from des.world.files.topology_writer import write_topology
     from des.world.nodes import Nodes
-    from des.world.topology import Domain, Link, Topology, UnreachableError
+    from des.world.topology import Link, Topology, UnreachableError
     from des.world.transport import Transport
     from des.worlds.generator import PlaneWorlds
     from des.worlds.reading import read_topology
@@ -147,9 +148,10 @@ __getattr__, __dir__ = lazy_names(
         "des.views.exposure": "exposed_communication_s",
         "des.views.memory_timeline": "MemoryTimeline memory_timeline",
         "des.views.prices": "MissingPriceError TrainingCost cost_of",
+        "des.world.domain": "Domain",
         "des.world.files.topology_writer": "write_topology",
         "des.world.nodes": "Nodes",
-        "des.world.topology": "Domain Link Topology UnreachableError",
+        "des.world.topology": "Link Topology UnreachableError",
         "des.world.transport": "Transport",
         "des.worlds.generator": "PlaneWorlds",
         "des.worlds.reading": "read_topology",

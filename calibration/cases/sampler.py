@@ -19,7 +19,8 @@ from calibration.cases.worlds import (
 )
 from des.base.checks import require_count, require_fraction, require_seed
 from des.plan.plan import Parallelism, Plan
-from des.world.topology import Domain, Topology
+from des.world.domain import Domain
+from des.world.topology import Topology
 
 Purpose = Literal["fit", "check"]
 """Purpose of a case. Whatever the seeds, no case for one is ever drawn for the other."""

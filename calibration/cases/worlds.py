@@ -5,7 +5,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from des.dynamics import STEADY, Law, UniformLaw
-from des.world.topology import Domain, Link, Topology
+from des.world.domain import Domain
+from des.world.topology import Link, Topology
 
 LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S = 2e9 / 8, 5e9 / 8
 LOWEST_LATENCY_S, HIGHEST_LATENCY_S = 0.030, 0.080

@@ -15,9 +15,10 @@ from des.job.architecture import Architecture
 from des.job.models import architecture_workload
 from des.plan.placement import Placement
 from des.plan.plan import GradientExchange, Parallelism, Plan
+from des.world.domain import Domain
 from des.world.gpu_models import KernelFigures, gpu_model_named
 from des.world.nodes import Nodes
-from des.world.topology import Domain, Topology
+from des.world.topology import Topology
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, extra="ignore")
 Positive = Annotated[float, Field(gt=0)]

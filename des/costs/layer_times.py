@@ -8,8 +8,8 @@ from typing import NamedTuple
 from des.costs.layer_products import LayerWork, MatrixProduct, head_work, layer_work
 from des.job.workload import ModelShape, Workload
 from des.plan.plan import Parallelism
+from des.world.domain import Domain
 from des.world.gpu_models import KernelFigures
-from des.world.topology import Domain
 
 _LAUNCHES = {"forward": 1.0, "input_gradient": 1.0, "weight_gradient": 0.5}
 """Launches of each pass of a layer, in those of its forward pass."""

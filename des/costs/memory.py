@@ -11,7 +11,8 @@ from des.plan.placement import Stage
 from des.plan.plan import Parallelism, Plan
 from des.schedules import Orders, peaks_held
 from des.schedules.check import Held
-from des.world.topology import Domain, Topology
+from des.world.domain import Domain
+from des.world.topology import Topology
 
 Peaks = tuple[tuple[tuple[Held, ...], ...], ...]
 """Activations of every worker at its potential peaks, by `peaks_held`."""

@@ -9,7 +9,8 @@ from functools import cache
 import numpy as np
 
 from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.world.topology import Domain, Link, Topology
+from des.world.domain import Domain
+from des.world.topology import Link, Topology
 from des.world.transport import goodput_bytes_per_s, goodputs_bytes_per_s
 
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from des.costs.node_collectives import RankGroup
 from des.plan.plan import Parallelism
+from des.world.domain import Domain
 from des.world.nodes import Nodes
-from des.world.topology import Domain
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,8 @@ from des.plan.corrections import Corrections
 from des.plan.placement import Stage
 from des.plan.plan import Parallelism, Plan, device_numbers, replica_stages
 from des.schedules import Border, Pass, Pipeline
-from des.world.topology import Domain, Topology
+from des.world.domain import Domain
+from des.world.topology import Topology
 
 TENSOR_ALL_REDUCES_PER_PASS = 2
 """All-reduces of a layer's output in its forward pass, and as many in its input gradient.

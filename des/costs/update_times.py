@@ -6,7 +6,8 @@ from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.plan import Parallelism, Plan
-from des.world.topology import Domain, Topology
+from des.world.domain import Domain
+from des.world.topology import Topology
 
 OPTIMISER_STEP_BYTES = 2 * OPTIMISER_BYTES + 2 * WEIGHT_BYTES
 """Traffic of mixed-precision Adam per parameter: states read and written, gradient read, weight

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from des.base.checks import require_count
 from des.engine.result import IterationResult
-from des.world.topology import Domain, Link, Topology
+from des.world.domain import Domain
+from des.world.topology import Link, Topology
 
 BYTES_PER_GB = 1e9
 """A decimal GB; a provider that means GiB charges 7 % less."""

@@ -17,7 +17,8 @@ from des.costs.stage_times import compute_rate_flops_per_s
 from des.costs.update_times import update_figures
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
-from des.world.topology import Domain, Topology, UnreachableError
+from des.world.domain import Domain
+from des.world.topology import Topology, UnreachableError
 
 
 def job_on(

@@ -7,7 +7,7 @@ import numpy as np
 from des.compiled.many.layout import Real
 from des.costs.layer_times import least_work_before, work_before
 from des.job.workload import Workload
-from des.world.topology import Domain
+from des.world.domain import Domain
 
 
 def work_table(workload: Workload, domains: Sequence[Domain]) -> Real:

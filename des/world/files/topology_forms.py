@@ -13,9 +13,9 @@ from des.base.quantities import (
     parse_quantity,
 )
 from des.base.strict_forms import StrictForm
+from des.world.domain import Domain
 from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
 from des.world.nodes import Nodes
-from des.world.topology import Domain
 from des.world.transport import Transport
 
 

@@ -9,9 +9,10 @@ from pydantic import Field, ValidationError
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, scale_number
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
+from des.world.domain import Domain
 from des.world.files.dynamics_forms import read_law
 from des.world.files.topology_forms import GpuForm, Price, TransportForm
-from des.world.topology import Domain, Link, Topology
+from des.world.topology import Link, Topology
 
 _PositiveNumber = Annotated[float, Field(gt=0)]
 _Number = Annotated[float, Field(ge=0)]

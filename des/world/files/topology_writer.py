@@ -13,11 +13,12 @@ from des.base.quantities import (
     TIME_S,
     format_quantity,
 )
+from des.world.domain import Domain
 from des.world.files.dynamics_forms import law_entry
 from des.world.files.topology_yaml import from_yaml
 from des.world.gpu_models import KernelFigures
 from des.world.nodes import Nodes
-from des.world.topology import Domain, Link, Topology
+from des.world.topology import Link, Topology
 from des.world.transport import PLAIN, Transport
 
 

@@ -1,0 +1,75 @@
+"""Domains: data centres of equal GPUs."""
+
+from dataclasses import dataclass
+
+from des.base.checks import require_count, require_fraction, require_non_negative, require_positive
+from des.world.gpu_models import KernelFigures
+from des.world.nodes import Nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """One data centre: equal GPUs on one fast inner network, or on one in each of its ``nodes``.
+
+    ``attainable_fraction`` is the part of the peak FLOP/s that dense transformer layers reach. A
+    price is for one GPU; None means that it is not known (see `des.views.prices`). Without
+    ``nodes`` all GPUs reach each other at the inner figures. Where ``kernels`` are known, times of
+    layers come from their shapes, see `des.costs.layer_times`, and ``attainable_fraction`` is the
+    share of that speed that the job has.
+    """
+
+    name: str
+    num_gpus: int
+    gpu_peak_flops_per_s: float
+    gpu_memory_bytes: float
+    gpu_memory_bandwidth_bytes_per_s: float
+    attainable_fraction: float
+    intra_bandwidth_bytes_per_s: float
+    intra_latency_s: float
+    gpu_price_usd_per_hour: float | None = None
+    kernels: KernelFigures | None = None
+    nodes: Nodes | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ValueError(f"domain: name must be a non-empty text, got {self.name!r}")
+        owner = f"domain {self.name}"
+        require_count(owner, "num_gpus", self.num_gpus)
+        for field in (
+            "gpu_peak_flops_per_s",
+            "gpu_memory_bytes",
+            "gpu_memory_bandwidth_bytes_per_s",
+            "intra_bandwidth_bytes_per_s",
+        ):
+            require_positive(owner, field, getattr(self, field))
+        require_fraction(owner, "attainable_fraction", self.attainable_fraction)
+        require_non_negative(owner, "intra_latency_s", self.intra_latency_s)
+        if self.gpu_price_usd_per_hour is not None:
+            require_non_negative(owner, "gpu_price_usd_per_hour", self.gpu_price_usd_per_hour)
+        if self.nodes is not None and self.num_gpus % self.nodes.gpus_per_node:
+            raise ValueError(
+                f"{owner}: num_gpus must be a whole multiple of nodes.gpus_per_node, "
+                f"{self.nodes.gpus_per_node}; got {self.num_gpus}"
+            )
+
+    @property
+    def peak_flops_per_s(self) -> float:
+        """Peak of all GPUs of the domain together. [FLOP/s]"""
+        return self.num_gpus * self.gpu_peak_flops_per_s
+
+    @property
+    def attainable_flops_per_s(self) -> float:
+        """Throughput of transformer layers on all GPUs of the domain together. [FLOP/s]"""
+        return self.peak_flops_per_s * self.attainable_fraction
+
+    @property
+    def layer_times(self) -> str:
+        """Source of the times of layers in words: shapes of matrices or a part of the peak."""
+        if self.kernels is None:
+            return f"FLOPs at {self.attainable_fraction:g} of the peak"
+        return "shapes of matrices"
+
+    @property
+    def memory_bytes(self) -> float:
+        """Memory of all GPUs of the domain together. [bytes]"""
+        return self.num_gpus * self.gpu_memory_bytes
