@@ -11,7 +11,6 @@ from des.costs.memory import (
     memory_of_orders,
 )
 from des.costs.stage_times import pipeline_of
-from des.job.transformer import BYTES_PER_PARAMETER
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
@@ -160,7 +159,7 @@ def check_job_fits(topology: Topology, workload: Workload) -> None:
     InfeasiblePlacementError
         Naming what is needed and what there is.
     """
-    state_bytes = BYTES_PER_PARAMETER * workload.sums_before.num_parameters[-1]
+    state_bytes = workload.state_bytes * workload.sums_before.num_parameters[-1]
     memory_bytes = sum(domain.memory_bytes for domain in topology.domains)
     if state_bytes > memory_bytes:
         raise InfeasiblePlacementError(

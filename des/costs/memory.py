@@ -66,7 +66,9 @@ class ParameterBytes(NamedTuple):
     optimiser: int
 
 
-def bytes_per_parameter(parallelism: Parallelism | None) -> ParameterBytes:
+def bytes_per_parameter(
+    parallelism: Parallelism | None, gradient_bytes: int = GRADIENT_BYTES
+) -> ParameterBytes:
     """Model state of a device: once a replica, but one optimiser for all of them under ZeRO-1 [1]_.
 
     References
@@ -83,14 +85,16 @@ def bytes_per_parameter(parallelism: Parallelism | None) -> ParameterBytes:
     sharded = parallelism is not None and parallelism.shard_optimiser
     return ParameterBytes(
         weight=replicas * WEIGHT_BYTES,
-        gradient=replicas * GRADIENT_BYTES,
+        gradient=replicas * gradient_bytes,
         optimiser=(1 if sharded else replicas) * OPTIMISER_BYTES,
     )
 
 
-def model_state_bytes(num_parameters: float, parallelism: Parallelism | None) -> float:
+def model_state_bytes(
+    workload: Workload, num_parameters: float, parallelism: Parallelism | None
+) -> float:
     """Model state of a device's layers, all its GPUs together. [bytes]"""
-    return sum(bytes_per_parameter(parallelism)) * num_parameters
+    return sum(bytes_per_parameter(parallelism, workload.gradient_bytes)) * num_parameters
 
 
 def memory_of_orders(
@@ -118,7 +122,7 @@ def memory_of_peaks(
     for device, peak_bytes in _peaks_of_devices(workload, plan, peaks).items():
         index = domain_of_device[device]
         domain, parallelism = topology.domains[index], plan.parallelism_of(index)
-        state_bytes = model_state_bytes(parameters[device], parallelism)
+        state_bytes = model_state_bytes(workload, parameters[device], parallelism)
         count = domain.num_gpus / gpus_of_device(domain, parallelism)
         found = (count * state_bytes, count * peak_bytes)
         fullest[index] = max(fullest[index], found, key=sum)
@@ -178,4 +182,4 @@ def activation_room_bytes(
     sums_before = workload.sums_before.num_parameters
     num_parameters = sum(stage.total(sums_before) for stage in stages)
     capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
-    return capacity_bytes - model_state_bytes(num_parameters, shared)
+    return capacity_bytes - model_state_bytes(workload, num_parameters, shared)

@@ -9,14 +9,20 @@ from des.plan.plan import Parallelism, Plan
 from des.world.domain import Domain
 from des.world.topology import Topology
 
-OPTIMISER_STEP_BYTES = 2 * OPTIMISER_BYTES + 2 * WEIGHT_BYTES
-"""Traffic of mixed-precision Adam per parameter: states read and written, gradient read, weight
-written. [bytes]
-"""
+
+def optimiser_step_bytes(workload: Workload) -> int:
+    """Traffic of mixed-precision Adam per parameter. [bytes]
+
+    States are read and written, the gradient read, the weight written.
+    """
+    return 2 * OPTIMISER_BYTES + workload.gradient_bytes + WEIGHT_BYTES
 
 
 def update_figures(
-    domain: Domain, parallelism: Parallelism | None, corrections: Corrections
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism | None,
+    corrections: Corrections,
 ) -> tuple[float, float]:
     """Time that a device updates one parameter for, and overhead of an iteration. [s]
 
@@ -31,7 +37,7 @@ def update_figures(
         num_shares = parallelism.tensor
     bandwidth = gpu.memory_bandwidth_bytes_per_s * gpu.kernels.memory_efficiency
     slowdown = corrections.compute_time_factor / domain.attainable_fraction
-    parameter_s = OPTIMISER_STEP_BYTES / (bandwidth * num_shares) * slowdown
+    parameter_s = optimiser_step_bytes(workload) / (bandwidth * num_shares) * slowdown
     return parameter_s, gpu.kernels.iteration_overhead_s * slowdown
 
 
@@ -50,7 +56,7 @@ def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Co
     for device, num_parameters in enumerate(parameters_of_devices(workload, plan)):
         index = domain_of[device]
         parameter_s, overhead_s = update_figures(
-            topology.domains[index], plan.parallelism_of(index), corrections
+            workload, topology.domains[index], plan.parallelism_of(index), corrections
         )
         longest_s = max(longest_s, num_parameters * parameter_s + overhead_s)
     return longest_s

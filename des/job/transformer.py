@@ -1,6 +1,8 @@
 """Transformer arithmetic: parameters, FLOPs, message sizes and memory of model layers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from des.base.checks import require_count
@@ -13,10 +15,19 @@ GRADIENT_BYTES = 2
 OPTIMISER_BYTES = 12
 BYTES_PER_PARAMETER = WEIGHT_BYTES + GRADIENT_BYTES + OPTIMISER_BYTES
 """Model state of mixed-precision Adam: 2 weight + 2 gradient + 12 optimiser bytes [1]_.
+Gradients in FP32, see `GradientPrecision`, make it 18.
 
 .. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
    models", SC'20, section 3.1.
 """
+
+GradientPrecision = Literal["bf16", "fp32"]
+"""Precision in which gradients are kept, added up over microbatches and summed over replicas."""
+
+GRADIENT_BYTES_OF: Mapping[GradientPrecision, int] = MappingProxyType(
+    {"bf16": GRADIENT_BYTES, "fp32": 4}
+)
+"""Size of one gradient in each precision. [bytes]"""
 
 ACTIVATION_BYTES = 2
 """Size of one activation in BF16. [bytes]"""

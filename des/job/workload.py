@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 from des.job.architecture import Architecture
-from des.job.transformer import Recomputation
+from des.job.transformer import (
+    GRADIENT_BYTES_OF,
+    OPTIMISER_BYTES,
+    WEIGHT_BYTES,
+    GradientPrecision,
+    Recomputation,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,8 @@ class Workload:
     """One training iteration of one model: layers in order, each run for every microbatch.
 
     ``message_bytes`` crosses every stage boundary per microbatch: the activation on the way
-    forward, its gradient on the way back. ``shape`` is known where an architecture is.
+    forward, its gradient on the way back. ``shape`` is known where an architecture is. Gradients of
+    parameters are kept, and summed up over replicas, in ``gradient_precision``.
     """
 
     name: str
@@ -104,9 +111,16 @@ class Workload:
     tokens_per_microbatch: int
     message_bytes: float
     shape: ModelShape | None = None
+    gradient_precision: GradientPrecision = "bf16"
 
     def __post_init__(self) -> None:
         owner = f"workload {self.name}"
+        if self.gradient_precision not in GRADIENT_BYTES_OF:
+            allowed = ", ".join(GRADIENT_BYTES_OF)
+            raise ValueError(
+                f"{owner}: gradient_precision must be one of {allowed}; "
+                f"got {self.gradient_precision!r}"
+            )
         if not self.layers:
             raise ValueError(f"{owner}: layers must hold at least one layer, got none")
         require_count(owner, "num_microbatches", self.num_microbatches, MOST_ITEMS)
@@ -117,6 +131,16 @@ class Workload:
     def num_layers(self) -> int:
         """Number of layers, L."""
         return len(self.layers)
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Size of one parameter's gradient, kept and on the wire. [bytes]"""
+        return GRADIENT_BYTES_OF[self.gradient_precision]
+
+    @property
+    def state_bytes(self) -> int:
+        """Weight, gradient and optimiser's state of one parameter. [bytes]"""
+        return WEIGHT_BYTES + self.gradient_bytes + OPTIMISER_BYTES
 
     @cached_property
     def forward_flops(self) -> tuple[float, ...]:

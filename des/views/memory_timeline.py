@@ -155,7 +155,7 @@ def _device_memory(
         }
 
     num_parameters = sum(per_gpu(workload.sums_before.num_parameters).values())
-    each = bytes_per_parameter(parallelism)
+    each = bytes_per_parameter(parallelism, workload.gradient_bytes)
     whole_bytes = per_gpu(workload.sums_before.activation_bytes)
     halved_bytes = per_gpu(workload.sums_before.weight_input_bytes)
     return DeviceMemory(

@@ -71,6 +71,9 @@ class Config:
     recomputation: str = option(
         "flash", "flash, none, selective or full: which activations are made again"
     )
+    gradient_precision: str = option(
+        "bf16", "bf16 or fp32: gradients of 2 or 4 bytes, kept and sent"
+    )
     corrections: Path | None = option(
         None, "factors found by calibration, a JSON file", is_file=True
     )
@@ -118,6 +121,7 @@ def load_iteration(config: Config) -> IterationScenario:
         microbatch_size=config.microbatch_size,
         sequence_length=config.sequence_length,
         recomputation=config.recomputation,
+        gradient_precision=config.gradient_precision,
     )
     plan = _plan(config, topology, workload)
     check_memory(topology, workload, plan)

@@ -202,7 +202,7 @@ def test_replicas_hold_a_copy_each(case):
         copies = 1 if sharing is None else sharing.data
         optimisers = 1 if sharing is not None and sharing.shard_optimiser else copies
         expected += (4 * copies + 12 * optimisers) * parameters
-        total += model_state_bytes(parameters, sharing)
+        total += model_state_bytes(workload, parameters, sharing)
     assert total == pytest.approx(expected)
 
 
