@@ -87,15 +87,24 @@ def sums(result: IterationResult) -> list[Transfer]:
 
 
 @st.composite
-def parallelisms(draw: st.DrawFn, num_gpus: int, *, max_devices: int) -> Parallelism:
-    """Any way for ``num_gpus`` GPUs to share layers, with at most ``max_devices`` in a row."""
+def parallelisms(
+    draw: st.DrawFn, num_gpus: int, *, max_devices: int, max_chunks: int = 1
+) -> Parallelism:
+    """Any way for ``num_gpus`` GPUs to share layers, with at most ``max_devices`` in a row.
+
+    Devices of several chunks count once a chunk.
+    """
     tensor = draw(st.integers(1, num_gpus))
     data = draw(st.integers(1, num_gpus // tensor))
+    pipeline = draw(st.integers(1, min(max_devices, num_gpus // (tensor * data))))
+    most = min(max_chunks, max_devices // pipeline) if pipeline > 1 else 1
     return Parallelism(
         tensor=tensor,
         data=data,
-        pipeline=draw(st.integers(1, min(max_devices, num_gpus // (tensor * data)))),
+        pipeline=pipeline,
         shard_optimiser=draw(st.booleans()),
+        chunks=draw(st.integers(1, most)),
+        chunk_order=draw(st.sampled_from(["loop", "wave"])),
     )
 
 
@@ -112,8 +121,9 @@ def parallel_plans(
 
     The schedule is one that needs no look at the pipeline, so that it can be made for any.
     """
-    most = min(max_replicas, topology.num_domains, workload.num_microbatches)
-    num_replicas = draw(st.integers(1, most))
+    num_replicas = draw(
+        st.integers(1, min(max_replicas, topology.num_domains, workload.num_microbatches))
+    )
     order = draw(st.permutations(range(topology.num_domains)))
     pattern = single_visit_placements if single_visit else placements
     layouts = []
@@ -124,9 +134,10 @@ def parallel_plans(
     shortest_run = [workload.num_layers] * topology.num_domains
     for stage in (stage for layout in layouts for stage in layout.stages):
         shortest_run[stage.domain] = min(shortest_run[stage.domain], stage.num_layers)
+    shapes = zip(topology.domains, shortest_run, strict=True)
     shared = tuple(
-        draw(parallelisms(domain.num_gpus, max_devices=most_devices))
-        for domain, most_devices in zip(topology.domains, shortest_run, strict=True)
+        draw(parallelisms(one.num_gpus, max_devices=most, max_chunks=1 if single_visit else 3))
+        for one, most in shapes
     )
     return Plan(
         placement=layouts[0],
