@@ -33,6 +33,9 @@ from des import (
 FREE = (1e300, 0.0)
 """Bandwidth and latency of a link that takes no time."""
 
+MOST_DEVICES = 8
+"""Devices in a row of a domain that holds no layers."""
+
 FEW = 40
 """Examples of a test that simulates more than a handful of passes in each."""
 
@@ -108,6 +111,14 @@ def parallelisms(
     )
 
 
+def shortest_runs(layouts: Iterable[Placement], topology: Topology) -> list[int]:
+    """Fewest layers in a row that each domain holds; many where it holds none."""
+    found = [MOST_DEVICES] * topology.num_domains
+    for stage in (stage for layout in layouts for stage in layout.stages):
+        found[stage.domain] = min(found[stage.domain], stage.num_layers)
+    return found
+
+
 @st.composite
 def parallel_plans(
     draw: st.DrawFn,
@@ -131,13 +142,10 @@ def parallel_plans(
         own = order[replica::num_replicas]
         drawn = draw(pattern(len(own), workload.num_layers))
         layouts.append(Placement(domain_of_layer=tuple(own[i] for i in drawn.domain_of_layer)))
-    shortest_run = [workload.num_layers] * topology.num_domains
-    for stage in (stage for layout in layouts for stage in layout.stages):
-        shortest_run[stage.domain] = min(shortest_run[stage.domain], stage.num_layers)
-    shapes = zip(topology.domains, shortest_run, strict=True)
+    most_chunks = 1 if single_visit else 3
     shared = tuple(
-        draw(parallelisms(one.num_gpus, max_devices=most, max_chunks=1 if single_visit else 3))
-        for one, most in shapes
+        draw(parallelisms(domain.num_gpus, max_devices=most, max_chunks=most_chunks))
+        for domain, most in zip(topology.domains, shortest_runs(layouts, topology), strict=True)
     )
     return Plan(
         placement=layouts[0],

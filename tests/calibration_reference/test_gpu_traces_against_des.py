@@ -82,7 +82,7 @@ def test_interleaved_chunks_of_a_domain_take_as_long(sharing: str, backend: str)
 
 
 def test_chunks_that_turn_cannot_be_exported():
-    with pytest.raises(ValueError, match="chunk_order of domain A must be loop, .* got wave"):
+    with pytest.raises(ValueError, match=r"chunk_order of domain A must be loop, .* got wave"):
         on_gpus(Parallelism.parse("1x1x2w2"), num_layers=12)
 
 

@@ -54,17 +54,17 @@ def test_the_bubble_of_equal_chunks_is_that_of_the_closed_form(
 
 @settings(max_examples=examples(FEW), deadline=None)
 @given(
-    num_devices=st.integers(2, 4),
-    num_chunks=st.integers(1, 3),
+    shape=st.tuples(st.integers(2, 4), st.integers(1, 3)),
     is_wave=st.booleans(),
     num_microbatches=st.integers(1, 6),
     wire=st.tuples(st.integers(1, 8), st.integers(0, 3)),
     schedule=st.sampled_from(INNER_SCHEDULES),
 )
 def test_devices_of_a_domain_are_domains_of_one_gpu(
-    num_devices, num_chunks, is_wave, num_microbatches, wire, schedule
+    shape, is_wave, num_microbatches, wire, schedule
 ):
     """The same times as domains joined by wires like the inner ones, and the same by the twin."""
+    num_devices, num_chunks = shape
     if schedule == "interleaved_1f1b" and (num_chunks == 1 or is_wave):
         num_chunks, is_wave = max(2, num_chunks), False
     count = num_devices * num_chunks
@@ -144,5 +144,5 @@ def test_the_way_back_to_the_first_device_crosses_nodes_by_hand():
 
 def test_a_domain_with_one_chunk_a_device_has_no_interleaving():
     workload = unit_workload([(1, 2)] * 4, num_microbatches=2)
-    with pytest.raises(ValueError, match="needs several stages a device, got one; .* 8x1x4v3"):
+    with pytest.raises(ValueError, match=r"needs several stages a device, got one; .* 8x1x4v3"):
         simulate(one_domain(2), workload, inner("interleaved_1f1b", "1x1x2", 4))

@@ -67,7 +67,7 @@ def test_chunks_go_round_or_turn_by_hand():
 
 
 def test_more_chunks_than_layers_in_a_row_are_refused():
-    message = "pipeline of domain 0 must be at most the 3 layers .*, got 2 devices of 2 chunks"
+    message = r"pipeline of domain 0 must be at most the 3 layers .*, got 2 devices of 2 chunks"
     with pytest.raises(ValueError, match=message):
         replica_stages(Placement(domain_of_layer=(0,) * 3), shares("1x1x2v2"))
 
@@ -170,7 +170,7 @@ def test_chunks_are_written_behind_a_letter():
 
 
 def test_chunks_need_other_devices_and_a_known_order():
-    with pytest.raises(ValueError, match="chunks must be 1 where pipeline is 1, .* got 2"):
+    with pytest.raises(ValueError, match=r"chunks must be 1 where pipeline is 1, .* got 2"):
         Parallelism.parse("4x1x1v2")
     with pytest.raises(ValueError, match="chunk_order must be one of loop, wave; got 'round'"):
         Parallelism(pipeline=2, chunks=2, chunk_order="round")
