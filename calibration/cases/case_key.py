@@ -17,7 +17,7 @@ _FORMAT = 1
 _NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"})
 """Fields of a topology that no run sees: its links stand still, and have no prices."""
 
-_LEFT_OUT_IF_NONE = frozenset({"nodes"})
+_LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
 """Fields that came later: cases without them keep their digests."""
 
 _SOURCES = ("astra_sim", "calibration", "des")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from des.costs.layer_times import WorkBefore, work_before
+from des.costs.layer_work import WorkBefore, work_before
 from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
 from des.costs.node_collectives import group_all_gather_s, group_all_reduce_s
