@@ -7,8 +7,9 @@ from typing import NamedTuple
 from des.base.arithmetic import held_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
+from des.plan.parallelism import Parallelism
 from des.plan.placement import Stage
-from des.plan.plan import Parallelism, Plan
+from des.plan.plan import Plan
 from des.schedules import Orders, peaks_held
 from des.schedules.check import Held
 from des.world.domain import Domain

@@ -5,7 +5,8 @@ from des.costs.memory import gpus_of_device, parameters_of_devices
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
-from des.plan.plan import Parallelism, Plan
+from des.plan.parallelism import Parallelism
+from des.plan.plan import Plan
 from des.world.domain import Domain
 from des.world.topology import Topology
 
