@@ -40,6 +40,7 @@ class Setup(BaseModel):
     nics_per_node: Count
     nic_bandwidth_bytes_per_s: Positive
     recomputation: str
+    sequence_parallel: bool = False
     vocabulary_size: Count
     published_error: Positive | None = None
     target_error: Positive | None = None
@@ -191,6 +192,17 @@ class PredictedRun:
             domain = replace(domain, nodes=nodes)
         return Topology.of([domain], [])
 
+    @property
+    def parallelism(self) -> Parallelism:
+        """Division of the work among the GPUs."""
+        run = self.run
+        return Parallelism(
+            tensor=run.tensor,
+            data=run.data,
+            pipeline=run.pipeline,
+            sequence_parallel=self.setup.sequence_parallel,
+        )
+
     @cached_property
     def predicted_s(self) -> float:
         """Iteration time in the simulator. [s]"""
@@ -218,7 +230,7 @@ class PredictedRun:
         plan = Plan(
             placement=Placement(domain_of_layer=(0,) * run.num_layers),
             schedule="1f1b",
-            parallelism=(Parallelism(tensor=run.tensor, data=run.data, pipeline=run.pipeline),),
+            parallelism=(self.parallelism,),
             exchange=GradientExchange(overlapped=False),
         )
         return simulate_compiled(self.topology, workload, plan).makespan_s

@@ -8,6 +8,7 @@ from des.costs.memory import (
     InfeasiblePlacementError,
     Peaks,
     activation_room_bytes,
+    kept_bytes,
     memory_of_orders,
 )
 from des.costs.stage_times import pipeline_of
@@ -136,8 +137,7 @@ def _first_misfit(
         held = 0.0
         for operation in order if room >= 0.0 else ():
             stage = stages[operation.stage]
-            kept = stage.total(workload.sums_before.activation_bytes)
-            halved = stage.total(workload.sums_before.weight_input_bytes)
+            kept, halved = kept_bytes(workload, stage, plan.parallelism_of(stage.domain))
             held += {"F": kept, "B": -kept, "D": halved - kept, "W": -halved}[operation.kind]
             if held > room:
                 return operation

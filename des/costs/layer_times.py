@@ -69,6 +69,7 @@ def layer_seconds(
     tensor: int,
     data: int,
     exchange_s: float,
+    sequence_parallel: bool = True,
     layer: int = 0,
 ) -> PassSeconds:
     """Times of a layer, by its index, on a device of ``tensor`` x ``data`` GPUs. [s]
@@ -80,6 +81,8 @@ def layer_seconds(
     exchange_s
         Time in which the GPUs that share a layer sum up its results, in one pass. It is waited for,
         and hidden only where the host is slower than all that the GPUs do.
+    sequence_parallel
+        Whether the group divides norms and residual additions, see `layer_work`.
     """
     work = layer_work(
         shape.architecture,
@@ -87,6 +90,7 @@ def layer_seconds(
         sequence=shape.sequence,
         tensor=tensor,
         scores=shape.recomputation != "flash",
+        sequence_parallel=sequence_parallel,
         layer=layer,
     )
     gpu_s, launch_s = work_s(work, gpu), gpu.kernels.layer_launch_s
@@ -96,6 +100,7 @@ def layer_seconds(
         again_s = forward_s
     elif shape.recomputation == "selective":
         again_s = sum(product_s(one, gpu) for one in work.attention)
+        again_s += moving_s(work.score_bytes, gpu)
     return PassSeconds(
         forward=forward_s,
         input_gradient=max(

@@ -44,6 +44,7 @@ def own_layer_seconds(
     tensor: int,
     data: int,
     exchange_s: float,
+    sequence_parallel: bool,
     layer: int,
 ) -> PassSeconds:
     """Times of a layer, see `layer_seconds`: measured where the GPU has a profile. [s]
@@ -51,15 +52,25 @@ def own_layer_seconds(
     Exchanges are added to measured times, unless those include them. Selective recomputation takes
     the part of the forward pass that attention has by shapes.
     """
-    sizes = {"tensor": tensor, "data": data, "layer": layer}
-    shaped = layer_seconds(shape, gpu, exchange_s=exchange_s, **sizes)
+
+    def shaped_at(place: ModelShape, tensor: int, data: int, exchange_s: float) -> PassSeconds:
+        return layer_seconds(
+            place,
+            gpu,
+            tensor=tensor,
+            data=data,
+            exchange_s=exchange_s,
+            sequence_parallel=sequence_parallel,
+            layer=layer,
+        )
+
+    shaped = shaped_at(shape, tensor, data, exchange_s)
     if gpu.profile is None:
         return shaped
 
     def by_shapes(place: PointPlace) -> MeasuredPasses:
         there = _shape_at(shape, place)
-        found = layer_seconds(there, gpu, tensor=place.tensor, data=1, exchange_s=0.0, layer=layer)
-        return MeasuredPasses(*found[:3])
+        return MeasuredPasses(*shaped_at(there, place.tensor, 1, 0.0)[:3])
 
     place = PointPlace(tensor, shape.batch_size / data, shape.sequence)
     kind = measured_layer(shape.architecture, layer)
@@ -141,7 +152,12 @@ def work_before(
     shared = parallelism or Parallelism()
     try:
         return _work_from_shapes(
-            workload.shape, gpu, tensor=shared.tensor, data=shared.data, exchange_s=exchange_s
+            workload.shape,
+            gpu,
+            tensor=shared.tensor,
+            data=shared.data,
+            exchange_s=exchange_s,
+            sequence_parallel=shared.sequence_parallel,
         )
     except ValueError as error:
         raise ValueError(f"domain {domain.name}: {error}") from error
@@ -165,7 +181,13 @@ def _of_layers(sums_before: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=4096)
 def _work_from_shapes(
-    shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int, exchange_s: float
+    shape: ModelShape,
+    gpu: GpuSpeed,
+    *,
+    tensor: int,
+    data: int,
+    exchange_s: float,
+    sequence_parallel: bool,
 ) -> WorkBefore:
     """Turn times of layers on one GPU of a device into work of all its GPUs."""
     architecture = shape.architecture
@@ -175,7 +197,14 @@ def _work_from_shapes(
     for layer in range(architecture.num_layers):
         kind = architecture.is_sparse(layer)
         if kind not in known:
-            known[kind] = own_layer_seconds(shape, gpu, exchange_s=exchange_s, layer=layer, **sizes)
+            known[kind] = own_layer_seconds(
+                shape,
+                gpu,
+                exchange_s=exchange_s,
+                sequence_parallel=sequence_parallel,
+                layer=layer,
+                **sizes,
+            )
         own.append(known[kind])
     for at, end in _ENDS:
         more = end_seconds(shape, gpu, end, **sizes)

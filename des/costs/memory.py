@@ -98,14 +98,33 @@ def model_state_bytes(
     return sum(bytes_per_parameter(parallelism, workload.gradient_bytes)) * num_parameters
 
 
+def kept_bytes(
+    workload: Workload, stage: Stage, parallelism: Parallelism | None
+) -> tuple[float, float]:
+    """Activations that a stage keeps of one microbatch, all GPUs of its device together. [bytes]
+
+    First what waits for the input gradient, then what waits for the weight gradient. Without
+    sequence parallelism each GPU of a tensor group has a copy of the replicated part.
+    """
+    sums = workload.sums_before
+    whole, halved = stage.total(sums.activation_bytes), stage.total(sums.weight_input_bytes)
+    if parallelism is None or parallelism.sequence_parallel:
+        return whole, halved
+    copies = parallelism.tensor - 1
+    return (
+        whole + copies * stage.total(sums.replicated_activation_bytes),
+        halved + copies * stage.total(sums.replicated_input_bytes),
+    )
+
+
 def memory_of_orders(
     topology: Topology, workload: Workload, plan: Plan, orders: Orders
 ) -> tuple[DomainMemory, ...]:
     """Peak memory of every domain, in the order of the topology.
 
-    Activations are spread over all GPUs of a device. Each worker holds those of as many
-    microbatches as its order has in flight; the peaks of several workers of one device are added,
-    although they need not fall on the same moment.
+    Activations are spread over all GPUs of a device, but see `kept_bytes`. Each worker holds those
+    of as many microbatches as its order has in flight; the peaks of several workers of one device
+    are added, although they need not fall on the same moment.
     """
     return memory_of_peaks(topology, workload, plan, peaks_held(orders))
 
@@ -149,16 +168,14 @@ def parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
 
 def _peaks_of_devices(workload: Workload, plan: Plan, peaks: Peaks) -> dict[int, float]:
     """Most activations of every device that works. [bytes]"""
-    sums = workload.sums_before
-    whole = [stage.total(sums.activation_bytes) for stage in plan.stages]
-    halved = [stage.total(sums.weight_input_bytes) for stage in plan.stages]
+    kept = [kept_bytes(workload, stage, plan.parallelism_of(stage.domain)) for stage in plan.stages]
     found: dict[int, float] = {}
     for moments in peaks:
         peak = 0.0
         for moment in moments:
             found_bytes = 0.0
             for stage, num_whole, num_halved in moment:
-                found_bytes += held_bytes(num_whole, num_halved, whole[stage], halved[stage])
+                found_bytes += held_bytes(num_whole, num_halved, *kept[stage])
             peak = max(peak, found_bytes)
         if moments:  # else a worker that has nothing to do
             device = plan.device_of_stage[moments[0][0].stage]

@@ -21,6 +21,7 @@ from des.job.transformer import (
     layer_flops,
     layer_parameters,
     layer_recomputation_flops,
+    layer_replicated_bytes,
     layer_weight_input_bytes,
 )
 from des.job.workload import Layer, ModelShape, Workload
@@ -190,6 +191,9 @@ def _own_layer(
         matrix_flops += head_forward_flops(architecture, **sizes)
         parameters += head_parameters(architecture)
     flops = PassFlops(matrix_flops=matrix_flops, attention_flops=inner.attention_flops)
+    replicated = layer_replicated_bytes(
+        architecture, **sizes, recomputation=recomputation, layer=index
+    )
     return Layer(
         forward_flops=flops.forward,
         input_gradient_flops=flops.input_gradient,
@@ -200,6 +204,8 @@ def _own_layer(
         ),
         weight_input_bytes=layer_weight_input_bytes(architecture, **sizes, layer=index),
         recomputation_flops=layer_recomputation_flops(inner, recomputation),
+        replicated_activation_bytes=replicated[0],
+        replicated_input_bytes=replicated[1],
     )
 
 

@@ -23,8 +23,9 @@ class Layer:
 
     The backward pass has two halves: the gradient of the layer's input, which travels on, and that
     of its weights. ``activation_bytes`` are kept from the forward pass to the input gradient,
-    ``weight_input_bytes`` from there to the weight gradient. What was not kept is made again with
-    ``recomputation_flops`` before the input gradient.
+    ``weight_input_bytes`` from there to the weight gradient. The replicated parts of both are what
+    every GPU of a tensor group keeps whole without sequence parallelism. What was not kept is made
+    again with ``recomputation_flops`` before the input gradient.
     """
 
     forward_flops: float
@@ -34,6 +35,8 @@ class Layer:
     activation_bytes: float
     weight_input_bytes: float
     recomputation_flops: float = 0.0
+    replicated_activation_bytes: float = 0.0
+    replicated_input_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         require_positive("layer", "forward_flops", self.forward_flops)
@@ -43,6 +46,17 @@ class Layer:
         require_non_negative("layer", "activation_bytes", self.activation_bytes)
         require_non_negative("layer", "weight_input_bytes", self.weight_input_bytes)
         require_non_negative("layer", "recomputation_flops", self.recomputation_flops)
+        for part, all_of_it in (
+            ("replicated_activation_bytes", self.activation_bytes),
+            ("replicated_input_bytes", self.weight_input_bytes),
+        ):
+            value = getattr(self, part)
+            require_non_negative("layer", part, value)
+            if value > all_of_it:
+                raise ValueError(
+                    f"layer: {part} must be at most the {all_of_it!r} bytes that they are a part "
+                    f"of, got {value!r}"
+                )
 
     @property
     def backward_flops(self) -> float:
@@ -65,6 +79,8 @@ class SumsBefore(NamedTuple):
     num_parameters: tuple[float, ...]
     activation_bytes: tuple[float, ...]
     weight_input_bytes: tuple[float, ...]
+    replicated_activation_bytes: tuple[float, ...]
+    replicated_input_bytes: tuple[float, ...]
 
 
 def total(sums_before: Sequence[float], first_layer: int, num_layers: int) -> float:
@@ -178,6 +194,16 @@ class Workload:
     def weight_input_bytes(self) -> tuple[float, ...]:
         """The part of it that each layer keeps from its input gradient to its weight gradient."""
         return tuple(layer.weight_input_bytes for layer in self.layers)
+
+    @cached_property
+    def replicated_activation_bytes(self) -> tuple[float, ...]:
+        """Part of each layer's activations that tensor parallelism alone does not split."""
+        return tuple(layer.replicated_activation_bytes for layer in self.layers)
+
+    @cached_property
+    def replicated_input_bytes(self) -> tuple[float, ...]:
+        """Part of each layer's weight inputs that tensor parallelism alone does not split."""
+        return tuple(layer.replicated_input_bytes for layer in self.layers)
 
     @cached_property
     def sums_before(self) -> SumsBefore:

@@ -22,25 +22,35 @@ class Parallelism:
     split every microbatch, of ``tensor`` GPUs that split every layer. GPUs beyond their product
     stand idle. ``shard_optimiser`` spreads the optimiser's state over the replicas (ZeRO-1).
 
+    With ``sequence_parallel`` the GPUs that split a layer also split what is between its matrix
+    products, norms, dropout and residual sums, by tokens [1]_; without it each does that whole and
+    keeps all of its activations.
+
     A device may hold several parts, ``chunks``, each of which is a stage. In a ``loop`` the model
     passes the devices from the first to the last, once a chunk, as interleaved 1F1B needs it; in a
     ``wave`` it turns round at the ends, as ZB-V and Hanayo do.
+
+    References
+    ----------
+    .. [1] V. Korthikanti et al., "Reducing activation recomputation in large transformer models",
+       MLSys'23 (arXiv:2205.05198), section 4.2.
     """
 
     tensor: int = 1
     data: int = 1
     pipeline: int = 1
     shard_optimiser: bool = False
+    sequence_parallel: bool = True
     chunks: int = 1
     chunk_order: ChunkOrder = "loop"
 
     def __post_init__(self) -> None:
         for field in ("tensor", "data", "pipeline", "chunks"):
             require_count("parallelism", field, getattr(self, field), MOST_ITEMS)
-        if not isinstance(self.shard_optimiser, bool):
-            raise ValueError(
-                f"parallelism: shard_optimiser must be True or False, got {self.shard_optimiser!r}"
-            )
+        for field in ("shard_optimiser", "sequence_parallel"):
+            value = getattr(self, field)
+            if not isinstance(value, bool):
+                raise ValueError(f"parallelism: {field} must be True or False, got {value!r}")
         if self.chunk_order not in get_args(ChunkOrder):
             raise ValueError(
                 f"parallelism: chunk_order must be one of {', '.join(get_args(ChunkOrder))}; "
@@ -105,7 +115,9 @@ class Parallelism:
 
     def __str__(self) -> str:
         sharded = ", sharded optimiser" if self.shard_optimiser else ""
+        whole = "" if self.sequence_parallel else ", no sequence parallelism"
         chunks = f" of {self.chunks} chunks in a {self.chunk_order}" if self.chunks > 1 else ""
         return (
             f"tensor {self.tensor} x data {self.data} x pipeline {self.pipeline}{chunks}{sharded}"
+            f"{whole}"
         )

@@ -58,6 +58,9 @@ class Config:
         "none: the GPUs of a domain are one device",
     )
     shard_optimiser: bool = option(False, "spread the optimiser over the data-parallel GPUs")
+    sequence_parallel: bool = option(
+        True, "split norms and dropout over the tensor-parallel GPUs, by tokens"
+    )
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )
@@ -165,6 +168,8 @@ def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
     if config.parallelism is None:
         if config.shard_optimiser:
             raise UsageError("shard_optimiser needs a parallelism, got none")
+        if not config.sequence_parallel:
+            raise UsageError("no-sequence-parallel needs a parallelism, got none")
         return ()
     each = tuple(Parallelism.parse(item) for item in config.parallelism.split(","))
     if len(each) not in (1, num_domains):
@@ -174,4 +179,11 @@ def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
         )
     if len(each) == 1:
         each *= num_domains
-    return tuple(replace(one, shard_optimiser=config.shard_optimiser) for one in each)
+    return tuple(
+        replace(
+            one,
+            shard_optimiser=config.shard_optimiser,
+            sequence_parallel=config.sequence_parallel,
+        )
+        for one in each
+    )

@@ -49,10 +49,11 @@ def test_a_tensor_group_does_the_work_of_one_gpu(tensor):
     assert [tensor * part.flops for part in parts] == [whole.flops for whole in wholes]
 
 
-def test_norms_and_residuals_are_not_shared():
+def test_norms_and_residuals_are_shared_only_by_sequence_parallelism():
     replicated_bytes = 24.0 * 8 * TINY.hidden_size
-    shared = layer_work(TINY, tensor=4, scores=True, **SIZES)
+    shared = layer_work(TINY, tensor=4, scores=True, sequence_parallel=False, **SIZES)
     alone = layer_work(TINY, tensor=1, scores=True, **SIZES)
+    assert layer_work(TINY, tensor=4, scores=True, **SIZES).moved_bytes == alone.moved_bytes / 4
 
     divided_bytes = alone.moved_bytes - replicated_bytes
     assert shared.moved_bytes == replicated_bytes + divided_bytes / 4
