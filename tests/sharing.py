@@ -106,6 +106,7 @@ def parallelisms(
         data=data,
         pipeline=pipeline,
         shard_optimiser=draw(st.booleans()),
+        sequence_parallel=draw(st.booleans()),
         chunks=draw(st.integers(1, most)),
         chunk_order=draw(st.sampled_from(["loop", "wave"])),
     )

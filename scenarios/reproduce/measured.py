@@ -26,12 +26,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from scenarios.frame import plots
-    from scenarios.reproduce import measured_iterations, measured_pairs, measured_tables, report
+    from scenarios.reproduce import (
+        measured_iterations,
+        measured_korthikanti,
+        measured_pairs,
+        measured_tables,
+        report,
+    )
     from scenarios.reproduce.measured_tables import MeasuredTable, TableKind
     from scenarios.reproduce.report import Reproduction
 else:
     matplotlib_figure = lazy("matplotlib.figure")
     measured_iterations = lazy("scenarios.reproduce.measured_iterations")
+    measured_korthikanti = lazy("scenarios.reproduce.measured_korthikanti")
     measured_pairs = lazy("scenarios.reproduce.measured_pairs")
     measured_tables = lazy("scenarios.reproduce.measured_tables")
     plots = lazy("scenarios.frame.plots")
@@ -52,6 +59,7 @@ TABLES = {
     "vtrain_multi": KnownTable("vTrain, 64-512 A100", measured_iterations),
     "vtrain_single": KnownTable("vTrain, one node", measured_iterations),
     "mtnlg": KnownTable("Megatron-Turing NLG 530B", measured_iterations),
+    "korthikanti": KnownTable("Korthikanti et al.", measured_korthikanti),
 }
 """Tables by the beginning of a file's name."""
 
