@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from des.job.models import build_workload
     from des.job.workload import Layer, Workload
     from des.plan.corrections import NO_CORRECTIONS, Corrections
+    from des.plan.parallelism import Parallelism
     from des.plan.placement import Placement, Stage
-    from des.plan.plan import GradientExchange, Parallelism, Plan, cross_domain_bytes
+    from des.plan.plan import GradientExchange, Plan, cross_domain_bytes
     from des.plan.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
     from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
     from des.training.background import BackgroundLoad

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
+from typing import get_args
 
 from hypothesis import strategies as st
 from strategies import (
@@ -29,6 +30,7 @@ from des import (
     Transfer,
     Workload,
 )
+from des.plan.parallelism import Sharding
 
 FREE = (1e300, 0.0)
 """Bandwidth and latency of a link that takes no time."""
@@ -95,7 +97,7 @@ def parallelisms(draw: st.DrawFn, num_gpus: int, *, max_devices: int) -> Paralle
         tensor=tensor,
         data=data,
         pipeline=draw(st.integers(1, min(max_devices, num_gpus // (tensor * data)))),
-        shard_optimiser=draw(st.booleans()),
+        sharding=draw(st.sampled_from(get_args(Sharding))),
     )
 
 

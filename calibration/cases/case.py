@@ -34,9 +34,9 @@ class PlacementCase:
         counterpart of: links that move within the iteration, shared fairly or by both directions,
         TCP windows, workers that wait for their messages, replicas that do not synchronise after
         every step, several devices in a domain at granularity ``domain`` or with replicas, a
-        replica on each domain in an order of their own at that granularity, nodes of a domain at
-        granularity ``gpu``, and gradients that are summed up when several devices have all
-        finished.
+        replica on each domain in an order of their own at that granularity, nodes of a domain and
+        sharded gradients at granularity ``gpu``, and gradients that are summed up when several
+        devices have all finished.
     """
 
     topology: Topology
@@ -79,6 +79,12 @@ class PlacementCase:
                     f"got nodes of {domain.nodes.gpus_per_node} GPUs"
                 )
         for domain, parallelism in zip(self.topology.domains, plan.parallelism, strict=False):
+            if self.granularity == "gpu" and parallelism.shards("gradients"):
+                raise ValueError(
+                    f"case: parallelism.sharding of domain {domain.name} must be none or optimiser "
+                    "at granularity gpu, where passes hold no sums of their own; "
+                    f"got {parallelism.sharding}"
+                )
             if parallelism.pipeline > 1 and (self.granularity == "domain" or plan.replicas):
                 raise ValueError(
                     f"case: parallelism.pipeline of domain {domain.name} must be 1 at granularity "

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from des.costs.layer_products import LayerWork, MatrixProduct, head_work, layer_work
 from des.job.workload import ModelShape, Workload
-from des.plan.plan import Parallelism
+from des.plan.parallelism import Parallelism
 from des.world.domain import Domain
 from des.world.gpu_models import KernelFigures
 

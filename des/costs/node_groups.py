@@ -12,7 +12,7 @@ from collections import Counter
 from functools import lru_cache
 
 from des.costs.node_collectives import RankGroup
-from des.plan.plan import Parallelism
+from des.plan.parallelism import Parallelism
 from des.world.domain import Domain
 from des.world.nodes import Nodes
 

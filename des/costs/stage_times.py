@@ -1,7 +1,7 @@
 """Times of the passes of stages: a pipeline in numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from des.costs.layer_times import WorkBefore, work_before
@@ -9,10 +9,12 @@ from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
 from des.costs.node_collectives import group_all_gather_s, group_all_reduce_s
 from des.costs.node_groups import outer_wire, tensor_group
+from des.costs.sharded_passes import sharded_waits_s
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
+from des.plan.parallelism import Parallelism
 from des.plan.placement import Stage
-from des.plan.plan import Parallelism, Plan, device_numbers, replica_stages
+from des.plan.plan import Plan, device_numbers, replica_stages
 from des.schedules import Border, Pass, Pipeline
 from des.world.domain import Domain
 from des.world.topology import Topology
@@ -76,8 +78,32 @@ def stage_times_s(
         )
         found = {kind: stage.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
         exchange_s = stage.num_layers * layer_s
-        times.append(found | {kind: found[kind] + exchange_s for kind in ("F", "B", "D")})
+        found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
+        if shared is not None and with_exchanges:
+            for kind, each_s in _waits_s(workload, domain, shared, stage, corrections).items():
+                found[kind] += each_s
+        times.append(found)
     return times
+
+
+def _waits_s(
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism,
+    stage: Stage,
+    corrections: Corrections,
+) -> Mapping[Pass, float]:
+    """Time that passes of a stage wait for messages, apart from sums over tensor groups. [s]"""
+    if not parallelism.shards("gradients"):
+        return {}
+    rate = compute_rate_flops_per_s(domain, corrections, parallelism)
+    work = work_before(workload, domain, parallelism)
+    work_s = {
+        kind: [flops / rate for flops in each] for kind, each in zip(_PASSES, work, strict=True)
+    }
+    return sharded_waits_s(
+        workload, domain, parallelism, stage, corrections=corrections, work_s=work_s
+    )
 
 
 def device_work(
