@@ -61,7 +61,7 @@ def batch_work_of(task: PlacementTask, world: Topology) -> Work:
         if domain.kernels is not None:
             raise ValueError(
                 f"environment: layer_times of domain {domain.name} must be fraction in the "
-                "compiled environment, got shapes"
+                f"compiled environment, got {domain.source_of_layer_times}"
             )
     return Work(
         sums_before=sums_table(workload, world.domains),

@@ -17,8 +17,11 @@ _FORMAT = 1
 _NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"})
 """Fields of a topology that no run sees: its links stand still, and have no prices."""
 
-_LEFT_OUT_IF_NONE = frozenset({"nodes"})
+_LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
 """Fields that came later: cases without them keep their digests."""
+
+_LEFT_OUT_AT = {"chunks": 1, "chunk_order": "loop"}
+"""Further such fields, and the values at which they change nothing."""
 
 _SOURCES = ("astra_sim", "calibration", "des")
 """Packages that a run of our engine passes through, from the case to the measurement."""
@@ -94,7 +97,9 @@ def _canonical(value: object, left_out: frozenset[str]) -> object:
     items = {
         name: _canonical(each, left_out)
         for name, each in (_as_before(one.name, getattr(value, one.name)) for one in fields(value))
-        if name not in left_out and not (name in _LEFT_OUT_IF_NONE and each is None)
+        if name not in left_out
+        and not (name in _LEFT_OUT_IF_NONE and each is None)
+        and not (name in _LEFT_OUT_AT and each == _LEFT_OUT_AT[name])
     }
     name = type(value).__name__
     return {"": _NAMES.get(name, name), **items}

@@ -11,6 +11,7 @@ from des.world.topology import Topology
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _PRICES = ("gpu_price_usd_per_hour", "price_usd_per_gb")
+_LEFT_OUT_IF_NONE = ("nodes", "profile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +92,11 @@ def _network_digest(topology: Topology) -> str:
 
 
 def _numbers(figures: Mapping[str, object]) -> dict[str, object]:
-    """Make all numbers floats, as 1 is 1.0; prices are left out, and nodes where there are none."""
+    """Make all numbers floats, as 1 is 1.0, without prices, and keys that came later if None."""
     return {
         name: _number(value)
         for name, value in figures.items()
-        if name not in _PRICES and (name, value) != ("nodes", None)
+        if name not in _PRICES and not (name in _LEFT_OUT_IF_NONE and value is None)
     }
 
 

@@ -1,15 +1,13 @@
 """Times of layers from the sizes of their matrices, a GPU's data sheet and its kernels' figures."""
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import accumulate, pairwise
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from des.costs.layer_products import LayerWork, MatrixProduct, head_work, layer_work
-from des.job.workload import ModelShape, Workload
-from des.plan.parallelism import Parallelism
+from des.job.workload import ModelShape
 from des.world.domain import Domain
 from des.world.gpu_models import KernelFigures
+from des.world.layer_profiles import LayerProfile
 
 _LAUNCHES = {"forward": 1.0, "input_gradient": 1.0, "weight_gradient": 0.5}
 """Launches of each pass of a layer, in those of its forward pass."""
@@ -25,11 +23,12 @@ class PassSeconds(NamedTuple):
 
 
 class GpuSpeed(NamedTuple):
-    """Figures of a GPU from which times of kernels are made."""
+    """Figures of a GPU from which times of kernels are made, and measured times of its layers."""
 
     peak_flops_per_s: float
     memory_bandwidth_bytes_per_s: float
     kernels: KernelFigures
+    profile: LayerProfile | None = None
 
 
 def product_s(product: MatrixProduct, gpu: GpuSpeed) -> float:
@@ -116,108 +115,13 @@ def head_seconds(shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int) ->
     return work_s(work, gpu)
 
 
-class WorkBefore(NamedTuple):
-    """Work over all layers before each one, by the pass; the last item is all. [FLOP]
-
-    A device does it at its attainable rate. Where times come from shapes it is what the peak would
-    do in the same time, so that ``attainable_fraction`` is the share of that speed the job has.
-    """
-
-    forward: tuple[float, ...]
-    backward: tuple[float, ...]
-    input_gradient: tuple[float, ...]
-    weight_gradient: tuple[float, ...]
-
-
 def speed_of(domain: Domain) -> GpuSpeed | None:
     """Speed of a domain's GPUs; None where times of layers follow from FLOPs alone."""
     if domain.kernels is None:
         return None
     return GpuSpeed(
-        domain.gpu_peak_flops_per_s, domain.gpu_memory_bandwidth_bytes_per_s, domain.kernels
-    )
-
-
-def work_before(
-    workload: Workload,
-    domain: Domain,
-    parallelism: Parallelism | None = None,
-    *,
-    exchange_s: float = 0.0,
-) -> WorkBefore:
-    """Work of a workload's layers on one device of a domain, as its layer times have it. [FLOP]
-
-    Without a parallelism the device is all GPUs of the domain, which lose nothing to sharing: each
-    works on whole layers, and on its part of the microbatches. Where times come from shapes they
-    include ``exchange_s`` a layer and pass, see `layer_seconds`.
-
-    Raises
-    ------
-    ValueError
-        If times come from shapes that the workload does not have.
-    """
-    gpu = speed_of(domain)
-    if gpu is None:
-        sums = workload.sums_before
-        return WorkBefore(
-            forward=sums.forward_flops,
-            backward=sums.backward_flops,
-            input_gradient=sums.input_gradient_flops,
-            weight_gradient=sums.weight_gradient_flops,
-        )
-    if workload.shape is None:
-        raise ValueError(
-            f"domain {domain.name}: layer_times must be fraction for workload {workload.name}, "
-            "the sizes of whose matrices are not known; got shapes"
-        )
-    shared = parallelism or Parallelism()
-    return _work_from_shapes(
-        workload.shape, gpu, tensor=shared.tensor, data=shared.data, exchange_s=exchange_s
-    )
-
-
-def least_work_before(workload: Workload, domains: Sequence[Domain]) -> WorkBefore:
-    """Work of which no domain's device has less, layer by layer; see `work_before`. [FLOP]"""
-    found = {work_before(workload, domain) for domain in domains}
-    if len(found) == 1:
-        return found.pop()
-    columns = (
-        [min(layers) for layers in zip(*(_of_layers(one) for one in each), strict=True)]
-        for each in zip(*found, strict=True)
-    )
-    return WorkBefore(*(tuple(accumulate(column, initial=0.0)) for column in columns))
-
-
-def _of_layers(sums_before: Sequence[float]) -> list[float]:
-    return [after - before for before, after in pairwise(sums_before)]
-
-
-@lru_cache(maxsize=4096)
-def _work_from_shapes(
-    shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int, exchange_s: float
-) -> WorkBefore:
-    """Turn times of layers on one GPU of a device into work of all its GPUs."""
-    architecture = shape.architecture
-    sizes = {"tensor": tensor, "data": data}
-    own: list[PassSeconds] = []
-    known: dict[bool, PassSeconds] = {}
-    for layer in range(architecture.num_layers):
-        kind = architecture.is_sparse(layer)
-        if kind not in known:
-            known[kind] = layer_seconds(shape, gpu, exchange_s=exchange_s, layer=layer, **sizes)
-        own.append(known[kind])
-    head = head_seconds(shape, gpu, **sizes)
-    own[-1] = PassSeconds(*(a + b for a, b in zip(own[-1], head, strict=True)))
-    if shape.num_layers != len(own):
-        whole = [sum(each) / shape.num_layers for each in zip(*own, strict=True)]
-        own = [PassSeconds(*whole)] * shape.num_layers
-    rate = tensor * data * gpu.peak_flops_per_s
-    columns = (
-        [one.forward for one in own],
-        [one.recomputation + one.input_gradient + one.weight_gradient for one in own],
-        [one.recomputation + one.input_gradient for one in own],
-        [one.weight_gradient for one in own],
-    )
-    return WorkBefore(
-        *(tuple(accumulate((rate * each for each in column), initial=0.0)) for column in columns)
+        domain.gpu_peak_flops_per_s,
+        domain.gpu_memory_bandwidth_bytes_per_s,
+        domain.kernels,
+        domain.profile,
     )

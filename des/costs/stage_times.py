@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from des.costs.layer_times import WorkBefore, work_before
+from des.costs.layer_work import WorkBefore, work_before
 from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
 from des.costs.node_collectives import group_all_gather_s, group_all_reduce_s
@@ -198,8 +198,9 @@ def local_message_s(
     corrections: Corrections,
     *,
     device: int,
+    distance: int = 1,
 ) -> Border:
-    """Border between a device and the next of its domain, in either direction.
+    """Border between a device and one ``distance`` on in its domain, in either direction.
 
     Every GPU sends the share of its replica to its partner. To another node each may instead send
     its part of the share, which the partner's tensor group then gathers, if that is quicker.
@@ -211,7 +212,7 @@ def local_message_s(
     """
     inside = corrected_inside(domain, corrections)
     share_bytes = workload.message_bytes / parallelism.data
-    wire = outer_wire(inside, parallelism, device)
+    wire = outer_wire(inside, parallelism, device, distance=distance)
     if wire is None:
         transfer_s = share_bytes / inside.intra_bandwidth_bytes_per_s
         return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
@@ -221,6 +222,28 @@ def local_message_s(
     if part_s + gather_s < share_bytes / bandwidth:
         return Border(transfer_s=part_s, latency_s=latency_s + gather_s)
     return Border(transfer_s=share_bytes / bandwidth, latency_s=latency_s)
+
+
+def border_inside(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    stages: tuple[Stage, Stage],
+    corrections: Corrections,
+) -> Border:
+    """Border between two stages of one domain, which is none where they are on one device."""
+    here, there = stages
+    distance = abs(here.device - there.device)
+    if distance == 0:
+        return Border()
+    return local_message_s(
+        workload,
+        topology.domains[here.domain],
+        plan.parallelism[here.domain],
+        corrections,
+        device=min(here.device, there.device),
+        distance=distance,
+    )
 
 
 def _border(
@@ -233,11 +256,7 @@ def _border(
     corrections: Corrections,
 ) -> Border:
     if sender.domain == receiver.domain:
-        parallelism = plan.parallelism_of(sender.domain)
-        assert parallelism is not None  # a domain of one device holds one stage in a row
-        domain = topology.domains[sender.domain]
-        device = min(sender.device, receiver.device)
-        return local_message_s(workload, domain, parallelism, corrections, device=device)
+        return border_inside(topology, workload, plan, (sender, receiver), corrections)
     num_bytes = workload.message_bytes / plan.activation_compression
     wires_s, latency_s = [], 0.0
     for hop in topology.route(sender.domain, receiver.domain):

@@ -85,7 +85,7 @@ class ModelShape:
 
     architecture: Architecture
     num_layers: int
-    batch_size: int
+    batch_size: float
     sequence: int
     recomputation: Recomputation
 

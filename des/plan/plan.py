@@ -166,25 +166,29 @@ def split_evenly(total: int, parts: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def replica_stages(placement: Placement, parallelism: tuple[Parallelism, ...]) -> tuple[Stage, ...]:
-    """Stages of one pipeline, from the input to the output, a device each.
+    """Stages of one pipeline, from the input to the output, a device or a chunk of one each.
 
     Raises
     ------
     ValueError
-        If a domain has more devices in a row than layers.
+        If a domain has more chunks in a row than layers.
     """
     if not parallelism:
         return placement.stages
     stages: list[Stage] = []
     for run in placement.stages:
-        num_devices = parallelism[run.domain].pipeline
-        if num_devices > run.num_layers:
+        shared = parallelism[run.domain]
+        devices = shared.device_of_chunk
+        if len(devices) > run.num_layers:
+            chunks = f" devices of {shared.chunks} chunks" if shared.chunks > 1 else ""
             raise ValueError(
                 f"plan: pipeline of domain {run.domain} must be at most the {run.num_layers} "
-                f"layers in a row that it holds, got {num_devices}"
+                f"layers in a row that it holds, got {shared.pipeline}{chunks}"
             )
         first_layer = run.first_layer
-        for device, num_layers in enumerate(split_evenly(run.num_layers, num_devices)):
+        for device, num_layers in zip(
+            devices, split_evenly(run.num_layers, len(devices)), strict=True
+        ):
             stages.append(
                 replace(
                     run,

@@ -2,8 +2,8 @@
 
 A stage holds the activations of a microbatch from the start of its forward pass, what the weight
 gradient needs of them from the end of the input gradient, and nothing from the end of the whole
-backward pass or of the weight gradient. Weights, gradients and the optimiser's state stay, and so do the buffers of layers
-that are whole for a while, see `des.costs.whole_layers`.
+backward pass or of the weight gradient. Weights, gradients and the optimiser's state stay, and so
+do the buffers of layers that are whole for a while, see `des.costs.whole_layers`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,9 +1,11 @@
 """Domains: data centres of equal GPUs."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from des.base.checks import require_count, require_fraction, require_non_negative, require_positive
 from des.world.gpu_models import KernelFigures
+from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 
 
@@ -15,7 +17,8 @@ class Domain:
     price is for one GPU; None means that it is not known (see `des.views.prices`). Without
     ``nodes`` all GPUs reach each other at the inner figures. Where ``kernels`` are known, times of
     layers come from their shapes, see `des.costs.layer_times`, and ``attainable_fraction`` is the
-    share of that speed that the job has.
+    share of that speed that the job has. A ``profile`` has measured times of layers; the kernels'
+    figures are then those of the optimiser's step and of an iteration's overhead.
     """
 
     name: str
@@ -29,6 +32,7 @@ class Domain:
     gpu_price_usd_per_hour: float | None = None
     kernels: KernelFigures | None = None
     nodes: Nodes | None = None
+    profile: LayerProfile | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -46,6 +50,8 @@ class Domain:
         require_non_negative(owner, "intra_latency_s", self.intra_latency_s)
         if self.gpu_price_usd_per_hour is not None:
             require_non_negative(owner, "gpu_price_usd_per_hour", self.gpu_price_usd_per_hour)
+        if self.profile is not None and self.kernels is None:
+            raise ValueError(f"{owner}: profile needs kernels, got none")
         if self.nodes is not None and self.num_gpus % self.nodes.gpus_per_node:
             raise ValueError(
                 f"{owner}: num_gpus must be a whole multiple of nodes.gpus_per_node, "
@@ -63,8 +69,18 @@ class Domain:
         return self.peak_flops_per_s * self.attainable_fraction
 
     @property
+    def source_of_layer_times(self) -> Literal["fraction", "shapes", "profile"]:
+        """Source of the times of layers, as the key ``layer_times`` of a file has it."""
+        if self.profile is not None:
+            return "profile"
+        return "fraction" if self.kernels is None else "shapes"
+
+    @property
     def layer_times(self) -> str:
-        """Source of the times of layers in words: shapes of matrices or a part of the peak."""
+        """Source of the times of layers in words: a profile, shapes, or a part of the peak."""
+        if self.profile is not None:
+            outside = ", outside it scaled by shapes" if self.profile.extrapolates else ""
+            return f"profile {self.profile.name} of {self.profile.gpu}{outside}"
         if self.kernels is None:
             return f"FLOPs at {self.attainable_fraction:g} of the peak"
         return "shapes of matrices"

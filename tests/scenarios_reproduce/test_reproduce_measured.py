@@ -2,12 +2,12 @@
 
 import json
 
-import pandas as pd
 import pytest
 
 from scenarios.reproduce.command import main
-from scenarios.reproduce.measured import SHIPPED, compare, read_run_tables
+from scenarios.reproduce.measured import SHIPPED, predict_folder
 from scenarios.reproduce.measured_pairs import ranked_otherwise
+from scenarios.reproduce.measured_tables import MeasuredCell, MeasuredTable, table_frame
 
 NAMES = {"vtrain_multi": 56, "vtrain_single": 72, "mtnlg": 1}
 
@@ -23,12 +23,12 @@ def unseen(folder, name, **changes):
 
 @pytest.fixture(scope="module")
 def frame():
-    return compare(read_run_tables(SHIPPED))
+    return table_frame(predict_folder(SHIPPED))
 
 
 def test_all_shipped_rows_are_predicted(frame):
     assert frame.groupby("table").size().to_dict() == NAMES
-    assert (frame["predicted_s"] > 0).all()
+    assert (frame["predicted"] > 0).all()
 
 
 @pytest.mark.parametrize(("table", "most_percent"), [("vtrain_multi", 8.0), ("vtrain_single", 8.0)])
@@ -45,10 +45,10 @@ def test_a_large_model_is_predicted_too_quick(frame):
 
 def test_files_without_setup_take_that_of_the_table(tmp_path, frame):
     unseen(tmp_path, "vtrain_multi")
-    found = compare(read_run_tables(tmp_path))
+    found = table_frame(predict_folder(tmp_path))
 
-    shipped = frame[frame["table"] == "vtrain_multi"]["predicted_s"].tolist()[:3]
-    assert found["predicted_s"].tolist() == shipped
+    shipped = frame[frame["table"] == "vtrain_multi"]["predicted"].tolist()[:3]
+    assert found["predicted"].tolist() == shipped
 
 
 def test_a_target_that_is_missed_ends_with_1(tmp_path, capsys):
@@ -66,12 +66,19 @@ def test_a_folder_without_tables_is_refused(tmp_path, capsys):
 
 
 def test_clear_pairs_of_one_job_in_another_order_are_counted():
-    job = {"table": "t", "num_gpus": 8, "hidden_size": 1, "num_layers": 1, "global_batch": 1}
-    times = [(1.0, 2.0), (1.05, 9.0), (2.0, 1.0), (3.0, 4.0)]
-    frame = pd.DataFrame([job | {"measured_s": a, "predicted_s": b} for a, b in times])
-    other = frame.assign(global_batch=2, measured_s=100.0)
+    def cells(*figures, job):
+        return tuple(
+            MeasuredCell(run="r", quantity="iteration_s", measured=a, predicted=b, job=job)
+            for a, b in figures
+        )
 
-    lines = ranked_otherwise(pd.concat([frame, other]))
+    times = [(1.0, 2.0), (1.05, 9.0), (2.0, 1.0), (3.0, 4.0)]
+    others = cells(*((100.0, b) for _, b in times), job=(2,))
+    alone = cells(*times, job=None)
+
+    lines = ranked_otherwise(
+        [MeasuredTable(name="t", cells=(*cells(*times, job=(1,)), *others, *alone), targets=())]
+    )
 
     assert lines == [
         "t: 3 of 5 pairs of runs of one job that differ by 10% or more are ranked otherwise."

@@ -144,7 +144,7 @@ class DomainCase:
         if self.domain.kernels is not None:
             raise ValueError(
                 f"{owner}: layer_times must be fraction, which the local level was trained with; "
-                "got shapes"
+                f"got {self.domain.source_of_layer_times}"
             )
         if self.first_layer + self.num_layers > self.job.layer_count:
             raise ValueError(

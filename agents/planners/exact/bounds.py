@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from agents.decision.problem import PlanningProblem
-from des.costs.layer_times import work_before
+from des.costs.layer_work import work_before
 from des.costs.message_times import quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.schedules import is_static, most_held, stage_orders

@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from agents.decision.problem import PlanningProblem
 from des import Placement, UnreachableError
 from des.base.arithmetic import held_bytes
-from des.costs.layer_times import work_before
+from des.costs.layer_work import work_before
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s

@@ -17,7 +17,7 @@ from des import (
     domain_memory,
 )
 from des.costs.feasibility import tightest_domain
-from des.costs.layer_times import least_work_before
+from des.costs.layer_work import least_work_before
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import quickest_message_s
 from des.costs.stage_times import compute_rate_flops_per_s

@@ -5,7 +5,7 @@ import numpy as np
 from agents.decision.problem import PlanningProblem
 from agents.planners.sailor.sailor_lists import Order, border_bandwidths, round_trips_s
 from des.base.arithmetic import held_bytes
-from des.costs.layer_times import work_before
+from des.costs.layer_work import work_before
 from des.costs.memory import model_state_bytes
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.schedules import is_static, peaks_held, stage_orders

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from des.compiled.many.layout import Real
-from des.costs.layer_times import least_work_before, work_before
+from des.costs.layer_work import least_work_before, work_before
 from des.job.workload import Workload
 from des.world.domain import Domain
 
@@ -13,7 +13,7 @@ from des.world.domain import Domain
 def work_table(workload: Workload, domains: Sequence[Domain]) -> Real:
     """Work of the passes F, B, D and W before each layer and of all, (L + 1, 4 K). [FLOP]
 
-    Every domain is one device with four columns, see `des.costs.layer_times.work_before`.
+    Every domain is one device with four columns, see `des.costs.layer_work.work_before`.
     """
     columns = [column for domain in domains for column in work_before(workload, domain)]
     return np.ascontiguousarray(np.array(columns, dtype=np.float64).T)

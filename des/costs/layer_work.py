@@ -1,0 +1,195 @@
+"""Work of layers on a device, as its times from shapes, a profile or FLOPs have it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from des.costs.layer_times import (
+    GpuSpeed,
+    PassSeconds,
+    head_seconds,
+    layer_seconds,
+    speed_of,
+)
+from des.costs.profiled_times import measured_end, measured_layer, measured_passes
+from des.job.workload import ModelShape, Workload
+from des.plan.parallelism import Parallelism
+from des.world.domain import Domain
+from des.world.layer_profiles import LayerKind, MeasuredPasses, PointPlace
+
+_ENDS: tuple[tuple[int, LayerKind], ...] = ((0, "embedding"), (-1, "head"))
+"""Layers that the ends of a model belong to."""
+
+
+class WorkBefore(NamedTuple):
+    """Work over all layers before each one, by the pass; the last item is all. [FLOP]
+
+    A device does it at its attainable rate. Where times come from shapes or a profile it is what
+    the peak would do in the same time, so that ``attainable_fraction`` is the share of that speed
+    the job has.
+    """
+
+    forward: tuple[float, ...]
+    backward: tuple[float, ...]
+    input_gradient: tuple[float, ...]
+    weight_gradient: tuple[float, ...]
+
+
+def own_layer_seconds(
+    shape: ModelShape,
+    gpu: GpuSpeed,
+    *,
+    tensor: int,
+    data: int,
+    exchange_s: float,
+    layer: int,
+) -> PassSeconds:
+    """Times of a layer, see `layer_seconds`: measured where the GPU has a profile. [s]
+
+    Exchanges are added to measured times, unless those include them. Selective recomputation takes
+    the part of the forward pass that attention has by shapes.
+    """
+    sizes = {"tensor": tensor, "data": data, "layer": layer}
+    shaped = layer_seconds(shape, gpu, exchange_s=exchange_s, **sizes)
+    if gpu.profile is None:
+        return shaped
+
+    def by_shapes(place: PointPlace) -> MeasuredPasses:
+        there = _shape_at(shape, place)
+        found = layer_seconds(there, gpu, tensor=place.tensor, data=1, exchange_s=0.0, layer=layer)
+        return MeasuredPasses(*found[:3])
+
+    place = PointPlace(tensor, shape.batch_size / data, shape.sequence)
+    kind = measured_layer(shape.architecture, layer)
+    found = measured_passes(gpu.profile, kind, place, by_shapes)
+    waited_s = 0.0 if gpu.profile.includes_exchanges else exchange_s
+    again_s = 0.0
+    if shape.recomputation == "full":
+        again_s = found.forward + waited_s
+    elif shape.recomputation == "selective":
+        again_s = shaped.recomputation * (found.forward / by_shapes(place).forward)
+    return PassSeconds(
+        forward=found.forward + waited_s,
+        input_gradient=found.input_gradient + waited_s,
+        weight_gradient=found.weight_gradient,
+        recomputation=again_s,
+    )
+
+
+def end_seconds(
+    shape: ModelShape, gpu: GpuSpeed, kind: LayerKind, *, tensor: int, data: int
+) -> PassSeconds:
+    """Times of the head or the embedding, on top of their layer's: measured or from shapes. [s]
+
+    Shapes have none for the embedding, and neither have profiles without points of it.
+    """
+    is_head, profile = kind == "head", gpu.profile
+    if profile is None or not (profile.holds(kind) or (is_head and not profile.extrapolates)):
+        if is_head:
+            return head_seconds(shape, gpu, tensor=tensor, data=data)
+        return PassSeconds(0.0, 0.0, 0.0, 0.0)
+
+    def by_shapes(place: PointPlace) -> MeasuredPasses:
+        there = _shape_at(shape, place)
+        if is_head:
+            return MeasuredPasses(*head_seconds(there, gpu, tensor=place.tensor, data=1)[:3])
+        return MeasuredPasses(*[place.microbatch_size * place.sequence] * 3)
+
+    place = PointPlace(tensor, shape.batch_size / data, shape.sequence)
+    end = measured_end(shape.architecture, kind)
+    return PassSeconds(*measured_passes(profile, end, place, by_shapes), recomputation=0.0)
+
+
+def _shape_at(shape: ModelShape, place: PointPlace) -> ModelShape:
+    return replace(shape, batch_size=place.microbatch_size, sequence=place.sequence)
+
+
+def work_before(
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism | None = None,
+    *,
+    exchange_s: float = 0.0,
+) -> WorkBefore:
+    """Work of a workload's layers on one device of a domain, as its layer times have it. [FLOP]
+
+    Without a parallelism the device is all GPUs of the domain, which lose nothing to sharing: each
+    works on whole layers, and on its part of the microbatches. Where times come from shapes or a
+    profile they include ``exchange_s`` a layer and pass, see `layer_seconds`.
+
+    Raises
+    ------
+    ValueError
+        If times come from shapes that the workload does not have, or a profile lacks a layer.
+    """
+    gpu = speed_of(domain)
+    if gpu is None:
+        sums = workload.sums_before
+        return WorkBefore(
+            forward=sums.forward_flops,
+            backward=sums.backward_flops,
+            input_gradient=sums.input_gradient_flops,
+            weight_gradient=sums.weight_gradient_flops,
+        )
+    if workload.shape is None:
+        raise ValueError(
+            f"domain {domain.name}: layer_times must be fraction for workload {workload.name}, "
+            f"the sizes of whose matrices are not known; got {domain.source_of_layer_times}"
+        )
+    shared = parallelism or Parallelism()
+    try:
+        return _work_from_shapes(
+            workload.shape, gpu, tensor=shared.tensor, data=shared.data, exchange_s=exchange_s
+        )
+    except ValueError as error:
+        raise ValueError(f"domain {domain.name}: {error}") from error
+
+
+def least_work_before(workload: Workload, domains: Sequence[Domain]) -> WorkBefore:
+    """Work of which no domain's device has less, layer by layer; see `work_before`. [FLOP]"""
+    found = {work_before(workload, domain) for domain in domains}
+    if len(found) == 1:
+        return found.pop()
+    columns = (
+        [min(layers) for layers in zip(*(_of_layers(one) for one in each), strict=True)]
+        for each in zip(*found, strict=True)
+    )
+    return WorkBefore(*(tuple(accumulate(column, initial=0.0)) for column in columns))
+
+
+def _of_layers(sums_before: Sequence[float]) -> list[float]:
+    return [after - before for before, after in pairwise(sums_before)]
+
+
+@lru_cache(maxsize=4096)
+def _work_from_shapes(
+    shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int, exchange_s: float
+) -> WorkBefore:
+    """Turn times of layers on one GPU of a device into work of all its GPUs."""
+    architecture = shape.architecture
+    sizes = {"tensor": tensor, "data": data}
+    own: list[PassSeconds] = []
+    known: dict[bool, PassSeconds] = {}
+    for layer in range(architecture.num_layers):
+        kind = architecture.is_sparse(layer)
+        if kind not in known:
+            known[kind] = own_layer_seconds(shape, gpu, exchange_s=exchange_s, layer=layer, **sizes)
+        own.append(known[kind])
+    for at, end in _ENDS:
+        more = end_seconds(shape, gpu, end, **sizes)
+        own[at] = PassSeconds(*(a + b for a, b in zip(own[at], more, strict=True)))
+    if shape.num_layers != len(own):
+        whole = [sum(each) / shape.num_layers for each in zip(*own, strict=True)]
+        own = [PassSeconds(*whole)] * shape.num_layers
+    rate = tensor * data * gpu.peak_flops_per_s
+    columns = (
+        [one.forward for one in own],
+        [one.recomputation + one.input_gradient + one.weight_gradient for one in own],
+        [one.recomputation + one.input_gradient for one in own],
+        [one.weight_gradient for one in own],
+    )
+    return WorkBefore(
+        *(tuple(accumulate((rate * each for each in column), initial=0.0)) for column in columns)
+    )
