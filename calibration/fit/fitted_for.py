@@ -93,7 +93,7 @@ def _network_digest(topology: Topology) -> str:
 
 
 def _numbers(figures: Mapping[str, object]) -> dict[str, object]:
-    """Make all numbers floats, as 1 is 1.0, without prices and fields that were added, if unused."""
+    """Make all numbers floats, as 1 is 1.0; leave out prices, and fields added if unused."""
     return {
         name: _number(value)
         for name, value in figures.items()
