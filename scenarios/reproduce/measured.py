@@ -42,7 +42,7 @@ SHIPPED = PUBLISHED / "measured"
 
 
 class KnownTable(NamedTuple):
-    """What pictures call a table, and the module that predicts its form."""
+    """Title of a table in pictures, and the module that predicts its form."""
 
     title: str
     kind: TableKind
