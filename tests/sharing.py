@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
+from typing import get_args
 
 from hypothesis import strategies as st
 from strategies import (
@@ -29,9 +30,13 @@ from des import (
     Transfer,
     Workload,
 )
+from des.plan.parallelism import Sharding
 
 FREE = (1e300, 0.0)
 """Bandwidth and latency of a link that takes no time."""
+
+MOST_DEVICES = 8
+"""Devices in a row of a domain that holds no layers."""
 
 FEW = 40
 """Examples of a test that simulates more than a handful of passes in each."""
@@ -87,16 +92,33 @@ def sums(result: IterationResult) -> list[Transfer]:
 
 
 @st.composite
-def parallelisms(draw: st.DrawFn, num_gpus: int, *, max_devices: int) -> Parallelism:
-    """Any way for ``num_gpus`` GPUs to share layers, with at most ``max_devices`` in a row."""
+def parallelisms(
+    draw: st.DrawFn, num_gpus: int, *, max_devices: int, max_chunks: int = 1
+) -> Parallelism:
+    """Any way for ``num_gpus`` GPUs to share layers, with at most ``max_devices`` in a row.
+
+    Devices of several chunks count once a chunk.
+    """
     tensor = draw(st.integers(1, num_gpus))
     data = draw(st.integers(1, num_gpus // tensor))
+    pipeline = draw(st.integers(1, min(max_devices, num_gpus // (tensor * data))))
+    most = min(max_chunks, max_devices // pipeline) if pipeline > 1 else 1
     return Parallelism(
         tensor=tensor,
         data=data,
-        pipeline=draw(st.integers(1, min(max_devices, num_gpus // (tensor * data)))),
-        shard_optimiser=draw(st.booleans()),
+        pipeline=pipeline,
+        sharding=draw(st.sampled_from(get_args(Sharding))),
+        chunks=draw(st.integers(1, most)),
+        chunk_order=draw(st.sampled_from(["loop", "wave"])),
     )
+
+
+def shortest_runs(layouts: Iterable[Placement], topology: Topology) -> list[int]:
+    """Fewest layers in a row that each domain holds; many where it holds none."""
+    found = [MOST_DEVICES] * topology.num_domains
+    for stage in (stage for layout in layouts for stage in layout.stages):
+        found[stage.domain] = min(found[stage.domain], stage.num_layers)
+    return found
 
 
 @st.composite
@@ -112,8 +134,9 @@ def parallel_plans(
 
     The schedule is one that needs no look at the pipeline, so that it can be made for any.
     """
-    most = min(max_replicas, topology.num_domains, workload.num_microbatches)
-    num_replicas = draw(st.integers(1, most))
+    num_replicas = draw(
+        st.integers(1, min(max_replicas, topology.num_domains, workload.num_microbatches))
+    )
     order = draw(st.permutations(range(topology.num_domains)))
     pattern = single_visit_placements if single_visit else placements
     layouts = []
@@ -121,12 +144,10 @@ def parallel_plans(
         own = order[replica::num_replicas]
         drawn = draw(pattern(len(own), workload.num_layers))
         layouts.append(Placement(domain_of_layer=tuple(own[i] for i in drawn.domain_of_layer)))
-    shortest_run = [workload.num_layers] * topology.num_domains
-    for stage in (stage for layout in layouts for stage in layout.stages):
-        shortest_run[stage.domain] = min(shortest_run[stage.domain], stage.num_layers)
+    most_chunks = 1 if single_visit else 3
     shared = tuple(
-        draw(parallelisms(domain.num_gpus, max_devices=most_devices))
-        for domain, most_devices in zip(topology.domains, shortest_run, strict=True)
+        draw(parallelisms(domain.num_gpus, max_devices=most, max_chunks=most_chunks))
+        for domain, most in zip(topology.domains, shortest_runs(layouts, topology), strict=True)
     )
     return Plan(
         placement=layouts[0],

@@ -33,10 +33,10 @@ class PlacementCase:
         If the plan does not match the workload or the topology; or for what ASTRA-sim has no
         counterpart of: links that move within the iteration, shared fairly or by both directions,
         TCP windows, workers that wait for their messages, replicas that do not synchronise after
-        every step, several devices in a domain at granularity ``domain`` or with replicas, a
-        replica on each domain in an order of their own at that granularity, nodes of a domain at
-        granularity ``gpu``, and gradients that are summed up when several devices have all
-        finished.
+        every step, several devices in a domain at granularity ``domain`` or with replicas, chunks
+        of devices in a wave, a replica on each domain in an order of their own at that granularity,
+        nodes of a domain and sharded gradients at granularity ``gpu``, and gradients that are
+        summed up when several devices have all finished.
     """
 
     topology: Topology
@@ -79,10 +79,21 @@ class PlacementCase:
                     f"got nodes of {domain.nodes.gpus_per_node} GPUs"
                 )
         for domain, parallelism in zip(self.topology.domains, plan.parallelism, strict=False):
+            if self.granularity == "gpu" and parallelism.shards("gradients"):
+                raise ValueError(
+                    f"case: parallelism.sharding of domain {domain.name} must be none or optimiser "
+                    "at granularity gpu, where passes hold no sums of their own; "
+                    f"got {parallelism.sharding}"
+                )
             if parallelism.pipeline > 1 and (self.granularity == "domain" or plan.replicas):
                 raise ValueError(
                     f"case: parallelism.pipeline of domain {domain.name} must be 1 at granularity "
                     f"domain, or with replicas; got {parallelism.pipeline}"
+                )
+            if parallelism.chunks > 1 and parallelism.chunk_order == "wave":
+                raise ValueError(
+                    f"case: parallelism.chunk_order of domain {domain.name} must be loop, as an "
+                    "NPU sends nothing to itself where a wave turns; got wave"
                 )
         self._check_ring()
         if plan.exchange.overlapped or not buckets_of(self.workload, plan, 0):

@@ -18,7 +18,8 @@ from calibration.cases.worlds import (
     snapshot,
 )
 from des.base.checks import require_count, require_fraction, require_seed
-from des.plan.plan import Parallelism, Plan
+from des.plan.parallelism import Parallelism
+from des.plan.plan import Plan
 from des.world.domain import Domain
 from des.world.topology import Topology
 

@@ -13,8 +13,9 @@ from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
+from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement
-from des.plan.plan import GradientExchange, Parallelism, Plan
+from des.plan.plan import GradientExchange, Plan
 from des.world.domain import Domain
 from des.world.gpu_models import KernelFigures, gpu_model_named
 from des.world.nodes import Nodes

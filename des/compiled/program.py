@@ -21,7 +21,7 @@ from des.compiled.kernels.program import (
 from des.compiled.links import link_records, weather_fields
 from des.compiled.operations import PASSES, operations_of, workers_of, workers_of_stages
 from des.costs.feasibility import orders_of_plan
-from des.costs.stage_times import local_message_s, stage_times_s
+from des.costs.stage_times import border_inside, stage_times_s
 from des.engine.migration import LayerMove
 from des.job.workload import Workload
 from des.plan.buckets import buckets_of
@@ -232,7 +232,6 @@ def _add_border(
     elif devices[0] == devices[1]:
         flows.add_stay(**ends)
     else:
-        domain, parallelism = topology.domains[source], plan.parallelism[source]
-        device = min(plan.stages[sender].device, plan.stages[receiver].device)
-        border = local_message_s(workload, domain, parallelism, corrections, device=device)
+        stages = plan.stages[sender], plan.stages[receiver]
+        border = border_inside(topology, workload, plan, stages, corrections)
         flows.add_local(devices, border, **ends)

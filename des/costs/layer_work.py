@@ -15,7 +15,7 @@ from des.costs.layer_times import (
 )
 from des.costs.profiled_times import measured_end, measured_layer, measured_passes
 from des.job.workload import ModelShape, Workload
-from des.plan.plan import Parallelism
+from des.plan.parallelism import Parallelism
 from des.world.domain import Domain
 from des.world.layer_profiles import LayerKind, MeasuredPasses, PointPlace
 

@@ -1,14 +1,16 @@
 """Memory that plans need in their domains."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from des.base.arithmetic import held_bytes
+from des.costs.whole_layers import whole_layers_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
+from des.plan.parallelism import Parallelism, Sharding
 from des.plan.placement import Stage
-from des.plan.plan import Parallelism, Plan
+from des.plan.plan import Plan
 from des.schedules import Orders, peaks_held
 from des.schedules.check import Held
 from des.world.domain import Domain
@@ -67,24 +69,29 @@ class ParameterBytes(NamedTuple):
 
 
 def bytes_per_parameter(parallelism: Parallelism | None) -> ParameterBytes:
-    """Model state of a device: once a replica, but one optimiser for all of them under ZeRO-1 [1]_.
+    """Model state of a device: once a replica, but once for all of them what these shard [1]_.
 
     References
     ----------
     .. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
-       models", SC'20, section 5: 4 + 12 / d bytes a GPU for d replicas.
+       models", SC'20, section 5: 4 + 12 / d, 2 + 14 / d and 16 / d bytes a GPU for d replicas.
 
     Examples
     --------
-    >>> bytes_per_parameter(Parallelism(data=4, shard_optimiser=True))
+    >>> bytes_per_parameter(Parallelism(data=4, sharding="optimiser"))
     ParameterBytes(weight=8, gradient=8, optimiser=12)
+    >>> bytes_per_parameter(Parallelism(data=4, sharding="parameters"))
+    ParameterBytes(weight=2, gradient=2, optimiser=12)
     """
-    replicas = 1 if parallelism is None else parallelism.data
-    sharded = parallelism is not None and parallelism.shard_optimiser
+    shared = parallelism or Parallelism()
+
+    def copies(state: Sharding) -> int:
+        return 1 if shared.shards(state) else shared.data
+
     return ParameterBytes(
-        weight=replicas * WEIGHT_BYTES,
-        gradient=replicas * GRADIENT_BYTES,
-        optimiser=(1 if sharded else replicas) * OPTIMISER_BYTES,
+        weight=copies("parameters") * WEIGHT_BYTES,
+        gradient=copies("gradients") * GRADIENT_BYTES,
+        optimiser=copies("optimiser") * OPTIMISER_BYTES,
     )
 
 
@@ -115,10 +122,14 @@ def memory_of_peaks(
         for stage, device in zip(plan.stages, plan.device_of_stage, strict=True)
     }
     parameters = parameters_of_devices(workload, plan)
+    stages_of: dict[int, list[Stage]] = {}
+    for stage, device in zip(plan.stages, plan.device_of_stage, strict=True):
+        stages_of.setdefault(device, []).append(stage)
     for device, peak_bytes in _peaks_of_devices(workload, plan, peaks).items():
         index = domain_of_device[device]
         domain, parallelism = topology.domains[index], plan.parallelism_of(index)
         state_bytes = model_state_bytes(parameters[device], parallelism)
+        state_bytes += whole_layers_bytes(workload, runs_of(stages_of[device]), parallelism)
         count = domain.num_gpus / gpus_of_device(domain, parallelism)
         found = (count * state_bytes, count * peak_bytes)
         fullest[index] = max(fullest[index], found, key=sum)
@@ -178,4 +189,10 @@ def activation_room_bytes(
     sums_before = workload.sums_before.num_parameters
     num_parameters = sum(stage.total(sums_before) for stage in stages)
     capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
-    return capacity_bytes - model_state_bytes(num_parameters, shared)
+    whole_bytes = whole_layers_bytes(workload, runs_of(stages), shared)
+    return capacity_bytes - model_state_bytes(num_parameters, shared) - whole_bytes
+
+
+def runs_of(stages: Iterable[Stage]) -> list[tuple[int, int]]:
+    """First layer and number of layers of each stage."""
+    return [(stage.first_layer, stage.num_layers) for stage in stages]

@@ -12,7 +12,7 @@ from collections import Counter
 from functools import lru_cache
 
 from des.costs.node_collectives import RankGroup
-from des.plan.plan import Parallelism
+from des.plan.parallelism import Parallelism
 from des.world.domain import Domain
 from des.world.nodes import Nodes
 
@@ -46,17 +46,20 @@ def data_group(domain: Domain, parallelism: Parallelism, device: int) -> RankGro
     return _on_nodes(domain, nodes, num_ranks=size, members=members, num_groups=num_groups)
 
 
-def outer_wire(domain: Domain, parallelism: Parallelism, device: int) -> tuple[float, float] | None:
-    """Bandwidth [bytes/s] and latency [s] from GPUs to their partners in the next device, or back.
+def outer_wire(
+    domain: Domain, parallelism: Parallelism, device: int, *, distance: int = 1
+) -> tuple[float, float] | None:
+    """Bandwidth [bytes/s] and latency [s] from GPUs to their partners in another device, or back.
 
-    Of the pairs that lie in different nodes the slowest, as all GPUs of a device send at the same
-    time; None where no pair does.
+    That device is ``distance`` on: 1 for the next one, more where chunks go round in a loop. Of the
+    pairs that lie in different nodes the slowest, as all GPUs of a device send at the same time;
+    None where no pair does.
     """
     nodes = domain.nodes
     if nodes is None or parallelism.num_gpus <= nodes.gpus_per_node:
         return None
     size = parallelism.gpus_per_device
-    num_senders = most_crossing(device * size, size, nodes.gpus_per_node)
+    num_senders = most_crossing(device * size, size, nodes.gpus_per_node, partner=distance * size)
     if num_senders == 0:
         return None
     return nodes.outer_bandwidth_bytes_per_s(1, num_senders), nodes.nic_latency_s
@@ -81,19 +84,21 @@ def nodes_of(first: int, count: int, size: int) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=4096)
-def most_crossing(first: int, count: int, size: int) -> int:
-    """Most places of one node whose partners, ``count`` places on, lie in another node.
+def most_crossing(first: int, count: int, size: int, *, partner: int) -> int:
+    """Most places of one node whose partners, ``partner`` places on, lie in another node.
 
     Of the ``count`` places from ``first`` on as senders and of their partners as receivers.
 
     Examples
     --------
-    >>> most_crossing(0, 4, 8), most_crossing(4, 4, 8), most_crossing(0, 6, 8)
-    (0, 4, 4)
+    >>> [most_crossing(first, 4, 8, partner=4) for first in (0, 4)]
+    [0, 4]
+    >>> most_crossing(0, 6, 8, partner=6), most_crossing(0, 2, 8, partner=6)
+    (4, 0)
     """
-    if count >= size:  # every partner lies in another node
-        return max(nodes_of(first, count, size)[1], nodes_of(first + count, count, size)[1])
-    pairs = [(place // size, (place + count) // size) for place in range(first, first + count)]
+    if partner >= size:  # every partner lies in another node
+        return max(nodes_of(first, count, size)[1], nodes_of(first + partner, count, size)[1])
+    pairs = [(place // size, (place + partner) // size) for place in range(first, first + count)]
     crossing = [pair for pair in pairs if pair[0] != pair[1]]
     loads = Counter(sender for sender, _ in crossing), Counter(there for _, there in crossing)
     return max((max(load.values(), default=0) for load in loads), default=0)

@@ -1,7 +1,7 @@
 """Times of the passes of stages: a pipeline in numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from des.costs.layer_work import WorkBefore, work_before
@@ -9,10 +9,12 @@ from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
 from des.costs.node_collectives import group_all_gather_s, group_all_reduce_s
 from des.costs.node_groups import outer_wire, tensor_group
+from des.costs.sharded_passes import sharded_waits_s
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
+from des.plan.parallelism import Parallelism
 from des.plan.placement import Stage
-from des.plan.plan import Parallelism, Plan, device_numbers, replica_stages
+from des.plan.plan import Plan, device_numbers, replica_stages
 from des.schedules import Border, Pass, Pipeline
 from des.world.domain import Domain
 from des.world.topology import Topology
@@ -76,8 +78,32 @@ def stage_times_s(
         )
         found = {kind: stage.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
         exchange_s = stage.num_layers * layer_s
-        times.append(found | {kind: found[kind] + exchange_s for kind in ("F", "B", "D")})
+        found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
+        if shared is not None and with_exchanges:
+            for kind, each_s in _waits_s(workload, domain, shared, stage, corrections).items():
+                found[kind] += each_s
+        times.append(found)
     return times
+
+
+def _waits_s(
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism,
+    stage: Stage,
+    corrections: Corrections,
+) -> Mapping[Pass, float]:
+    """Time that passes of a stage wait for messages, apart from sums over tensor groups. [s]"""
+    if not parallelism.shards("gradients"):
+        return {}
+    rate = compute_rate_flops_per_s(domain, corrections, parallelism)
+    work = work_before(workload, domain, parallelism)
+    work_s = {
+        kind: [flops / rate for flops in each] for kind, each in zip(_PASSES, work, strict=True)
+    }
+    return sharded_waits_s(
+        workload, domain, parallelism, stage, corrections=corrections, work_s=work_s
+    )
 
 
 def device_work(
@@ -172,8 +198,9 @@ def local_message_s(
     corrections: Corrections,
     *,
     device: int,
+    distance: int = 1,
 ) -> Border:
-    """Border between a device and the next of its domain, in either direction.
+    """Border between a device and one ``distance`` on in its domain, in either direction.
 
     Every GPU sends the share of its replica to its partner. To another node each may instead send
     its part of the share, which the partner's tensor group then gathers, if that is quicker.
@@ -185,7 +212,7 @@ def local_message_s(
     """
     inside = corrected_inside(domain, corrections)
     share_bytes = workload.message_bytes / parallelism.data
-    wire = outer_wire(inside, parallelism, device)
+    wire = outer_wire(inside, parallelism, device, distance=distance)
     if wire is None:
         transfer_s = share_bytes / inside.intra_bandwidth_bytes_per_s
         return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
@@ -195,6 +222,28 @@ def local_message_s(
     if part_s + gather_s < share_bytes / bandwidth:
         return Border(transfer_s=part_s, latency_s=latency_s + gather_s)
     return Border(transfer_s=share_bytes / bandwidth, latency_s=latency_s)
+
+
+def border_inside(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    stages: tuple[Stage, Stage],
+    corrections: Corrections,
+) -> Border:
+    """Border between two stages of one domain, which is none where they are on one device."""
+    here, there = stages
+    distance = abs(here.device - there.device)
+    if distance == 0:
+        return Border()
+    return local_message_s(
+        workload,
+        topology.domains[here.domain],
+        plan.parallelism[here.domain],
+        corrections,
+        device=min(here.device, there.device),
+        distance=distance,
+    )
 
 
 def _border(
@@ -207,11 +256,7 @@ def _border(
     corrections: Corrections,
 ) -> Border:
     if sender.domain == receiver.domain:
-        parallelism = plan.parallelism_of(sender.domain)
-        assert parallelism is not None  # a domain of one device holds one stage in a row
-        domain = topology.domains[sender.domain]
-        device = min(sender.device, receiver.device)
-        return local_message_s(workload, domain, parallelism, corrections, device=device)
+        return border_inside(topology, workload, plan, (sender, receiver), corrections)
     num_bytes = workload.message_bytes / plan.activation_compression
     wires_s, latency_s = [], 0.0
     for hop in topology.route(sender.domain, receiver.domain):

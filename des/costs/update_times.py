@@ -5,7 +5,8 @@ from des.costs.memory import gpus_of_device, parameters_of_devices
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
-from des.plan.plan import Parallelism, Plan
+from des.plan.parallelism import Parallelism
+from des.plan.plan import Plan
 from des.world.domain import Domain
 from des.world.topology import Topology
 
@@ -27,7 +28,7 @@ def update_figures(
     if gpu is None:
         return 0.0, 0.0
     num_shares = gpus_of_device(domain, parallelism)
-    if parallelism is not None and not parallelism.shard_optimiser:
+    if parallelism is not None and not parallelism.shards("optimiser"):
         num_shares = parallelism.tensor
     bandwidth = gpu.memory_bandwidth_bytes_per_s * gpu.kernels.memory_efficiency
     slowdown = corrections.compute_time_factor / domain.attainable_fraction

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from des.clock import Clock, Message
-from des.costs.stage_times import local_message_s
+from des.costs.stage_times import border_inside
 from des.engine.network import Carrier, Parcel, Send
 from des.engine.stage_run import LocalWire, StageRun
 from des.job.workload import Workload
@@ -82,13 +82,8 @@ class Borders:
             return self._network.way(parcel)
         if sender.device is receiver.device:
             return Message.happen_at
-        border = local_message_s(
-            self._workload,
-            topology.domains[source],
-            plan.parallelism[source],
-            self._corrections,
-            device=min(sender.stage.device, receiver.stage.device),
-        )
+        ends_of_border = (sender.stage, receiver.stage)
+        border = border_inside(topology, self._workload, plan, ends_of_border, self._corrections)
         ends = (sender.device.number, receiver.device.number)
         has_queue = topology.transport.sharing != "none"
         wire = self._local.setdefault(ends, LocalWire(border, has_queue=has_queue))

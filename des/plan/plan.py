@@ -1,73 +1,17 @@
 """All that a scheduler decides: where layers run, how GPUs share them, and in which order."""
 
-import re
-import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from des.base.arithmetic import even_share
-from des.base.checks import MOST_ITEMS, require_count, require_positive
+from des.base.checks import require_positive
 from des.job.workload import Workload
+from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement, Stage
 from des.plan.synchronisation import EVERY_STEP, Synchronisation
 from des.schedules import DEFAULT_SCHEDULE, schedule_named
 from des.world.topology import Topology
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parallelism:
-    """Division of one domain's layers among its GPUs.
-
-    ``pipeline`` devices in a row take equal parts of the layers. Each is ``data`` replicas that
-    split every microbatch, of ``tensor`` GPUs that split every layer. GPUs beyond their product
-    stand idle. ``shard_optimiser`` spreads the optimiser's state over the replicas (ZeRO-1).
-    """
-
-    tensor: int = 1
-    data: int = 1
-    pipeline: int = 1
-    shard_optimiser: bool = False
-
-    def __post_init__(self) -> None:
-        for field in ("tensor", "data", "pipeline"):
-            require_count("parallelism", field, getattr(self, field), MOST_ITEMS)
-        if not isinstance(self.shard_optimiser, bool):
-            raise ValueError(
-                f"parallelism: shard_optimiser must be True or False, got {self.shard_optimiser!r}"
-            )
-
-    @classmethod
-    def parse(cls, text: str) -> "Parallelism":
-        """Read ``"2x4x1"``: tensor, data and pipeline.
-
-        Raises
-        ------
-        ValueError
-            If it is not three whole numbers of at least 1.
-        """
-        match = re.fullmatch(r"\s*([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})\s*", text)
-        if match is None:
-            raise ValueError(
-                "parallelism: must be TENSORxDATAxPIPELINE, such as 2x4x1, "
-                f"got {reprlib.repr(text)}"
-            )
-        tensor, data, pipeline = map(int, match.groups())
-        return cls(tensor=tensor, data=data, pipeline=pipeline)
-
-    @property
-    def gpus_per_device(self) -> int:
-        """GPUs that work as one stage of the pipeline."""
-        return self.tensor * self.data
-
-    @property
-    def num_gpus(self) -> int:
-        """GPUs in use."""
-        return self.gpus_per_device * self.pipeline
-
-    def __str__(self) -> str:
-        sharded = ", sharded optimiser" if self.shard_optimiser else ""
-        return f"tensor {self.tensor} x data {self.data} x pipeline {self.pipeline}{sharded}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,25 +166,29 @@ def split_evenly(total: int, parts: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def replica_stages(placement: Placement, parallelism: tuple[Parallelism, ...]) -> tuple[Stage, ...]:
-    """Stages of one pipeline, from the input to the output, a device each.
+    """Stages of one pipeline, from the input to the output, a device or a chunk of one each.
 
     Raises
     ------
     ValueError
-        If a domain has more devices in a row than layers.
+        If a domain has more chunks in a row than layers.
     """
     if not parallelism:
         return placement.stages
     stages: list[Stage] = []
     for run in placement.stages:
-        num_devices = parallelism[run.domain].pipeline
-        if num_devices > run.num_layers:
+        shared = parallelism[run.domain]
+        devices = shared.device_of_chunk
+        if len(devices) > run.num_layers:
+            chunks = f" devices of {shared.chunks} chunks" if shared.chunks > 1 else ""
             raise ValueError(
                 f"plan: pipeline of domain {run.domain} must be at most the {run.num_layers} "
-                f"layers in a row that it holds, got {num_devices}"
+                f"layers in a row that it holds, got {shared.pipeline}{chunks}"
             )
         first_layer = run.first_layer
-        for device, num_layers in enumerate(split_evenly(run.num_layers, num_devices)):
+        for device, num_layers in zip(
+            devices, split_evenly(run.num_layers, len(devices)), strict=True
+        ):
             stages.append(
                 replace(
                     run,

@@ -70,7 +70,8 @@ def _interleaved(pipeline: Pipeline) -> Orders:
     if num_chunks == 1:
         raise ValueError(
             "schedule: interleaved_1f1b needs several stages a device, got one; with one it would "
-            "be 1f1b_2x"
+            "be 1f1b_2x. Domains that come back in the placement have several, or a domain's own "
+            "pipeline with chunks, such as parallelism 8x1x4v3"
         )
     if rest or pipeline.device_of_stage != loop_devices(pipeline.num_devices, num_chunks):
         raise ValueError(

@@ -2,7 +2,8 @@
 
 A stage holds the activations of a microbatch from the start of its forward pass, what the weight
 gradient needs of them from the end of the input gradient, and nothing from the end of the whole
-backward pass or of the weight gradient. Weights, gradients and the optimiser's state stay.
+backward pass or of the weight gradient. Weights, gradients and the optimiser's state stay, and so
+do the buffers of layers that are whole for a while, see `des.costs.whole_layers`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from des.base.arithmetic import held_bytes
 from des.base.lazy import lazy
 from des.costs.memory import bytes_per_parameter, gpus_of_device
+from des.costs.whole_layers import whole_layers_bytes
 from des.engine.result import IterationResult, Span, StageUse
 from des.job.workload import Workload, total
 from des.plan.plan import Plan
@@ -47,13 +49,15 @@ class DeviceMemory:
     weight_bytes: float
     gradient_bytes: float
     optimiser_bytes: float
+    whole_layers_bytes: float = 0.0
     capacity_bytes: float
     changes: tuple[MemoryChange, ...]
 
     @property
     def model_state_bytes(self) -> float:
-        """Weights, gradients and optimiser together."""
-        return self.weight_bytes + self.gradient_bytes + self.optimiser_bytes
+        """Weights, gradients and optimiser together, and layers that are whole for a while."""
+        kept = self.weight_bytes + self.gradient_bytes + self.optimiser_bytes
+        return kept + self.whole_layers_bytes
 
     @property
     def peak_activation_bytes(self) -> float:
@@ -156,6 +160,7 @@ def _device_memory(
 
     num_parameters = sum(per_gpu(workload.sums_before.num_parameters).values())
     each = bytes_per_parameter(parallelism)
+    runs = [(one.first_layer, one.num_layers) for one in stages.values()]
     whole_bytes = per_gpu(workload.sums_before.activation_bytes)
     halved_bytes = per_gpu(workload.sums_before.weight_input_bytes)
     return DeviceMemory(
@@ -165,6 +170,7 @@ def _device_memory(
         weight_bytes=each.weight * num_parameters,
         gradient_bytes=each.gradient * num_parameters,
         optimiser_bytes=each.optimiser * num_parameters,
+        whole_layers_bytes=whole_layers_bytes(workload, runs, parallelism) / num_gpus,
         capacity_bytes=domain.gpu_memory_bytes,
         changes=tuple(_changes(spans, whole_bytes=whole_bytes, halved_bytes=halved_bytes)),
     )

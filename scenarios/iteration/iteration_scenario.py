@@ -27,6 +27,7 @@ from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
+from des.plan.parallelism import Sharding
 from scenarios.frame.profile_flags import (
     EXTRAPOLATE_HELP,
     PROFILE_GPU_HELP,
@@ -63,9 +64,15 @@ class Config:
     parallelism: str | None = option(
         None,
         "tensor x data x pipeline, such as 2x4x1, for all domains or one for each, with commas; "
+        "8x1x4v3 has 3 chunks a device in a loop, 8x1x4w2 has 2 there and back; "
         "none: the GPUs of a domain are one device",
     )
-    shard_optimiser: bool = option(False, "spread the optimiser over the data-parallel GPUs")
+    sharding: Sharding = option(
+        "none",
+        "state spread over the data-parallel GPUs: optimiser (ZeRO-1), also gradients (ZeRO-2), "
+        "also parameters (ZeRO-3, FSDP)",
+    )
+    shard_optimiser: bool = option(False, "short for --sharding optimiser")
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )
@@ -171,9 +178,15 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
 
 def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
     """Read one for all domains, or one for each."""
+    sharding = config.sharding
+    if config.shard_optimiser:
+        if sharding not in ("none", "optimiser"):
+            raise UsageError(f"shard_optimiser must not be given with sharding, got {sharding}")
+        sharding = "optimiser"
     if config.parallelism is None:
-        if config.shard_optimiser:
-            raise UsageError("shard_optimiser needs a parallelism, got none")
+        if sharding != "none":
+            field = "shard_optimiser" if config.shard_optimiser else "sharding"
+            raise UsageError(f"{field} needs a parallelism, got none")
         return ()
     each = tuple(Parallelism.parse(item) for item in config.parallelism.split(","))
     if len(each) not in (1, num_domains):
@@ -183,4 +196,4 @@ def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
         )
     if len(each) == 1:
         each *= num_domains
-    return tuple(replace(one, shard_optimiser=config.shard_optimiser) for one in each)
+    return tuple(replace(one, sharding=sharding) for one in each)

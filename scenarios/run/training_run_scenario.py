@@ -79,6 +79,7 @@ class Config:
     parallelism: str | None = option(
         None,
         "tensor x data x pipeline, such as 2x4x1, for all domains or one for each, with commas; "
+        "8x1x4v3 has 3 chunks a device in a loop, 8x1x4w2 has 2 there and back; "
         "none: the GPUs of a domain are one device",
     )
     replicas: str | None = option(

@@ -64,6 +64,28 @@ def test_gpus_take_nearly_as_long_as_the_device_they_are(sharing: str, backend: 
     assert found.communication_bytes == pytest.approx(predicted.communication_bytes, rel=1e-3)
 
 
+@pytest.mark.parametrize("backend", ["pairwise", "unaware"])
+@pytest.mark.parametrize("sharing", ["1x1x2v3", "1x2x2v3", "2x1x2v3", "1x1x4v3"])
+def test_interleaved_chunks_of_a_domain_take_as_long(sharing: str, backend: str):
+    """Twelve layers in one domain; the last device sends to the first as well."""
+    case = on_gpus(Parallelism.parse(sharing), num_layers=12)
+    plan = replace(
+        case.plan, placement=Placement(domain_of_layer=(1,) * 12), schedule="interleaved_1f1b"
+    )
+    workload = replace(case.workload, num_microbatches=4)
+    case = as_seen(replace(case, plan=plan, workload=workload), backend)
+    traces = build_traces(case)
+    found, predicted = measured(case, traces, engine(case, traces, backend)), predict(case)
+
+    assert found.makespan_s == pytest.approx(predicted.makespan_s, rel=2e-3)
+    assert found.communication_bytes == pytest.approx(predicted.communication_bytes, rel=1e-3)
+
+
+def test_chunks_that_turn_cannot_be_exported():
+    with pytest.raises(ValueError, match=r"chunk_order of domain A must be loop, .* got wave"):
+        on_gpus(Parallelism.parse("1x1x2w2"), num_layers=12)
+
+
 def test_sums_layer_by_layer_have_all_their_latencies():
     """Two layers, two sums each, 2 x 3 steps of 10 us: 240 us a pass instead of 60 us."""
     case = on_gpus(Parallelism(tensor=4))

@@ -55,6 +55,23 @@ def test_a_domain_that_comes_back_uses_its_devices_again_by_hand():
     assert device_numbers(stages) == (0, 1, 2, 0, 1)
 
 
+def test_chunks_go_round_or_turn_by_hand():
+    """Six layers on two devices of two chunks: two layers each for the first two chunks."""
+    placement = Placement(domain_of_layer=(0,) * 6)
+    parts = [[0, 1], [2, 3], [4], [5]]
+
+    for text, devices in (("1x1x2v2", (0, 1, 0, 1)), ("1x1x2w2", (0, 1, 1, 0))):
+        assert layers_of(placement, shares(text)) == [
+            (0, device, part) for device, part in zip(devices, parts, strict=True)
+        ]
+
+
+def test_more_chunks_than_layers_in_a_row_are_refused():
+    message = r"pipeline of domain 0 must be at most the 3 layers .*, got 2 devices of 2 chunks"
+    with pytest.raises(ValueError, match=message):
+        replica_stages(Placement(domain_of_layer=(0,) * 3), shares("1x1x2v2"))
+
+
 def test_more_devices_than_layers_in_a_row_are_refused():
     placement = Placement(domain_of_layer=(0, 0, 1, 0))
 
@@ -126,7 +143,7 @@ def test_replicas_share_the_microbatches():
 # What is refused.
 
 
-@pytest.mark.parametrize("field", ["tensor", "data", "pipeline"])
+@pytest.mark.parametrize("field", ["tensor", "data", "pipeline", "chunks"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "2"])
 def test_a_parallelism_counts(field, value):
     with pytest.raises(ValueError, match=f"parallelism: {field} must be a whole number from 1"):
@@ -139,11 +156,29 @@ def test_a_parallelism_says_what_it_is():
     assert written == Parallelism(tensor=2, data=3, pipeline=4)
     assert (written.gpus_per_device, written.num_gpus) == (6, 24)
     assert str(written) == "tensor 2 x data 3 x pipeline 4"
-    sharded = Parallelism(shard_optimiser=True)
+    sharded = Parallelism(sharding="optimiser")
     assert str(sharded) == "tensor 1 x data 1 x pipeline 1, sharded optimiser"
 
 
-@pytest.mark.parametrize("text", ["", "2", "2x2", "2x2x2x2", "axbxc", "-1x1x1", "2*2*2", "1.5x1x1"])
+def test_chunks_are_written_behind_a_letter():
+    written = Parallelism.parse("2x1x4v3")
+
+    assert written == Parallelism(tensor=2, pipeline=4, chunks=3)
+    assert written.num_gpus == 8
+    assert str(written) == "tensor 2 x data 1 x pipeline 4 of 3 chunks in a loop"
+    assert Parallelism.parse("1x1x2w2") == Parallelism(pipeline=2, chunks=2, chunk_order="wave")
+
+
+def test_chunks_need_other_devices_and_a_known_order():
+    with pytest.raises(ValueError, match=r"chunks must be 1 where pipeline is 1, .* got 2"):
+        Parallelism.parse("4x1x1v2")
+    with pytest.raises(ValueError, match="chunk_order must be one of loop, wave; got 'round'"):
+        Parallelism(pipeline=2, chunks=2, chunk_order="round")
+
+
+@pytest.mark.parametrize(
+    "text", ["1x1x2v", "1x1x2z2", "", "2", "2x2", "2x2x2x2", "axbxc", "-1x1x1", "2*2*2", "1.5x1x1"]
+)
 def test_another_text_is_no_parallelism(text):
     with pytest.raises(ValueError, match=r"parallelism: must be TENSORxDATAxPIPELINE, .* got '"):
         Parallelism.parse(text)
@@ -242,5 +277,7 @@ def test_a_plan_refuses_what_is_of_another_kind(fields, message):
 
 
 def test_sharding_is_a_yes_or_no():
-    with pytest.raises(ValueError, match="shard_optimiser must be True or False, got 'no'"):
-        Parallelism(shard_optimiser="no")
+    with pytest.raises(
+        ValueError, match="sharding must be one of none, optimiser, gradients, parameters; got 'no'"
+    ):
+        Parallelism(sharding="no")
