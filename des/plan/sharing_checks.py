@@ -16,7 +16,6 @@ def check_sharing(owner: str, parallelism: Parallelism, domain: Domain, workload
     """
     if domain.nodes is not None:
         domain.nodes.check_tensor(owner, parallelism.tensor, parallelism.num_gpus)
-        _check_nodes(owner, parallelism, domain.nodes)
     if parallelism.num_gpus > domain.num_gpus:
         raise ValueError(
             f"{owner} must use at most its "
@@ -26,6 +25,8 @@ def check_sharing(owner: str, parallelism: Parallelism, domain: Domain, workload
         _check_context(owner, parallelism.context, workload)
     if parallelism.expert > 1:
         _check_experts(owner, parallelism.expert, workload)
+    if domain.nodes is not None:
+        _check_nodes(owner, parallelism, domain.nodes)
     if domain.profile is not None and (parallelism.context > 1 or parallelism.expert > 1):
         raise ValueError(
             f"{owner}: context and expert must be 1 with a profile, which has no times of parts of "

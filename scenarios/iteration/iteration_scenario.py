@@ -28,6 +28,12 @@ from des.base.flags import option
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.parallelism import Sharding
+from scenarios.frame.profile_flags import (
+    EXTRAPOLATE_HELP,
+    PROFILE_GPU_HELP,
+    PROFILE_HELP,
+    with_profiles,
+)
 
 if TYPE_CHECKING:
     from calibration.fit import corrections_file
@@ -46,6 +52,9 @@ class Config:
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
+    profile: tuple[str, ...] = option((), PROFILE_HELP)
+    profile_gpu: str | None = option(None, PROFILE_GPU_HELP)
+    extrapolate: bool = option(False, EXTRAPOLATE_HELP)
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -117,7 +126,12 @@ def load_iteration(config: Config) -> IterationScenario:
     ValueError
         If a file, a name or a number is wrong, or the plan does not fit into the memory.
     """
-    base = topology = read_topology(config.network)
+    base = topology = with_profiles(
+        read_topology(config.network),
+        config.profile,
+        gpu=config.profile_gpu,
+        extrapolates=config.extrapolate,
+    )
     if config.seed is not None and config.seed < 0:
         raise UsageError(f"seed must be at least 0, got {config.seed}")
     if config.seed is not None or isinstance(topology.dynamics, Replay):  # a replay has no luck
