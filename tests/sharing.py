@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
+from typing import get_args
 
 from hypothesis import strategies as st
 from strategies import (
@@ -29,6 +30,7 @@ from des import (
     Transfer,
     Workload,
 )
+from des.plan.parallelism import Sharding
 
 FREE = (1e300, 0.0)
 """Bandwidth and latency of a link that takes no time."""
@@ -105,7 +107,7 @@ def parallelisms(
         tensor=tensor,
         data=data,
         pipeline=pipeline,
-        shard_optimiser=draw(st.booleans()),
+        sharding=draw(st.sampled_from(get_args(Sharding))),
         sequence_parallel=draw(st.booleans()),
         chunks=draw(st.integers(1, most)),
         chunk_order=draw(st.sampled_from(["loop", "wave"])),

@@ -256,7 +256,7 @@ def _inside(decision: LocalDecision | None) -> dict[str, object]:
     shape = decision.parallelism
     return {
         "parallelism": f"{shape.tensor}x{shape.data}x{shape.pipeline}",
-        "shard_optimiser": shape.shard_optimiser,
+        "shard_optimiser": shape.shards("optimiser"),
         "gpus": list(decision.binding),
         "decided_by": "rule" if decision.is_by_rule else "local agent",
     }

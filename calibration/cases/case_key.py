@@ -20,6 +20,15 @@ _NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_ho
 _LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
 """Fields that came later: cases without them keep their digests."""
 
+_LEFT_OUT_AT = {
+    "chunks": 1,
+    "chunk_order": "loop",
+    "context": 1,
+    "expert": 1,
+    "expert_skew": 1.0,
+}
+"""Further such fields, and the values at which they change nothing."""
+
 _SOURCES = ("astra_sim", "calibration", "des")
 """Packages that a run of our engine passes through, from the case to the measurement."""
 
@@ -92,13 +101,21 @@ def _canonical(value: object, left_out: frozenset[str]) -> object:
         return [_canonical(item, left_out) for item in value]
     assert is_dataclass(value), f"no part of a case: {value!r}"
     items = {
-        field.name: _canonical(getattr(value, field.name), left_out)
-        for field in fields(value)
-        if field.name not in left_out
-        and not (field.name in _LEFT_OUT_IF_NONE and getattr(value, field.name) is None)
+        name: _canonical(each, left_out)
+        for name, each in (_as_before(one.name, getattr(value, one.name)) for one in fields(value))
+        if name not in left_out
+        and not (name in _LEFT_OUT_IF_NONE and each is None)
+        and not (name in _LEFT_OUT_AT and each == _LEFT_OUT_AT[name])
     }
     name = type(value).__name__
     return {"": _NAMES.get(name, name), **items}
+
+
+def _as_before(name: str, value: object) -> tuple[str, object]:
+    """Name and value of a field in a digest: those of the field that it has replaced."""
+    if name == "sharding" and value in ("none", "optimiser"):
+        return "shard_optimiser", value == "optimiser"
+    return name, value
 
 
 def describe_case(case: PlacementCase) -> dict[str, str | int | float]:

@@ -10,7 +10,7 @@ from astra_sim.files.execution_trace import CollectiveType
 from calibration.cases.case import PlacementCase
 from calibration.reference.npu_layout import Layout
 from calibration.reference.trace_nodes import Draft, whole_bytes
-from des.costs.inner_sums import half_sum_s, left_fraction, payload_bytes
+from des.costs.inner_sums import half_sum_s, halves_before, left_fraction, payload_bytes
 from des.plan.buckets import buckets_of
 from des.plan.corrections import NO_CORRECTIONS
 from des.schedules import Operation
@@ -81,10 +81,13 @@ class GradientNodes:
         holder = next(each for each in bucket.stages if self._replica_of[each] == replica)
         ready = [list(each) for each in after]
         inside = self._pause if self._case.granularity == "domain" else self._collect
+        is_scattered = halves_before(self._case.plan, self._case.plan.stages[holder], bucket) == 0
         if not bucket.between_domains:
-            inside(number, holder, ready, CollectiveType.ALL_REDUCE)
+            kind = CollectiveType.ALL_GATHER if is_scattered else CollectiveType.ALL_REDUCE
+            inside(number, holder, ready, kind)
             return
-        inside(number, holder, ready, CollectiveType.REDUCE_SCATTER)
+        if not is_scattered:
+            inside(number, holder, ready, CollectiveType.REDUCE_SCATTER)
         self._ring(number, holder, ready)
         inside(number, holder, ready, CollectiveType.ALL_GATHER)
 
@@ -131,7 +134,7 @@ class GradientNodes:
     ) -> None:
         """Let the replicas of a device exchange among each other, those of equal tensor rank."""
         parallelism = self._case.plan.parallelism_of(self._case.plan.stages[holder].domain)
-        if parallelism is None or parallelism.data == 1:
+        if parallelism is None or parallelism.copies == 1:
             return
         tensor, num_replicas = parallelism.tensor, parallelism.data
         part_bytes = whole_bytes(
@@ -175,7 +178,7 @@ class GradientNodes:
         """Let the time pass that the replicas of a device take for an exchange."""
         stage = self._case.plan.stages[holder]
         parallelism = self._case.plan.parallelism_of(stage.domain)
-        if parallelism is None or parallelism.data == 1:
+        if parallelism is None or parallelism.copies == 1:
             return
         bucket = self._buckets[number]
         half_s = half_sum_s(
@@ -186,7 +189,8 @@ class GradientNodes:
             bucket,
             corrections=NO_CORRECTIONS,
         )
-        assert half_s is not None  # there is a parallelism
+        if half_s is None:  # passes gather the weights
+            return
         duration_s = 2 * half_s if kind is CollectiveType.ALL_REDUCE else half_s
         rank = self._layout.ranks[holder][0]
         turn = rank, kind is CollectiveType.ALL_GATHER

@@ -7,7 +7,7 @@ import numpy as np
 
 from des.compiled.flows import Flows, Mark
 from des.compiled.kernels.program import MEMBER, RELEASE, STAGE
-from des.costs.inner_sums import HALVES_BEFORE, half_sum_s, left_fraction
+from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
 from des.job.workload import Workload
 from des.plan.buckets import Bucket
 from des.plan.corrections import Corrections
@@ -51,7 +51,7 @@ def lower_exchanges(
             members.append(
                 (
                     plan.device_of_stage[index],
-                    HALVES_BEFORE[bucket.inside],
+                    halves_before(plan, stage, bucket),
                     num_steps,
                     first_message + after * num_steps,
                     first_message + position * num_steps,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from des.costs.copy_collectives import held_parameters, over_copies_s
 from des.costs.message_times import corrected_inside
-from des.costs.node_collectives import group_all_reduce_s, group_reduce_scatter_s
-from des.costs.node_groups import data_group
+from des.costs.node_collectives import RankGroup, group_all_reduce_s, group_reduce_scatter_s
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, parameters_of
 from des.plan.corrections import Corrections
@@ -13,11 +13,19 @@ from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.world.topology import Topology
 
-HALVES_BEFORE: Mapping[str, int] = MappingProxyType({"part": 1, "first": 2, "done": 0})
-"""Half all-reduces of the GPUs of a device before the ring between domains, by `Bucket.inside`.
+_HALVES_BEFORE: Mapping[str, int] = MappingProxyType({"part": 1, "first": 2, "done": 0})
 
-A reduce-scatter leaves every GPU its part of the sum; with an all-gather after it all have all.
-"""
+
+def halves_before(plan: Plan, stage: Stage, bucket: Bucket) -> int:
+    """Half all-reduces of the GPUs of a device before the ring between domains.
+
+    A reduce-scatter leaves every GPU its part of the sum; with an all-gather after it all have all.
+    Sharded gradients are scattered within the passes, see `des.costs.sharded_passes`.
+    """
+    parallelism = plan.parallelism_of(stage.domain)
+    if parallelism is not None and parallelism.shards("gradients"):
+        return 0
+    return _HALVES_BEFORE[bucket.inside]
 
 
 def left_fraction(workload: Workload, stage: Stage, bucket: Bucket) -> float:
@@ -44,18 +52,30 @@ def half_sum_s(
     *,
     corrections: Corrections,
 ) -> float | None:
-    """Time of half an all-reduce among the replicas of a stage's device; None where it is one. [s]
+    """Time of half an all-reduce among the replicas of a stage's device. [s]
 
+    None where the device is one, and where its replicas shard the weights: then passes gather them.
     Reduce-scatter and all-gather take the same, see `des.costs.collectives`. Where every GPU needs
     the whole sum and no domain has a part in it, it is half of the quicker of ring and tree.
     """
     parallelism = plan.parallelism_of(stage.domain)
-    if parallelism is None:
+    if parallelism is None or parallelism.shards("parameters"):
         return None
     inside = corrected_inside(topology.domains[stage.domain], corrections)
-    group = data_group(inside, parallelism, stage.device)
-    num_bytes = payload_bytes(workload, bucket, parallelism.tensor)
+    needs_parts = bucket.between_domains or parallelism.shards("optimiser")
+    held = held_parameters(workload, bucket.first_layer, bucket.num_layers, parallelism)
+    return over_copies_s(
+        group_reduce_scatter_s if needs_parts else _half_all_reduce_s,
+        held,
+        workload.gradient_bytes,
+        inside,
+        parallelism,
+        device=stage.device,
+    )
+
+
+def _half_all_reduce_s(num_bytes: float, group: RankGroup) -> float:
     half_s = group_reduce_scatter_s(num_bytes, group)
-    if group.num_nodes == 1 or bucket.between_domains or parallelism.shard_optimiser:
+    if group.num_nodes == 1:
         return half_s
     return min(half_s, group_all_reduce_s(num_bytes, group) / 2)

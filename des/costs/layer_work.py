@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from des.costs.layer_products import NO_SPREAD, Spread
 from des.costs.layer_times import (
     GpuSpeed,
     PassSeconds,
@@ -44,7 +45,7 @@ def own_layer_seconds(
     tensor: int,
     data: int,
     exchange_s: float,
-    sequence_parallel: bool,
+    spread: Spread = NO_SPREAD,
     layer: int,
 ) -> PassSeconds:
     """Times of a layer, see `layer_seconds`: measured where the GPU has a profile. [s]
@@ -52,25 +53,23 @@ def own_layer_seconds(
     Exchanges are added to measured times, unless those include them. Selective recomputation takes
     the part of the forward pass that attention has by shapes.
     """
-
-    def shaped_at(place: ModelShape, tensor: int, data: int, exchange_s: float) -> PassSeconds:
-        return layer_seconds(
-            place,
-            gpu,
-            tensor=tensor,
-            data=data,
-            exchange_s=exchange_s,
-            sequence_parallel=sequence_parallel,
-            layer=layer,
-        )
-
-    shaped = shaped_at(shape, tensor, data, exchange_s)
+    sizes = {"tensor": tensor, "data": data, "layer": layer}
+    shaped = layer_seconds(shape, gpu, exchange_s=exchange_s, spread=spread, **sizes)
     if gpu.profile is None:
         return shaped
 
     def by_shapes(place: PointPlace) -> MeasuredPasses:
         there = _shape_at(shape, place)
-        return MeasuredPasses(*shaped_at(there, place.tensor, 1, 0.0)[:3])
+        found = layer_seconds(
+            there,
+            gpu,
+            tensor=place.tensor,
+            data=1,
+            exchange_s=0.0,
+            spread=Spread(sequence_parallel=spread.sequence_parallel),
+            layer=layer,
+        )
+        return MeasuredPasses(*found[:3])
 
     place = PointPlace(tensor, shape.batch_size / data, shape.sequence)
     kind = measured_layer(shape.architecture, layer)
@@ -157,7 +156,9 @@ def work_before(
             tensor=shared.tensor,
             data=shared.data,
             exchange_s=exchange_s,
-            sequence_parallel=shared.sequence_parallel,
+            spread=Spread(
+                shared.context, shared.expert, shared.expert_skew, shared.sequence_parallel
+            ),
         )
     except ValueError as error:
         raise ValueError(f"domain {domain.name}: {error}") from error
@@ -187,7 +188,7 @@ def _work_from_shapes(
     tensor: int,
     data: int,
     exchange_s: float,
-    sequence_parallel: bool,
+    spread: Spread,
 ) -> WorkBefore:
     """Turn times of layers on one GPU of a device into work of all its GPUs."""
     architecture = shape.architecture
@@ -198,21 +199,16 @@ def _work_from_shapes(
         kind = architecture.is_sparse(layer)
         if kind not in known:
             known[kind] = own_layer_seconds(
-                shape,
-                gpu,
-                exchange_s=exchange_s,
-                sequence_parallel=sequence_parallel,
-                layer=layer,
-                **sizes,
+                shape, gpu, exchange_s=exchange_s, spread=spread, layer=layer, **sizes
             )
         own.append(known[kind])
     for at, end in _ENDS:
-        more = end_seconds(shape, gpu, end, **sizes)
+        more = end_seconds(shape, gpu, end, tensor=tensor, data=data * spread.context)
         own[at] = PassSeconds(*(a + b for a, b in zip(own[at], more, strict=True)))
     if shape.num_layers != len(own):
         whole = [sum(each) / shape.num_layers for each in zip(*own, strict=True)]
         own = [PassSeconds(*whole)] * shape.num_layers
-    rate = tensor * data * gpu.peak_flops_per_s
+    rate = tensor * data * spread.context * gpu.peak_flops_per_s
     columns = (
         [one.forward for one in own],
         [one.recomputation + one.input_gradient + one.weight_gradient for one in own],

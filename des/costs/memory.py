@@ -1,13 +1,15 @@
 """Memory that plans need in their domains."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from des.base.arithmetic import held_bytes
+from des.costs.copy_collectives import shared_expert_parameters
+from des.costs.whole_layers import whole_layers_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
-from des.plan.parallelism import Parallelism
+from des.plan.parallelism import Parallelism, Sharding
 from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.schedules import Orders, peaks_held
@@ -68,34 +70,54 @@ class ParameterBytes(NamedTuple):
 
 
 def bytes_per_parameter(
-    parallelism: Parallelism | None, gradient_bytes: int = GRADIENT_BYTES
+    parallelism: Parallelism | None,
+    gradient_bytes: int = GRADIENT_BYTES,
+    *,
+    of_experts: bool = False,
 ) -> ParameterBytes:
-    """Model state of a device: once a replica, but one optimiser for all of them under ZeRO-1 [1]_.
+    """Model state of a device: once a copy, but once for all of them what these shard [1]_.
+
+    There is one copy for each of ``data`` x ``context``, of experts fewer by ``expert``.
 
     References
     ----------
     .. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
-       models", SC'20, section 5: 4 + 12 / d bytes a GPU for d replicas.
+       models", SC'20, section 5: 4 + 12 / d, 2 + 14 / d and 16 / d bytes a GPU for d replicas.
 
     Examples
     --------
-    >>> bytes_per_parameter(Parallelism(data=4, shard_optimiser=True))
+    >>> bytes_per_parameter(Parallelism(data=4, sharding="optimiser"))
     ParameterBytes(weight=8, gradient=8, optimiser=12)
+    >>> bytes_per_parameter(Parallelism(data=4, sharding="parameters"))
+    ParameterBytes(weight=2, gradient=2, optimiser=12)
     """
-    replicas = 1 if parallelism is None else parallelism.data
-    sharded = parallelism is not None and parallelism.shard_optimiser
+    shared = parallelism or Parallelism()
+    num_copies = shared.copies // (shared.expert if of_experts else 1)
+
+    def copies(state: Sharding) -> int:
+        return 1 if shared.shards(state) else num_copies
+
     return ParameterBytes(
-        weight=replicas * WEIGHT_BYTES,
-        gradient=replicas * gradient_bytes,
-        optimiser=(1 if sharded else replicas) * OPTIMISER_BYTES,
+        weight=copies("parameters") * WEIGHT_BYTES,
+        gradient=copies("gradients") * gradient_bytes,
+        optimiser=copies("optimiser") * OPTIMISER_BYTES,
     )
 
 
 def model_state_bytes(
-    workload: Workload, num_parameters: float, parallelism: Parallelism | None
+    workload: Workload,
+    num_parameters: float,
+    parallelism: Parallelism | None,
+    num_of_experts: float = 0.0,
 ) -> float:
-    """Model state of a device's layers, all its GPUs together. [bytes]"""
-    return sum(bytes_per_parameter(parallelism, workload.gradient_bytes)) * num_parameters
+    """Model state of a device's layers, all its GPUs together. [bytes]
+
+    Of the parameters ``num_of_experts`` belong to experts that copies share.
+    """
+    size = workload.gradient_bytes
+    common = sum(bytes_per_parameter(parallelism, size)) * (num_parameters - num_of_experts)
+    routed = sum(bytes_per_parameter(parallelism, size, of_experts=True)) * num_of_experts
+    return common + routed
 
 
 def kept_bytes(
@@ -139,10 +161,14 @@ def memory_of_peaks(
         for stage, device in zip(plan.stages, plan.device_of_stage, strict=True)
     }
     parameters = parameters_of_devices(workload, plan)
+    stages_of = stages_of_devices(plan)
     for device, peak_bytes in _peaks_of_devices(workload, plan, peaks).items():
         index = domain_of_device[device]
         domain, parallelism = topology.domains[index], plan.parallelism_of(index)
-        state_bytes = model_state_bytes(workload, parameters[device], parallelism)
+        runs = runs_of(stages_of[device])
+        of_experts = shared_expert_parameters(workload, runs, parallelism)
+        state_bytes = model_state_bytes(workload, parameters[device], parallelism, of_experts)
+        state_bytes += whole_layers_bytes(workload, runs, parallelism)
         count = domain.num_gpus / gpus_of_device(domain, parallelism)
         found = (count * state_bytes, count * peak_bytes)
         fullest[index] = max(fullest[index], found, key=sum)
@@ -155,6 +181,14 @@ def memory_of_peaks(
         )
         for domain, (state, activation_bytes) in zip(topology.domains, fullest, strict=True)
     )
+
+
+def stages_of_devices(plan: Plan) -> dict[int, list[Stage]]:
+    """Stages of each device, by its number."""
+    stages_of: dict[int, list[Stage]] = {}
+    for stage, device in zip(plan.stages, plan.device_of_stage, strict=True):
+        stages_of.setdefault(device, []).append(stage)
+    return stages_of
 
 
 def parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
@@ -200,4 +234,12 @@ def activation_room_bytes(
     sums_before = workload.sums_before.num_parameters
     num_parameters = sum(stage.total(sums_before) for stage in stages)
     capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
-    return capacity_bytes - model_state_bytes(workload, num_parameters, shared)
+    whole_bytes = whole_layers_bytes(workload, runs_of(stages), shared)
+    of_experts = shared_expert_parameters(workload, runs_of(stages), shared)
+    state_bytes = model_state_bytes(workload, num_parameters, shared, of_experts)
+    return capacity_bytes - state_bytes - whole_bytes
+
+
+def runs_of(stages: Iterable[Stage]) -> list[tuple[int, int]]:
+    """First layer and number of layers of each stage."""
+    return [(stage.first_layer, stage.num_layers) for stage in stages]

@@ -87,9 +87,10 @@ def _points_of(profile: LayerProfile, layer: ProfiledLayer) -> _Points:
     alike = [one for one in profile.times_of if one.kind == layer.kind]
     if not alike:
         held = ", ".join(dict.fromkeys(one.kind for one in profile.times_of))
+        hint = "; extrapolate takes those of the head from shapes" if layer.kind == "head" else ""
         raise ValueError(
             f"profile {profile.name}: must hold times of layer {layer} on {profile.gpu}; it holds "
-            f"{held} alone"
+            f"{held} alone{hint}"
         )
     sizes = layer.sizes
     nearest = min(

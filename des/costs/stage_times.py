@@ -1,9 +1,10 @@
 """Times of the passes of stages: a pipeline in numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from des.costs.copy_waits import copy_waits_s
 from des.costs.layer_work import WorkBefore, work_before
 from des.costs.memory import activation_room_bytes, kept_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
@@ -13,6 +14,7 @@ from des.costs.node_collectives import (
     group_ring_all_reduce_s,
 )
 from des.costs.node_groups import outer_wire, tensor_group
+from des.costs.sharded_passes import sharded_waits_s
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
@@ -56,7 +58,9 @@ def tensor_parallel_s(
     """
     group = tensor_group(corrected_inside(domain, corrections), parallelism)
     summed_s = group_ring_all_reduce_s if parallelism.sequence_parallel else group_all_reduce_s
-    return TENSOR_ALL_REDUCES_PER_PASS * summed_s(workload.message_bytes / parallelism.data, group)
+    return TENSOR_ALL_REDUCES_PER_PASS * summed_s(
+        workload.message_bytes / parallelism.copies, group
+    )
 
 
 def stage_times_s(
@@ -82,8 +86,44 @@ def stage_times_s(
         )
         found = {kind: stage.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
         exchange_s = stage.num_layers * layer_s
-        times.append(found | {kind: found[kind] + exchange_s for kind in ("F", "B", "D")})
+        found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}
+        if shared is not None and with_exchanges:
+            for kind, each_s in _waits_s(workload, domain, shared, stage, corrections).items():
+                found[kind] += each_s
+        times.append(found)
     return times
+
+
+def _waits_s(
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism,
+    stage: Stage,
+    corrections: Corrections,
+) -> Mapping[Pass, float]:
+    """Time that passes of a stage wait for messages, apart from sums over tensor groups. [s]"""
+    waits_s: dict[Pass, float] = {}
+    rate = compute_rate_flops_per_s(domain, corrections, parallelism)
+    if parallelism.context > 1 or parallelism.expert > 1:
+        assert workload.shape is not None  # see `des.plan.sharing_checks`
+        waits_s = copy_waits_s(
+            workload.shape,
+            domain,
+            parallelism,
+            stage,
+            corrections=corrections,
+            rate_flops_per_s=rate,
+        )
+    if not parallelism.shards("gradients"):
+        return waits_s
+    work = work_before(workload, domain, parallelism)
+    work_s = {
+        kind: [flops / rate for flops in each] for kind, each in zip(_PASSES, work, strict=True)
+    }
+    more_s = sharded_waits_s(
+        workload, domain, parallelism, stage, corrections=corrections, work_s=work_s
+    )
+    return {kind: waits_s.get(kind, 0.0) + each_s for kind, each_s in more_s.items()}
 
 
 def device_work(
@@ -192,7 +232,7 @@ def local_message_s(
     language model training on GPU clusters using Megatron-LM", SC 2021, section 4.1.
     """
     inside = corrected_inside(domain, corrections)
-    share_bytes = workload.message_bytes / parallelism.data
+    share_bytes = workload.message_bytes / parallelism.copies
     wire = outer_wire(inside, parallelism, device, distance=distance)
     if wire is None:
         transfer_s = share_bytes / inside.intra_bandwidth_bytes_per_s

@@ -6,7 +6,7 @@ from itertools import count
 import simpy
 
 from des.clock import MEMBER, Clock, Message, Moment
-from des.costs.inner_sums import HALVES_BEFORE, half_sum_s, left_fraction
+from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
 from des.engine.network import Carrier, Network, Parcel
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, buckets_behind
@@ -114,7 +114,7 @@ class GradientSums:
         stage = bucket.stages[position]
         after = (position + 1) % len(bucket.stages)
         yield member
-        for _ in range(HALVES_BEFORE[bucket.inside]):
+        for _ in range(halves_before(self._plan, self._stages[stage], bucket)):
             yield from self._inside(member.rank, stage, bucket)
         if inboxes[position]:
             send = self._network.way(self._parcel(bucket, stage, bucket.stages[after]))

@@ -37,6 +37,11 @@ class Matrix:
         return not self.is_replicated and self.name.rsplit("_", 1)[-1] in _INTO_THE_LAYER
 
     @property
+    def is_routed(self) -> bool:
+        """Whether the matrix is one of routed experts."""
+        return self.name.startswith("expert_")
+
+    @property
     def parameters(self) -> int:
         """Weights and biases of all copies."""
         bias = self.outputs if self.adds_bias else 0

@@ -111,10 +111,13 @@ def bits_on_wire(workload: Workload, mode: Synchronisation) -> float:
 
 
 def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Bucket]:
-    """Buckets of layers whose replicas are all inside one device."""
+    """Buckets of layers whose replicas are all inside one device.
+
+    There are none where replicas shard the weights: passes scatter gradients and gather weights.
+    """
     for stage in plan.stages:
         parallelism = plan.parallelism_of(stage.domain)
-        if parallelism is None or parallelism.data == 1:
+        if parallelism is None or parallelism.copies == 1 or parallelism.shards("parameters"):
             continue
         layers = [layer for layer in range(workload.num_layers)[stage.layers] if layer not in due]
         holders = [[stage.index]] * workload.num_layers

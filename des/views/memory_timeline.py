@@ -2,7 +2,8 @@
 
 A stage holds the activations of a microbatch from the start of its forward pass, what the weight
 gradient needs of them from the end of the input gradient, and nothing from the end of the whole
-backward pass or of the weight gradient. Weights, gradients and the optimiser's state stay.
+backward pass or of the weight gradient. Weights, gradients and the optimiser's state stay, and so
+do the buffers of layers that are whole for a while, see `des.costs.whole_layers`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from des.base.arithmetic import held_bytes
 from des.base.lazy import lazy
+from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.memory import bytes_per_parameter, gpus_of_device, kept_bytes
+from des.costs.whole_layers import whole_layers_bytes
 from des.engine.result import IterationResult, Span, StageUse
 from des.job.workload import Workload, total
 from des.plan.plan import Plan
@@ -47,13 +50,15 @@ class DeviceMemory:
     weight_bytes: float
     gradient_bytes: float
     optimiser_bytes: float
+    whole_layers_bytes: float = 0.0
     capacity_bytes: float
     changes: tuple[MemoryChange, ...]
 
     @property
     def model_state_bytes(self) -> float:
-        """Weights, gradients and optimiser together."""
-        return self.weight_bytes + self.gradient_bytes + self.optimiser_bytes
+        """Weights, gradients and optimiser together, and layers that are whole for a while."""
+        kept = self.weight_bytes + self.gradient_bytes + self.optimiser_bytes
+        return kept + self.whole_layers_bytes
 
     @property
     def peak_activation_bytes(self) -> float:
@@ -146,11 +151,13 @@ def _device_memory(
     index = topology.index_of[use.domain]
     domain, parallelism = topology.domains[index], plan.parallelism_of(index)
     num_gpus = gpus_of_device(domain, parallelism)
+    runs = [(one.first_layer, one.num_layers) for one in stages.values()]
     sums_before = workload.sums_before.num_parameters
-    num_parameters = sum(
-        total(sums_before, one.first_layer, one.num_layers) / num_gpus for one in stages.values()
-    )
-    each = bytes_per_parameter(parallelism, workload.gradient_bytes)
+    num_parameters = sum(total(sums_before, *run) / num_gpus for run in runs)
+    num_routed = shared_expert_parameters(workload, runs, parallelism) / num_gpus
+    num_common = num_parameters - num_routed
+    common = bytes_per_parameter(parallelism, workload.gradient_bytes)
+    routed = bytes_per_parameter(parallelism, workload.gradient_bytes, of_experts=True)
     kept = {stage: kept_bytes(workload, plan.stages[stage], parallelism) for stage in stages}
     whole_bytes = {stage: whole / num_gpus for stage, (whole, _) in kept.items()}
     halved_bytes = {stage: halved / num_gpus for stage, (_, halved) in kept.items()}
@@ -158,9 +165,10 @@ def _device_memory(
         domain=use.domain,
         device=use.device,
         num_gpus=num_gpus,
-        weight_bytes=each.weight * num_parameters,
-        gradient_bytes=each.gradient * num_parameters,
-        optimiser_bytes=each.optimiser * num_parameters,
+        weight_bytes=common.weight * num_common + routed.weight * num_routed,
+        gradient_bytes=common.gradient * num_common + routed.gradient * num_routed,
+        optimiser_bytes=common.optimiser * num_common + routed.optimiser * num_routed,
+        whole_layers_bytes=whole_layers_bytes(workload, runs, parallelism) / num_gpus,
         capacity_bytes=domain.gpu_memory_bytes,
         changes=tuple(_changes(spans, whole_bytes=whole_bytes, halved_bytes=halved_bytes)),
     )

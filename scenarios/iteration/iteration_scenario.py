@@ -27,6 +27,13 @@ from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
+from des.plan.parallelism import Sharding
+from scenarios.frame.profile_flags import (
+    EXTRAPOLATE_HELP,
+    PROFILE_GPU_HELP,
+    PROFILE_HELP,
+    with_profiles,
+)
 
 if TYPE_CHECKING:
     from calibration.fit import corrections_file
@@ -45,6 +52,9 @@ class Config:
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
+    profile: tuple[str, ...] = option((), PROFILE_HELP)
+    profile_gpu: str | None = option(None, PROFILE_GPU_HELP)
+    extrapolate: bool = option(False, EXTRAPOLATE_HELP)
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -53,11 +63,20 @@ class Config:
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
     parallelism: str | None = option(
         None,
-        "tensor x data x pipeline, such as 2x4x1, for all domains or one for each, with commas; "
+        "tensor x data x pipeline, such as 2x4x1, with c2 behind it for 2 GPUs that share "
+        "sequences and e4 for 4 that share experts, for all domains or one for each, with commas; "
         "8x1x4v3 has 3 chunks a device in a loop, 8x1x4w2 has 2 there and back; "
         "none: the GPUs of a domain are one device",
     )
-    shard_optimiser: bool = option(False, "spread the optimiser over the data-parallel GPUs")
+    sharding: Sharding = option(
+        "none",
+        "state spread over the data-parallel GPUs: optimiser (ZeRO-1), also gradients (ZeRO-2), "
+        "also parameters (ZeRO-3, FSDP)",
+    )
+    expert_skew: float = option(
+        1.0, "load of the fullest GPU of those that share experts, over the mean"
+    )
+    shard_optimiser: bool = option(False, "short for --sharding optimiser")
     sequence_parallel: bool = option(
         True, "split norms and dropout over the tensor-parallel GPUs, by tokens"
     )
@@ -113,7 +132,12 @@ def load_iteration(config: Config) -> IterationScenario:
     ValueError
         If a file, a name or a number is wrong, or the plan does not fit into the memory.
     """
-    base = topology = read_topology(config.network)
+    base = topology = with_profiles(
+        read_topology(config.network),
+        config.profile,
+        gpu=config.profile_gpu,
+        extrapolates=config.extrapolate,
+    )
     if config.seed is not None and config.seed < 0:
         raise UsageError(f"seed must be at least 0, got {config.seed}")
     if config.seed is not None or isinstance(topology.dynamics, Replay):  # a replay has no luck
@@ -165,9 +189,15 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
 
 def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
     """Read one for all domains, or one for each."""
+    sharding = config.sharding
+    if config.shard_optimiser:
+        if sharding not in ("none", "optimiser"):
+            raise UsageError(f"shard_optimiser must not be given with sharding, got {sharding}")
+        sharding = "optimiser"
     if config.parallelism is None:
-        if config.shard_optimiser:
-            raise UsageError("shard_optimiser needs a parallelism, got none")
+        if sharding != "none":
+            field = "shard_optimiser" if config.shard_optimiser else "sharding"
+            raise UsageError(f"{field} needs a parallelism, got none")
         if not config.sequence_parallel:
             raise UsageError("no-sequence-parallel needs a parallelism, got none")
         return ()
@@ -179,10 +209,16 @@ def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
         )
     if len(each) == 1:
         each *= num_domains
+    if config.expert_skew != 1.0 and all(one.expert == 1 for one in each):
+        raise UsageError(
+            "expert_skew needs GPUs that share experts, such as --parallelism 1x8x1e8; "
+            f"got {config.expert_skew:g} without"
+        )
     return tuple(
         replace(
             one,
-            shard_optimiser=config.shard_optimiser,
+            sharding=sharding,
+            expert_skew=config.expert_skew if one.expert > 1 else 1.0,
             sequence_parallel=config.sequence_parallel,
         )
         for one in each

@@ -230,7 +230,7 @@ def completed(answer, topology) -> tuple[Plan, Workload]:
     parallelism = tuple(
         replace(
             Parallelism.parse(inside[domain.name]["parallelism"]),
-            shard_optimiser=inside[domain.name]["shard_optimiser"],
+            sharding="optimiser" if inside[domain.name]["shard_optimiser"] else "none",
         )
         if domain.name in inside
         else Parallelism()

@@ -111,7 +111,7 @@ def test_the_best_binding_is_the_best_of_all(seed):
         for row, option in enumerate(options.rows.options)
         if option.recomputation == "flash"
         and option.parallelism.data == option.microbatch_size
-        and not option.parallelism.shard_optimiser
+        and option.parallelism.sharding == "none"
     ]
     free, wires = np.array(case.gpus.free), wires_of(case)
     for work in work_of(case, options, rows):

@@ -203,7 +203,7 @@ def test_zero_needs_no_more_memory_than_the_simulator_counts(topology, workload)
         assert ours.model_state_bytes <= theirs.model_state_bytes * (1 + 1e-9)
         assert ours.activation_bytes == theirs.activation_bytes
     assert plan.parallelism[0] == Parallelism(
-        data=topology.domains[0].num_gpus, shard_optimiser=True
+        data=topology.domains[0].num_gpus, sharding="optimiser"
     )
 
 

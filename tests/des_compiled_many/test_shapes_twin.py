@@ -1,6 +1,7 @@
 """Layer times from shapes in some domains and from FLOPs in others: engines are equal."""
 
 import dataclasses
+from typing import get_args
 
 from examples import examples
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from des.compiled.many.simulation import simulate_many
 from des.compiled.simulate import simulate_compiled
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
+from des.plan.parallelism import Sharding
 from des.world.gpu_models import KernelFigures
 
 FRACTIONS, TIMES_S = st.floats(0.05, 1.0), st.floats(0.0, 1.0)
@@ -76,7 +78,7 @@ def test_compiled_results_are_equal_with_gpus_that_share(data, world, job, found
         Parallelism(
             tensor=data.draw(st.sampled_from([1, 2])),
             data=data.draw(st.sampled_from([1, 2])),
-            shard_optimiser=data.draw(st.booleans()),
+            sharding=data.draw(st.sampled_from(get_args(Sharding))),
         )
         for _ in world.domains
     )

@@ -31,7 +31,7 @@ def test_bf16_is_the_default_and_fp32_makes_18_bytes():
         build_workload("llama2_7b", num_layers=4, num_microbatches=4, gradient_precision="fp32")
         == WIDE
     )
-    shared = Parallelism(data=4, shard_optimiser=True)
+    shared = Parallelism(data=4, sharding="optimiser")
     assert tuple(bytes_per_parameter(shared, WIDE.gradient_bytes)) == (8, 16, 12)
 
 

@@ -1,6 +1,9 @@
 """Memory of plans whose GPUs share layers: by hand, and what every sharing conserves."""
 
 import dataclasses
+import operator
+from itertools import pairwise
+from typing import get_args
 
 import pytest
 from examples import examples
@@ -24,6 +27,7 @@ from des import (
 )
 from des.costs.memory import activation_room_bytes, model_state_bytes
 from des.costs.stage_times import pipeline_of
+from des.plan.parallelism import Sharding
 from des.plan.plan import replica_stages
 from des.schedules import Operation, stage_orders
 
@@ -77,9 +81,15 @@ def needed(num_gpus: int, schedule: str = "1f1b", **parallelism: object) -> tupl
         ({"data": 4}, (4 * 16 * 60, 32)),  # a copy each; each has a quarter of the microbatch
         ({"tensor": 2, "data": 2}, (2 * 16 * 60, 32)),
         # 4 bytes a parameter on each of the four, 12 once for all of them
-        ({"data": 4, "shard_optimiser": True}, ((4 * 4 + 12) * 60, 32)),
-        ({"tensor": 2, "data": 2, "shard_optimiser": True}, ((2 * 4 + 12) * 60, 32)),
-        ({"tensor": 4, "shard_optimiser": True}, (16 * 60, 32)),  # no replica to spread it over
+        ({"data": 4, "sharding": "optimiser"}, ((4 * 4 + 12) * 60, 32)),
+        ({"tensor": 2, "data": 2, "sharding": "optimiser"}, ((2 * 4 + 12) * 60, 32)),
+        ({"tensor": 4, "sharding": "optimiser"}, (16 * 60, 32)),  # no replica to spread it over
+        # ZeRO-2: 2 + 14 / 4 bytes a parameter on each of the four; ZeRO-3: 16 / 4. Two layers in a
+        # row, of 40 parameters, are whole on every replica: gradients, and with ZeRO-3 weights
+        ({"data": 4, "sharding": "gradients"}, ((4 * 2 + 14) * 60 + 4 * 2 * 40, 32)),
+        ({"data": 4, "sharding": "parameters"}, (16 * 60 + 4 * 4 * 40, 32)),
+        ({"tensor": 2, "data": 2, "sharding": "parameters"}, (16 * 60 + 2 * 4 * 40, 32)),
+        ({"tensor": 4, "sharding": "parameters"}, (16 * 60, 32)),
     ],
 )
 def test_four_gpus_by_hand(parallelism, expected):
@@ -164,7 +174,7 @@ def test_room_for_activations_by_hand():
     """1000 bytes a GPU; 20 and 40 parameters on devices of two GPUs, whose optimiser is shared."""
     chosen = Plan(
         placement=Placement(domain_of_layer=(0,) * 4),
-        parallelism=(Parallelism(data=2, pipeline=2, shard_optimiser=True),),
+        parallelism=(Parallelism(data=2, pipeline=2, sharding="optimiser"),),
     )
     topology = one_domain(4, 1000.0)
 
@@ -193,15 +203,16 @@ def test_room_on_a_domain_that_is_one_device():
 @settings(max_examples=examples(2 * FEW), deadline=None)
 @given(case=parallel_cases())
 def test_replicas_hold_a_copy_each(case):
-    """Summed over devices: 4 bytes a parameter for each replica, and as many optimisers."""
+    """Summed over devices: 2 + 2 + 12 bytes a parameter for each replica; once what they shard."""
     _, workload, chosen = case
     total = expected = 0.0
     for stage in chosen.stages:
         sharing = chosen.parallelism_of(stage.domain)
         parameters = sum(workload.num_parameters[stage.layers])
         copies = 1 if sharing is None else sharing.data
-        optimisers = 1 if sharing is not None and sharing.shard_optimiser else copies
-        expected += (4 * copies + 12 * optimisers) * parameters
+        level = 0 if sharing is None else get_args(Sharding).index(sharing.sharding)
+        of_copies = [copies if level < least else 1 for least in (3, 2, 1)]
+        expected += sum(map(operator.mul, (2, 2, 12), of_copies)) * parameters
         total += model_state_bytes(workload, parameters, sharing)
     assert total == pytest.approx(expected)
 
@@ -221,7 +232,8 @@ def test_the_simulation_reports_the_memory_of_the_plan(case):
 
 @settings(max_examples=examples(FEW), deadline=None)
 @given(case=parallel_cases())
-def test_a_sharded_optimiser_never_needs_more(case):
+def test_a_level_of_sharding_never_needs_more_than_the_one_before(case):
+    """Apart from layers that are whole for a while."""
     topology, workload, chosen = case
     plain, sharded = (
         domain_memory(
@@ -230,11 +242,15 @@ def test_a_sharded_optimiser_never_needs_more(case):
             dataclasses.replace(
                 chosen,
                 parallelism=tuple(
-                    dataclasses.replace(each, shard_optimiser=shard) for each in chosen.parallelism
+                    dataclasses.replace(each, sharding=level) for each in chosen.parallelism
                 ),
             ),
         )
-        for shard in (False, True)
+        for level in ("none", "optimiser")
     )
     for more, less in zip(plain, sharded, strict=True):
         assert less.required_bytes <= more.required_bytes
+    for each in chosen.parallelism:
+        levels = [dataclasses.replace(each, sharding=level) for level in get_args(Sharding)]
+        for more, less in pairwise(levels):
+            assert model_state_bytes(workload, 1.0, less) <= model_state_bytes(workload, 1.0, more)

@@ -90,9 +90,8 @@ def test_time_and_work_are_conserved(case, step):
         )
         for stage in stages
     ]
-    bare = dataclasses.replace(workload, message_bytes=0.0)
     silent = stage_times_s(
-        without_inner_latency(topology), bare, stages, NO_CORRECTIONS, chosen.parallelism
+        topology, workload, stages, NO_CORRECTIONS, chosen.parallelism, with_exchanges=False
     )
     for span in in_time(result):
         device = result.stages[span.stage].domain, result.stages[span.stage].device
@@ -110,15 +109,6 @@ def test_time_and_work_are_conserved(case, step):
     num_used = len(busy_s)
     assert result.bubble_fraction == pytest.approx(
         1 - sum(busy_s.values()) / (num_used * result.makespan_s)
-    )
-
-
-def without_inner_latency(topology):
-    return dataclasses.replace(
-        topology,
-        domains=tuple(
-            dataclasses.replace(domain, intra_latency_s=0.0) for domain in topology.domains
-        ),
     )
 
 

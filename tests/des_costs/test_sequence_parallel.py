@@ -8,6 +8,7 @@ from sharing import equal_world
 
 from des import Nodes, Parallelism, Placement, Plan, build_workload, domain_memory, simulate
 from des.compiled.simulate import simulate_compiled
+from des.costs.layer_products import Spread
 from des.costs.layer_times import layer_seconds, moving_s
 from des.costs.node_collectives import group_all_reduce_s, group_ring_all_reduce_s
 from des.costs.node_groups import tensor_group
@@ -80,7 +81,7 @@ def test_norms_are_done_by_every_gpu_or_split():
     """24 bytes a token and unit forward, 48 backward: on one GPU of 4 all of it or a quarter."""
     sizes = {"tensor": 4, "data": 1, "exchange_s": 0.0}
     split = layer_seconds(shape_of(TINY), UNIT_GPU, **sizes)
-    whole = layer_seconds(shape_of(TINY), UNIT_GPU, sequence_parallel=False, **sizes)
+    whole = layer_seconds(shape_of(TINY), UNIT_GPU, spread=Spread(sequence_parallel=False), **sizes)
     norms_s = moving_s(24.0 * 8 * TINY.hidden_size, UNIT_GPU)
 
     assert whole.forward - split.forward == pytest.approx(0.75 * norms_s)

@@ -30,7 +30,7 @@ def test_replicas_update_all_that_they_hold_and_shards_their_part():
     for shared, found, expected in (
         (None, NO_CORRECTIONS, parameter_s / domain.num_gpus),
         (Parallelism(tensor=2, data=4), NO_CORRECTIONS, parameter_s / 2),
-        (Parallelism(tensor=2, data=4, shard_optimiser=True), NO_CORRECTIONS, parameter_s / 8),
+        (Parallelism(tensor=2, data=4, sharding="optimiser"), NO_CORRECTIONS, parameter_s / 8),
         (Parallelism(tensor=2, data=4), slower, parameter_s),
     ):
         assert update_figures(job, domain, shared, found)[0] == pytest.approx(expected)

@@ -102,7 +102,7 @@ def test_replicas_of_all_nodes_sum_up_over_the_cards():
     found = alone(on_nodes(8, 2, cards=1, outer=(2.0, 1.0)), workload, data=8)
     assert found.makespan_s == pytest.approx(3 + 21)
     sharded = alone(
-        on_nodes(8, 2, cards=1, outer=(2.0, 1.0)), workload, data=8, shard_optimiser=True
+        on_nodes(8, 2, cards=1, outer=(2.0, 1.0)), workload, data=8, sharding="optimiser"
     )
     assert sharded.makespan_s == pytest.approx(3 + 24)  # every GPU needs its part first
 

@@ -156,7 +156,7 @@ def test_a_parallelism_says_what_it_is():
     assert written == Parallelism(tensor=2, data=3, pipeline=4)
     assert (written.gpus_per_device, written.num_gpus) == (6, 24)
     assert str(written) == "tensor 2 x data 3 x pipeline 4"
-    sharded = Parallelism(shard_optimiser=True)
+    sharded = Parallelism(sharding="optimiser")
     assert str(sharded) == "tensor 1 x data 1 x pipeline 1, sharded optimiser"
 
 
@@ -277,5 +277,7 @@ def test_a_plan_refuses_what_is_of_another_kind(fields, message):
 
 
 def test_sharding_is_a_yes_or_no():
-    with pytest.raises(ValueError, match="shard_optimiser must be True or False, got 'no'"):
-        Parallelism(shard_optimiser="no")
+    with pytest.raises(
+        ValueError, match="sharding must be one of none, optimiser, gradients, parameters; got 'no'"
+    ):
+        Parallelism(sharding="no")

@@ -85,7 +85,7 @@ def test_gpus_of_a_device_share_by_hand():
     domain = dataclasses.replace(gpus("A", 8), gpu_memory_bytes=100.0)
     chosen = Plan(
         placement=Placement(domain_of_layer=(0, 0)),
-        parallelism=(Parallelism(tensor=2, data=2, pipeline=2, shard_optimiser=True),),
+        parallelism=(Parallelism(tensor=2, data=2, pipeline=2, sharding="optimiser"),),
     )
 
     found = timeline(Topology.of([domain], []), kept(2, 2), chosen)

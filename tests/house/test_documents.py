@@ -10,7 +10,9 @@ import yaml
 from des import read_topology
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCKS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/worlds.md").read_text("utf-8"), re.S)
+WORLDS_PAGE = (ROOT / "docs/worlds.md").read_text("utf-8")
+BLOCKS = re.findall(r"```yaml\n(.*?)```", WORLDS_PAGE, re.S)
+(PROFILE,) = re.findall(r"```csv\n(.*?)```", WORLDS_PAGE, re.S)
 FILE_KEYS = ("topology", "dynamics", "transport")
 SECTIONS = [part for block in BLOCKS for part in re.split(r"(?m)^(?=dynamics:|transport:)", block)]
 
@@ -24,6 +26,7 @@ def test_every_section_in_the_page_on_worlds_can_be_read(section, tmp_path):
     ]
     head = "time_s,source,target,bandwidth_bytes_per_s,latency_s\n"
     (tmp_path / "trace.csv").write_text(head + "".join(rows), "utf-8")
+    (tmp_path / "my_profile.csv").write_text(PROFILE, "utf-8")
     path = tmp_path / "world.yaml"
     keys = yaml.safe_load(section)
     of_the_file = {key: keys.pop(key) for key in tuple(keys) if key in FILE_KEYS}

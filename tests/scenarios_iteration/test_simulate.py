@@ -183,9 +183,9 @@ def test_flags_of_a_plan_are_the_plan(tmp_path):
         placement=Placement.parse("0*32"),
         replicas=(Placement.parse("2*32"),),
         parallelism=(
-            Parallelism(tensor=2, data=2, pipeline=2, shard_optimiser=True),
-            Parallelism(shard_optimiser=True),
-            Parallelism(tensor=2, pipeline=4, shard_optimiser=True),
+            Parallelism(tensor=2, data=2, pipeline=2, sharding="optimiser"),
+            Parallelism(sharding="optimiser"),
+            Parallelism(tensor=2, pipeline=4, sharding="optimiser"),
         ),
         exchange=GradientExchange(overlapped=False, bucket_bytes=500e6),
         activation_compression=2.0,

@@ -63,6 +63,11 @@ def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys
             "plan: parallelism of domain North: tensor must divide the 8 GPUs of a node, .* got 16",
         ),
         (["--shard-optimiser"], "shard_optimiser needs a parallelism, got none"),
+        (["--sharding", "parameters"], "sharding needs a parallelism, got none"),
+        (
+            ["--shard-optimiser", "--sharding", "gradients"],
+            "shard_optimiser must not be given with sharding, got gradients",
+        ),
         (["--replicas", "0*80"], "plan: a domain must serve one replica, got domain 0 in two"),
         (["--replicas", "2*80;x"], "placement: each item must be .*; got 'x'"),
         (["--gradient-bucket-mb", "0"], "gradient exchange: bucket_bytes must be positive"),

@@ -99,7 +99,10 @@ def rows_of(num_free: int) -> Rows:
             for pipeline in range(1, num_free // (tensor * data) + 1) if data <= size else ():
                 for is_sharded in (False, True) if data > 1 else (False,):
                     parallelism = Parallelism(
-                        tensor=tensor, data=data, pipeline=pipeline, shard_optimiser=is_sharded
+                        tensor=tensor,
+                        data=data,
+                        pipeline=pipeline,
+                        sharding="optimiser" if is_sharded else "none",
                     )
                     options.append(
                         LocalOption(
@@ -114,7 +117,7 @@ def rows_of(num_free: int) -> Rows:
         pipeline=np.array([each.pipeline for each in shapes]),
         microbatch_size=np.array([option.microbatch_size for option in options]),
         is_full=np.array([int(option.recomputation == "full") for option in options]),
-        is_sharded=np.array([int(each.shard_optimiser) for each in shapes]),
+        is_sharded=np.array([int(each.shards("optimiser")) for each in shapes]),
         per_parameter_bytes=np.array([float(sum(bytes_per_parameter(each))) for each in shapes]),
     )
 

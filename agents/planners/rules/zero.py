@@ -14,9 +14,9 @@ ZeRO-3  all-gather of parameters before the forward and before  ``3 P``   24 bit
 
 A ring all-reduce sends ``2 (R - 1) / R`` times its buffer, a reduce-scatter or an all-gather half
 of that. So ZeRO-1 sends over the WAN what the all-reduce of `des.engine.gradients` sends, and
-ZeRO-3 one
-and a half times as much. `des` has no all-gather of parameters; `zero3` has the all-reduce send 24
-bits a value instead of 16, which puts exactly the bytes of ZeRO-3 on every link of the ring.
+ZeRO-3 one and a half times as much. `des` gathers weights inside a domain only; `zero3` has the
+all-reduce send 24 bits a value instead of 16, which puts exactly the bytes of ZeRO-3 on every link
+of the ring.
 
 What that leaves out: all three collectives start with the last backward pass, where the forward
 all-gather of ZeRO-3 can hide behind the forward pass, and must be over before it. On WAN links the
@@ -59,7 +59,7 @@ def zero1(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Spread the state of the optimiser over all GPUs; the same bytes as data parallelism.
 
     `des` counts the optimiser as spread over the GPUs of each domain only
-    (``Parallelism.shard_optimiser``): `zero_memory` has the figures of ZeRO.
+    (``Parallelism.sharding``): `zero_memory` has the figures of ZeRO.
     """
     return _plan(problem, _every_step(problem, 1))
 
@@ -109,7 +109,7 @@ def _plan(problem: PlanningProblem, synchronisation: DiLoCo) -> Plan:
         placement=first,
         schedule=problem.schedule,
         parallelism=tuple(
-            Parallelism(data=domain.num_gpus, shard_optimiser=True)
+            Parallelism(data=domain.num_gpus, sharding="optimiser")
             for domain in problem.topology.domains
         ),
         replicas=tuple(others),

@@ -1,5 +1,6 @@
 """Common parts of both topology file forms: units, transport and GPU keys."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -14,7 +15,9 @@ from des.base.quantities import (
 )
 from des.base.strict_forms import StrictForm
 from des.world.domain import Domain
+from des.world.files.profile_files import read_layer_profile
 from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
+from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.transport import Transport
 
@@ -82,7 +85,7 @@ class NodesForm(StrictForm):
 
 
 class KernelsForm(StrictForm):
-    """The section ``kernels`` of a domain, with ``layer_times: shapes``."""
+    """The section ``kernels`` of a domain, with ``layer_times: shapes`` or ``profile``."""
 
     matmul_efficiency: float = FITTED_KERNELS.matmul_efficiency
     memory_efficiency: float = FITTED_KERNELS.memory_efficiency
@@ -103,7 +106,8 @@ class GpuForm(StrictForm):
     """GPU keys, shared by both forms; the defaults are those of East-Central-West.
 
     ``gpu`` names a model whose figures take the place of the defaults. With ``layer_times: shapes``
-    the whole time of the GPUs is the job's (``attainable_fraction`` 1).
+    or ``profile`` the whole time of the GPUs is the job's (``attainable_fraction`` 1). ``profile``
+    is a file of measured times, of which those of ``profile_gpu`` (default: ``gpu``) are taken.
     """
 
     num_gpus: int = 8
@@ -111,14 +115,19 @@ class GpuForm(StrictForm):
     gpu_peak: Speed | None = None
     gpu_memory: Size | None = None
     gpu_memory_bandwidth: Bandwidth | None = None
-    layer_times: Literal["fraction", "shapes"] = "fraction"
+    layer_times: Literal["fraction", "shapes", "profile"] | None = None
     kernels: KernelsForm | None = None
+    profile: str | None = None
+    profile_gpu: str | None = None
+    extrapolate: bool = False
     attainable_fraction: float | None = None
     gpu_price_usd_per_hour: Price | None = None
     nodes: NodesForm | None = None
 
-    def to_domain(self, name: str, bandwidth_bytes_per_s: float, latency_s: float) -> Domain:
-        """Make a domain with these GPUs and that inner network.
+    def to_domain(
+        self, name: str, bandwidth_bytes_per_s: float, latency_s: float, folder: Path
+    ) -> Domain:
+        """Make a domain with these GPUs and that inner network; a profile lies in the folder.
 
         Raises
         ------
@@ -144,10 +153,35 @@ class GpuForm(StrictForm):
             gpu_price_usd_per_hour=self.gpu_price_usd_per_hour,
             kernels=kernels,
             nodes=None if self.nodes is None else self._nodes_of(name),
+            profile=self._profile_of(name, folder),
         )
 
+    @property
+    def _source(self) -> str:
+        return self.layer_times or ("fraction" if self.profile is None else "profile")
+
+    def _profile_of(self, name: str, folder: Path) -> LayerProfile | None:
+        if self._source != "profile":
+            for key in ("profile", "profile_gpu", "extrapolate"):
+                if getattr(self, key):
+                    raise ValueError(
+                        f"domain {name}: {key} must be left out with layer_times {self._source}, "
+                        "got it"
+                    )
+            return None
+        if self.profile is None:
+            raise ValueError(f"domain {name}: profile must name a file with layer_times profile")
+        try:
+            return read_layer_profile(
+                folder / self.profile,
+                gpu=self.profile_gpu or self.gpu,
+                extrapolates=self.extrapolate,
+            )
+        except ValueError as error:
+            raise ValueError(f"domain {name}: profile: {error}") from error
+
     def _kernels_of(self, name: str) -> KernelFigures | None:
-        if self.layer_times == "fraction":
+        if self._source == "fraction":
             if self.kernels is not None:
                 raise ValueError(
                     f"domain {name}: kernels must be left out with layer_times fraction, got it"

@@ -39,6 +39,9 @@ class _JsonForm(StrictForm):
     gpu_memory_bandwidth: str | list[str] | None = None
     layer_times: str | list[str] | None = None
     kernels: dict[str, object] | list[dict[str, object] | None] | None = None
+    profile: str | list[str | None] | None = None
+    profile_gpu: str | list[str | None] | None = None
+    extrapolate: bool | list[bool] | None = None
     attainable_fraction: float | list[float | None] | None = None
     gpu_price_usd_per_hour: Price | list[Price | None] | None = None
     nodes: dict[str, object] | list[dict[str, object] | None] | None = None
@@ -65,8 +68,8 @@ class _JsonForm(StrictForm):
         if self.names is not None and len(set(self.names)) < size:
             raise ValueError(f"names: must be unique, got {', '.join(self.names)}")
 
-    def domains(self) -> list[Domain]:
-        """Make the domains from the diagonals and the GPU keys."""
+    def domains(self, folder: Path) -> list[Domain]:
+        """Make the domains from the diagonals and the GPU keys; profiles lie in the folder."""
         names = self.names or [f"domain{index}" for index in range(self.num_domains)]
         domains = []
         for index, name in enumerate(names):
@@ -86,7 +89,7 @@ class _JsonForm(StrictForm):
                     f"bandwidth_matrix[{index}][{index}]: must be the bandwidth inside "
                     f"{name}, got null"
                 )
-            domains.append(gpus.to_domain(name, *figures))
+            domains.append(gpus.to_domain(name, *figures, folder))
         return domains
 
     def figures(self, row: int, column: int) -> tuple[float, float] | None:
@@ -125,7 +128,7 @@ def from_json(text: str, folder: Path = Path()) -> Topology:
     content = parse_json(text)
     form = _JsonForm.model_validate(content)
     form.check_shape()
-    domains = form.domains()
+    domains = form.domains(folder)
     links = []
     for row, column in product(range(form.num_domains), repeat=2):
         price = form.price(row, column)

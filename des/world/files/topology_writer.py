@@ -88,6 +88,11 @@ def _domain_entry(domain: Domain) -> dict[str, object]:
         "intra_latency": format_quantity(domain.intra_latency_s, "us", TIME_S),
     }
     entry |= _price_entry("gpu_price_usd_per_hour", domain.gpu_price_usd_per_hour)
+    if domain.profile is not None:
+        raise ValueError(
+            f"domain {domain.name}: profile must be left out of a world that is written to a file, "
+            f"got {domain.profile.name}"
+        )
     if domain.kernels is not None:
         entry |= {"layer_times": "shapes", "kernels": _kernels_entry(domain.kernels)}
     return entry if domain.nodes is None else entry | {"nodes": _nodes_entry(domain.nodes)}

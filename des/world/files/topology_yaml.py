@@ -97,7 +97,7 @@ def from_yaml(text: str, folder: Path = Path()) -> Topology:
         raise ValueError("not readable as YAML: nested too deeply") from error
     form = _YamlForm.model_validate(content)
     domains = [
-        domain.to_domain(domain.name, domain.intra_bandwidth, domain.intra_latency)
+        domain.to_domain(domain.name, domain.intra_bandwidth, domain.intra_latency, folder)
         for domain in form.topology.domains
     ]
     links = [link for entry in form.topology.cross_domain_links for link in entry.to_links()]

@@ -1,0 +1,78 @@
+"""Profiles made of measured runs: their file, and what is said about them."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from calibration.measured.layer_tables import TimedPoint, quicker_though_larger
+from des.world.files.profile_files import PROFILE_COLUMNS
+from des.world.layer_profiles import LAYER_SIZES
+
+
+def renamed(points: Sequence[TimedPoint], gpu: str) -> list[TimedPoint]:
+    """Give the GPU of all points another name.
+
+    Raises
+    ------
+    ValueError
+        If the points are of several GPUs.
+    """
+    names = list(dict.fromkeys(one.gpu for one in points))
+    if len(names) > 1:
+        raise ValueError(f"gpu must be left out for times of several GPUs, {', '.join(names)}")
+    return [replace(one, gpu=gpu) for one in points]
+
+
+def profile_csv(points: Sequence[TimedPoint], comments: Sequence[str]) -> bytes:
+    """Write a profile after lines of comment, without columns that no point fills."""
+    rows = [_row(one) for one in points]
+    columns = [name for name in PROFILE_COLUMNS if any(row[name] != "" for row in rows)]
+    text = io.StringIO()
+    text.writelines(f"# {line}\n" for line in comments)
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _row(timed: TimedPoint) -> dict[str, object]:
+    point = timed.point
+    sizes = dict.fromkeys(LAYER_SIZES, "") | point.layer.sizes
+    return {
+        "gpu": timed.gpu,
+        "layer": point.layer.kind,
+        **sizes,
+        "tensor": point.tensor,
+        "microbatch_size": point.microbatch_size,
+        "sequence": point.sequence,
+        "forward_s": point.forward_s,
+        "input_gradient_s": point.input_gradient_s,
+        "weight_gradient_s": point.weight_gradient_s,
+        "exchanges": "" if timed.exchanges == "excluded" else timed.exchanges,
+    }
+
+
+def report_lines(points: Sequence[TimedPoint]) -> Iterator[str]:
+    """Say what a profile holds, how far repeats are apart, and which times are implausible."""
+    repeats: dict[str, list[int]] = {}
+    for one in points:
+        repeats.setdefault(f"{one.gpu}, {one.point.layer.kind}", []).append(one.num_repeats)
+    for name, numbers in repeats.items():
+        few, most = min(numbers), max(numbers)
+        rows = f"{few}" if few == most else f"{few} to {most}"
+        yield f"{name}: {len(numbers)} points, rows of each: {rows}"
+    repeated = [one for one in points if one.num_repeats > 1]
+    if repeated:
+        spreads = sorted((max(one.spreads), index) for index, one in enumerate(repeated))
+        middle, (largest, index) = spreads[len(spreads) // 2][0], spreads[-1]
+        worst = repeated[index].point
+        yield (
+            f"quartiles of repeats apart: {100 * middle:.2g} % of the median at the middle point, "
+            f"{100 * largest:.2g} % at the worst ({worst.layer}; {worst.place})"
+        )
+    for smaller, larger in quicker_though_larger(points):
+        yield (
+            f"implausible: on {larger.gpu}, {larger.point.layer} is quicker at "
+            f"{larger.point.place} than at {smaller.point.place}"
+        )

@@ -1,0 +1,85 @@
+"""Flags that take layer times of a world from profiles."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from des.base.command import UsageError
+from des.world.domain import Domain
+from des.world.files.profile_files import read_layer_profile
+from des.world.gpu_models import FITTED_KERNELS, GPU_MODELS
+from des.world.topology import Topology
+
+PROFILE_HELP = (
+    "file of measured layer times, CSV or JSON, for all domains, or NAME=FILE for some, with "
+    "commas; none: as the network has it"
+)
+PROFILE_GPU_HELP = "GPU whose times of the profile are taken; none: the domain's model"
+EXTRAPOLATE_HELP = "scale times of a profile outside its points as shapes scale, not refuse them"
+
+
+def with_profiles(
+    topology: Topology, entries: Sequence[str], *, gpu: str | None, extrapolates: bool
+) -> Topology:
+    """Return the world with measured layer times in all domains, or in those that are named.
+
+    Where layer times were a fraction of the peak the whole time of the GPUs is then the job's.
+
+    Raises
+    ------
+    UsageError
+        If an entry names no domain, or flags of profiles are given without one.
+    ValueError
+        If a file is no profile, or lacks the GPU.
+    """
+    if not entries:
+        for name, value in (("profile_gpu", gpu), ("extrapolate", extrapolates)):
+            if value:
+                raise UsageError(f"{name} needs a profile, got none")
+        return topology
+    files = _files(topology, entries)
+    return replace(
+        topology,
+        domains=tuple(
+            _profiled(one, files[one.name], gpu, extrapolates) if one.name in files else one
+            for one in topology.domains
+        ),
+    )
+
+
+def _files(topology: Topology, entries: Sequence[str]) -> dict[str, str]:
+    """File of each domain by name."""
+    names = list(topology.index_of)
+    if len(entries) == 1 and "=" not in entries[0]:
+        return dict.fromkeys(names, entries[0])
+    files: dict[str, str] = {}
+    for entry in entries:
+        name, sign, path = entry.partition("=")
+        if not sign or name not in names or name in files:
+            raise UsageError(
+                f"profile must be one file, or NAME=FILE once for domains of {', '.join(names)}; "
+                f"got {entry!r}"
+            )
+        files[name] = path
+    return files
+
+
+def _profiled(domain: Domain, path: str, gpu: str | None, extrapolates: bool) -> Domain:
+    try:
+        profile = read_layer_profile(path, gpu=gpu or _model_of(domain), extrapolates=extrapolates)
+    except ValueError as error:
+        raise ValueError(f"domain {domain.name}: profile: {error}") from error
+    if domain.kernels is not None:
+        return replace(domain, profile=profile)
+    return replace(domain, profile=profile, kernels=FITTED_KERNELS, attainable_fraction=1.0)
+
+
+def _model_of(domain: Domain) -> str:
+    """Name of the GPU model whose peak and memory bandwidth a domain has."""
+    own = domain.gpu_peak_flops_per_s, domain.gpu_memory_bandwidth_bytes_per_s
+    for name, model in GPU_MODELS.items():
+        if own == (model.peak_flops_per_s, model.memory_bandwidth_bytes_per_s):
+            return name
+    raise ValueError(
+        "profile_gpu must name the GPU whose times are taken, as the domain's figures are those "
+        "of no known model; got none"
+    )

@@ -1,0 +1,74 @@
+"""Profiles of layers with times by hand, or with those that shapes give."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from des import Domain
+from des.costs.layer_times import head_seconds, layer_seconds, speed_of
+from des.costs.profiled_times import measured_end, measured_layer
+from des.job.workload import ModelShape
+from des.world.layer_profiles import LayerProfile, ProfiledLayer, ProfilePoint
+
+HEADER = (
+    "gpu,layer,hidden_size,tensor,microbatch_size,sequence,"
+    "forward_s,input_gradient_s,weight_gradient_s"
+)
+SMALL_CSV = f"""\
+# measured by hand
+{HEADER}
+h100,dense,4096,1,1,4096,0.010,0.012,0.008
+h100,dense,4096,1,2,4096,0.018,0.022,0.015
+h100,head,4096,1,1,4096,0.004,0.004,0.004
+h100,head,4096,1,2,4096,0.007,0.007,0.007
+"""
+
+
+def point(
+    layer: ProfiledLayer, place: tuple[int, int, int], times_s: tuple[float, float, float]
+) -> ProfilePoint:
+    """Point of a layer at tensor, microbatch_size and sequence."""
+    tensor, microbatch_size, sequence = place
+    forward_s, input_gradient_s, weight_gradient_s = times_s
+    return ProfilePoint(
+        layer=layer,
+        tensor=tensor,
+        microbatch_size=microbatch_size,
+        sequence=sequence,
+        forward_s=forward_s,
+        input_gradient_s=input_gradient_s,
+        weight_gradient_s=weight_gradient_s,
+    )
+
+
+def profile_of_shapes(
+    shape: ModelShape,
+    domain: Domain,
+    *,
+    tensors: Iterable[int] = (1,),
+    sizes: Iterable[int],
+    sequences: Iterable[int],
+) -> LayerProfile:
+    """Profile with the times that shapes give to the layers and the head of a model."""
+    gpu = speed_of(replace(domain, profile=None))
+    assert gpu is not None
+    points = {}
+    for tensor in tensors:
+        for size in sizes:
+            for sequence in sequences:
+                there = replace(shape, batch_size=size, sequence=sequence)
+                place = (tensor, size, sequence)
+                for layer in range(shape.architecture.num_layers):
+                    times_s = layer_seconds(
+                        there, gpu, tensor=tensor, data=1, exchange_s=0.0, layer=layer
+                    )
+                    kind = measured_layer(shape.architecture, layer)
+                    points[kind, place] = point(kind, place, times_s[:3])
+                head_s = head_seconds(there, gpu, tensor=tensor, data=1)
+                head = measured_end(shape.architecture, "head")
+                points[head, place] = point(head, place, head_s[:3])
+    return LayerProfile(name="shapes.csv", gpu="h100", points=tuple(points.values()))
+
+
+def profiled(domain: Domain, profile: LayerProfile) -> Domain:
+    """Domain with measured times in place of those from shapes."""
+    return replace(domain, profile=profile)
