@@ -1,11 +1,11 @@
 """Figures of measured training runs, predicted from shapes of layers and a data sheet.
 
 Iteration times of Megatron-DeepSpeed on A100 clusters: of vTrain (J. Bang et al., MICRO 2024) on
-one node and on many, and of Megatron-Turing NLG 530B; of Megatron-LM with and without recomputation,
-and its memory (V. Korthikanti et al., MLSys 2023). The bound of each table is its target for the
-mean absolute error; the best published error stands next to it. The five constants of layer times
-were fitted on the public rows of vTrain that come with EastWest; other rows, in --cases, were not
-seen.
+one node and on many, and of Megatron-Turing NLG 530B; of Megatron-LM with full and with selective
+recomputation, and its memory (V. Korthikanti et al., MLSys 2023). The bound of each table is its
+target for the mean absolute error; the best published error stands next to it. The five constants
+of layer times were fitted on the public rows of vTrain that come with EastWest; other rows, in
+--cases, were not seen.
 """
 
 from __future__ import annotations
