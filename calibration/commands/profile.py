@@ -39,7 +39,9 @@ class Config:
     """Settings of a profile; the fields are the flags."""
 
     runs: tuple[Path, ...] = option((), "tables of timed layers")
-    gpu: str | None = option(None, "name of the GPU; none: as in the tables")
+    gpu: tuple[str, ...] = option(
+        (), "name of the GPU, or OLD=NEW for some with commas; none: as in the tables"
+    )
     source: str | None = option(None, "origin of the times, a comment in the file")
     model: str | None = option(
         None, f"model of a table by index: {MODEL_HELP}", default_text="none"
@@ -58,7 +60,7 @@ def run(config: Config) -> int:
         raise UsageError("--runs must name at least one table of timed layers, got none")
     rows = [row for path in config.runs for row in _rows(path, config)]
     points = layer_tables.medians(rows)
-    if config.gpu is not None:
+    if config.gpu:
         points = profile_table.renamed(points, config.gpu)
     comments = [f"{len(points)} points from {len(rows)} rows of {_names(config)}"]
     if config.source is not None:

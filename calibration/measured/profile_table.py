@@ -10,18 +10,28 @@ from des.world.files.profile_files import PROFILE_COLUMNS
 from des.world.layer_profiles import LAYER_SIZES
 
 
-def renamed(points: Sequence[TimedPoint], gpu: str) -> list[TimedPoint]:
-    """Give the GPU of all points another name.
+def renamed(points: Sequence[TimedPoint], names: Sequence[str]) -> list[TimedPoint]:
+    """Give GPUs other names: one for the only GPU there is, or ``OLD=NEW`` for some.
 
     Raises
     ------
     ValueError
-        If the points are of several GPUs.
+        If the points are of several GPUs and one name is given, or there is no such GPU.
     """
-    names = list(dict.fromkeys(one.gpu for one in points))
-    if len(names) > 1:
-        raise ValueError(f"gpu must be left out for times of several GPUs, {', '.join(names)}")
-    return [replace(one, gpu=gpu) for one in points]
+    held = list(dict.fromkeys(one.gpu for one in points))
+    if len(names) == 1 and "=" not in names[0]:
+        if len(held) > 1:
+            raise ValueError(
+                f"gpu must be OLD=NEW for times of several GPUs, {', '.join(held)}; got {names[0]}"
+            )
+        return [replace(one, gpu=names[0]) for one in points]
+    new_of: dict[str, str] = {}
+    for entry in names:
+        old, sign, new = entry.rpartition("=")
+        if not sign or old not in held:
+            raise ValueError(f"gpu must be OLD=NEW for some of {', '.join(held)}; got {entry}")
+        new_of[old] = new
+    return [replace(one, gpu=new_of.get(one.gpu, one.gpu)) for one in points]
 
 
 def profile_csv(points: Sequence[TimedPoint], comments: Sequence[str]) -> bytes:
