@@ -11,7 +11,8 @@ from des.world.topology import Topology
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _PRICES = ("gpu_price_usd_per_hour", "price_usd_per_gb")
-_LEFT_OUT_IF_NONE = ("nodes", "profile")
+_ADDED = {"kernels": None, "nodes": None, "profile": None}
+"""Fields that were added, and what leaves digests as they were before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +93,11 @@ def _network_digest(topology: Topology) -> str:
 
 
 def _numbers(figures: Mapping[str, object]) -> dict[str, object]:
-    """Make all numbers floats, as 1 is 1.0, without prices, and keys that came later if None."""
+    """Make all numbers floats, as 1 is 1.0; leave out prices, and fields added if unused."""
     return {
         name: _number(value)
         for name, value in figures.items()
-        if name not in _PRICES and not (name in _LEFT_OUT_IF_NONE and value is None)
+        if name not in _PRICES and not (name in _ADDED and value == _ADDED[name])
     }
 
 

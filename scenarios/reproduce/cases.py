@@ -1,6 +1,7 @@
-"""Reading files of published rows: ``{"source": ..., "note": ..., "rows": [{...}, ...]}``.
+"""Reading files of published rows: ``{"source": ..., "targets": {...}, "rows": [{...}, ...]}``.
 
-A figure that is ``null`` was not published, as one that is absent.
+A figure that is ``null`` was not published, as one that is absent. Targets that a file does not
+give are those of the file that comes with EastWest.
 """
 
 import reprlib
@@ -50,16 +51,20 @@ FigureT = TypeVar("FigureT")
 
 
 class CaseFile(BaseModel, Generic[RowT]):
-    """A whole file: where the figures are from, and the rows; other keys describe the file."""
+    """A whole file: where the figures are from, how near ours must be to them, and the rows.
+
+    Other keys describe the file.
+    """
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
 
     source: str
+    targets: dict[str, PositiveNumber] = {}
     rows: Annotated[tuple[RowT, ...], Field(min_length=1)]
 
 
-def read_cases(path: Path, row_form: type[RowT]) -> CaseFile[RowT]:
-    """Read a case file whose rows have that form.
+def read_cases(path: Path, row_form: type[RowT], shipped: Path) -> CaseFile[RowT]:
+    """Read a case file whose rows have that form; ``shipped`` names all targets and has defaults.
 
     Raises
     ------
@@ -69,6 +74,16 @@ def read_cases(path: Path, row_form: type[RowT]) -> CaseFile[RowT]:
         If it is not JSON, or a field is missing or wrong; naming file, row, field, what is
         allowed and what came.
     """
+    targets = _read_file(shipped, row_form).targets
+    cases = _read_file(path, row_form)
+    for name in cases.targets:
+        if name not in targets:
+            known = ", ".join(targets)
+            raise ValueError(f"{path}: targets must have keys of {known}; got {name!r}")
+    return cases.model_copy(update={"targets": {**targets, **cases.targets}})
+
+
+def _read_file(path: Path, row_form: type[RowT]) -> CaseFile[RowT]:
     text = read_text(existing_cases(path))
     try:
         parse_json(text)  # names the line and refuses a key given twice; pydantic does neither

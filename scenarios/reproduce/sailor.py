@@ -41,9 +41,6 @@ else:
 
 
 PROG = "python -m scenarios.reproduce sailor"
-STATED_BOUND_PERCENT = {"ALPS-Clariden GH200": 6.3, "MIT mixed RTX": 5.3}
-"""Best published simulator of each set: Sailor and Metis. Other sets: the best of their rows."""
-
 SHOWN = ("short_name", "cluster", "measured_s", "predicted_s", "error_percent")
 """Columns for a terminal of 80 characters."""
 
@@ -93,7 +90,6 @@ _NOT_MODELLED = (
     "differ by 5.0 % on average (median 2.6 %), as the README.md of the public runs says, so "
     "differences below about 3 % mean nothing."
 )
-_STATED = ", ".join(f"{name} {bound} %" for name, bound in STATED_BOUND_PERCENT.items())
 _EXAMPLES = f"""\
 files read from --cases: real_runs.csv (rows whose usable is 1), real_runs_stages.csv,
   layer_memory.csv, network_profiles.csv
@@ -102,9 +98,8 @@ files read from --cases: real_runs.csv (rows whose usable is 1), real_runs_stage
   p2p_c2, p2p_c1, p2p_c0 for the last stage
 files written to --out: table.csv, table.md, picture.png
 
-bounds on the mean absolute error of each cluster: {_STATED};
-  others: that of the best published simulator with an estimate of every run; without one, the
-  cluster is not judged
+bound on the mean absolute error of each cluster: that of the best published simulator with an
+  estimate of every run; without one, the cluster is not judged
 
 exit codes: 0 every bound that applies is met; 1 one is not;
   2 a flag or the folder of cases is wrong; {EXIT_CODES}
@@ -155,16 +150,12 @@ def error_bounds_of(frame: pd.DataFrame) -> tuple[tuple[Bound, ...], tuple[str, 
     bounds, unjudged = [], []
     for cluster, rows in frame.groupby("cluster", sort=False):
         name = f"mean absolute error [%] of {len(rows)} runs on {cluster}"
-        error, allowed = mean_absolute(rows["error_percent"]), None
-        if cluster in STATED_BOUND_PERCENT:
-            allowed = STATED_BOUND_PERCENT[str(cluster)]
-        elif (best := best_published(rows)) is not None:
-            name += f" (no bound stated; {best[0]} is the best published simulator of these runs)"
-            allowed = best[1]
-        if allowed is None:
+        error, best = mean_absolute(rows["error_percent"]), best_published(rows)
+        if best is None:
             unjudged.append(f"{name}: {error:.2f}; no published simulator covers these runs")
         else:
-            bounds.append(report.Bound.at_most(name, error, allowed, shown=".2f"))
+            name += f" ({best[0]} is the best published simulator of these runs)"
+            bounds.append(report.Bound.at_most(name, error, best[1], shown=".2f"))
     return tuple(bounds), tuple(unjudged)
 
 

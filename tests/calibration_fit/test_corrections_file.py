@@ -192,6 +192,12 @@ WORKLOAD = unit_workload([(1.0, 2.0)], num_microbatches=4, message_bytes=8.0)
 FITTED_FOR = FittedFor.of(WORKLOAD, WORLD, network="pair")
 
 
+def test_factors_that_were_fitted_before_fields_were_added_can_be_used_on():
+    """Digests of a revision before domains had nodes or layer times from shapes."""
+    assert FITTED_FOR.model_digest.startswith("56fa8c62f7c8722b")
+    assert FITTED_FOR.network_digest.startswith("d6803c2badb9fd41")
+
+
 def test_factors_may_be_used_for_what_they_were_fitted_for(tmp_path):
     """Names, prices, the number of microbatches and how links move may be others."""
     path = tmp_path / "corrections.json"

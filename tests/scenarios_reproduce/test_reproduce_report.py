@@ -176,7 +176,9 @@ def test_a_reproduction_of_nothing_is_refused():
 
 
 def test_cases_are_read_as_they_are_and_may_hold_further_texts(tmp_path):
-    cases = read_cases(write_cases(tmp_path, remark="from table 2"), Row)
+    path = write_cases(tmp_path, remark="from table 2")
+
+    cases = read_cases(path, Row, path)
 
     assert cases.source == "a paper"
     assert [(row.model, row.step_time_s, row.stages) for row in cases.rows] == [
@@ -189,7 +191,9 @@ def test_a_file_may_hold_anything_beside_its_rows(tmp_path):
     content = {"version": 2, "tables": [5, 9], "of": {"year": 2025}, "seen": None}
     text = json.dumps({"source": "a paper", "rows": [ROW]} | content)
 
-    assert [row.model for row in read_cases(write_cases(tmp_path, text=text), Row).rows] == ["1B"]
+    path = write_cases(tmp_path, text=text)
+
+    assert [row.model for row in read_cases(path, Row, path).rows] == ["1B"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +212,7 @@ def test_a_wrong_field_is_named_with_file_and_row(changes, message, tmp_path):
     path = write_cases(tmp_path, **changes)
 
     with pytest.raises(ValueError, match=rf"^{path}: {message}"):
-        read_cases(path, Row)
+        read_cases(path, Row, path)
 
 
 @pytest.mark.parametrize(
@@ -227,12 +231,12 @@ def test_a_file_that_is_no_case_file_is_refused(text, message, tmp_path):
     path = write_cases(tmp_path, text=text)
 
     with pytest.raises(ValueError, match=rf"^{path}: .*{message}"):
-        read_cases(path, Row)
+        read_cases(path, Row, path)
 
 
 def test_an_absent_file_or_folder_is_named_with_the_flag_that_gives_one(tmp_path):
     with pytest.raises(UsageError, match=r"cases: must be a file .*, got .*no.*give --cases FILE"):
-        read_cases(tmp_path / "no.json", Row)
+        read_cases(tmp_path / "no.json", Row, tmp_path / "no.json")
     with pytest.raises(UsageError, match=r"cases: must be a file"):
         existing_cases(tmp_path)
     with pytest.raises(UsageError, match=r"cases: must be a folder .*give --cases FOLDER"):

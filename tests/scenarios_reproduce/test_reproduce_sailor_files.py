@@ -129,14 +129,14 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_set_without_a_stated_bound_is_held_against_the_best_published(tmp_path, capsys):
+def test_a_set_is_held_against_the_best_published(tmp_path, capsys):
     """Good is 2.3 % too slow on the toy; ours is exact."""
     write_folder(tmp_path)
 
     assert main(["--cases", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
     assert (
-        "met: mean absolute error [%] of 1 runs on toy cluster (no bound stated; Good is the best "
-        "published simulator of these runs): 0.00, allowed at most 2.31\n"
+        "met: mean absolute error [%] of 1 runs on toy cluster (Good is the best published "
+        "simulator of these runs): 0.00, allowed at most 2.31\n"
     ) in capsys.readouterr().out
 
 
