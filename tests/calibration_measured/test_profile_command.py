@@ -141,7 +141,7 @@ def test_bad_tables_are_errors_of_one_line(tmp_path, capsys, content, flags, mes
 
 def test_a_table_has_to_be_named(capsys):
     assert main(["profile"]) == 2
-    assert "--runs must name at least one table of timed layers" in capsys.readouterr().err
+    assert "--runs must name at least one table of measured runs" in capsys.readouterr().err
 
 
 def test_times_with_and_without_sums_do_not_mix(tmp_path, capsys):
