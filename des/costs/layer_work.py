@@ -16,7 +16,7 @@ from des.costs.layer_times import (
 )
 from des.costs.profiled_times import measured_end, measured_layer, measured_passes
 from des.job.workload import ModelShape, Workload
-from des.plan.parallelism import Parallelism
+from des.plan.parallelism import UNSHARED, Parallelism
 from des.world.domain import Domain
 from des.world.layer_profiles import LayerKind, LayerProfile, MeasuredPasses, PointPlace
 
@@ -163,7 +163,7 @@ def work_before(
             f"domain {domain.name}: layer_times must be fraction for workload {workload.name}, "
             f"the sizes of whose matrices are not known; got {domain.source_of_layer_times}"
         )
-    shared = parallelism or Parallelism()
+    shared = parallelism or UNSHARED
     try:
         return _work_from_shapes(
             workload.shape,
