@@ -32,7 +32,7 @@ _STEADY_ITERATIONS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What profiled times leave out.
+    """Rules for all that profiled times leave out.
 
     Parameters
     ----------
