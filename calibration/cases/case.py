@@ -10,6 +10,7 @@ from des.costs.stage_times import compute_rate_flops_per_s, stage_times_s
 from des.job.workload import Workload
 from des.plan.buckets import buckets_of
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement, Stage
 from des.plan.plan import Plan, replica_stages
 from des.plan.synchronisation import EVERY_STEP
@@ -35,8 +36,8 @@ class PlacementCase:
         TCP windows, workers that wait for their messages, replicas that do not synchronise after
         every step, several devices in a domain at granularity ``domain`` or with replicas, chunks
         of devices in a wave, a replica on each domain in an order of their own at that granularity,
-        nodes of a domain and sharded gradients at granularity ``gpu``, and gradients that are
-        summed up when several devices have all finished.
+        nodes of a domain, sharded gradients, context and expert parallelism at granularity ``gpu``,
+        and gradients that are summed up when several devices have all finished.
     """
 
     topology: Topology
@@ -79,12 +80,8 @@ class PlacementCase:
                     f"got nodes of {domain.nodes.gpus_per_node} GPUs"
                 )
         for domain, parallelism in zip(self.topology.domains, plan.parallelism, strict=False):
-            if self.granularity == "gpu" and parallelism.shards("gradients"):
-                raise ValueError(
-                    f"case: parallelism.sharding of domain {domain.name} must be none or optimiser "
-                    "at granularity gpu, where passes hold no sums of their own; "
-                    f"got {parallelism.sharding}"
-                )
+            if self.granularity == "gpu":
+                _check_gpus(domain.name, parallelism)
             if parallelism.pipeline > 1 and (self.granularity == "domain" or plan.replicas):
                 raise ValueError(
                     f"case: parallelism.pipeline of domain {domain.name} must be 1 at granularity "
@@ -194,6 +191,22 @@ class PlacementCase:
         if parallelism is None:
             return self.topology.domains[domain].num_gpus
         return parallelism.num_gpus
+
+
+def _check_gpus(domain: str, parallelism: Parallelism) -> None:
+    """Refuse messages between GPUs within a pass, apart from sums over tensor groups."""
+    if parallelism.shards("gradients"):
+        raise ValueError(
+            f"case: parallelism.sharding of domain {domain} must be none or optimiser "
+            "at granularity gpu, where passes hold no sums of their own; "
+            f"got {parallelism.sharding}"
+        )
+    for field in ("context", "expert"):
+        if getattr(parallelism, field) > 1:
+            raise ValueError(
+                f"case: parallelism.{field} of domain {domain} must be 1 at granularity gpu, where "
+                f"passes hold no exchanges of tokens; got {getattr(parallelism, field)}"
+            )
 
 
 def computing_times_s(

@@ -20,7 +20,13 @@ _NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_ho
 _LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
 """Fields that came later: cases without them keep their digests."""
 
-_LEFT_OUT_AT = {"chunks": 1, "chunk_order": "loop"}
+_LEFT_OUT_AT = {
+    "chunks": 1,
+    "chunk_order": "loop",
+    "context": 1,
+    "expert": 1,
+    "expert_skew": 1.0,
+}
 """Further such fields, and the values at which they change nothing."""
 
 _SOURCES = ("astra_sim", "calibration", "des")

@@ -134,7 +134,7 @@ class GradientNodes:
     ) -> None:
         """Let the replicas of a device exchange among each other, those of equal tensor rank."""
         parallelism = self._case.plan.parallelism_of(self._case.plan.stages[holder].domain)
-        if parallelism is None or parallelism.data == 1:
+        if parallelism is None or parallelism.copies == 1:
             return
         tensor, num_replicas = parallelism.tensor, parallelism.data
         part_bytes = whole_bytes(
@@ -178,7 +178,7 @@ class GradientNodes:
         """Let the time pass that the replicas of a device take for an exchange."""
         stage = self._case.plan.stages[holder]
         parallelism = self._case.plan.parallelism_of(stage.domain)
-        if parallelism is None or parallelism.data == 1:
+        if parallelism is None or parallelism.copies == 1:
             return
         bucket = self._buckets[number]
         half_s = half_sum_s(

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from des.costs.copy_collectives import held_parameters, over_copies_s
 from des.costs.message_times import corrected_inside
-from des.costs.node_collectives import group_all_reduce_s, group_reduce_scatter_s
-from des.costs.node_groups import data_group
+from des.costs.node_collectives import RankGroup, group_all_reduce_s, group_reduce_scatter_s
 from des.job.transformer import GRADIENT_BYTES
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, parameters_of
@@ -63,9 +63,20 @@ def half_sum_s(
     if parallelism is None or parallelism.shards("parameters"):
         return None
     inside = corrected_inside(topology.domains[stage.domain], corrections)
-    group = data_group(inside, parallelism, stage.device)
-    num_bytes = payload_bytes(workload, bucket, parallelism.tensor)
+    needs_parts = bucket.between_domains or parallelism.shards("optimiser")
+    held = held_parameters(workload, bucket.first_layer, bucket.num_layers, parallelism)
+    return over_copies_s(
+        group_reduce_scatter_s if needs_parts else _half_all_reduce_s,
+        held,
+        GRADIENT_BYTES,
+        inside,
+        parallelism,
+        device=stage.device,
+    )
+
+
+def _half_all_reduce_s(num_bytes: float, group: RankGroup) -> float:
     half_s = group_reduce_scatter_s(num_bytes, group)
-    if group.num_nodes == 1 or bucket.between_domains or parallelism.shards("optimiser"):
+    if group.num_nodes == 1:
         return half_s
     return min(half_s, group_all_reduce_s(num_bytes, group) / 2)

@@ -44,6 +44,20 @@ class MatrixProduct(NamedTuple):
         return MatrixProduct(self.inner, self.columns, self.rows, self.repeats)
 
 
+class Spread(NamedTuple):
+    """GPUs that share a sequence, those that share routed experts, and the load of their fullest.
+
+    The load is in those of the mean; it repeats products, with as many tokens each.
+    """
+
+    context: int = 1
+    expert: int = 1
+    expert_skew: float = 1.0
+
+
+NO_SPREAD = Spread()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerWork:
     """Work of one forward pass of one layer on one GPU.
@@ -71,6 +85,7 @@ def layer_work(
     sequence: int,
     tensor: int,
     scores: bool,
+    spread: Spread = NO_SPREAD,
     layer: int = 0,
 ) -> LayerWork:
     """Take a layer, by its index, apart into the kernels of one of ``tensor`` GPUs.
@@ -81,6 +96,8 @@ def layer_work(
         Sequences that the GPU works on at a time; a share may be a fraction.
     scores
         Whether scores are written to memory, which a fused (flash) kernel avoids.
+    spread
+        Spread of sequences and experts over further GPUs, which this one has its part of.
 
     Notes
     -----
@@ -90,15 +107,16 @@ def layer_work(
     activation (three accesses if gated) and 10 per score (softmax, mask and dropout), which the
     group divides.
     """
-    tokens, heads = batch_size * sequence, architecture.num_heads / tensor
+    own_sequence = sequence / spread.context
+    tokens, heads = batch_size * own_sequence, architecture.num_heads / tensor
     seen = min(sequence, architecture.attention_window or sequence)
     attention = (
-        MatrixProduct(sequence, seen, architecture.query_head_size, batch_size * heads),
-        MatrixProduct(sequence, architecture.value_head_size, seen, batch_size * heads),
+        MatrixProduct(own_sequence, seen, architecture.query_head_size, batch_size * heads),
+        MatrixProduct(own_sequence, architecture.value_head_size, seen, batch_size * heads),
     )
     matrices = layer_matrices(architecture, layer)
     inner = sum(
-        one.copies_per_token * one.inputs
+        one.copies_per_token * one.inputs * (spread.expert_skew if one.is_routed else 1)
         for one in matrices
         if one.name in {"down", "expert_down", "shared_down"}
     )
@@ -106,23 +124,32 @@ def layer_work(
     moved = 24.0 * tokens * architecture.hidden_size
     moved += ACTIVATION_BYTES * accesses * tokens * inner / tensor
     if scores:
-        moved += 10.0 * batch_size * heads * sequence * seen
+        moved += 10.0 * batch_size * heads * own_sequence * seen
     return LayerWork(
-        weights=tuple(_products(matrices, tokens, tensor)), attention=attention, moved_bytes=moved
+        weights=tuple(_products(matrices, tokens, tensor, spread)),
+        attention=attention,
+        moved_bytes=moved,
     )
 
 
-def _products(matrices: Iterable[Matrix], tokens: float, tensor: int) -> Iterator[MatrixProduct]:
-    """Products of tokens with the parts of matrices that one GPU of a group has."""
+def _products(
+    matrices: Iterable[Matrix], tokens: float, tensor: int, spread: Spread
+) -> Iterator[MatrixProduct]:
+    """Products of tokens with the parts of matrices that one GPU of a group has.
+
+    Of routed experts it has some, with the tokens that all GPUs which share them send there.
+    """
     for (inputs, copies, is_replicated, takes_parts), same in groupby(matrices, key=_kind):
         group = tuple(same)
         outputs = sum(one.outputs for one in group)
-        rows = tokens * group[0].copies_per_token / copies
+        rows, repeats = tokens * group[0].copies_per_token / copies, float(copies)
+        if group[0].is_routed:
+            rows, repeats = rows * spread.expert, repeats / spread.expert * spread.expert_skew
         share = 1 if is_replicated else tensor
         if takes_parts:
-            yield MatrixProduct(rows, outputs, inputs / share, copies)
+            yield MatrixProduct(rows, outputs, inputs / share, repeats)
         else:
-            yield MatrixProduct(rows, outputs / share, inputs, copies)
+            yield MatrixProduct(rows, outputs / share, inputs, repeats)
 
 
 def _kind(matrix: Matrix) -> tuple[int, int, bool, bool]:

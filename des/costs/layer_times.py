@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from des.costs.layer_products import LayerWork, MatrixProduct, head_work, layer_work
+from des.costs.layer_products import (
+    NO_SPREAD,
+    LayerWork,
+    MatrixProduct,
+    Spread,
+    head_work,
+    layer_work,
+)
 from des.job.workload import ModelShape
 from des.world.domain import Domain
 from des.world.gpu_models import KernelFigures
@@ -69,6 +76,7 @@ def layer_seconds(
     tensor: int,
     data: int,
     exchange_s: float,
+    spread: Spread = NO_SPREAD,
     layer: int = 0,
 ) -> PassSeconds:
     """Times of a layer, by its index, on a device of ``tensor`` x ``data`` GPUs. [s]
@@ -80,6 +88,8 @@ def layer_seconds(
     exchange_s
         Time in which the GPUs that share a layer sum up its results, in one pass. It is waited for,
         and hidden only where the host is slower than all that the GPUs do.
+    spread
+        Further GPUs of the device that share sequences or experts.
     """
     work = layer_work(
         shape.architecture,
@@ -87,6 +97,7 @@ def layer_seconds(
         sequence=shape.sequence,
         tensor=tensor,
         scores=shape.recomputation != "flash",
+        spread=spread,
         layer=layer,
     )
     gpu_s, launch_s = work_s(work, gpu), gpu.kernels.layer_launch_s

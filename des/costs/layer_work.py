@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from des.costs.layer_products import NO_SPREAD, Spread
 from des.costs.layer_times import (
     GpuSpeed,
     PassSeconds,
@@ -15,7 +16,7 @@ from des.costs.layer_times import (
 )
 from des.costs.profiled_times import measured_end, measured_layer, measured_passes
 from des.job.workload import ModelShape, Workload
-from des.plan.parallelism import Parallelism
+from des.plan.parallelism import UNSHARED, Parallelism
 from des.world.domain import Domain
 from des.world.layer_profiles import LayerKind, MeasuredPasses, PointPlace
 
@@ -44,6 +45,7 @@ def own_layer_seconds(
     tensor: int,
     data: int,
     exchange_s: float,
+    spread: Spread = NO_SPREAD,
     layer: int,
 ) -> PassSeconds:
     """Times of a layer, see `layer_seconds`: measured where the GPU has a profile. [s]
@@ -52,7 +54,7 @@ def own_layer_seconds(
     the part of the forward pass that attention has by shapes.
     """
     sizes = {"tensor": tensor, "data": data, "layer": layer}
-    shaped = layer_seconds(shape, gpu, exchange_s=exchange_s, **sizes)
+    shaped = layer_seconds(shape, gpu, exchange_s=exchange_s, spread=spread, **sizes)
     if gpu.profile is None:
         return shaped
 
@@ -138,10 +140,15 @@ def work_before(
             f"domain {domain.name}: layer_times must be fraction for workload {workload.name}, "
             f"the sizes of whose matrices are not known; got {domain.source_of_layer_times}"
         )
-    shared = parallelism or Parallelism()
+    shared = parallelism or UNSHARED
     try:
         return _work_from_shapes(
-            workload.shape, gpu, tensor=shared.tensor, data=shared.data, exchange_s=exchange_s
+            workload.shape,
+            gpu,
+            tensor=shared.tensor,
+            data=shared.data,
+            exchange_s=exchange_s,
+            spread=Spread(shared.context, shared.expert, shared.expert_skew),
         )
     except ValueError as error:
         raise ValueError(f"domain {domain.name}: {error}") from error
@@ -165,7 +172,13 @@ def _of_layers(sums_before: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=4096)
 def _work_from_shapes(
-    shape: ModelShape, gpu: GpuSpeed, *, tensor: int, data: int, exchange_s: float
+    shape: ModelShape,
+    gpu: GpuSpeed,
+    *,
+    tensor: int,
+    data: int,
+    exchange_s: float,
+    spread: Spread,
 ) -> WorkBefore:
     """Turn times of layers on one GPU of a device into work of all its GPUs."""
     architecture = shape.architecture
@@ -175,15 +188,17 @@ def _work_from_shapes(
     for layer in range(architecture.num_layers):
         kind = architecture.is_sparse(layer)
         if kind not in known:
-            known[kind] = own_layer_seconds(shape, gpu, exchange_s=exchange_s, layer=layer, **sizes)
+            known[kind] = own_layer_seconds(
+                shape, gpu, exchange_s=exchange_s, spread=spread, layer=layer, **sizes
+            )
         own.append(known[kind])
     for at, end in _ENDS:
-        more = end_seconds(shape, gpu, end, **sizes)
+        more = end_seconds(shape, gpu, end, tensor=tensor, data=data * spread.context)
         own[at] = PassSeconds(*(a + b for a, b in zip(own[at], more, strict=True)))
     if shape.num_layers != len(own):
         whole = [sum(each) / shape.num_layers for each in zip(*own, strict=True)]
         own = [PassSeconds(*whole)] * shape.num_layers
-    rate = tensor * data * gpu.peak_flops_per_s
+    rate = tensor * data * spread.context * gpu.peak_flops_per_s
     columns = (
         [one.forward for one in own],
         [one.recomputation + one.input_gradient + one.weight_gradient for one in own],

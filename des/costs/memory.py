@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from des.base.arithmetic import held_bytes
+from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.whole_layers import whole_layers_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
-from des.plan.parallelism import Parallelism, Sharding
+from des.plan.parallelism import UNSHARED, Parallelism, Sharding
 from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.schedules import Orders, peaks_held
@@ -68,8 +70,13 @@ class ParameterBytes(NamedTuple):
     optimiser: int
 
 
-def bytes_per_parameter(parallelism: Parallelism | None) -> ParameterBytes:
-    """Model state of a device: once a replica, but once for all of them what these shard [1]_.
+@lru_cache(maxsize=1024)
+def bytes_per_parameter(
+    parallelism: Parallelism | None, *, of_experts: bool = False
+) -> ParameterBytes:
+    """Model state of a device: once a copy, but once for all of them what these shard [1]_.
+
+    There is one copy for each of ``data`` x ``context``, of experts fewer by ``expert``.
 
     References
     ----------
@@ -83,10 +90,11 @@ def bytes_per_parameter(parallelism: Parallelism | None) -> ParameterBytes:
     >>> bytes_per_parameter(Parallelism(data=4, sharding="parameters"))
     ParameterBytes(weight=2, gradient=2, optimiser=12)
     """
-    shared = parallelism or Parallelism()
+    shared = parallelism or UNSHARED
+    num_copies = shared.copies // (shared.expert if of_experts else 1)
 
     def copies(state: Sharding) -> int:
-        return 1 if shared.shards(state) else shared.data
+        return 1 if shared.shards(state) else num_copies
 
     return ParameterBytes(
         weight=copies("parameters") * WEIGHT_BYTES,
@@ -95,9 +103,15 @@ def bytes_per_parameter(parallelism: Parallelism | None) -> ParameterBytes:
     )
 
 
-def model_state_bytes(num_parameters: float, parallelism: Parallelism | None) -> float:
-    """Model state of a device's layers, all its GPUs together. [bytes]"""
-    return sum(bytes_per_parameter(parallelism)) * num_parameters
+def model_state_bytes(
+    num_parameters: float, parallelism: Parallelism | None, num_of_experts: float = 0.0
+) -> float:
+    """Model state of a device's layers, all its GPUs together. [bytes]
+
+    Of the parameters ``num_of_experts`` belong to experts that copies share.
+    """
+    common = sum(bytes_per_parameter(parallelism)) * (num_parameters - num_of_experts)
+    return common + sum(bytes_per_parameter(parallelism, of_experts=True)) * num_of_experts
 
 
 def memory_of_orders(
@@ -122,14 +136,14 @@ def memory_of_peaks(
         for stage, device in zip(plan.stages, plan.device_of_stage, strict=True)
     }
     parameters = parameters_of_devices(workload, plan)
-    stages_of: dict[int, list[Stage]] = {}
-    for stage, device in zip(plan.stages, plan.device_of_stage, strict=True):
-        stages_of.setdefault(device, []).append(stage)
+    stages_of = stages_of_devices(plan)
     for device, peak_bytes in _peaks_of_devices(workload, plan, peaks).items():
         index = domain_of_device[device]
         domain, parallelism = topology.domains[index], plan.parallelism_of(index)
-        state_bytes = model_state_bytes(parameters[device], parallelism)
-        state_bytes += whole_layers_bytes(workload, runs_of(stages_of[device]), parallelism)
+        runs = runs_of(stages_of[device])
+        of_experts = shared_expert_parameters(workload, runs, parallelism)
+        state_bytes = model_state_bytes(parameters[device], parallelism, of_experts)
+        state_bytes += whole_layers_bytes(workload, runs, parallelism)
         count = domain.num_gpus / gpus_of_device(domain, parallelism)
         found = (count * state_bytes, count * peak_bytes)
         fullest[index] = max(fullest[index], found, key=sum)
@@ -142,6 +156,14 @@ def memory_of_peaks(
         )
         for domain, (state, activation_bytes) in zip(topology.domains, fullest, strict=True)
     )
+
+
+def stages_of_devices(plan: Plan) -> dict[int, list[Stage]]:
+    """Stages of each device, by its number."""
+    stages_of: dict[int, list[Stage]] = {}
+    for stage, device in zip(plan.stages, plan.device_of_stage, strict=True):
+        stages_of.setdefault(device, []).append(stage)
+    return stages_of
 
 
 def parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
@@ -190,7 +212,9 @@ def activation_room_bytes(
     num_parameters = sum(stage.total(sums_before) for stage in stages)
     capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
     whole_bytes = whole_layers_bytes(workload, runs_of(stages), shared)
-    return capacity_bytes - model_state_bytes(num_parameters, shared) - whole_bytes
+    of_experts = shared_expert_parameters(workload, runs_of(stages), shared)
+    state_bytes = model_state_bytes(num_parameters, shared, of_experts)
+    return capacity_bytes - state_bytes - whole_bytes
 
 
 def runs_of(stages: Iterable[Stage]) -> list[tuple[int, int]]:

@@ -163,6 +163,32 @@ def group_all_reduce_s(payload_bytes: float, group: RankGroup) -> float:
     return min(ring_s, group_tree_all_reduce_s(payload_bytes, group))
 
 
+def group_shift_s(payload_bytes: float, group: RankGroup) -> float:
+    """Time until every rank of a ring has sent a payload to the next one. [s]
+
+    All send at once, so the slowest hop counts. Of a ring over nodes one rank sends out of each, at
+    the outer bandwidth of the group.
+
+    Examples
+    --------
+    >>> group = RankGroup(
+    ...     num_ranks=4, num_nodes=2, most_per_node=2, inner_bandwidth_bytes_per_s=2.0,
+    ...     inner_latency_s=1.0, outer_bandwidth_bytes_per_s=1.0, outer_latency_s=10.0,
+    ... )
+    >>> group_shift_s(8.0, group)
+    18.0
+    """
+    require_non_negative("collective", "payload_bytes", payload_bytes)
+    if group.num_ranks == 1:
+        return 0.0
+    hops = [(group.inner_bandwidth_bytes_per_s, group.inner_latency_s)]
+    if group.num_nodes > 1:
+        hops.append((group.outer_bandwidth_bytes_per_s, group.outer_latency_s))
+    if group.num_nodes > 1 and group.most_per_node == 1:
+        del hops[0]
+    return max(latency_s + payload_bytes / bandwidth for bandwidth, latency_s in hops)
+
+
 def group_all_to_all_s(payload_bytes: float, group: RankGroup) -> float:
     """Time until every rank has sent its part of its payload to every other rank. [s]
 

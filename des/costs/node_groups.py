@@ -1,11 +1,12 @@
 """GPUs of a domain that exchange data: the nodes they lie in and the wires they have.
 
-A device of ``tensor x data`` GPUs takes them in the order of their numbers, device by device; its
-tensor groups are ``tensor`` GPUs in a row, and its data groups hold one GPU of each of them
-(the order of Megatron-LM: tensor within data within pipeline). Groups of one device communicate at
-the same time and share the cards of their nodes; different devices of a node do not see each other.
-All counts are of the first, the last and the full nodes of a device, so no cost grows with the
-number of replicas.
+A device of ``tensor x context x data`` GPUs takes them in the order of their numbers, device by
+device; its tensor groups are ``tensor`` GPUs in a row, and its data groups hold one GPU of each of
+them (the order of Megatron-LM: tensor within context within data within pipeline). Of the copies in
+that order ``context`` in a row share a sequence, and ``expert`` in a row the experts. Groups of one
+device communicate at the same time and share the cards of their nodes; different devices of a node
+do not see each other. All counts are of the first, the last and the full nodes of a device, so no
+cost grows with the number of replicas.
 """
 
 from collections import Counter
@@ -34,16 +35,52 @@ def tensor_group(domain: Domain, parallelism: Parallelism) -> RankGroup:
 
 @lru_cache(maxsize=4096)
 def data_group(domain: Domain, parallelism: Parallelism, device: int) -> RankGroup:
-    """One GPU of each replica of a device: those that sum up gradients."""
-    size, nodes = parallelism.data, domain.nodes
+    """One GPU of each copy of a device's weights: those that sum up gradients."""
+    return _apart(domain, parallelism, device, parallelism.tensor)
+
+
+@lru_cache(maxsize=4096)
+def expert_data_group(domain: Domain, parallelism: Parallelism, device: int) -> RankGroup:
+    """GPUs of a device with the same experts: those that sum up their gradients."""
+    return _apart(domain, parallelism, device, parallelism.tensor * parallelism.expert)
+
+
+def _apart(domain: Domain, parallelism: Parallelism, device: int, stride: int) -> RankGroup:
+    """GPUs of a device that lie ``stride`` apart, as many as there are."""
+    size, nodes = parallelism.gpus_per_device // stride, domain.nodes
     if nodes is None or parallelism.num_gpus <= nodes.gpus_per_node:
         return _on_one_node(domain, size)
-    replicas_per_node = max(1, nodes.gpus_per_node // parallelism.tensor)
-    members = nodes_of(device * size, size, replicas_per_node)
+    members = nodes_of(device * size, size, max(1, nodes.gpus_per_node // stride))
     if members[0] == 1:
         return _on_one_node(domain, size)
-    num_groups = min(parallelism.tensor, nodes.gpus_per_node)
+    num_groups = min(stride, nodes.gpus_per_node)
     return _on_nodes(domain, nodes, num_ranks=size, members=members, num_groups=num_groups)
+
+
+@lru_cache(maxsize=4096)
+def block_group(
+    domain: Domain, parallelism: Parallelism, count: int, *, num_senders: int | None = None
+) -> RankGroup:
+    """GPUs of ``count`` copies in a row, one of each, as all such groups of a device have them.
+
+    The blocks of ``tensor x count`` GPUs fill nodes without a rest, or whole ones. All GPUs of a
+    group in a node send out at a time, or ``num_senders`` of them.
+    """
+    nodes = domain.nodes
+    if (
+        nodes is None
+        or parallelism.num_gpus <= nodes.gpus_per_node
+        or parallelism.tensor * count <= nodes.gpus_per_node
+    ):
+        return _on_one_node(domain, count)
+    per_node = max(1, nodes.gpus_per_node // parallelism.tensor)
+    return _on_nodes(
+        domain,
+        nodes,
+        num_ranks=count,
+        members=(count // per_node, per_node, num_senders or per_node),
+        num_groups=min(parallelism.tensor, nodes.gpus_per_node),
+    )
 
 
 def outer_wire(

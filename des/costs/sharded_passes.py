@@ -18,9 +18,9 @@ References
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from des.costs.copy_collectives import Collective, held_parameters, over_copies_s
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_gather_s, group_reduce_scatter_s
-from des.costs.node_groups import data_group
 from des.job.transformer import GRADIENT_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
@@ -73,13 +73,21 @@ def sharded_waits_s(
     work_s
         Time of each pass over all layers of the model before each one, which hides messages.
     """
-    group = data_group(corrected_inside(domain, corrections), parallelism, stage.device)
-    parts = [count / parallelism.tensor for count in workload.num_parameters[stage.layers]]
+    where = (corrected_inside(domain, corrections), parallelism)
+    layers = range(stage.first_layer, stage.first_layer + stage.num_layers)
+    parts = [held_parameters(workload, layer, 1, parallelism) for layer in layers]
+
+    def each_s(collective_s: Collective, parameter_bytes: float) -> list[float]:
+        return [
+            over_copies_s(collective_s, part, parameter_bytes, *where, device=stage.device)
+            for part in parts
+        ]
+
     none_s = [0.0] * len(parts)
-    scatters_s = [group_reduce_scatter_s(GRADIENT_BYTES * part, group) for part in parts]
+    scatters_s = each_s(group_reduce_scatter_s, GRADIENT_BYTES)
     gathers_s = none_s
     if parallelism.shards("parameters"):
-        gathers_s = [group_all_gather_s(WEIGHT_BYTES * part, group) for part in parts]
+        gathers_s = each_s(group_all_gather_s, WEIGHT_BYTES)
     last = stage.first_layer + stage.num_layers + 1
     compute_s = {
         kind: [after - before for before, after in pairwise(sums[stage.first_layer : last])]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from des.costs.copy_waits import copy_waits_s
 from des.costs.layer_work import WorkBefore, work_before
 from des.costs.memory import activation_room_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
@@ -51,7 +52,7 @@ def tensor_parallel_s(
     """
     group = tensor_group(corrected_inside(domain, corrections), parallelism)
     return TENSOR_ALL_REDUCES_PER_PASS * group_all_reduce_s(
-        workload.message_bytes / parallelism.data, group
+        workload.message_bytes / parallelism.copies, group
     )
 
 
@@ -94,16 +95,28 @@ def _waits_s(
     corrections: Corrections,
 ) -> Mapping[Pass, float]:
     """Time that passes of a stage wait for messages, apart from sums over tensor groups. [s]"""
-    if not parallelism.shards("gradients"):
-        return {}
+    waits_s: dict[Pass, float] = {}
     rate = compute_rate_flops_per_s(domain, corrections, parallelism)
+    if parallelism.context > 1 or parallelism.expert > 1:
+        assert workload.shape is not None  # see `des.plan.sharing_checks`
+        waits_s = copy_waits_s(
+            workload.shape,
+            domain,
+            parallelism,
+            stage,
+            corrections=corrections,
+            rate_flops_per_s=rate,
+        )
+    if not parallelism.shards("gradients"):
+        return waits_s
     work = work_before(workload, domain, parallelism)
     work_s = {
         kind: [flops / rate for flops in each] for kind, each in zip(_PASSES, work, strict=True)
     }
-    return sharded_waits_s(
+    more_s = sharded_waits_s(
         workload, domain, parallelism, stage, corrections=corrections, work_s=work_s
     )
+    return {kind: waits_s.get(kind, 0.0) + each_s for kind, each_s in more_s.items()}
 
 
 def device_work(
@@ -211,7 +224,7 @@ def local_message_s(
     language model training on GPU clusters using Megatron-LM", SC 2021, section 4.1.
     """
     inside = corrected_inside(domain, corrections)
-    share_bytes = workload.message_bytes / parallelism.data
+    share_bytes = workload.message_bytes / parallelism.copies
     wire = outer_wire(inside, parallelism, device, distance=distance)
     if wire is None:
         transfer_s = share_bytes / inside.intra_bandwidth_bytes_per_s

@@ -1,7 +1,8 @@
 """Time of an iteration behind its last gradient: the optimiser's step, and what frameworks add."""
 
+from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.layer_times import speed_of
-from des.costs.memory import gpus_of_device, parameters_of_devices
+from des.costs.memory import gpus_of_device, parameters_of_devices, runs_of, stages_of_devices
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
@@ -48,10 +49,13 @@ def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Co
     domain_of = dict(
         zip(plan.device_of_stage, (stage.domain for stage in plan.stages), strict=True)
     )
+    stages_of = stages_of_devices(plan)
     for device, num_parameters in enumerate(parameters_of_devices(workload, plan)):
         index = domain_of[device]
-        parameter_s, overhead_s = update_figures(
-            topology.domains[index], plan.parallelism_of(index), corrections
-        )
-        longest_s = max(longest_s, num_parameters * parameter_s + overhead_s)
+        shared, others = plan.parallelism_of(index), 0.0
+        parameter_s, overhead_s = update_figures(topology.domains[index], shared, corrections)
+        if shared is not None and not shared.shards("optimiser"):
+            routed = shared_expert_parameters(workload, runs_of(stages_of[device]), shared)
+            others = routed * (1.0 - 1.0 / shared.expert)
+        longest_s = max(longest_s, (num_parameters - others) * parameter_s + overhead_s)
     return longest_s

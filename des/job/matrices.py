@@ -22,6 +22,11 @@ class Matrix:
     copies_per_token: int = 1
 
     @property
+    def is_routed(self) -> bool:
+        """Whether the matrix is one of routed experts."""
+        return self.name.startswith("expert_")
+
+    @property
     def parameters(self) -> int:
         """Weights and biases of all copies."""
         bias = self.outputs if self.adds_bias else 0

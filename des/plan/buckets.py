@@ -107,7 +107,7 @@ def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Buc
     """
     for stage in plan.stages:
         parallelism = plan.parallelism_of(stage.domain)
-        if parallelism is None or parallelism.data == 1 or parallelism.shards("parameters"):
+        if parallelism is None or parallelism.copies == 1 or parallelism.shards("parameters"):
             continue
         layers = [layer for layer in range(workload.num_layers)[stage.layers] if layer not in due]
         holders = [[stage.index]] * workload.num_layers

@@ -5,7 +5,7 @@ import reprlib
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from des.base.checks import MOST_ITEMS, require_count
+from des.base.checks import MOST_ITEMS, require_count, require_positive
 from des.schedules.interleaved import loop_devices, wave_devices
 
 ChunkOrder = Literal["loop", "wave"]
@@ -29,6 +29,10 @@ class Parallelism:
     split every microbatch, of ``tensor`` GPUs that split every layer. GPUs beyond their product
     stand idle. ``sharding`` is what the replicas spread over themselves, see `Sharding`.
 
+    ``context`` GPUs split every sequence of a replica, with a copy of its weights each. Of all the
+    copies, ``expert`` in a row share the routed experts of every sparse layer among them;
+    ``expert_skew`` is the load of the fullest of them over the mean, of tokens and work alike.
+
     A device may hold several parts, ``chunks``, each of which is a stage. In a ``loop`` the model
     passes the devices from the first to the last, once a chunk, as interleaved 1F1B needs it; in a
     ``wave`` it turns round at the ends, as ZB-V and Hanayo do.
@@ -40,10 +44,14 @@ class Parallelism:
     sharding: Sharding = "none"
     chunks: int = 1
     chunk_order: ChunkOrder = "loop"
+    context: int = 1
+    expert: int = 1
+    expert_skew: float = 1.0
 
     def __post_init__(self) -> None:
-        for field in ("tensor", "data", "pipeline", "chunks"):
+        for field in ("tensor", "data", "pipeline", "chunks", "context", "expert"):
             require_count("parallelism", field, getattr(self, field), MOST_ITEMS)
+        self._check_experts()
         if self.sharding not in _LEVELS:
             raise ValueError(
                 f"parallelism: sharding must be one of {', '.join(_LEVELS)}; got {self.sharding!r}"
@@ -59,45 +67,67 @@ class Parallelism:
                 f"to pass in between; got {self.chunks}"
             )
 
+    def _check_experts(self) -> None:
+        """Refuse groups of copies that leave some over, and loads that cannot be."""
+        if self.copies % self.expert:
+            raise ValueError(
+                f"parallelism: expert must divide data x context, {self.copies}; got {self.expert}"
+            )
+        require_positive("parallelism", "expert_skew", self.expert_skew)
+        if not 1.0 <= self.expert_skew <= self.expert:
+            raise ValueError(
+                f"parallelism: expert_skew must be 1 to expert, {self.expert}, as the fullest of "
+                f"that many has no less than the mean and no more than all; got {self.expert_skew}"
+            )
+
     @classmethod
     def parse(cls, text: str) -> "Parallelism":
         """Read ``"2x4x1"``: tensor, data and pipeline; ``"8x1x4v3"`` has 3 chunks a device.
 
-        The letter before the number of chunks is ``v`` for a loop and ``w`` for a wave.
+        The letter before the number of chunks is ``v`` for a loop and ``w`` for a wave. Behind it
+        may stand ``c2`` for a context and ``e8`` for an expert parallelism.
 
         Raises
         ------
         ValueError
-            If it is not three whole numbers of at least 1, and perhaps a number of chunks.
+            If it is not three whole numbers of at least 1, with perhaps others behind them.
 
         Examples
         --------
         >>> Parallelism.parse("1x1x4w2").device_of_chunk
         (0, 1, 2, 3, 3, 2, 1, 0)
+        >>> str(Parallelism.parse("1x4x1c2e8"))
+        'tensor 1 x data 4 x pipeline 1 x context 2, experts over 8'
         """
         number = "([0-9]{1,9})"
-        match = re.fullmatch(rf"\s*{number}x{number}x{number}(?:([vw]){number})?\s*", text)
+        more = f"(?:([vw]){number})?(?:c{number})?(?:e{number})?"
+        match = re.fullmatch(rf"\s*{number}x{number}x{number}{more}\s*", text)
         if match is None:
             raise ValueError(
                 "parallelism: must be TENSORxDATAxPIPELINE, such as 2x4x1, with vCHUNKS or wCHUNKS "
-                "behind it for several chunks a device in a loop or a wave, such as 8x1x4v3; "
-                f"got {reprlib.repr(text)}"
+                "behind it for several chunks a device in a loop or a wave, such as 8x1x4v3, then "
+                f"cCONTEXT and eEXPERT, such as 1x4x1c2e8; got {reprlib.repr(text)}"
             )
         tensor, data, pipeline = map(int, match.groups()[:3])
-        if match[4] is None:
-            return cls(tensor=tensor, data=data, pipeline=pipeline)
         return cls(
             tensor=tensor,
             data=data,
             pipeline=pipeline,
-            chunks=int(match[5]),
-            chunk_order=_LETTERS[match[4]],
+            chunks=int(match[5] or 1),
+            chunk_order=_LETTERS[match[4] or "v"],
+            context=int(match[6] or 1),
+            expert=int(match[7] or 1),
         )
+
+    @property
+    def copies(self) -> int:
+        """GPUs of a device with equal weights, experts apart; each has its part of the tokens."""
+        return self.data * self.context
 
     @property
     def gpus_per_device(self) -> int:
         """GPUs that work as one stage of the pipeline."""
-        return self.tensor * self.data
+        return self.tensor * self.copies
 
     @property
     def num_gpus(self) -> int:
@@ -124,6 +154,14 @@ class Parallelism:
     def __str__(self) -> str:
         sharded = "" if self.sharding == "none" else f", sharded {self.sharding}"
         chunks = f" of {self.chunks} chunks in a {self.chunk_order}" if self.chunks > 1 else ""
+        context = f" x context {self.context}" if self.context > 1 else ""
+        experts = f", experts over {self.expert}" if self.expert > 1 else ""
+        skewed = f" of load {self.expert_skew:g}" if self.expert_skew > 1.0 else ""
         return (
-            f"tensor {self.tensor} x data {self.data} x pipeline {self.pipeline}{chunks}{sharded}"
+            f"tensor {self.tensor} x data {self.data} x pipeline {self.pipeline}{chunks}{context}"
+            f"{experts}{skewed}{sharded}"
         )
+
+
+UNSHARED = Parallelism()
+"""A device of one GPU: what a domain without a parallelism counts as, layer by layer."""

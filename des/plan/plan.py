@@ -9,6 +9,7 @@ from des.base.checks import require_positive
 from des.job.workload import Workload
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement, Stage
+from des.plan.sharing_checks import check_sharing
 from des.plan.synchronisation import EVERY_STEP, Synchronisation
 from des.schedules import DEFAULT_SCHEDULE, schedule_named
 from des.world.topology import Topology
@@ -136,13 +137,7 @@ class Plan:
             )
         for domain, parallelism in zip(topology.domains, self.parallelism, strict=False):
             owner = f"plan: parallelism of domain {domain.name}"
-            if domain.nodes is not None:
-                domain.nodes.check_tensor(owner, parallelism.tensor, parallelism.num_gpus)
-            if parallelism.num_gpus > domain.num_gpus:
-                raise ValueError(
-                    f"{owner} must use at most its "
-                    f"{domain.num_gpus} GPUs, got {parallelism}, which is {parallelism.num_gpus}"
-                )
+            check_sharing(owner, parallelism, domain, workload)
 
     def parallelism_of(self, domain: int) -> Parallelism | None:
         """Division of the work among a domain's GPUs; None where they work as one device."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from des.base.arithmetic import held_bytes
 from des.base.lazy import lazy
+from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.memory import bytes_per_parameter, gpus_of_device
 from des.costs.whole_layers import whole_layers_bytes
 from des.engine.result import IterationResult, Span, StageUse
@@ -158,18 +159,20 @@ def _device_memory(
             for stage, one in stages.items()
         }
 
-    num_parameters = sum(per_gpu(workload.sums_before.num_parameters).values())
-    each = bytes_per_parameter(parallelism)
     runs = [(one.first_layer, one.num_layers) for one in stages.values()]
+    num_routed = shared_expert_parameters(workload, runs, parallelism) / num_gpus
+    num_common = sum(per_gpu(workload.sums_before.num_parameters).values()) - num_routed
+    common = bytes_per_parameter(parallelism)
+    routed = bytes_per_parameter(parallelism, of_experts=True)
     whole_bytes = per_gpu(workload.sums_before.activation_bytes)
     halved_bytes = per_gpu(workload.sums_before.weight_input_bytes)
     return DeviceMemory(
         domain=use.domain,
         device=use.device,
         num_gpus=num_gpus,
-        weight_bytes=each.weight * num_parameters,
-        gradient_bytes=each.gradient * num_parameters,
-        optimiser_bytes=each.optimiser * num_parameters,
+        weight_bytes=common.weight * num_common + routed.weight * num_routed,
+        gradient_bytes=common.gradient * num_common + routed.gradient * num_routed,
+        optimiser_bytes=common.optimiser * num_common + routed.optimiser * num_routed,
         whole_layers_bytes=whole_layers_bytes(workload, runs, parallelism) / num_gpus,
         capacity_bytes=domain.gpu_memory_bytes,
         changes=tuple(_changes(spans, whole_bytes=whole_bytes, halved_bytes=halved_bytes)),

@@ -63,7 +63,8 @@ class Config:
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
     parallelism: str | None = option(
         None,
-        "tensor x data x pipeline, such as 2x4x1, for all domains or one for each, with commas; "
+        "tensor x data x pipeline, such as 2x4x1, with c2 behind it for 2 GPUs that share "
+        "sequences and e4 for 4 that share experts, for all domains or one for each, with commas; "
         "8x1x4v3 has 3 chunks a device in a loop, 8x1x4w2 has 2 there and back; "
         "none: the GPUs of a domain are one device",
     )
@@ -71,6 +72,9 @@ class Config:
         "none",
         "state spread over the data-parallel GPUs: optimiser (ZeRO-1), also gradients (ZeRO-2), "
         "also parameters (ZeRO-3, FSDP)",
+    )
+    expert_skew: float = option(
+        1.0, "load of the fullest GPU of those that share experts, over the mean"
     )
     shard_optimiser: bool = option(False, "short for --sharding optimiser")
     replicas: str | None = option(
@@ -196,4 +200,12 @@ def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
         )
     if len(each) == 1:
         each *= num_domains
-    return tuple(replace(one, sharding=sharding) for one in each)
+    if config.expert_skew != 1.0 and all(one.expert == 1 for one in each):
+        raise UsageError(
+            "expert_skew needs GPUs that share experts, such as --parallelism 1x8x1e8; "
+            f"got {config.expert_skew:g} without"
+        )
+    return tuple(
+        replace(one, sharding=sharding, expert_skew=config.expert_skew if one.expert > 1 else 1.0)
+        for one in each
+    )
