@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,9 +19,11 @@ from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement
 from des.plan.plan import GradientExchange, Plan
 from des.world.domain import Domain
-from des.world.gpu_models import KernelFigures, gpu_model_named
+from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
+from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.topology import Topology
+from des.world.transport import Transport
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, extra="ignore")
 Positive = Annotated[float, Field(gt=0)]
@@ -31,7 +33,8 @@ Count = Annotated[int, Field(gt=0, le=10**6)]
 class Cluster(BaseModel):
     """Hardware that all runs of a file share, and the model apart from its sizes.
 
-    Bandwidths are those of the hardware; efficiencies belong to `LayerTimeFigures`.
+    Bandwidths are those of the hardware; efficiencies belong to `LayerTimeFigures`. ``endpoints``
+    is whether stages wait for their messages, see `des.world.transport.Transport`.
     """
 
     model_config = _STRICT | ConfigDict(extra="forbid")
@@ -43,6 +46,7 @@ class Cluster(BaseModel):
     nic_bandwidth_bytes_per_s: Positive
     vocabulary_size: Count
     gradient_precision: GradientPrecision = "bf16"
+    endpoints: Literal["overlapped", "one_in_flight", "blocking"] = "overlapped"
 
 
 class Setup(Cluster):
@@ -170,17 +174,24 @@ class LayerTimeFigures:
     step_latency_s: float
 
 
+FITTED_FIGURES = LayerTimeFigures(kernels=FITTED_KERNELS, step_latency_s=2.19e-5)
+"""All fitted constants, the same for every table. The latency of a step of a collective between two
+GPUs has launch and waiting in it.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimulatedRun:
     """A run as a world, a job and a plan.
 
     The cluster is one domain of nodes. Gradients are summed up after the last backward pass, as
-    Megatron-DeepSpeed does without buckets.
+    Megatron-DeepSpeed does without buckets. Layers take the times of a profile if there is one.
     """
 
     run: RunSizes
     setup: Setup
     figures: LayerTimeFigures
+    profile: LayerProfile | None = None
 
     @cached_property
     def topology(self) -> Topology:
@@ -204,10 +215,11 @@ class SimulatedRun:
             intra_bandwidth_bytes_per_s=setup.intra_bandwidth_bytes_per_s,
             intra_latency_s=self.figures.step_latency_s,
             kernels=self.figures.kernels,
+            profile=self.profile,
         )
         if run.num_gpus > setup.gpus_per_node:
             domain = replace(domain, nodes=nodes)
-        return Topology.of([domain], [])
+        return Topology.of([domain], [], transport=Transport(endpoints=setup.endpoints))
 
     @cached_property
     def architecture(self) -> Architecture:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from des.base.arithmetic import held_bytes
@@ -9,7 +10,7 @@ from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.whole_layers import whole_layers_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
-from des.plan.parallelism import Parallelism, Sharding
+from des.plan.parallelism import UNSHARED, Parallelism, Sharding
 from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.schedules import Orders, peaks_held
@@ -69,6 +70,7 @@ class ParameterBytes(NamedTuple):
     optimiser: int
 
 
+@lru_cache(maxsize=1024)
 def bytes_per_parameter(
     parallelism: Parallelism | None,
     gradient_bytes: int = GRADIENT_BYTES,
@@ -91,7 +93,7 @@ def bytes_per_parameter(
     >>> bytes_per_parameter(Parallelism(data=4, sharding="parameters"))
     ParameterBytes(weight=2, gradient=2, optimiser=12)
     """
-    shared = parallelism or Parallelism()
+    shared = parallelism or UNSHARED
     num_copies = shared.copies // (shared.expert if of_experts else 1)
 
     def copies(state: Sharding) -> int:

@@ -12,16 +12,16 @@ from des.world.domain import Domain
 from des.world.topology import Topology
 
 
-def optimiser_step_bytes(workload: Workload) -> int:
+def optimiser_step_bytes(gradient_bytes: int) -> int:
     """Traffic of mixed-precision Adam per parameter. [bytes]
 
     States are read and written, the gradient read, the weight written.
     """
-    return 2 * OPTIMISER_BYTES + workload.gradient_bytes + WEIGHT_BYTES
+    return 2 * OPTIMISER_BYTES + gradient_bytes + WEIGHT_BYTES
 
 
 def update_figures(
-    workload: Workload,
+    gradient_bytes: int,
     domain: Domain,
     parallelism: Parallelism | None,
     corrections: Corrections,
@@ -39,7 +39,7 @@ def update_figures(
         num_shares = parallelism.tensor
     bandwidth = gpu.memory_bandwidth_bytes_per_s * gpu.kernels.memory_efficiency
     slowdown = corrections.compute_time_factor / domain.attainable_fraction
-    parameter_s = optimiser_step_bytes(workload) / (bandwidth * num_shares) * slowdown
+    parameter_s = optimiser_step_bytes(gradient_bytes) / (bandwidth * num_shares) * slowdown
     return parameter_s, gpu.kernels.iteration_overhead_s * slowdown
 
 
@@ -60,7 +60,7 @@ def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Co
         index = domain_of[device]
         shared, others = plan.parallelism_of(index), 0.0
         parameter_s, overhead_s = update_figures(
-            workload, topology.domains[index], shared, corrections
+            workload.gradient_bytes, topology.domains[index], shared, corrections
         )
         if shared is not None and not shared.shards("optimiser"):
             routed = shared_expert_parameters(workload, runs_of(stages_of[device]), shared)

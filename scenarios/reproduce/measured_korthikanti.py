@@ -9,7 +9,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from calibration.measured.runs import Cluster, RunSizes, Setup, SimulatedRun
+from calibration.measured.runs import (
+    FITTED_FIGURES,
+    Cluster,
+    RunSizes,
+    Setup,
+    SimulatedRun,
+)
 from des import domain_memory
 from des.base.strict_forms import first_error
 from des.base.strict_json import parse_json
@@ -17,7 +23,6 @@ from des.base.text_files import read_text
 from des.costs.memory import model_state_bytes
 from des.job.transformer import layer_parameters
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber
-from scenarios.reproduce.measured_iterations import FIGURES
 from scenarios.reproduce.measured_tables import ErrorTarget, MeasuredCell, MeasuredTable
 
 GIB = 2.0**30
@@ -174,7 +179,7 @@ def simulated_row(row: KorthikantiRow, setup: KorthikantiSetup, kept: str) -> Si
     return SimulatedRun(
         run=row.sizes,
         setup=Setup(recomputation=recomputation, sequence_parallel=sequence_parallel, **cluster),
-        figures=FIGURES,
+        figures=FITTED_FIGURES,
     )
 
 

@@ -67,7 +67,8 @@ def _updates(workload: Workload, domains: Sequence[Domain], corrections: Correct
     """Figures of `des.costs.update_times.update_figures` of domains that are one device, (K, 2)."""
     if not any(domain.kernels for domain in domains):
         return _no_updates(len(domains))
-    return np.array([update_figures(workload, domain, None, corrections) for domain in domains])
+    size = workload.gradient_bytes
+    return np.array([update_figures(size, domain, None, corrections) for domain in domains])
 
 
 @cache
