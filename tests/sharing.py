@@ -154,7 +154,15 @@ def parallel_plans(
         schedule=draw(st.sampled_from(STATIC_SCHEDULES)),
         parallelism=draw(st.sampled_from([shared, ()])),
         replicas=tuple(layouts[1:]),
-        synchronisation=draw(st.sampled_from([EVERY_STEP, DiLoCo(steps_between=2)])),
+        synchronisation=draw(
+            st.sampled_from(
+                [
+                    EVERY_STEP,
+                    DiLoCo(steps_between=2),
+                    DiLoCo(steps_between=2, behind_backward=False, outer_state="cpu"),
+                ]
+            )
+        ),
         exchange=GradientExchange(
             overlapped=draw(st.booleans()), bucket_bytes=draw(st.none() | st.floats(1e6, 4e9))
         ),
