@@ -11,12 +11,22 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import astra, convergence, environment, growth, learning, planners, simulation
+from bench import (
+    astra,
+    convergence,
+    environment,
+    growth,
+    layer_times,
+    learning,
+    planners,
+    simulation,
+)
 from bench.report import Section, machine, show, split_page, write
 from bench.timing import FULL, QUICK, Effort
 
 PARTS: dict[str, Callable[[Effort], Section]] = {
     "simulation": simulation.measure,
+    "layer_times": layer_times.measure,
     "growth": growth.measure,
     "environment": environment.measure,
     "learning": learning.measure,

@@ -1,4 +1,4 @@
-"""Make a profile of layer times from tables of timed layers."""
+"""Make a profile of layer times from tables of timed layers, or of whole iterations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ from des.base.lazy import lazy
 from des.job.models import MODEL_HELP, architecture_named
 
 if TYPE_CHECKING:
-    from calibration.measured import indexed_tables, layer_tables, profile_table
+    from calibration.measured import (
+        indexed_tables,
+        layer_tables,
+        profile_table,
+        runs,
+        solved_layers,
+    )
 else:
     indexed_tables = lazy("calibration.measured.indexed_tables")
     layer_tables = lazy("calibration.measured.layer_tables")
     profile_table = lazy("calibration.measured.profile_table")
+    runs = lazy("calibration.measured.runs")
+    solved_layers = lazy("calibration.measured.solved_layers")
 
 EXAMPLES = """\
 examples:
@@ -27,8 +35,10 @@ examples:
   python -m calibration profile --runs layer_profiles.csv --table-model OPT-350 \\
       --model opt_350m.yaml --sequence 2048
       layers by their index, as Sailor's profiler writes them
+  python -m calibration profile --runs scenarios/reproduce/data/measured/vtrain_single.json
+      layers of every size that whole iterations determine
 
-tables are CSV files:
+tables of layers are CSV files, those of iterations JSON files as `calibration kernels` reads them:
   timed layers   columns of a profile (docs/worlds.md) and repeat; rows of one point are repeats
   by index       model,gpu,mbs,tp,layer,fwd_s,bwd_s; layer 0 is the embedding, the last the head
 """
@@ -38,8 +48,10 @@ tables are CSV files:
 class Config:
     """Settings of a profile; the fields are the flags."""
 
-    runs: tuple[Path, ...] = option((), "tables of timed layers")
-    gpu: str | None = option(None, "name of the GPU; none: as in the tables")
+    runs: tuple[Path, ...] = option((), "tables of timed layers, or of whole iterations")
+    gpu: tuple[str, ...] = option(
+        (), "name of the GPU, or OLD=NEW for some with commas; none: as in the tables"
+    )
     source: str | None = option(None, "origin of the times, a comment in the file")
     model: str | None = option(
         None, f"model of a table by index: {MODEL_HELP}", default_text="none"
@@ -53,20 +65,28 @@ class Config:
 
 
 def run(config: Config) -> int:
-    """Read, take medians and write."""
+    """Read, take medians or solve, and write."""
     if not config.runs:
-        raise UsageError("--runs must name at least one table of timed layers, got none")
-    rows = [row for path in config.runs for row in _rows(path, config)]
-    points = layer_tables.medians(rows)
-    if config.gpu is not None:
+        raise UsageError("--runs must name at least one table of measured runs, got none")
+    of_iterations = [path for path in config.runs if path.suffix.lower() == ".json"]
+    solved = [solved_layers.solve_table(runs.read_runs(path)) for path in of_iterations]
+    tables = [path for path in config.runs if path not in of_iterations]
+    points = [one.timed for table in solved for one in table.points]
+    if tables:
+        points += layer_tables.medians([row for path in tables for row in _rows(path, config)])
+    if config.gpu:
         points = profile_table.renamed(points, config.gpu)
-    comments = [f"{len(points)} points from {len(rows)} rows of {_names(config)}"]
+    profile_table.require_single(points)
+    num_rows = sum(one.num_rows for one in points)
+    comments = [f"{len(points)} points from {num_rows} rows of {_names(config)}"]
+    if solved:
+        comments.append("solved from iterations: passes in the proportions of shapes, no head")
     if config.source is not None:
         comments.insert(0, f"source: {config.source}")
     content = profile_table.profile_csv(points, comments)
     config.out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(config.out, content)
-    for line in profile_table.report_lines(points):
+    for line in (*profile_table.report_lines(points), *(one for t in solved for one in t.lines())):
         say(line)
     say(f"written: {config.out}")
     return 0

@@ -26,16 +26,17 @@ class TimedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedPoint:
-    """Medians of the repeats of one point, and their spread.
+    """Times of one point, from one or several rows.
 
-    ``spreads`` are distances of the quartiles of each pass in parts of its median; 0 for one row.
+    ``spreads`` are distances of the quartiles of each pass in parts of its median; None where the
+    times are no medians.
     """
 
     gpu: str
     exchanges: str
     point: ProfilePoint
-    num_repeats: int
-    spreads: MeasuredPasses
+    num_rows: int
+    spreads: MeasuredPasses | None
 
 
 def read_timed_rows(path: Path) -> list[TimedRow]:
@@ -87,7 +88,7 @@ def medians(rows: Sequence[TimedRow]) -> list[TimedPoint]:
             gpu=gpu,
             exchanges=exchanges,
             point=_median_point(points),
-            num_repeats=len(points),
+            num_rows=len(points),
             spreads=_spreads(points),
         )
         for (gpu, exchanges, _, _), points in of_point.items()

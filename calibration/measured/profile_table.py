@@ -10,18 +10,47 @@ from des.world.files.profile_files import PROFILE_COLUMNS
 from des.world.layer_profiles import LAYER_SIZES
 
 
-def renamed(points: Sequence[TimedPoint], gpu: str) -> list[TimedPoint]:
-    """Give the GPU of all points another name.
+def renamed(points: Sequence[TimedPoint], names: Sequence[str]) -> list[TimedPoint]:
+    """Give GPUs other names: one for the only GPU there is, or ``OLD=NEW`` for some.
 
     Raises
     ------
     ValueError
-        If the points are of several GPUs.
+        If the points are of several GPUs and one name is given, or there is no such GPU.
     """
-    names = list(dict.fromkeys(one.gpu for one in points))
-    if len(names) > 1:
-        raise ValueError(f"gpu must be left out for times of several GPUs, {', '.join(names)}")
-    return [replace(one, gpu=gpu) for one in points]
+    held = list(dict.fromkeys(one.gpu for one in points))
+    if len(names) == 1 and "=" not in names[0]:
+        if len(held) > 1:
+            raise ValueError(
+                f"gpu must be OLD=NEW for times of several GPUs, {', '.join(held)}; got {names[0]}"
+            )
+        return [replace(one, gpu=names[0]) for one in points]
+    new_of: dict[str, str] = {}
+    for entry in names:
+        old, sign, new = entry.rpartition("=")
+        if not sign or old not in held:
+            raise ValueError(f"gpu must be OLD=NEW for some of {', '.join(held)}; got {entry}")
+        new_of[old] = new
+    return [replace(one, gpu=new_of.get(one.gpu, one.gpu)) for one in points]
+
+
+def require_single(points: Sequence[TimedPoint]) -> None:
+    """Refuse points that two tables give.
+
+    Raises
+    ------
+    ValueError
+        Naming the first one.
+    """
+    seen = set()
+    for one in points:
+        key = one.gpu, one.point.layer, one.point.place
+        if key in seen:
+            raise ValueError(
+                f"every point must be of one table or of timed layers alone, got {one.point.layer} "
+                f"at {one.point.place} on {one.gpu} twice"
+            )
+        seen.add(key)
 
 
 def profile_csv(points: Sequence[TimedPoint], comments: Sequence[str]) -> bytes:
@@ -57,19 +86,21 @@ def report_lines(points: Sequence[TimedPoint]) -> Iterator[str]:
     """Say what a profile holds, how far repeats are apart, and which times are implausible."""
     repeats: dict[str, list[int]] = {}
     for one in points:
-        repeats.setdefault(f"{one.gpu}, {one.point.layer.kind}", []).append(one.num_repeats)
+        repeats.setdefault(f"{one.gpu}, {one.point.layer.kind}", []).append(one.num_rows)
     for name, numbers in repeats.items():
         few, most = min(numbers), max(numbers)
         rows = f"{few}" if few == most else f"{few} to {most}"
         yield f"{name}: {len(numbers)} points, rows of each: {rows}"
-    repeated = [one for one in points if one.num_repeats > 1]
+    repeated = [
+        (max(one.spreads), str(one.point.layer), one.point.place)
+        for one in points
+        if one.spreads is not None and one.num_rows > 1
+    ]
     if repeated:
-        spreads = sorted((max(one.spreads), index) for index, one in enumerate(repeated))
-        middle, (largest, index) = spreads[len(spreads) // 2][0], spreads[-1]
-        worst = repeated[index].point
+        middle, (largest, layer, place) = sorted(repeated)[len(repeated) // 2][0], max(repeated)
         yield (
             f"quartiles of repeats apart: {100 * middle:.2g} % of the median at the middle point, "
-            f"{100 * largest:.2g} % at the worst ({worst.layer}; {worst.place})"
+            f"{100 * largest:.2g} % at the worst ({layer}; {place})"
         )
     for smaller, larger in quicker_though_larger(points):
         yield (

@@ -13,11 +13,13 @@ from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
+from des.job.workload import Workload
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement
 from des.plan.plan import GradientExchange, Plan
 from des.world.domain import Domain
-from des.world.gpu_models import KernelFigures, gpu_model_named
+from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
+from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.topology import Topology
 
@@ -152,17 +154,24 @@ class LayerTimeFigures:
     step_latency_s: float
 
 
+FITTED_FIGURES = LayerTimeFigures(kernels=FITTED_KERNELS, step_latency_s=2.19e-5)
+"""All fitted constants, the same for every table. The latency of a step of a collective between two
+GPUs has launch and waiting in it.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PredictedRun:
     """A measured run as a world, a job and a plan.
 
     The cluster is one domain of nodes. Gradients are summed up after the last backward pass, as
-    Megatron-DeepSpeed does without buckets.
+    Megatron-DeepSpeed does without buckets. Layers take the times of a profile if there is one.
     """
 
     run: MeasuredRun
     setup: Setup
     figures: LayerTimeFigures
+    profile: LayerProfile | None = None
 
     @cached_property
     def topology(self) -> Topology:
@@ -186,14 +195,15 @@ class PredictedRun:
             intra_bandwidth_bytes_per_s=setup.intra_bandwidth_bytes_per_s,
             intra_latency_s=self.figures.step_latency_s,
             kernels=self.figures.kernels,
+            profile=self.profile,
         )
         if run.num_gpus > setup.gpus_per_node:
             domain = replace(domain, nodes=nodes)
         return Topology.of([domain], [])
 
     @cached_property
-    def predicted_s(self) -> float:
-        """Iteration time in the simulator. [s]"""
+    def workload(self) -> Workload:
+        """The job, with the microbatches of all replicas together."""
         run = self.run
         architecture = Architecture(
             name=run.label,
@@ -208,20 +218,25 @@ class PredictedRun:
             num_positions=run.sequence_length,
         )
         together = run.microbatch_size * run.data
-        workload = architecture_workload(
+        return architecture_workload(
             architecture,
             num_microbatches=run.global_batch // together,
             microbatch_size=together,
             sequence_length=run.sequence_length,
             recomputation=self.setup.recomputation,
         )
+
+    @cached_property
+    def predicted_s(self) -> float:
+        """Iteration time in the simulator. [s]"""
+        run = self.run
         plan = Plan(
             placement=Placement(domain_of_layer=(0,) * run.num_layers),
             schedule="1f1b",
             parallelism=(Parallelism(tensor=run.tensor, data=run.data, pipeline=run.pipeline),),
             exchange=GradientExchange(overlapped=False),
         )
-        return simulate_compiled(self.topology, workload, plan).makespan_s
+        return simulate_compiled(self.topology, self.workload, plan).makespan_s
 
     @property
     def relative_error(self) -> float:

@@ -16,9 +16,9 @@ from des.costs.layer_times import (
 )
 from des.costs.profiled_times import measured_end, measured_layer, measured_passes
 from des.job.workload import ModelShape, Workload
-from des.plan.parallelism import Parallelism
+from des.plan.parallelism import UNSHARED, Parallelism
 from des.world.domain import Domain
-from des.world.layer_profiles import LayerKind, MeasuredPasses, PointPlace
+from des.world.layer_profiles import LayerKind, LayerProfile, MeasuredPasses, PointPlace
 
 _ENDS: tuple[tuple[int, LayerKind], ...] = ((0, "embedding"), (-1, "head"))
 """Layers that the ends of a model belong to."""
@@ -52,6 +52,11 @@ def own_layer_seconds(
 
     Exchanges are added to measured times, unless those include them. Selective recomputation takes
     the part of the forward pass that attention has by shapes.
+
+    Raises
+    ------
+    ValueError
+        If a profile lacks the layer or the place, or has to be spread and does not extrapolate.
     """
     sizes = {"tensor": tensor, "data": data, "layer": layer}
     shaped = layer_seconds(shape, gpu, exchange_s=exchange_s, spread=spread, **sizes)
@@ -66,18 +71,36 @@ def own_layer_seconds(
     place = PointPlace(tensor, shape.batch_size / data, shape.sequence)
     kind = measured_layer(shape.architecture, layer)
     found = measured_passes(gpu.profile, kind, place, by_shapes)
+    if spread.context > 1 or (spread.expert > 1 and kind.kind == "moe"):
+        alone = by_shapes(place)
+        parts = layer_seconds(shape, gpu, exchange_s=0.0, spread=spread, **sizes)
+        found = _spread_over(gpu.profile, found, alone, MeasuredPasses(*parts[:3]))
     waited_s = 0.0 if gpu.profile.includes_exchanges else exchange_s
     again_s = 0.0
     if shape.recomputation == "full":
         again_s = found.forward + waited_s
     elif shape.recomputation == "selective":
-        again_s = shaped.recomputation * (found.forward / by_shapes(place).forward)
+        quiet_s = layer_seconds(shape, gpu, exchange_s=0.0, spread=spread, **sizes).forward
+        again_s = shaped.recomputation * (found.forward / quiet_s)
     return PassSeconds(
         forward=found.forward + waited_s,
         input_gradient=found.input_gradient + waited_s,
         weight_gradient=found.weight_gradient,
         recomputation=again_s,
     )
+
+
+def _spread_over(
+    profile: LayerProfile, found: MeasuredPasses, alone: MeasuredPasses, parts: MeasuredPasses
+) -> MeasuredPasses:
+    """Scale times of a layer as shapes scale where its sequences or experts are shared. [s]"""
+    if not profile.extrapolates:
+        raise ValueError(
+            f"profile {profile.name}: context and expert must be 1, as no point is of shared "
+            "sequences or experts; extrapolate scales times as shapes do"
+        )
+    ratios = zip(found, parts, alone, strict=True)
+    return MeasuredPasses(*(measured * here / there for measured, here, there in ratios))
 
 
 def end_seconds(
@@ -140,7 +163,7 @@ def work_before(
             f"domain {domain.name}: layer_times must be fraction for workload {workload.name}, "
             f"the sizes of whose matrices are not known; got {domain.source_of_layer_times}"
         )
-    shared = parallelism or Parallelism()
+    shared = parallelism or UNSHARED
     try:
         return _work_from_shapes(
             workload.shape,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from des.base.arithmetic import held_bytes
@@ -10,7 +11,7 @@ from des.costs.outer_state import outer_state_bytes
 from des.costs.whole_layers import whole_layers_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
-from des.plan.parallelism import Parallelism, Sharding
+from des.plan.parallelism import UNSHARED, Parallelism, Sharding
 from des.plan.placement import Stage
 from des.plan.plan import Plan
 from des.schedules import Orders, peaks_held
@@ -70,6 +71,7 @@ class ParameterBytes(NamedTuple):
     optimiser: int
 
 
+@lru_cache(maxsize=1024)
 def bytes_per_parameter(
     parallelism: Parallelism | None, *, of_experts: bool = False
 ) -> ParameterBytes:
@@ -89,7 +91,7 @@ def bytes_per_parameter(
     >>> bytes_per_parameter(Parallelism(data=4, sharding="parameters"))
     ParameterBytes(weight=2, gradient=2, optimiser=12)
     """
-    shared = parallelism or Parallelism()
+    shared = parallelism or UNSHARED
     num_copies = shared.copies // (shared.expert if of_experts else 1)
 
     def copies(state: Sharding) -> int:

@@ -161,3 +161,7 @@ class Parallelism:
             f"tensor {self.tensor} x data {self.data} x pipeline {self.pipeline}{chunks}{context}"
             f"{experts}{skewed}{sharded}"
         )
+
+
+UNSHARED = Parallelism()
+"""A device of one GPU: what a domain without a parallelism counts as, layer by layer."""

@@ -4,14 +4,7 @@ from pathlib import Path
 
 from calibration.measured import runs
 from calibration.measured.runs import MeasuredRun, RunTable
-from des.world.gpu_models import FITTED_KERNELS
 from scenarios.reproduce.measured_tables import ErrorTarget, MeasuredCell, MeasuredTable
-
-STEP_LATENCY_S = 2.19e-5
-"""Latency of a step of a collective between two GPUs, launch and waiting included; fitted. [s]"""
-
-FIGURES = runs.LayerTimeFigures(kernels=FITTED_KERNELS, step_latency_s=STEP_LATENCY_S)
-"""All fitted constants, the same for every table."""
 
 QUANTITY = "iteration_s"
 
@@ -46,7 +39,7 @@ def predict_runs(table: RunTable) -> MeasuredTable:
 
 
 def _cell(run: MeasuredRun, table: RunTable) -> MeasuredCell:
-    found = runs.PredictedRun(run=run, setup=table.setup, figures=FIGURES)
+    found = runs.PredictedRun(run=run, setup=table.setup, figures=runs.FITTED_FIGURES)
     return MeasuredCell(
         run=run.label,
         quantity=QUANTITY,

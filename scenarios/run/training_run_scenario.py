@@ -30,6 +30,12 @@ from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad
 from des.training.training_settings import Planner, TrainingRun
+from scenarios.frame.profile_flags import (
+    EXTRAPOLATE_HELP,
+    PROFILE_GPU_HELP,
+    PROFILE_HELP,
+    with_profiles,
+)
 from scenarios.iteration import iteration_scenario
 
 if TYPE_CHECKING:
@@ -71,6 +77,9 @@ class Config:
     )
     model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
+    profile: tuple[str, ...] = option((), PROFILE_HELP)
+    profile_gpu: str | None = option(None, PROFILE_GPU_HELP)
+    extrapolate: bool = option(False, EXTRAPOLATE_HELP)
     placement: str | None = option(
         None,
         "domain, by number or name, times layers, such as 0*28,1*26,2*26; "
@@ -154,7 +163,12 @@ def load_training_run(config: Config) -> TrainingRunScenario:
     ValueError
         If a file, a name or a number is wrong, or a plan does not fit into the memory.
     """
-    topology = read_topology(config.network)
+    topology = with_profiles(
+        read_topology(config.network),
+        config.profile,
+        gpu=config.profile_gpu,
+        extrapolates=config.extrapolate,
+    )
     if config.dynamics is not None:
         if config.dynamics not in DYNAMICS:
             allowed = ", ".join(DYNAMICS)
@@ -212,6 +226,9 @@ def _fixed_plan(config: Config) -> Plan:
         network=config.network,
         model=config.model,
         num_layers=config.num_layers,
+        profile=config.profile,
+        profile_gpu=config.profile_gpu,
+        extrapolate=config.extrapolate,
         placement=config.placement,
         schedule=config.schedule,
         parallelism=config.parallelism,

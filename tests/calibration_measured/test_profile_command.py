@@ -73,8 +73,8 @@ def test_layers_by_index_become_kinds_and_gradients_are_divided_by_flops(tmp_pat
     """Two layers count as repeats; attention of 4 tokens takes 128 FLOPs a token, weights 1536."""
     (tmp_path / "tiny.yaml").write_text(ARCHITECTURE)
     flags = ["--table-model", "tiny", "--model", str(tmp_path / "tiny.yaml"), "--sequence", "4"]
-    out = made(tmp_path, INDEXED, *flags, "--exchanges", "included")
-    profile = read_layer_profile(out, gpu="V100")
+    out = made(tmp_path, INDEXED, *flags, "--exchanges", "included", "--gpu", "V100=v100_32")
+    profile = read_layer_profile(out, gpu="v100_32")
     times = {one.layer.kind: one.passes for one in profile.points}
 
     assert profile.includes_exchanges
@@ -106,8 +106,9 @@ def test_layers_by_index_become_kinds_and_gradients_are_divided_by_flops(tmp_pat
         (
             f"{TIMED}{LEAD.replace('H100', 'A100')},1,2048,0,1,1,1\n",
             ("--gpu", "h100"),
-            "gpu must be left out for times of several GPUs, H100 80GB, A100 80GB",
+            "gpu must be OLD=NEW for times of several GPUs, H100 80GB, A100 80GB; got h100",
         ),
+        (TIMED, ("--gpu", "H200=h200"), "gpu must be OLD=NEW for some of H100 80GB; got H200=h200"),
         (TIMED.replace("repeat", "run"), (), "line 2: run: unknown column"),
         (INDEXED, (), "--model and --sequence must be given for "),
         (
@@ -140,7 +141,7 @@ def test_bad_tables_are_errors_of_one_line(tmp_path, capsys, content, flags, mes
 
 def test_a_table_has_to_be_named(capsys):
     assert main(["profile"]) == 2
-    assert "--runs must name at least one table of timed layers" in capsys.readouterr().err
+    assert "--runs must name at least one table of measured runs" in capsys.readouterr().err
 
 
 def test_times_with_and_without_sums_do_not_mix(tmp_path, capsys):

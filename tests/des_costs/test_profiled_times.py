@@ -10,6 +10,7 @@ from shapes import GATED, TINY, UNIT_KERNELS, shape_of, tiny_job
 from strategies import unit_domain
 
 from des import Parallelism
+from des.costs.layer_products import Spread
 from des.costs.layer_times import layer_seconds, speed_of
 from des.costs.layer_work import own_layer_seconds, work_before
 from des.costs.profiled_times import measured_layer, measured_passes
@@ -187,6 +188,24 @@ def test_a_profile_without_a_head_is_refused_or_takes_it_from_shapes():
         work_before(job, profiled(SHAPED, headless))
     carried = work_before(job, profiled(SHAPED, replace(headless, extrapolates=True)))
     assert carried == work_before(job, profiled(SHAPED, whole))
+
+
+def test_shared_sequences_and_experts_need_times_scaled_by_shapes():
+    """Two GPUs share a sequence; experts do not matter to dense layers."""
+    shape = shape_of(recomputation="selective")
+    one = profile_of_shapes(shape, SHAPED, sizes=(2,), sequences=(4,))
+    gpu, carried = (
+        speed_of(profiled(SHAPED, replace(one, extrapolates=yes))) for yes in (False, True)
+    )
+    sizes = {"tensor": 1, "data": 1, "exchange_s": 0.0, "layer": 0}
+
+    with pytest.raises(ValueError, match=r"^profile shapes.csv: context and expert must be 1, as"):
+        own_layer_seconds(shape, gpu, spread=Spread(context=2), **sizes)
+    expected = layer_seconds(shape, gpu, spread=Spread(context=2), **sizes)
+    found = own_layer_seconds(shape, carried, spread=Spread(context=2), **sizes)
+    assert found == pytest.approx(expected)
+    alone = own_layer_seconds(shape, gpu, **sizes)
+    assert own_layer_seconds(shape, gpu, spread=Spread(expert=2), **sizes) == alone
 
 
 @given(st.integers(1, 64), st.integers(1, 4096), st.sampled_from([1, 2, 4]))

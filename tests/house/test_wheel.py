@@ -63,6 +63,7 @@ def test_the_wheel_has_the_published_figures(wheel_names):
     assert {Path(name).name for name in data if name.endswith(".csv")} == {
         "layer_memory.csv",
         "network_profiles.csv",
+        "opt_350m_profile.csv",
         "real_runs.csv",
         "real_runs_stages.csv",
     }
