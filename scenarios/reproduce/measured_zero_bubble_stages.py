@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from calibration.measured.runs import Setup
+from calibration.measured.runs import FITTED_FIGURES, Setup
 from des import NO_CORRECTIONS, Domain
 from des.costs.collectives import ring_all_reduce_s
 from des.costs.layer_times import GpuSpeed, PassSeconds, head_seconds, moving_s, speed_of
@@ -22,7 +22,6 @@ from des.job.transformer import (
 from des.job.workload import ModelShape
 from des.schedules import Border, Pipeline
 from des.world.gpu_models import gpu_model_named
-from scenarios.reproduce.measured_iterations import FIGURES
 from scenarios.reproduce.measured_zero_bubble_rows import ThroughputRow
 
 STATE_BYTES = 18
@@ -60,8 +59,8 @@ class MeasuredStages:
             gpu_memory_bandwidth_bytes_per_s=model.memory_bandwidth_bytes_per_s,
             attainable_fraction=1.0,
             intra_bandwidth_bytes_per_s=self.setup.intra_bandwidth_bytes_per_s,
-            intra_latency_s=FIGURES.step_latency_s,
-            kernels=FIGURES.kernels,
+            intra_latency_s=FITTED_FIGURES.step_latency_s,
+            kernels=FITTED_FIGURES.kernels,
         )
 
     @cached_property
@@ -175,7 +174,7 @@ class MeasuredStages:
             SUMMED_GRADIENT_BYTES * self._table_parameters,
             2,
             setup.intra_bandwidth_bytes_per_s if is_inside else setup.nic_bandwidth_bytes_per_s,
-            FIGURES.step_latency_s,
+            FITTED_FIGURES.step_latency_s,
         )
         parameter_s, overhead_s = update_figures(self._gpu, None, NO_CORRECTIONS)
         return exchange_s + max(self.parameters) * parameter_s + overhead_s
