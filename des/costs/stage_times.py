@@ -178,7 +178,7 @@ def pipeline_of(
                 topology,
                 workload,
                 [stage for stage, other in zip(stages, numbers, strict=True) if other == number],
-                plan.parallelism,
+                plan,
                 num_devices=max(numbers) + 1,
             )
             for number in range(max(numbers) + 1)
@@ -190,7 +190,7 @@ def _room_bytes(
     topology: Topology,
     workload: Workload,
     stages: Sequence[Stage],
-    parallelism: Sequence[Parallelism],
+    plan: Plan,
     *,
     num_devices: int,
 ) -> float:
@@ -198,7 +198,7 @@ def _room_bytes(
     held, sums = 0.0, workload.sums_before
     for stage in stages:
         held += max(stage.total(sums.activation_bytes), stage.total(sums.weight_input_bytes))
-    room = activation_room_bytes(topology, workload, stages, parallelism)
+    room = activation_room_bytes(topology, workload, stages, plan)
     if room > 0.0 and room >= held:
         return room
     return num_devices * held or math.inf  # what weighs nothing fits anywhere

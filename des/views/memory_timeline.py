@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from des.base.arithmetic import held_bytes
 from des.base.lazy import lazy
-from des.costs.copy_collectives import shared_expert_parameters
+from des.costs.copy_collectives import HeldParameters, shared_expert_parameters
 from des.costs.memory import bytes_per_parameter, gpus_of_device
+from des.costs.outer_state import outer_state_bytes
 from des.costs.whole_layers import whole_layers_bytes
 from des.engine.result import IterationResult, Span, StageUse
 from des.job.workload import Workload, total
@@ -51,14 +52,15 @@ class DeviceMemory:
     gradient_bytes: float
     optimiser_bytes: float
     whole_layers_bytes: float = 0.0
+    outer_state_bytes: float = 0.0
     capacity_bytes: float
     changes: tuple[MemoryChange, ...]
 
     @property
     def model_state_bytes(self) -> float:
-        """Weights, gradients and optimiser together, and layers that are whole for a while."""
+        """Weights, gradients and optimisers together, and layers that are whole for a while."""
         kept = self.weight_bytes + self.gradient_bytes + self.optimiser_bytes
-        return kept + self.whole_layers_bytes
+        return kept + self.whole_layers_bytes + self.outer_state_bytes
 
     @property
     def peak_activation_bytes(self) -> float:
@@ -162,6 +164,7 @@ def _device_memory(
     runs = [(one.first_layer, one.num_layers) for one in stages.values()]
     num_routed = shared_expert_parameters(workload, runs, parallelism) / num_gpus
     num_common = sum(per_gpu(workload.sums_before.num_parameters).values()) - num_routed
+    held = HeldParameters(num_common, num_routed)
     common = bytes_per_parameter(parallelism)
     routed = bytes_per_parameter(parallelism, of_experts=True)
     whole_bytes = per_gpu(workload.sums_before.activation_bytes)
@@ -174,6 +177,7 @@ def _device_memory(
         gradient_bytes=common.gradient * num_common + routed.gradient * num_routed,
         optimiser_bytes=common.optimiser * num_common + routed.optimiser * num_routed,
         whole_layers_bytes=whole_layers_bytes(workload, runs, parallelism) / num_gpus,
+        outer_state_bytes=outer_state_bytes(plan, held, parallelism),
         capacity_bytes=domain.gpu_memory_bytes,
         changes=tuple(_changes(spans, whole_bytes=whole_bytes, halved_bytes=halved_bytes)),
     )

@@ -48,6 +48,7 @@ class CaseForm(BaseModel):
 
 RowT = TypeVar("RowT", bound=CaseForm)
 FigureT = TypeVar("FigureT")
+FileT = TypeVar("FileT", bound=BaseModel)
 
 
 class CaseFile(BaseModel, Generic[RowT]):
@@ -74,8 +75,9 @@ def read_cases(path: Path, row_form: type[RowT], shipped: Path) -> CaseFile[RowT
         If it is not JSON, or a field is missing or wrong; naming file, row, field, what is
         allowed and what came.
     """
-    targets = _read_file(shipped, row_form).targets
-    cases = _read_file(path, row_form)
+    form = CaseFile[row_form]  # type: ignore[valid-type]
+    targets = read_form(shipped, form).targets
+    cases = read_form(path, form)
     for name in cases.targets:
         if name not in targets:
             known = ", ".join(targets)
@@ -83,12 +85,22 @@ def read_cases(path: Path, row_form: type[RowT], shipped: Path) -> CaseFile[RowT
     return cases.model_copy(update={"targets": {**targets, **cases.targets}})
 
 
-def _read_file(path: Path, row_form: type[RowT]) -> CaseFile[RowT]:
+def read_form(path: Path, form: type[FileT]) -> FileT:
+    """Read a file of published rows that has that form.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file.
+    ValueError
+        If it is not JSON, or a field is missing or wrong; naming file, row, field, what is
+        allowed and what came.
+    """
     text = read_text(existing_cases(path))
     try:
         parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
         # Of JSON text, not of what was parsed: only there are lists strictly tuples.
-        return CaseFile[row_form].model_validate_json(text)  # type: ignore[valid-type]
+        return form.model_validate_json(text)
     except ValidationError as error:
         raise ValueError(f"{path}: {first_error(error)}") from error
     except ValueError as error:

@@ -1,7 +1,8 @@
 """Figures of measured training runs, predicted from shapes of layers and a data sheet.
 
 Iteration times of Megatron-DeepSpeed on A100 clusters: of vTrain (J. Bang et al., MICRO 2024) on
-one node and on many, and of Megatron-Turing NLG 530B. The bound of each table is its target for the
+one node and on many, and of Megatron-Turing NLG 530B; throughput and memory of four schedules from
+profiled times (Zero Bubble, ICLR 2024). The bound of each table is its target for the
 mean absolute error; the best published error stands next to it. The five constants of layer times
 were fitted on the public rows of vTrain that come with EastWest; other rows, in --cases, were not
 seen.
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from scenarios.frame import plots
-    from scenarios.reproduce import measured_iterations, measured_pairs, measured_tables, report
+    from scenarios.reproduce import (
+        measured_iterations,
+        measured_pairs,
+        measured_tables,
+        measured_zero_bubble,
+        report,
+    )
     from scenarios.reproduce.measured_tables import MeasuredTable, TableKind
     from scenarios.reproduce.report import Reproduction
 else:
@@ -34,6 +41,7 @@ else:
     measured_iterations = lazy("scenarios.reproduce.measured_iterations")
     measured_pairs = lazy("scenarios.reproduce.measured_pairs")
     measured_tables = lazy("scenarios.reproduce.measured_tables")
+    measured_zero_bubble = lazy("scenarios.reproduce.measured_zero_bubble")
     plots = lazy("scenarios.frame.plots")
     report = lazy("scenarios.reproduce.report")
 
@@ -52,6 +60,7 @@ TABLES = {
     "vtrain_multi": KnownTable("vTrain, 64-512 A100", measured_iterations),
     "vtrain_single": KnownTable("vTrain, one node", measured_iterations),
     "mtnlg": KnownTable("Megatron-Turing NLG 530B", measured_iterations),
+    "zb_throughput": KnownTable("Zero Bubble, 8-32 A100", measured_zero_bubble),
 }
 """Tables by the beginning of a file's name."""
 

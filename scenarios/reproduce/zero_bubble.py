@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des import Layer, Link, Placement, Plan, Topology, Workload, simulate_orders
 from des.base.command import exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
@@ -25,7 +23,7 @@ from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
-from scenarios.reproduce.unit_world import unit_domain
+from scenarios.reproduce.stage_worlds import simulate_stages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,48 +157,13 @@ def bubble_rate(row: BubbleRow, schedule: str) -> float:
 
 def longest_device_s(orders: Orders, pipeline: Pipeline) -> float:
     """Longest time that a device takes in the simulation, from its first start to its last end."""
-    workload = Workload(
-        name="stages as layers",
-        layers=tuple(_layer(stage, pipeline) for stage in range(pipeline.num_stages)),
-        num_microbatches=pipeline.num_microbatches,
-        tokens_per_microbatch=1,
-        message_bytes=0.0,
-    )
     devices = pipeline.device_of_stage
-    plan = Plan(placement=Placement(domain_of_layer=devices))
-    result = simulate_orders(_topology(pipeline), workload, plan, orders)
+    result = simulate_stages(orders, pipeline)
     starts_s, ends_s = defaultdict(list), defaultdict(list)
     for span in result.spans:
         starts_s[devices[span.stage]].append(span.start_s)
         ends_s[devices[span.stage]].append(span.end_s)
     return max(max(ends_s[device]) - min(starts_s[device]) for device in starts_s)
-
-
-def _layer(stage: int, pipeline: Pipeline) -> Layer:
-    """A stage as a layer, on devices of 1 FLOP/s."""
-    return Layer(
-        forward_flops=pipeline.forward_s[stage],
-        input_gradient_flops=pipeline.input_gradient_s[stage],
-        weight_gradient_flops=pipeline.weight_gradient_s[stage],
-        num_parameters=0.0,
-        activation_bytes=pipeline.activation_bytes[stage],
-        weight_input_bytes=pipeline.weight_input_bytes[stage],
-    )
-
-
-def _topology(pipeline: Pipeline) -> Topology:
-    """Devices as domains of 1 FLOP/s, with a link wherever the pipeline has a hop."""
-    latency_s = {}
-    for stage, (here, there) in enumerate(pairwise(pipeline.device_of_stage)):
-        latency_s[here, there] = pipeline.down[stage].latency_s
-        latency_s[there, here] = pipeline.up[stage].latency_s
-    return Topology.of(
-        [unit_domain(str(device)) for device in range(pipeline.num_devices)],
-        [
-            Link(source=str(here), target=str(there), bandwidth_bytes_per_s=1.0, latency_s=delay_s)
-            for (here, there), delay_s in latency_s.items()
-        ],
-    )
 
 
 def _one_f_one_b(row: BubbleRow) -> tuple[Orders, Pipeline]:
