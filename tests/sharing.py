@@ -35,6 +35,12 @@ from des.plan.parallelism import Sharding
 FREE = (1e300, 0.0)
 """Bandwidth and latency of a link that takes no time."""
 
+MODES = (
+    EVERY_STEP,
+    DiLoCo(steps_between=2),
+    DiLoCo(steps_between=2, behind_backward=False, outer_state="cpu"),
+)
+
 MOST_DEVICES = 8
 """Devices in a row of a domain that holds no layers."""
 
@@ -155,7 +161,7 @@ def parallel_plans(
         schedule=draw(st.sampled_from(STATIC_SCHEDULES)),
         parallelism=draw(st.sampled_from([shared, ()])),
         replicas=tuple(layouts[1:]),
-        synchronisation=draw(st.sampled_from([EVERY_STEP, DiLoCo(steps_between=2)])),
+        synchronisation=draw(st.sampled_from(MODES)),
         exchange=GradientExchange(
             overlapped=draw(st.booleans()), bucket_bytes=draw(st.none() | st.floats(1e6, 4e9))
         ),

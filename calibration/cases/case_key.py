@@ -26,6 +26,8 @@ _LEFT_OUT_AT = {
     "context": 1,
     "expert": 1,
     "expert_skew": 1.0,
+    "behind_backward": True,
+    "outer_state": "gpu",
 }
 """Further such fields, and the values at which they change nothing."""
 

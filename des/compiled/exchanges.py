@@ -21,6 +21,7 @@ class Exchanges(NamedTuple):
     stages: np.ndarray
     releases: np.ndarray
     members: np.ndarray
+    num_late: int = 0
 
 
 def lower_exchanges(
@@ -47,7 +48,8 @@ def lower_exchanges(
         for position, index in enumerate(bucket.stages):
             stage, after = plan.stages[index], (position + 1) % len(bucket.stages)
             half_s = half_sum_s(topology, workload, plan, stage, bucket, corrections=corrections)
-            releases[index].append((len(members), left_fraction(workload, stage, bucket)))
+            if not bucket.after_step:
+                releases[index].append((len(members), left_fraction(workload, stage, bucket)))
             members.append(
                 (
                     plan.device_of_stage[index],
@@ -62,6 +64,7 @@ def lower_exchanges(
         stages=_stage_records(workload, plan, [len(found) for found in releases]),
         releases=np.array([one for found in releases for one in found] or [(0, 0.0)], RELEASE),
         members=np.array(members, MEMBER),
+        num_late=sum(len(bucket.stages) for bucket in buckets if bucket.after_step),
     )
 
 

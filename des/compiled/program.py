@@ -22,6 +22,7 @@ from des.compiled.links import link_records, weather_fields
 from des.compiled.operations import PASSES, operations_of, workers_of, workers_of_stages
 from des.costs.feasibility import orders_of_plan
 from des.costs.stage_times import border_inside, stage_times_s
+from des.costs.update_times import update_s
 from des.engine.migration import LayerMove
 from des.job.workload import Workload
 from des.plan.buckets import buckets_of
@@ -87,6 +88,7 @@ def lower(
         num_devices=max(plan.device_of_stage) + 1,
         num_replicas=len(plan.replica_sizes),
         is_overlapped=plan.exchange.overlapped,
+        update_s=update_s(topology, workload, plan, corrections) if exchanges.num_late else 0.0,
         is_recorded=is_recorded,
     )
     return Lowered(program, orders, flows.marks())
@@ -128,7 +130,7 @@ def _program(
     workers: np.ndarray,
     operations: np.ndarray,
     durations_s: np.ndarray,
-    **counts: int,
+    **counts: float,
 ) -> Program:
     """Put the parts together; no array is empty, as kernels take the first record of each."""
     links, media = link_records(topology, corrections)
@@ -142,6 +144,7 @@ def _program(
         "num_media": len(media),
         "num_local_wires": flows.num_local_wires,
         "num_members": len(exchanges.members),
+        "num_late": exchanges.num_late,
         "is_fair": transport.sharing == "fair",
         "is_unshared": transport.sharing == "none",
         "is_one_in_flight": transport.endpoints == "one_in_flight",

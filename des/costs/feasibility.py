@@ -133,7 +133,7 @@ def _first_misfit(
         here = [stages[index] for index in sorted({operation.stage for operation in order})]
         if not here or topology.domains[here[0].domain].name != domain:
             continue
-        room = activation_room_bytes(topology, workload, here, plan.parallelism)
+        room = activation_room_bytes(topology, workload, here, plan)
         held = 0.0
         for operation in order if room >= 0.0 else ():
             stage = stages[operation.stage]

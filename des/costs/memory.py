@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from des.base.arithmetic import held_bytes
-from des.costs.copy_collectives import shared_expert_parameters
+from des.costs.copy_collectives import HeldParameters, shared_expert_parameters
+from des.costs.outer_state import outer_state_bytes
 from des.costs.whole_layers import whole_layers_bytes
 from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
@@ -171,6 +172,8 @@ def memory_of_peaks(
         of_experts = shared_expert_parameters(workload, runs, parallelism)
         state_bytes = model_state_bytes(workload, parameters[device], parallelism, of_experts)
         state_bytes += whole_layers_bytes(workload, runs, parallelism)
+        held = HeldParameters(parameters[device] - of_experts, of_experts)
+        state_bytes += outer_state_bytes(plan, held, parallelism)
         count = domain.num_gpus / gpus_of_device(domain, parallelism)
         found = (count * state_bytes, count * peak_bytes)
         fullest[index] = max(fullest[index], found, key=sum)
@@ -228,18 +231,19 @@ def activation_room_bytes(
     topology: Topology,
     workload: Workload,
     stages: Sequence[Stage],
-    parallelism: Sequence[Parallelism],
+    plan: Plan,
 ) -> float:
     """Memory that is left for activations on the device of some stages; negative if too little."""
     domain = topology.domains[stages[0].domain]
-    shared = parallelism[stages[0].domain] if parallelism else None
+    shared = plan.parallelism_of(stages[0].domain)
     sums_before = workload.sums_before.num_parameters
     num_parameters = sum(stage.total(sums_before) for stage in stages)
     capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
     whole_bytes = whole_layers_bytes(workload, runs_of(stages), shared)
     of_experts = shared_expert_parameters(workload, runs_of(stages), shared)
     state_bytes = model_state_bytes(workload, num_parameters, shared, of_experts)
-    return capacity_bytes - state_bytes - whole_bytes
+    held = HeldParameters(num_parameters - of_experts, of_experts)
+    return capacity_bytes - state_bytes - whole_bytes - outer_state_bytes(plan, held, shared)
 
 
 def runs_of(stages: Iterable[Stage]) -> list[tuple[int, int]]:

@@ -185,7 +185,7 @@ def pipeline_of(
                 topology,
                 workload,
                 [stage for stage, other in zip(stages, numbers, strict=True) if other == number],
-                plan.parallelism,
+                plan,
                 num_devices=max(numbers) + 1,
             )
             for number in range(max(numbers) + 1)
@@ -197,16 +197,15 @@ def _room_bytes(
     topology: Topology,
     workload: Workload,
     stages: Sequence[Stage],
-    parallelism: Sequence[Parallelism],
+    plan: Plan,
     *,
     num_devices: int,
 ) -> float:
     """Memory a schedule may use of a device; without room for one microbatch, that of 1F1B."""
     held = 0.0
     for stage in stages:
-        shared = parallelism[stage.domain] if parallelism else None
-        held += max(kept_bytes(workload, stage, shared))
-    room = activation_room_bytes(topology, workload, stages, parallelism)
+        held += max(kept_bytes(workload, stage, plan.parallelism_of(stage.domain)))
+    room = activation_room_bytes(topology, workload, stages, plan)
     if room > 0.0 and room >= held:
         return room
     return num_devices * held or math.inf  # what weighs nothing fits anywhere

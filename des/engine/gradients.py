@@ -79,10 +79,21 @@ class GradientSums:
     def _release(self, stage: int, start_s: float, end_s: float) -> None:
         """Let each bucket of a stage be ready when the pass has come down to its first layer."""
         for bucket, members in zip(self._buckets, self._members, strict=True):
-            if stage in bucket.stages:
+            if stage in bucket.stages and not bucket.after_step:
                 left = left_fraction(self._workload, self._stages[stage], bucket)
                 ready_s = end_s - left * (end_s - start_s)  # the last one exactly at the end
                 members[bucket.stages.index(stage)].happen_at(max(start_s, ready_s))
+
+    @property
+    def num_late(self) -> int:
+        """Members, the last ones, that wait for the end of the step."""
+        return sum(len(bucket.stages) for bucket in self._buckets if bucket.after_step)
+
+    def release_late(self, time_s: float) -> None:
+        """Let all buckets that wait for the end of the step be ready at a time."""
+        for bucket, members in zip(self._buckets, self._members, strict=True):
+            for member in members if bucket.after_step else ():
+                member.happen_at(time_s)
 
     def release_all(self) -> None:
         """Let all buckets be ready now."""

@@ -176,6 +176,19 @@ class Iteration:
         for worker, order in enumerate(self._orders):
             self._workers.append(clock.process(self._work(worker, order)))
         self._members.extend(self._gradients.processes())
+        if self._gradients.num_late:
+            clock.process(self._end_step())
+
+    def _end_step(self) -> Generator[simpy.Event, None, None]:
+        """Start the exchanges after the step when all replicas have done everything else."""
+        early = self._members[: -self._gradients.num_late]
+        yield self._clock.all_of([*self._workers, *early])
+        self._gradients.release_late(self._ended_s() + self._update_s)
+
+    def _ended_s(self) -> float:
+        """Time at which the last pass or exchange so far has ended. [s]"""
+        last_ends_s = [spans[-1].end_s for spans in self._spans if spans]
+        return max(*last_ends_s, self._gradients.end_s)
 
     def _work(self, worker: int, order: Order) -> Generator[simpy.Event, None, None]:
         """Do the operations in order: wait for the input, compute, send the output."""
@@ -224,8 +237,9 @@ class Iteration:
         """
         self._check_done()
         topology, workload, start_s = self._topology, self._workload, self._start_s
-        last_ends_s = [spans[-1].end_s for spans in self._spans if spans]
-        makespan_s = max(*last_ends_s, self._gradients.end_s) - start_s + self._update_s
+        makespan_s = self._ended_s() - start_s
+        if not self._gradients.num_late:
+            makespan_s += self._update_s
         stages = tuple(
             StageUse(
                 domain=topology.domains[run.stage.domain].name,

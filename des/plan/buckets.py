@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from des.job.transformer import GRADIENT_BYTES
@@ -18,7 +18,8 @@ class Bucket:
     ``stages`` holds the stage of each replica that has them; ``between_domains`` says whether the
     sum goes over the WAN, or stays within the one domain of each. What the GPUs of a device have to
     sum up among themselves is ``part`` of the exchange; or comes ``first``, as changes of
-    parameters are known only after it; or is ``done`` already.
+    parameters are known only after it; or is ``done`` already. An exchange ``after_step`` starts
+    when all replicas have ended the step, their update included.
     """
 
     first_layer: int
@@ -27,6 +28,7 @@ class Bucket:
     stages: tuple[int, ...]
     between_domains: bool
     inside: Literal["part", "first", "done"] = "part"
+    after_step: bool = False
 
 
 def parameters_of(workload: Workload, first_layer: int, num_layers: int) -> float:
@@ -51,7 +53,7 @@ def parameters_of(workload: Workload, first_layer: int, num_layers: int) -> floa
 
 
 def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
-    """Exchanges that belong to a step, last layers first.
+    """Exchanges that belong to a step, last layers first; those after it come last.
 
     Replicas within a device sum up their gradients after every step. What is due between domains
     includes that; what overlaps the next steps is not among them, see `buckets_behind`.
@@ -59,6 +61,11 @@ def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
     due = frozenset[int]()
     if plan.replicas and plan.synchronisation.overlap_steps == 0:
         due = _layers_due(workload, plan, step)
+    if not plan.synchronisation.behind_backward:
+        after = (
+            replace(bucket, after_step=True) for bucket in _between(workload, plan, due, "done")
+        )
+        return (*_within(workload, plan, frozenset()), *after)
     inside: Literal["part", "first"] = "part"
     if plan.synchronisation.steps_between > 1:
         inside = "first"

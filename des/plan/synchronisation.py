@@ -13,17 +13,25 @@ References
 ----------
 .. [1] A. Douillard et al., "Streaming DiLoCo with overlapping communication", arXiv 2501.18512,
    2025, sections 2.3, 3.1 and 3.3, tables 1 and 4.
+.. [2] A. Douillard et al., "DiLoCo: Distributed low-communication training of language models",
+   arXiv 2311.08105, 2023, algorithm 1.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
 from des.base.checks import MOST_ITEMS, require_count, require_fraction, require_positive
 
 BACKWARD_FRACTION = 2.0 / 3.0
 """Share of the backward pass in a step."""
+
+OuterState = Literal["gpu", "cpu"]
+"""Memory of the outer optimiser's state: that of the GPUs, or of their hosts, which is not counted.
+
+The state is the outer momentum and a copy of the parameters as they were last synchronised.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +73,14 @@ class Synchronisation(Protocol):
     def bits_per_value(self) -> float:
         """Bits of a gradient, or of a change of a parameter, on the wire."""
 
+    @property
+    def behind_backward(self) -> bool:
+        """Whether messages of a step start behind its backward pass; else when it is over."""
+
+    @property
+    def outer_state(self) -> OuterState:
+        """Memory that holds the state of the outer optimiser, where there is one."""
+
     def fragments(self, num_layers: int) -> tuple[Fragment, ...]:
         """Parts of the model, in the order in which they are synchronised."""
 
@@ -72,16 +88,39 @@ class Synchronisation(Protocol):
         """Delay of the training by one fragment whose messages take ``transfer_s``. [s]"""
 
 
+def _require_outer_state(owner: str, value: str) -> None:
+    if value not in get_args(OuterState):
+        raise ValueError(
+            f"{owner}: outer_state must be one of {', '.join(get_args(OuterState))}; got {value!r}"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiLoCo:
-    """All parameters after every ``steps_between`` steps, behind the backward pass of the last."""
+    """All parameters after every ``steps_between`` steps, behind the backward pass of the last.
+
+    With ``behind_backward`` False nothing hides the exchange: it starts when the last step is over,
+    the optimiser's update included, as the algorithm has it [2]_.
+    """
 
     steps_between: int = 100
     bits_per_value: float = 16.0
+    behind_backward: bool = True
+    outer_state: OuterState = "gpu"
 
     def __post_init__(self) -> None:
         require_count("DiLoCo", "steps_between", self.steps_between)
         require_positive("DiLoCo", "bits_per_value", self.bits_per_value)
+        _require_outer_state("DiLoCo", self.outer_state)
+        if not isinstance(self.behind_backward, bool):
+            raise ValueError(
+                f"DiLoCo: behind_backward must be True or False, got {self.behind_backward!r}"
+            )
+        if self.steps_between == 1 and not self.behind_backward:
+            raise ValueError(
+                "DiLoCo: behind_backward must be True where steps_between is 1, as gradients are "
+                "summed up before the update; got False"
+            )
 
     @property
     def overlap_steps(self) -> int:
@@ -94,6 +133,8 @@ class DiLoCo:
 
     def exposed_s(self, transfer_s: float, model: ReplicatedModel) -> float:
         """Part the backward pass does not hide: at least the layer whose values come last."""
+        if not self.behind_backward:
+            return transfer_s
         hidden_s = BACKWARD_FRACTION * model.step_time_s
         return max(transfer_s / model.num_layers, transfer_s - hidden_s)
 
@@ -114,13 +155,20 @@ class StreamingDiLoCo:
     layers_per_fragment: int = 3
     overlap_steps: int = 1
     bits_per_value: float = 16.0
+    outer_state: OuterState = "gpu"
 
     def __post_init__(self) -> None:
+        _require_outer_state("Streaming DiLoCo", self.outer_state)
         require_count("Streaming DiLoCo", "steps_between", self.steps_between)
         require_count("Streaming DiLoCo", "layers_per_fragment", self.layers_per_fragment)
         if self.overlap_steps != 0:
             require_count("Streaming DiLoCo", "overlap_steps", self.overlap_steps)
         require_positive("Streaming DiLoCo", "bits_per_value", self.bits_per_value)
+
+    @property
+    def behind_backward(self) -> bool:
+        """The messages of a fragment start as the backward pass makes its values."""
+        return True
 
     def fragments(self, num_layers: int) -> tuple[Fragment, ...]:
         """As many as the layers need; where they do not divide, some are a layer short."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from des.base.arithmetic import held_bytes
 from des.base.lazy import lazy
-from des.costs.copy_collectives import shared_expert_parameters
+from des.costs.copy_collectives import HeldParameters, shared_expert_parameters
 from des.costs.memory import bytes_per_parameter, gpus_of_device, kept_bytes
+from des.costs.outer_state import outer_state_bytes
 from des.costs.whole_layers import whole_layers_bytes
 from des.engine.result import IterationResult, Span, StageUse
 from des.job.workload import Workload, total
@@ -51,14 +52,15 @@ class DeviceMemory:
     gradient_bytes: float
     optimiser_bytes: float
     whole_layers_bytes: float = 0.0
+    outer_state_bytes: float = 0.0
     capacity_bytes: float
     changes: tuple[MemoryChange, ...]
 
     @property
     def model_state_bytes(self) -> float:
-        """Weights, gradients and optimiser together, and layers that are whole for a while."""
+        """Weights, gradients and optimisers together, and layers that are whole for a while."""
         kept = self.weight_bytes + self.gradient_bytes + self.optimiser_bytes
-        return kept + self.whole_layers_bytes
+        return kept + self.whole_layers_bytes + self.outer_state_bytes
 
     @property
     def peak_activation_bytes(self) -> float:
@@ -156,6 +158,7 @@ def _device_memory(
     num_parameters = sum(total(sums_before, *run) / num_gpus for run in runs)
     num_routed = shared_expert_parameters(workload, runs, parallelism) / num_gpus
     num_common = num_parameters - num_routed
+    held = HeldParameters(num_common, num_routed)
     common = bytes_per_parameter(parallelism, workload.gradient_bytes)
     routed = bytes_per_parameter(parallelism, workload.gradient_bytes, of_experts=True)
     kept = {stage: kept_bytes(workload, plan.stages[stage], parallelism) for stage in stages}
@@ -169,6 +172,7 @@ def _device_memory(
         gradient_bytes=common.gradient * num_common + routed.gradient * num_routed,
         optimiser_bytes=common.optimiser * num_common + routed.optimiser * num_routed,
         whole_layers_bytes=whole_layers_bytes(workload, runs, parallelism) / num_gpus,
+        outer_state_bytes=outer_state_bytes(plan, held, parallelism),
         capacity_bytes=domain.gpu_memory_bytes,
         changes=tuple(_changes(spans, whole_bytes=whole_bytes, halved_bytes=halved_bytes)),
     )

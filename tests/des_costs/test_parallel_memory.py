@@ -182,7 +182,7 @@ def test_room_for_activations_by_hand():
     assert room == (2000 - (2 * 4 + 12) * 20, 2000 - (2 * 4 + 12) * 40)
     stages = replica_stages(chosen.placement, chosen.parallelism)
     small = one_domain(4, 400.0)
-    assert activation_room_bytes(small, FOUR_LAYERS, stages[1:], chosen.parallelism) == 0.0
+    assert activation_room_bytes(small, FOUR_LAYERS, stages[1:], chosen) == 0.0
 
 
 def test_room_on_a_domain_that_is_one_device():

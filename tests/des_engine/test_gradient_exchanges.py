@@ -24,7 +24,7 @@ from des.engine.gradients import exchange_behind_s
 def test_diloco_exchanges_at_due_steps_only():
     """Every third step costs what every step would, the others what computing does."""
     topology, workload = equal_world(2, link=(5.0, 0.5)), model(2, 4, 10.0)
-    chosen = replicas([0, 0], [1, 1], synchronisation=DiLoCo(steps_between=3))
+    chosen = replicas([0, 0], [1, 1], synchronisation=DiLoCo(steps_between=3, outer_state="cpu"))
 
     found = [simulate(topology, workload, chosen, step=step) for step in range(6)]
     assert [bool(sums(result)) for result in found] == [False, False, True] * 2

@@ -3,8 +3,8 @@
 It is **not the same training** as that of every other planner. Each replica takes ``H`` steps of an
 inner optimiser on its own share of the data, and an outer optimiser then applies the mean change of
 all replicas: the model that comes out, and how many steps it needs, differ. Iteration times of
-these plans compare with others per batch of samples only, not per progress of the training, and the
-memory of the outer optimiser is not counted.
+these plans compare with others per batch of samples only, not per progress of the training. The
+state of the outer optimiser is on the GPUs, and counted.
 
 References
 ----------

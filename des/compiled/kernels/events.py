@@ -36,6 +36,16 @@ def push(run: ProgramRun, time_s: float, rank: int) -> None:
 
 
 @kernel
+def end_part(run: ProgramRun) -> None:
+    """Note that a worker or member is done; the last of a step starts those that wait for all."""
+    header, outcome = run.header, run.outcome
+    outcome.num_running -= 1
+    if header.num_late > 0 and outcome.num_running == header.num_late:
+        for member in range(header.num_members - header.num_late, header.num_members):
+            push(run, outcome.end_s + header.update_s, MEMBER + member)
+
+
+@kernel
 def close_gap(run: ProgramRun) -> None:
     """Put the last event where the first one was."""
     outcome = run.outcome

@@ -3,7 +3,7 @@
 import math
 
 from des.base.jit import kernel
-from des.compiled.kernels.events import MEMBER, MESSAGE, push
+from des.compiled.kernels.events import MEMBER, MESSAGE, end_part, push
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.messages import send
 from des.compiled.kernels.records import ProgramRun
@@ -27,8 +27,8 @@ def go_on_with_exchange(run: ProgramRun, member: int, now_s: float, rank: int) -
         else:
             return
     outcome = run.outcome
-    outcome.num_running -= 1
     outcome.end_s = max(outcome.end_s, now_s)
+    end_part(run)
 
 
 @kernel

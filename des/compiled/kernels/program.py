@@ -34,6 +34,7 @@ HEADER = np.dtype(
         ("num_media", _I),
         ("num_local_wires", _I),
         ("num_members", _I),
+        ("num_late", _I),  # members, the last ones, that wait for the end of the step
         ("num_initial", _I),  # messages 0, 1, ... that leave at time 0
         ("is_fair", _I),
         ("is_unshared", _I),  # every message has links and local wires to itself
@@ -42,6 +43,7 @@ HEADER = np.dtype(
         ("is_overlapped", _I),  # buckets start when they are made, not when the replica is done
         ("is_recorded", _I),  # whether spans and transfers are written down
         ("weather", _I),
+        ("update_s", _F),  # of the step, before late members begin
         ("message_overhead_s", _F),
         ("window_bytes", _F),  # inf where there is none
         ("seed", _I),  # from here on for UNIFORM only

@@ -8,7 +8,7 @@ notice is the output, so only operations that send one are queued.
 import math
 
 from des.base.jit import kernel
-from des.compiled.kernels.events import MEMBER, MESSAGE, WORKER, push
+from des.compiled.kernels.events import MEMBER, MESSAGE, WORKER, end_part, push
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.records import ProgramRun
 
@@ -37,7 +37,7 @@ def advance(run: ProgramRun, worker: int, now_s: float, rank: int) -> None:
             push(run, end_s, WORKER + worker)
             return
         own.position += 1
-    run.outcome.num_running -= 1
+    end_part(run)
 
 
 @kernel

@@ -1,0 +1,28 @@
+"""Memory of DiLoCo's outer optimiser."""
+
+from des.costs.copy_collectives import HeldParameters
+from des.plan.parallelism import Parallelism
+from des.plan.plan import Plan
+
+OUTER_STATE_BYTES = 8
+"""Outer momentum, and the parameters as they were last synchronised, 4 bytes each [1]_. [bytes]
+
+.. [1] A. Douillard et al., "DiLoCo: Distributed low-communication training of language models",
+   arXiv 2311.08105, 2023, algorithm 1 (Nesterov momentum on the change since the last exchange).
+"""
+
+
+def outer_state_bytes(plan: Plan, held: HeldParameters, parallelism: Parallelism | None) -> float:
+    """State of the outer optimiser that a device holds, all its GPUs together. [bytes]
+
+    One for each copy of the weights, or one for all where they shard the optimiser; none where
+    replicas synchronise after every step, or where it is in the memory of the hosts.
+    """
+    mode = plan.synchronisation
+    if not plan.replicas or mode.steps_between == 1 or mode.outer_state == "cpu":
+        return 0.0
+    shared = parallelism or Parallelism()
+    if shared.shards("optimiser"):
+        return OUTER_STATE_BYTES * (held.common + held.experts)
+    of_experts = shared.copies // shared.expert * held.experts
+    return OUTER_STATE_BYTES * (shared.copies * held.common + of_experts)
