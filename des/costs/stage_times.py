@@ -15,7 +15,7 @@ from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Stage
-from des.plan.plan import Plan, device_numbers, replica_stages
+from des.plan.plan import Plan, device_numbers
 from des.schedules import Border, Pass, Pipeline
 from des.world.domain import Domain
 from des.world.topology import Topology
@@ -153,7 +153,7 @@ def pipeline_of(
     A device without room for one microbatch may use what 1F1B holds all the same, so that a plan
     over memory has orders too and can be judged as if it fitted.
     """
-    stages = replica_stages(plan.placements[replica], plan.parallelism)
+    stages = plan.stages_of_replicas[replica]
     times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
     numbers = device_numbers(stages)
     bandwidth_factors, latency_factors = topology.factors_at_start()
@@ -257,6 +257,31 @@ def border_inside(
         device=min(here.device, there.device),
         distance=distance,
     )
+
+
+def summed_part_inside(
+    topology: Topology,
+    plan: Plan,
+    stages: tuple[Stage, Stage],
+    part_bytes: float,
+    corrections: Corrections,
+) -> Border:
+    """Border over which two devices of a domain sum up gradients of pipelines that share it.
+
+    Every GPU of a device sends its share of the part.
+    """
+    here, there = stages
+    distance = abs(here.device - there.device)
+    if distance == 0:
+        return Border()
+    parallelism = plan.parallelism[here.domain]
+    inside = corrected_inside(topology.domains[here.domain], corrections)
+    wire = outer_wire(inside, parallelism, min(here.device, there.device), distance=distance) or (
+        inside.intra_bandwidth_bytes_per_s,
+        inside.intra_latency_s,
+    )
+    share_bytes = part_bytes / parallelism.gpus_per_device
+    return Border(transfer_s=share_bytes / wire[0], latency_s=wire[1])
 
 
 def _border(
