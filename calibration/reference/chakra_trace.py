@@ -12,6 +12,8 @@ from calibration.reference.trace_nodes import MOST_TAG, Draft, whole_bytes, whol
 from calibration.reference.trace_set import TraceSet
 from des.base.lazy import lazy
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS
+from des.costs.update_times import update_s
+from des.plan.corrections import NO_CORRECTIONS
 from des.schedules import Operation, Pass
 
 if TYPE_CHECKING:
@@ -62,6 +64,9 @@ def build_traces(case: PlacementCase, *, tensor_sums: TensorSums = "pass") -> Tr
 
     A device of several GPUs does one sum inside itself at a time. Where messages queue, its links
     see to that; where they never meet, a sum waits for the one before.
+
+    Where layer times are from shapes or a profile, every NPU that computes ends with the time of
+    the slowest device from its last gradient on, as all devices do in `des`.
     """
     return _Writer(case, tensor_sums).write()
 
@@ -99,11 +104,22 @@ class _Writer:
             self._gradients.keep_order(among="all exchanges")
         elif not self._messages_queue:
             self._gradients.keep_order(among="sums inside")
+        self._update()
         return TraceSet(
             traces=tuple(npu.trace() for npu in self._draft.npus),
             groups=self._draft.groups,
             npus_per_domain=self._case.gpus_per_domain,
         )
+
+    def _update(self) -> None:
+        """Add the optimiser's step and the overhead of an iteration, after all else of an NPU."""
+        case = self._case
+        duration_s = update_s(case.topology, case.workload, case.plan, NO_CORRECTIONS)
+        if duration_s == 0.0:
+            return
+        for rank in sorted({rank for ranks in self._layout.ranks for rank in ranks}):
+            npu = self._draft.npus[rank]
+            npu.compute("update of the weights", whole_ns(duration_s), npu.last())
 
     def _operations(self) -> list[Operation]:
         """All operations by the time of their start."""

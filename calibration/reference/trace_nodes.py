@@ -126,6 +126,13 @@ class NodeList:
         """Let a node that is there wait for another one, too."""
         self._also_after.setdefault(node, []).append(earlier)
 
+    def last(self) -> list[int]:
+        """Nodes that no other node waits for."""
+        waited_for = {number for node in self._nodes for number in node.dependencies}
+        for earlier in self._also_after.values():
+            waited_for.update(earlier)
+        return [node.id for node in self._nodes if node.id not in waited_for]
+
     def trace(self) -> Trace:
         """All nodes; an NPU with nothing to do computes for a nanosecond.
 
