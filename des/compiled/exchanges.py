@@ -8,7 +8,7 @@ import numpy as np
 from des.compiled.flows import Flows, Mark
 from des.compiled.kernels.program import MEMBER, RELEASE, STAGE
 from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
-from des.costs.stage_times import summed_part_inside
+from des.costs.local_borders import summed_part_inside
 from des.job.workload import Workload
 from des.plan.buckets import Bucket
 from des.plan.corrections import Corrections

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from des.clock import Clock, Message
-from des.costs.stage_times import border_inside
+from des.costs.local_borders import border_inside
 from des.engine.network import Carrier, Parcel, Send
 from des.engine.stage_run import LocalWires, StageRun
 from des.job.workload import Workload

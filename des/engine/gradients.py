@@ -7,7 +7,7 @@ import simpy
 
 from des.clock import MEMBER, Clock, Message, Moment
 from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
-from des.costs.stage_times import summed_part_inside
+from des.costs.local_borders import summed_part_inside
 from des.engine.network import Carrier, Network, Parcel, Send
 from des.engine.stage_run import LocalWires
 from des.job.workload import Workload
