@@ -31,15 +31,19 @@ def small(num_layers: int = 2, **fields: object) -> Architecture:
 
 
 def small_job(
-    architecture: Architecture, *, recomputation: str = "flash", num_layers: int | None = None
+    architecture: Architecture,
+    *,
+    recomputation: str = "flash",
+    num_layers: int | None = None,
+    sequence_length: int = 16,
 ) -> Workload:
-    """Two microbatches of 2 sequences of 16 tokens."""
+    """Two microbatches of 2 sequences, of 16 tokens by default."""
     return architecture_workload(
         architecture,
         num_layers=num_layers,
         num_microbatches=2,
         microbatch_size=2,
-        sequence_length=16,
+        sequence_length=sequence_length,
         recomputation=recomputation,
     )
 
@@ -65,6 +69,21 @@ def shared_copies(draw: st.DrawFn) -> Parallelism:
         expert=expert,
         expert_skew=draw(st.floats(1.0, expert)),
         sharding=draw(st.sampled_from(["none", "optimiser", "gradients", "parameters"])),
+    )
+
+
+@st.composite
+def two_replicas(draw: st.DrawFn, workload: Workload, num_domains: int) -> Plan:
+    """Even parts over all domains but the last, which may be a replica; each shared in its way."""
+    shared = [draw(shared_copies()) for _ in range(num_domains)]
+    if workload.shape.architecture.experts is None:
+        shared = [replace(one, expert=1, expert_skew=1.0) for one in shared]
+    last = Placement(domain_of_layer=(num_domains - 1,) * workload.num_layers)
+    return Plan(
+        placement=Placement.even(num_domains - 1, workload.num_layers),
+        replicas=draw(st.sampled_from([(), (last,)])),
+        schedule=draw(st.sampled_from(["1f1b", "gpipe", "zb_h1"])),
+        parallelism=tuple(shared),
     )
 
 

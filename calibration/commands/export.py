@@ -1,6 +1,6 @@
 """Write a folder that ASTRA-sim runs as it is: traces, network, system, and the command lines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibration.cases.aggregation import Aggregation
@@ -21,9 +21,11 @@ from des import (
     build_workload,
 )
 from des.base.checks import require_count, require_positive, require_seed
+from des.base.command import UsageError
 from des.base.flags import option, required
 from des.job.models import MODEL_HELP
 from des.job.transformer import Recomputation
+from des.plan.parallelism import Sharding
 
 EXAMPLES = """\
 examples:
@@ -59,6 +61,7 @@ class Config(WorldFlags):
     parallelism: str | None = option(
         None, "tensor x data x pipeline, for all domains or one for each"
     )
+    sharding: Sharding = option("none", "state that the replicas in a domain spread")
     activation_compression: float = option(
         1.0, "factor by which messages shrink", check=require_positive
     )
@@ -109,7 +112,7 @@ def case_of(config: Config) -> PlacementCase:
     plan = Plan(
         placement=placement,
         schedule=config.schedule,
-        parallelism=_parallelism(config.parallelism, topology.num_domains),
+        parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
         activation_compression=config.activation_compression,
     )
@@ -128,8 +131,14 @@ def _steady(topology: Topology, epoch_seed: int | None) -> Topology:
     return found
 
 
-def _parallelism(text: str | None, num_domains: int) -> tuple[Parallelism, ...]:
-    if text is None:
+def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
+    """Read one for all domains, or one for each."""
+    if config.parallelism is None:
+        if config.sharding != "none":
+            raise UsageError("sharding needs a parallelism, got none")
         return ()
-    each = tuple(Parallelism.parse(item) for item in text.split(","))
+    each = tuple(
+        replace(Parallelism.parse(item), sharding=config.sharding)
+        for item in config.parallelism.split(",")
+    )
     return each * num_domains if len(each) == 1 else each

@@ -7,7 +7,7 @@ from typing import cast
 from calibration.cases.case import Measurement, PlacementCase, computing_times_s
 from calibration.reference.npu_layout import Layout
 from des.compiled.simulate import simulate_compiled
-from des.costs.inner_sums import half_sum_s, left_fraction
+from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
 from des.engine.result import IterationResult
 from des.plan.buckets import buckets_of
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -111,11 +111,12 @@ class _Ends:
         requests_of: defaultdict[int, list[tuple[float, int, int, bool]]] = defaultdict(list)
         for number, bucket in enumerate(self._buckets):
             for stage in bucket.stages:
-                device = plan.device_of_stage[stage]
-                requests_of[device].append((self._made_s(number, stage), number, stage, False))
+                own = requests_of[plan.device_of_stage[stage]]
+                is_scattered = halves_before(plan, plan.stages[stage], bucket) == 0
+                if not (is_scattered and bucket.between_domains):
+                    own.append((self._made_s(number, stage), number, stage, is_scattered))
                 if bucket.between_domains:
-                    arrival_s = self._part_arrival_s[number, stage]
-                    requests_of[device].append((arrival_s, number, stage, True))
+                    own.append((self._part_arrival_s[number, stage], number, stage, True))
         for requests in requests_of.values():
             heapify(requests)
             free_s = 0.0

@@ -1,7 +1,8 @@
 """Layer times solved from whole measured iterations, where these determine them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -83,61 +84,132 @@ def solve_table(table: RunTable) -> SolvedTable:
     ValueError
         If no place is determined.
     """
-    of_place: dict[tuple[int, ...], list[MeasuredRun]] = {}
-    for run in table.runs:
-        key = run.hidden_size, run.num_heads, run.sequence_length, run.tensor, run.microbatch_size
-        of_place.setdefault(key, []).append(run)
     points, left_out = [], []
-    for (hidden, heads, sequence, tensor, size), runs in of_place.items():
-        name = f"hidden_size {hidden}, num_heads {heads}, tensor {tensor}, microbatch_size {size}"
-        name += f", sequence {sequence}"
+    for place, runs in _by_place(table.runs).items():
         if len(runs) < LEAST_RUNS:
-            left_out.append(f"{name}: must have at least {LEAST_RUNS} runs, got {len(runs)}")
+            left_out.append(f"{place}: must have at least {LEAST_RUNS} runs, got {len(runs)}")
             continue
         found = _solve(runs, table.setup)
         if isinstance(found, SolvedPoint):
             points.append(found)
         else:
-            left_out.append(f"{name}: {found}")
+            left_out.append(f"{place}: {found}")
     if not points:
         raise ValueError(f"{table.name}: no layer is determined by its runs: {left_out[0]}")
     return SolvedTable(name=table.name, points=tuple(points), left_out=tuple(left_out))
 
 
-def _solve(runs: Sequence[MeasuredRun], setup: Setup) -> SolvedPoint | str:
-    """Solve one place; a text says why its runs do not determine it."""
-    shaped = _shaped_point(runs[0], setup)
+def predicted_by_others(
+    runs: Sequence[MeasuredRun], known: Sequence[MeasuredRun], setup: Setup
+) -> list[float | None]:
+    """Iteration times of runs by layers solved from the known runs of their places. [s]
+
+    A run that is known itself is left out of its own prediction. None where no other run is known
+    at the place, or layers are not determined there.
+    """
+    found: dict[MeasuredRun, float] = {}
+    known_at = _by_place(known)
+    for place, here in _by_place(runs).items():
+        mates = known_at.get(place, [])
+        if not mates:
+            continue
+        line = _line_of(mates, setup)
+        if line.least_share < _LEAST_SHARE:
+            continue
+        for run in here:
+            others = [one != run for one in mates]
+            if any(others):
+                scale = _fitted(line.slope[others], line.rest[others])
+                found[run] = _line_at(line.scale, [run], setup).of(scale)[0]
+    return [found.get(run) for run in runs]
+
+
+class _Place(NamedTuple):
+    """Sizes of a layer, and how it was run."""
+
+    hidden_size: int
+    num_heads: int
+    tensor: int
+    microbatch_size: int
+    sequence_length: int
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {size}" for name, size in self._asdict().items())
+
+
+def _by_place(runs: Iterable[MeasuredRun]) -> dict[_Place, list[MeasuredRun]]:
+    found: dict[_Place, list[MeasuredRun]] = {}
+    for run in runs:
+        place = _Place(*(getattr(run, name) for name in _Place._fields))
+        found.setdefault(place, []).append(run)
+    return found
+
+
+class _Line(NamedTuple):
+    """Iteration times of runs over measured ones, linear in the scale of layers about one scale."""
+
+    scale: float
+    slope: np.ndarray
+    rest: np.ndarray
+    measured_s: np.ndarray
+
+    @property
+    def least_share(self) -> float:
+        """Least share of an iteration that layers take."""
+        return float(np.min(self.slope * self.scale))
+
+    def of(self, scale: float) -> list[float]:
+        """Iteration times with layers of another scale. [s]"""
+        times_s: list[float] = ((self.slope * scale + self.rest) * self.measured_s).tolist()
+        return times_s
+
+
+def _line_at(scale: float, runs: Sequence[MeasuredRun], setup: Setup) -> _Line:
     measured_s = np.array([run.measured_iteration_s for run in runs])
+    shaped = _shaped_point(runs[0], setup)
+    here = _predicted_s(runs, setup, shaped, scale) / measured_s
+    there = _predicted_s(runs, setup, shaped, scale * (1.0 + _STEP)) / measured_s
+    slope = (there - here) / (scale * _STEP)
+    return _Line(scale=scale, slope=slope, rest=here - slope * scale, measured_s=measured_s)
+
+
+def _line_of(runs: Sequence[MeasuredRun], setup: Setup) -> _Line:
+    """Line about the scale that fits all runs of a place."""
     scale = 1.0
     for _ in range(_ROUNDS):
-        here_s = _predicted_s(runs, setup, shaped, scale)
-        there_s = _predicted_s(runs, setup, shaped, scale * (1.0 + _STEP))
-        slope = (there_s - here_s) / (scale * _STEP)
-        rest = here_s - slope * scale
-        scale = _fitted(slope / measured_s, rest / measured_s)
-        share = float(np.min(slope * scale / measured_s))
-        if share < _LEAST_SHARE:
-            return (
-                f"layers must take at least {_LEAST_SHARE:g} of every iteration to be determined, "
-                f"got {share:.2g}"
-            )
-    found_s = _predicted_s(runs, setup, shaped, scale)
+        line = _line_at(scale, runs, setup)
+        scale = _fitted(line.slope, line.rest)
+        if scale <= 0.0:
+            break
+    return line._replace(scale=scale)
+
+
+def _solve(runs: Sequence[MeasuredRun], setup: Setup) -> SolvedPoint | str:
+    """Solve one place; a text says why its runs do not determine it."""
+    line = _line_of(runs, setup)
+    if line.least_share < _LEAST_SHARE:
+        return (
+            f"layers must take at least {_LEAST_SHARE:g} of every iteration to be determined, "
+            f"got {line.least_share:.2g}"
+        )
+    shaped = _shaped_point(runs[0], setup)
+    found_s = _predicted_s(runs, setup, shaped, line.scale)
     without = [
-        _fitted(np.delete(slope / measured_s, index), np.delete(rest / measured_s, index))
+        _fitted(np.delete(line.slope, index), np.delete(line.rest, index))
         for index in range(len(runs))
     ]
     return SolvedPoint(
         timed=TimedPoint(
             gpu=setup.gpu,
             exchanges="excluded",
-            point=_scaled(shaped, scale),
+            point=_scaled(shaped, line.scale),
             num_rows=len(runs),
             spreads=None,
         ),
-        scale=scale,
-        errors=tuple((found_s / measured_s - 1.0).tolist()),
-        left_out_errors=tuple(((slope * without + rest) / measured_s - 1.0).tolist()),
-        shaped_errors=tuple((_shaped_s(runs, setup) / measured_s - 1.0).tolist()),
+        scale=line.scale,
+        errors=tuple((found_s / line.measured_s - 1.0).tolist()),
+        left_out_errors=tuple((line.slope * without + line.rest - 1.0).tolist()),
+        shaped_errors=tuple((_shaped_s(runs, setup) / line.measured_s - 1.0).tolist()),
     )
 
 

@@ -69,6 +69,7 @@ FITTED = (
     "Fitted: efficiencies of matrix products and of memory, launches of a layer, overhead of an "
     "iteration, latency of a step; all on the 56 + 72 public rows of vTrain (vtrain_multi.json, "
     "vtrain_single.json) by `python -m calibration kernels`, none per table or per run. "
+    "Times with profiled layers have one more for each place, from its other public runs. "
     "Everything else is a data sheet's or the file's."
 )
 _EXAMPLES = f"""\

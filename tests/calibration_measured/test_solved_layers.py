@@ -61,7 +61,7 @@ def test_simulated_iterations_are_solved_exactly(exact):
     assert point.left_out_errors == pytest.approx((0.0,) * 3, abs=1e-9)
     assert all(error < -0.1 for error in point.shaped_errors)
     alone, undetermined = solved.left_out
-    assert "microbatch_size 2, sequence 32: must have at least 2 runs, got 1" in alone
+    assert "microbatch_size 2, sequence_length 32: must have at least 2 runs, got 1" in alone
     assert "hidden_size 128" in undetermined
     assert "layers must take at least 0.5 of every iteration to be determined" in undetermined
 

@@ -8,28 +8,12 @@ from hypothesis import given, settings
 from sharing import FEW
 from strategies import world
 from trace_cases import ENDPOINTS, engine, even_pipelines, makespan_s, pipelines, replicated, shared
-from traces_and_des import in_a_row, measured
+from traces_and_des import assert_equal, in_a_row, measured
 
-from astra_sim import RunResult
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.prediction import predict
 from calibration.reference.astra_config import as_seen
-from calibration.reference.chakra_trace import TraceSet, build_traces
-
-
-def assert_equal(case: PlacementCase, traces: TraceSet, result: RunResult) -> None:
-    """Up to the rounding of every event to a nanosecond, and of every message to a byte."""
-    found, predicted = measured(case, traces, result), predict(case)
-    slowest = min(link.bandwidth_bytes_per_s for link in case.topology.links)
-    num_nodes = sum(len(trace.nodes) for trace in traces.traces)
-    rounding_s = num_nodes * (1e-9 + 0.5 / slowest)
-    assert found.makespan_s == pytest.approx(predicted.makespan_s, rel=1e-6, abs=rounding_s)
-    assert found.exposed_s == pytest.approx(
-        predicted.exposed_s, rel=1e-6, abs=rounding_s + 1e-6 * predicted.makespan_s
-    )
-    assert found.communication_bytes == pytest.approx(
-        predicted.communication_bytes, rel=1e-5, abs=0.5 * num_nodes
-    )
+from calibration.reference.chakra_trace import build_traces
 
 
 @given(case=pipelines(endpoints=["overlapped"]))

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 from strategies import plan, unit_workload, world
 from trace_cases import makespan_s
 
 from astra_sim import RunResult
 from calibration.cases.case import Measurement, PlacementCase
+from calibration.fit.prediction import predict
 from calibration.reference.chakra_trace import TraceSet
 from calibration.reference.npu_layout import Layout
 from des import Transport
@@ -21,6 +23,26 @@ def measured(case: PlacementCase, traces: TraceSet, result: RunResult) -> Measur
         makespan_s=makespan_s(result),
         communication_bytes=traces.bytes_between_domains,
         exposed_s=Layout(case).exposed_of_domains(exposed_s),
+    )
+
+
+def assert_equal(
+    case: PlacementCase, traces: TraceSet, result: RunResult, *, pauses_s: float = 0.0
+) -> None:
+    """Up to the rounding of every event to a nanosecond, and of every message to a byte.
+
+    ``pauses_s`` is that of pauses, which are of whole microseconds.
+    """
+    found, predicted = measured(case, traces, result), predict(case)
+    slowest = min(link.bandwidth_bytes_per_s for link in case.topology.links)
+    num_nodes = sum(len(trace.nodes) for trace in traces.traces)
+    rounding_s = num_nodes * (1e-9 + 0.5 / slowest) + pauses_s
+    assert found.makespan_s == pytest.approx(predicted.makespan_s, rel=1e-6, abs=rounding_s)
+    assert found.exposed_s == pytest.approx(
+        predicted.exposed_s, rel=1e-6, abs=rounding_s + 1e-6 * predicted.makespan_s
+    )
+    assert found.communication_bytes == pytest.approx(
+        predicted.communication_bytes, rel=1e-5, abs=0.5 * num_nodes
     )
 
 

@@ -7,10 +7,10 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharing import FEW
-from sparse_jobs import EXPERTS, noded_worlds, shared_copies, small, small_job
+from sparse_jobs import EXPERTS, noded_worlds, small, small_job, two_replicas
 from strategies import corrections, topologies
 
-from des import GradientExchange, Placement, Plan, simulate
+from des import GradientExchange, simulate
 from des.compiled.simulate import simulate_compiled
 from des.costs.stage_times import stage_times_s
 from des.world.gpu_models import KernelFigures
@@ -31,16 +31,8 @@ def cases(draw):
         recomputation=draw(st.sampled_from(["none", "flash", "selective", "full"])),
         num_layers=draw(st.sampled_from([None, 6])),
     )
-    shared = [draw(shared_copies()) for _ in topology.domains]
-    if experts is None:
-        shared = [dataclasses.replace(one, expert=1, expert_skew=1.0) for one in shared]
-    placement = Placement.even(topology.num_domains - 1, workload.num_layers)
-    last = Placement(domain_of_layer=(topology.num_domains - 1,) * workload.num_layers)
-    plan = Plan(
-        placement=placement,
-        replicas=draw(st.sampled_from([(), (last,)])),
-        schedule=draw(st.sampled_from(["1f1b", "gpipe", "zb_h1"])),
-        parallelism=tuple(shared),
+    plan = dataclasses.replace(
+        draw(two_replicas(workload, topology.num_domains)),
         exchange=GradientExchange(overlapped=draw(st.booleans())),
     )
     world = draw(noded_worlds(topology, plan))
