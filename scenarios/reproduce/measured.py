@@ -2,7 +2,8 @@
 
 Iteration times of Megatron-DeepSpeed on A100 clusters: of vTrain (J. Bang et al., MICRO 2024) on
 one node and on many, and of Megatron-Turing NLG 530B; throughput and memory of four schedules from
-profiled times (Zero Bubble, ICLR 2024). The bound of each table is its target for the
+profiled times (Zero Bubble, ICLR 2024); Llama 3 405B in TorchTitan, and the utilisation of
+INTELLECT-1. The bound of each table is its target for the
 mean absolute error; the best published error stands next to it. The five constants of layer times
 were fitted on the public rows of vTrain that come with EastWest; other rows, in --cases, were not
 seen.
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from scenarios.frame import plots
     from scenarios.reproduce import (
         measured_iterations,
+        measured_outer_steps,
         measured_pairs,
+        measured_sharded,
         measured_tables,
         measured_zero_bubble,
         report,
@@ -39,7 +42,9 @@ if TYPE_CHECKING:
 else:
     matplotlib_figure = lazy("matplotlib.figure")
     measured_iterations = lazy("scenarios.reproduce.measured_iterations")
+    measured_outer_steps = lazy("scenarios.reproduce.measured_outer_steps")
     measured_pairs = lazy("scenarios.reproduce.measured_pairs")
+    measured_sharded = lazy("scenarios.reproduce.measured_sharded")
     measured_tables = lazy("scenarios.reproduce.measured_tables")
     measured_zero_bubble = lazy("scenarios.reproduce.measured_zero_bubble")
     plots = lazy("scenarios.frame.plots")
@@ -61,6 +66,8 @@ TABLES = {
     "vtrain_single": KnownTable("vTrain, one node", measured_iterations),
     "mtnlg": KnownTable("Megatron-Turing NLG 530B", measured_iterations),
     "zb_throughput": KnownTable("Zero Bubble, 8-32 A100", measured_zero_bubble),
+    "torchtitan": KnownTable("TorchTitan, 512 H100", measured_sharded),
+    "intellect1": KnownTable("INTELLECT-1, three continents", measured_outer_steps),
 }
 """Tables by the beginning of a file's name."""
 
