@@ -114,6 +114,7 @@ def parallelisms(
         data=data,
         pipeline=pipeline,
         sharding=draw(st.sampled_from(get_args(Sharding))),
+        sequence_parallel=draw(st.booleans()),
         chunks=draw(st.integers(1, most)),
         chunk_order=draw(st.sampled_from(["loop", "wave"])),
     )

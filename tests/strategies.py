@@ -204,14 +204,17 @@ def priced_topologies(
 @st.composite
 def layers(draw: st.DrawFn) -> Layer:
     """A layer whose passes take milliseconds to seconds."""
+    kept, rest = draw(whole(0, 10**9)), draw(whole(0, 10**9))
     return Layer(
         forward_flops=draw(st.floats(1e11, 1e14)),
         input_gradient_flops=draw(st.floats(1e11, 1e14)),
         weight_gradient_flops=draw(none_or(1e9, 1e14)),
         num_parameters=draw(whole(0, 3 * 10**8)),
-        activation_bytes=draw(whole(0, 10**9)),
-        weight_input_bytes=draw(whole(0, 10**9)),
+        activation_bytes=kept,
+        weight_input_bytes=rest,
         recomputation_flops=draw(st.sampled_from([0.0, 1e12])),
+        replicated_activation_bytes=draw(st.sampled_from([0.0, kept // 2])),
+        replicated_input_bytes=draw(st.sampled_from([0.0, rest // 2])),
     )
 
 

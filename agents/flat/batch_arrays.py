@@ -68,7 +68,7 @@ def batch_work_of(task: PlacementTask, world: Topology) -> Work:
         num_parameters=_real(workload.num_parameters),
         rate_flops_per_s=_real(compute_rate_flops_per_s(one, corrections) for one in world.domains),
         capacity_bytes=_real(domain.memory_bytes for domain in world.domains),
-        bytes_per_parameter=model_state_bytes(1.0, None),
+        bytes_per_parameter=model_state_bytes(workload, 1.0, None),
         flops_per_iteration=float(workload.flops_per_iteration),
         tokens_per_iteration=float(workload.tokens_per_iteration),
         peak_flops_per_s=float(world.peak_flops_per_s),

@@ -20,7 +20,6 @@ from des.compiled.many.layout import Real, Small
 from des.compiled.simulate import moves_end_s
 from des.costs.message_times import direct_links
 from des.engine.migration import layer_moves
-from des.job.transformer import BYTES_PER_PARAMETER
 from des.plan.replacement import Replacement
 
 
@@ -120,7 +119,7 @@ class Changes:
 
 def state_bytes_of_layers(workload: Workload) -> Real:
     """Model state of each layer, (L,). [bytes]"""
-    return BYTES_PER_PARAMETER * np.array(workload.num_parameters, dtype=np.float64)
+    return workload.state_bytes * np.array(workload.num_parameters, dtype=np.float64)
 
 
 def ways_of(old: Small, new: Small, num_domains: int, layer_bytes: Real, moved_bytes: Real) -> Ways:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,6 +13,7 @@ from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
 from des.job.architecture import Architecture
 from des.job.models import architecture_workload
+from des.job.transformer import GradientPrecision
 from des.job.workload import Workload
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement
@@ -22,16 +23,18 @@ from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.topology import Topology
+from des.world.transport import Transport
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, extra="ignore")
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0, le=10**6)]
 
 
-class Setup(BaseModel):
-    """Cluster that all runs of a file share, and the model apart from its sizes.
+class Cluster(BaseModel):
+    """Hardware that all runs of a file share, and the model apart from its sizes.
 
-    Bandwidths are those of the hardware; efficiencies belong to `LayerTimeFigures`.
+    Bandwidths are those of the hardware; efficiencies belong to `LayerTimeFigures`. ``endpoints``
+    is whether stages wait for their messages, see `des.world.transport.Transport`.
     """
 
     model_config = _STRICT | ConfigDict(extra="forbid")
@@ -41,14 +44,25 @@ class Setup(BaseModel):
     intra_bandwidth_bytes_per_s: Positive
     nics_per_node: Count
     nic_bandwidth_bytes_per_s: Positive
-    recomputation: str
     vocabulary_size: Count
+    gradient_precision: GradientPrecision = "bf16"
+    endpoints: Literal["overlapped", "one_in_flight", "blocking"] = "overlapped"
+
+
+class Setup(Cluster):
+    """Cluster, and how activations are kept, of runs that share that too."""
+
+    recomputation: str
+    sequence_parallel: bool = False
     published_error: Positive | None = None
     target_error: Positive | None = None
 
 
-class MeasuredRun(BaseModel):
-    """One iteration of a GPT under 1F1B: sizes, the way it was shared, and seconds measured."""
+class RunSizes(BaseModel):
+    """One iteration of a GPT under 1F1B: sizes, and the way it was shared.
+
+    With an ``interleaving`` above 1 every device has that many chunks of layers.
+    """
 
     model_config = _STRICT
 
@@ -62,7 +76,7 @@ class MeasuredRun(BaseModel):
     tensor: Count
     data: Count
     pipeline: Count
-    measured_iteration_s: Positive
+    interleaving: Count = 1
 
     @property
     def label(self) -> str:
@@ -96,6 +110,12 @@ class MeasuredRun(BaseModel):
                 f"hidden_size must be a multiple of num_heads, {self.num_heads}; "
                 f"got {self.hidden_size}"
             )
+
+
+class MeasuredRun(RunSizes):
+    """Run whose seconds an iteration were measured."""
+
+    measured_iteration_s: Positive
 
 
 class _File(BaseModel):
@@ -161,14 +181,14 @@ GPUs has launch and waiting in it.
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictedRun:
-    """A measured run as a world, a job and a plan.
+class SimulatedRun:
+    """A run as a world, a job and a plan.
 
     The cluster is one domain of nodes. Gradients are summed up after the last backward pass, as
     Megatron-DeepSpeed does without buckets. Layers take the times of a profile if there is one.
     """
 
-    run: MeasuredRun
+    run: RunSizes
     setup: Setup
     figures: LayerTimeFigures
     profile: LayerProfile | None = None
@@ -199,13 +219,13 @@ class PredictedRun:
         )
         if run.num_gpus > setup.gpus_per_node:
             domain = replace(domain, nodes=nodes)
-        return Topology.of([domain], [])
+        return Topology.of([domain], [], transport=Transport(endpoints=setup.endpoints))
 
     @cached_property
-    def workload(self) -> Workload:
-        """The job, with the microbatches of all replicas together."""
+    def architecture(self) -> Architecture:
+        """The GPT, with learned positions and a tied embedding."""
         run = self.run
-        architecture = Architecture(
+        return Architecture(
             name=run.label,
             num_layers=run.num_layers,
             hidden_size=run.hidden_size,
@@ -217,26 +237,50 @@ class PredictedRun:
             tied_embeddings=True,
             num_positions=run.sequence_length,
         )
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The job; its microbatches are those of all replicas together."""
+        run = self.run
         together = run.microbatch_size * run.data
         return architecture_workload(
-            architecture,
+            self.architecture,
             num_microbatches=run.global_batch // together,
             microbatch_size=together,
             sequence_length=run.sequence_length,
             recomputation=self.setup.recomputation,
+            gradient_precision=self.setup.gradient_precision,
+        )
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The way the work was shared, under 1F1B, interleaved where devices have chunks."""
+        run = self.run
+        parallelism = Parallelism(
+            tensor=run.tensor,
+            data=run.data,
+            pipeline=run.pipeline,
+            chunks=run.interleaving,
+            sequence_parallel=self.setup.sequence_parallel,
+        )
+        return Plan(
+            placement=Placement(domain_of_layer=(0,) * run.num_layers),
+            schedule="1f1b" if run.interleaving == 1 else "interleaved_1f1b",
+            parallelism=(parallelism,),
+            exchange=GradientExchange(overlapped=False),
         )
 
     @cached_property
     def predicted_s(self) -> float:
         """Iteration time in the simulator. [s]"""
-        run = self.run
-        plan = Plan(
-            placement=Placement(domain_of_layer=(0,) * run.num_layers),
-            schedule="1f1b",
-            parallelism=(Parallelism(tensor=run.tensor, data=run.data, pipeline=run.pipeline),),
-            exchange=GradientExchange(overlapped=False),
-        )
-        return simulate_compiled(self.topology, self.workload, plan).makespan_s
+        return simulate_compiled(self.topology, self.workload, self.plan).makespan_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedRun(SimulatedRun):
+    """A measured run in the simulator."""
+
+    run: MeasuredRun
 
     @property
     def relative_error(self) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 
 from calibration.measured.layer_tables import TimedPoint
 from calibration.measured.runs import FITTED_FIGURES, MeasuredRun, PredictedRun, RunTable, Setup
+from des.costs.layer_products import Spread
 from des.costs.layer_times import layer_seconds, speed_of
 from des.costs.profiled_times import measured_layer
 from des.world.layer_profiles import LayerProfile, ProfilePoint
@@ -224,7 +225,14 @@ def _shaped_point(run: MeasuredRun, setup: Setup) -> ProfilePoint:
     shape, gpu = found.workload.shape, speed_of(found.topology.domains[0])
     assert shape is not None
     assert gpu is not None
-    passes = layer_seconds(shape, gpu, tensor=run.tensor, data=run.data, exchange_s=0.0)
+    passes = layer_seconds(
+        shape,
+        gpu,
+        tensor=run.tensor,
+        data=run.data,
+        exchange_s=0.0,
+        spread=Spread(sequence_parallel=setup.sequence_parallel),
+    )
     return ProfilePoint(
         layer=measured_layer(shape.architecture, 0),
         tensor=run.tensor,

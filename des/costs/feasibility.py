@@ -8,10 +8,10 @@ from des.costs.memory import (
     InfeasiblePlacementError,
     Peaks,
     activation_room_bytes,
+    kept_bytes,
     memory_of_orders,
 )
 from des.costs.stage_times import pipeline_of
-from des.job.transformer import BYTES_PER_PARAMETER
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
@@ -137,8 +137,7 @@ def _first_misfit(
         held = 0.0
         for operation in order if room >= 0.0 else ():
             stage = stages[operation.stage]
-            kept = stage.total(workload.sums_before.activation_bytes)
-            halved = stage.total(workload.sums_before.weight_input_bytes)
+            kept, halved = kept_bytes(workload, stage, plan.parallelism_of(stage.domain))
             held += {"F": kept, "B": -kept, "D": halved - kept, "W": -halved}[operation.kind]
             if held > room:
                 return operation
@@ -160,7 +159,7 @@ def check_job_fits(topology: Topology, workload: Workload) -> None:
     InfeasiblePlacementError
         Naming what is needed and what there is.
     """
-    state_bytes = BYTES_PER_PARAMETER * workload.sums_before.num_parameters[-1]
+    state_bytes = workload.state_bytes * workload.sums_before.num_parameters[-1]
     memory_bytes = sum(domain.memory_bytes for domain in topology.domains)
     if state_bytes > memory_bytes:
         raise InfeasiblePlacementError(

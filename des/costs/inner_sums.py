@@ -6,7 +6,6 @@ from types import MappingProxyType
 from des.costs.copy_collectives import held_parameters, over_copies_s
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import RankGroup, group_all_reduce_s, group_reduce_scatter_s
-from des.job.transformer import GRADIENT_BYTES
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, parameters_of
 from des.plan.corrections import Corrections
@@ -41,7 +40,7 @@ def left_fraction(workload: Workload, stage: Stage, bucket: Bucket) -> float:
 def payload_bytes(workload: Workload, bucket: Bucket, tensor: int) -> float:
     """Gradients of a bucket that one of ``tensor`` GPUs holds. [bytes]"""
     parameters = parameters_of(workload, bucket.first_layer, bucket.num_layers)
-    return GRADIENT_BYTES * parameters / tensor
+    return workload.gradient_bytes * parameters / tensor
 
 
 def half_sum_s(
@@ -68,7 +67,7 @@ def half_sum_s(
     return over_copies_s(
         group_reduce_scatter_s if needs_parts else _half_all_reduce_s,
         held,
-        GRADIENT_BYTES,
+        workload.gradient_bytes,
         inside,
         parallelism,
         device=stage.device,

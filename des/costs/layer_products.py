@@ -47,12 +47,15 @@ class MatrixProduct(NamedTuple):
 class Spread(NamedTuple):
     """GPUs that share a sequence, those that share routed experts, and the load of their fullest.
 
-    The load is in those of the mean; it repeats products, with as many tokens each.
+    The load is in those of the mean; it repeats products, with as many tokens each. With
+    ``sequence_parallel`` a tensor group divides norms and residual additions by tokens; else every
+    GPU of it does them for all tokens.
     """
 
     context: int = 1
     expert: int = 1
     expert_skew: float = 1.0
+    sequence_parallel: bool = True
 
 
 NO_SPREAD = Spread()
@@ -63,19 +66,14 @@ class LayerWork:
     """Work of one forward pass of one layer on one GPU.
 
     ``weights`` multiply by weights, ``attention`` are scores and their application to the values;
-    ``moved_bytes`` is the traffic of all kernels that only read and write.
+    ``moved_bytes`` is the traffic of all kernels that only read and write, of which ``score_bytes``
+    belongs to scores.
     """
 
     weights: tuple[MatrixProduct, ...]
     attention: tuple[MatrixProduct, ...]
     moved_bytes: float
-
-
-_INTO_THE_LAYER = frozenset({"output", "down"})
-"""Ends of the names of matrices whose inputs a tensor group divides; it divides others' outputs."""
-
-_REPLICATED = frozenset({"query_down", "key_value_down", "router", "shared_scale"})
-"""Matrices that every GPU of a tensor group has whole."""
+    score_bytes: float = 0.0
 
 
 def layer_work(
@@ -97,15 +95,15 @@ def layer_work(
     scores
         Whether scores are written to memory, which a fused (flash) kernel avoids.
     spread
-        Spread of sequences and experts over further GPUs, which this one has its part of.
+        Spread of sequences and experts over further GPUs, which this one has its part of, and of
+        what is between matrix products over the group.
 
     Notes
     -----
     Matrices next to each other with the same input are one product. Every expert gets an equal part
     of the tokens. Bytes per element, forward: 24 for two norms and two residual additions with
-    dropout, which every GPU of the group does for all tokens; a read and a write of the inner
-    activation (three accesses if gated) and 10 per score (softmax, mask and dropout), which the
-    group divides.
+    dropout; a read and a write of the inner activation (three accesses if gated) and 10 per score
+    (softmax, mask and dropout), which the group always divides.
     """
     own_sequence = sequence / spread.context
     tokens, heads = batch_size * own_sequence, architecture.num_heads / tensor
@@ -121,14 +119,14 @@ def layer_work(
         if one.name in {"down", "expert_down", "shared_down"}
     )
     accesses = 3 if architecture.gated_ffn else 2
-    moved = 24.0 * tokens * architecture.hidden_size
+    moved = 24.0 * tokens * architecture.hidden_size / (tensor if spread.sequence_parallel else 1)
     moved += ACTIVATION_BYTES * accesses * tokens * inner / tensor
-    if scores:
-        moved += 10.0 * batch_size * heads * own_sequence * seen
+    score_bytes = 10.0 * batch_size * heads * own_sequence * seen if scores else 0.0
     return LayerWork(
         weights=tuple(_products(matrices, tokens, tensor, spread)),
         attention=attention,
-        moved_bytes=moved,
+        moved_bytes=moved + score_bytes,
+        score_bytes=score_bytes,
     )
 
 
@@ -154,9 +152,7 @@ def _products(
 
 def _kind(matrix: Matrix) -> tuple[int, int, bool, bool]:
     """Inputs, copies, whether every GPU has it whole, and whether the group divides its inputs."""
-    is_replicated = matrix.name in _REPLICATED
-    takes_parts = not is_replicated and matrix.name.rsplit("_", 1)[-1] in _INTO_THE_LAYER
-    return matrix.inputs, matrix.copies, is_replicated, takes_parts
+    return matrix.inputs, matrix.copies, matrix.is_replicated, matrix.takes_parts
 
 
 def head_work(

@@ -89,7 +89,8 @@ def layer_seconds(
         Time in which the GPUs that share a layer sum up its results, in one pass. It is waited for,
         and hidden only where the host is slower than all that the GPUs do.
     spread
-        Further GPUs of the device that share sequences or experts.
+        Further GPUs of the device that share sequences or experts, and whether the group divides
+        norms and residual additions.
     """
     work = layer_work(
         shape.architecture,
@@ -107,6 +108,7 @@ def layer_seconds(
         again_s = forward_s
     elif shape.recomputation == "selective":
         again_s = sum(product_s(one, gpu) for one in work.attention)
+        again_s += moving_s(work.score_bytes, gpu)
     return PassSeconds(
         forward=forward_s,
         input_gradient=max(

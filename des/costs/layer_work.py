@@ -65,7 +65,15 @@ def own_layer_seconds(
 
     def by_shapes(place: PointPlace) -> MeasuredPasses:
         there = _shape_at(shape, place)
-        found = layer_seconds(there, gpu, tensor=place.tensor, data=1, exchange_s=0.0, layer=layer)
+        found = layer_seconds(
+            there,
+            gpu,
+            tensor=place.tensor,
+            data=1,
+            exchange_s=0.0,
+            spread=Spread(sequence_parallel=spread.sequence_parallel),
+            layer=layer,
+        )
         return MeasuredPasses(*found[:3])
 
     place = PointPlace(tensor, shape.batch_size / data, shape.sequence)
@@ -171,7 +179,9 @@ def work_before(
             tensor=shared.tensor,
             data=shared.data,
             exchange_s=exchange_s,
-            spread=Spread(shared.context, shared.expert, shared.expert_skew),
+            spread=Spread(
+                shared.context, shared.expert, shared.expert_skew, shared.sequence_parallel
+            ),
         )
     except ValueError as error:
         raise ValueError(f"domain {domain.name}: {error}") from error

@@ -73,7 +73,10 @@ class ParameterBytes(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def bytes_per_parameter(
-    parallelism: Parallelism | None, *, of_experts: bool = False
+    parallelism: Parallelism | None,
+    gradient_bytes: int = GRADIENT_BYTES,
+    *,
+    of_experts: bool = False,
 ) -> ParameterBytes:
     """Model state of a device: once a copy, but once for all of them what these shard [1]_.
 
@@ -99,20 +102,44 @@ def bytes_per_parameter(
 
     return ParameterBytes(
         weight=copies("parameters") * WEIGHT_BYTES,
-        gradient=copies("gradients") * GRADIENT_BYTES,
+        gradient=copies("gradients") * gradient_bytes,
         optimiser=copies("optimiser") * OPTIMISER_BYTES,
     )
 
 
 def model_state_bytes(
-    num_parameters: float, parallelism: Parallelism | None, num_of_experts: float = 0.0
+    workload: Workload,
+    num_parameters: float,
+    parallelism: Parallelism | None,
+    num_of_experts: float = 0.0,
 ) -> float:
     """Model state of a device's layers, all its GPUs together. [bytes]
 
     Of the parameters ``num_of_experts`` belong to experts that copies share.
     """
-    common = sum(bytes_per_parameter(parallelism)) * (num_parameters - num_of_experts)
-    return common + sum(bytes_per_parameter(parallelism, of_experts=True)) * num_of_experts
+    size = workload.gradient_bytes
+    common = sum(bytes_per_parameter(parallelism, size)) * (num_parameters - num_of_experts)
+    routed = sum(bytes_per_parameter(parallelism, size, of_experts=True)) * num_of_experts
+    return common + routed
+
+
+def kept_bytes(
+    workload: Workload, stage: Stage, parallelism: Parallelism | None
+) -> tuple[float, float]:
+    """Activations that a stage keeps of one microbatch, all GPUs of its device together. [bytes]
+
+    First what waits for the input gradient, then what waits for the weight gradient. Without
+    sequence parallelism each GPU of a tensor group has a copy of the replicated part.
+    """
+    sums = workload.sums_before
+    whole, halved = stage.total(sums.activation_bytes), stage.total(sums.weight_input_bytes)
+    if parallelism is None or parallelism.sequence_parallel:
+        return whole, halved
+    copies = parallelism.tensor - 1
+    return (
+        whole + copies * stage.total(sums.replicated_activation_bytes),
+        halved + copies * stage.total(sums.replicated_input_bytes),
+    )
 
 
 def memory_of_orders(
@@ -120,9 +147,9 @@ def memory_of_orders(
 ) -> tuple[DomainMemory, ...]:
     """Peak memory of every domain, in the order of the topology.
 
-    Activations are spread over all GPUs of a device. Each worker holds those of as many
-    microbatches as its order has in flight; the peaks of several workers of one device are added,
-    although they need not fall on the same moment.
+    Activations are spread over all GPUs of a device, but see `kept_bytes`. Each worker holds those
+    of as many microbatches as its order has in flight; the peaks of several workers of one device
+    are added, although they need not fall on the same moment.
     """
     return memory_of_peaks(topology, workload, plan, peaks_held(orders))
 
@@ -143,7 +170,7 @@ def memory_of_peaks(
         domain, parallelism = topology.domains[index], plan.parallelism_of(index)
         runs = runs_of(stages_of[device])
         of_experts = shared_expert_parameters(workload, runs, parallelism)
-        state_bytes = model_state_bytes(parameters[device], parallelism, of_experts)
+        state_bytes = model_state_bytes(workload, parameters[device], parallelism, of_experts)
         state_bytes += whole_layers_bytes(workload, runs, parallelism)
         held = HeldParameters(parameters[device] - of_experts, of_experts)
         state_bytes += outer_state_bytes(plan, held, parallelism)
@@ -180,16 +207,14 @@ def parameters_of_devices(workload: Workload, plan: Plan) -> list[float]:
 
 def _peaks_of_devices(workload: Workload, plan: Plan, peaks: Peaks) -> dict[int, float]:
     """Most activations of every device that works. [bytes]"""
-    sums = workload.sums_before
-    whole = [stage.total(sums.activation_bytes) for stage in plan.stages]
-    halved = [stage.total(sums.weight_input_bytes) for stage in plan.stages]
+    kept = [kept_bytes(workload, stage, plan.parallelism_of(stage.domain)) for stage in plan.stages]
     found: dict[int, float] = {}
     for moments in peaks:
         peak = 0.0
         for moment in moments:
             found_bytes = 0.0
             for stage, num_whole, num_halved in moment:
-                found_bytes += held_bytes(num_whole, num_halved, whole[stage], halved[stage])
+                found_bytes += held_bytes(num_whole, num_halved, *kept[stage])
             peak = max(peak, found_bytes)
         if moments:  # else a worker that has nothing to do
             device = plan.device_of_stage[moments[0][0].stage]
@@ -216,7 +241,7 @@ def activation_room_bytes(
     capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
     whole_bytes = whole_layers_bytes(workload, runs_of(stages), shared)
     of_experts = shared_expert_parameters(workload, runs_of(stages), shared)
-    state_bytes = model_state_bytes(num_parameters, shared, of_experts)
+    state_bytes = model_state_bytes(workload, num_parameters, shared, of_experts)
     held = HeldParameters(num_parameters - of_experts, of_experts)
     return capacity_bytes - state_bytes - whole_bytes - outer_state_bytes(plan, held, shared)
 

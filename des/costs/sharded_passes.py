@@ -21,7 +21,7 @@ from itertools import pairwise
 from des.costs.copy_collectives import Collective, held_parameters, over_copies_s
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_gather_s, group_reduce_scatter_s
-from des.job.transformer import GRADIENT_BYTES, WEIGHT_BYTES
+from des.job.transformer import WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
@@ -84,7 +84,7 @@ def sharded_waits_s(
         ]
 
     none_s = [0.0] * len(parts)
-    scatters_s = each_s(group_reduce_scatter_s, GRADIENT_BYTES)
+    scatters_s = each_s(group_reduce_scatter_s, workload.gradient_bytes)
     gathers_s = none_s
     if parallelism.shards("parameters"):
         gathers_s = each_s(group_all_gather_s, WEIGHT_BYTES)

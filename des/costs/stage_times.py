@@ -6,9 +6,13 @@ from itertools import pairwise
 
 from des.costs.copy_waits import copy_waits_s
 from des.costs.layer_work import WorkBefore, work_before
-from des.costs.memory import activation_room_bytes
+from des.costs.memory import activation_room_bytes, kept_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
-from des.costs.node_collectives import group_all_gather_s, group_all_reduce_s
+from des.costs.node_collectives import (
+    group_all_gather_s,
+    group_all_reduce_s,
+    group_ring_all_reduce_s,
+)
 from des.costs.node_groups import outer_wire, tensor_group
 from des.costs.sharded_passes import sharded_waits_s
 from des.job.workload import Workload
@@ -21,7 +25,8 @@ from des.world.domain import Domain
 from des.world.topology import Topology
 
 TENSOR_ALL_REDUCES_PER_PASS = 2
-"""All-reduces of a layer's output in its forward pass, and as many in its input gradient.
+"""All-reduces of a layer's output in its forward pass, and as many in its input gradient. With
+sequence parallelism each is an all-gather and a reduce-scatter.
 
 M. Shoeybi et al., "Megatron-LM", arXiv:1909.08053, 2019, section 3. The weight gradient has none.
 """
@@ -48,10 +53,12 @@ def tensor_parallel_s(
     """Time that one pass of one layer spends on summing up over the GPUs that share it. [s]
 
     Every replica of the device holds its share of the microbatch, so of the message that a stage
-    sends on, which has the size of the output of any layer.
+    sends on, which has the size of the output of any layer. An all-gather and a reduce-scatter
+    take the ring, as NCCL has no tree for them.
     """
     group = tensor_group(corrected_inside(domain, corrections), parallelism)
-    return TENSOR_ALL_REDUCES_PER_PASS * group_all_reduce_s(
+    summed_s = group_ring_all_reduce_s if parallelism.sequence_parallel else group_all_reduce_s
+    return TENSOR_ALL_REDUCES_PER_PASS * summed_s(
         workload.message_bytes / parallelism.copies, group
     )
 
@@ -160,7 +167,7 @@ def pipeline_of(
     bandwidth_factors[bandwidth_factors == 0.0] = 1.0
     steady = topology.scaled(bandwidth_factors, latency_factors)
     pairs = list(pairwise(stages))
-    sums = workload.sums_before
+    kept = [kept_bytes(workload, stage, plan.parallelism_of(stage.domain)) for stage in stages]
     return Pipeline(
         num_microbatches=plan.microbatches_of_replicas(workload.num_microbatches)[replica],
         device_of_stage=numbers,
@@ -171,8 +178,8 @@ def pipeline_of(
             _border(steady, workload, plan, a, b, corrections=corrections) for a, b in pairs
         ),
         up=tuple(_border(steady, workload, plan, b, a, corrections=corrections) for a, b in pairs),
-        activation_bytes=tuple(stage.total(sums.activation_bytes) for stage in stages),
-        weight_input_bytes=tuple(stage.total(sums.weight_input_bytes) for stage in stages),
+        activation_bytes=tuple(whole for whole, _ in kept),
+        weight_input_bytes=tuple(halved for _, halved in kept),
         memory_bytes=tuple(
             _room_bytes(
                 topology,
@@ -195,9 +202,9 @@ def _room_bytes(
     num_devices: int,
 ) -> float:
     """Memory a schedule may use of a device; without room for one microbatch, that of 1F1B."""
-    held, sums = 0.0, workload.sums_before
+    held = 0.0
     for stage in stages:
-        held += max(stage.total(sums.activation_bytes), stage.total(sums.weight_input_bytes))
+        held += max(kept_bytes(workload, stage, plan.parallelism_of(stage.domain)))
     room = activation_room_bytes(topology, workload, stages, plan)
     if room > 0.0 and room >= held:
         return room

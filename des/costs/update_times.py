@@ -11,14 +11,20 @@ from des.plan.plan import Plan
 from des.world.domain import Domain
 from des.world.topology import Topology
 
-OPTIMISER_STEP_BYTES = 2 * OPTIMISER_BYTES + 2 * WEIGHT_BYTES
-"""Traffic of mixed-precision Adam per parameter: states read and written, gradient read, weight
-written. [bytes]
-"""
+
+def optimiser_step_bytes(gradient_bytes: int) -> int:
+    """Traffic of mixed-precision Adam per parameter. [bytes]
+
+    States are read and written, the gradient read, the weight written.
+    """
+    return 2 * OPTIMISER_BYTES + gradient_bytes + WEIGHT_BYTES
 
 
 def update_figures(
-    domain: Domain, parallelism: Parallelism | None, corrections: Corrections
+    gradient_bytes: int,
+    domain: Domain,
+    parallelism: Parallelism | None,
+    corrections: Corrections,
 ) -> tuple[float, float]:
     """Time that a device updates one parameter for, and overhead of an iteration. [s]
 
@@ -33,7 +39,7 @@ def update_figures(
         num_shares = parallelism.tensor
     bandwidth = gpu.memory_bandwidth_bytes_per_s * gpu.kernels.memory_efficiency
     slowdown = corrections.compute_time_factor / domain.attainable_fraction
-    parameter_s = OPTIMISER_STEP_BYTES / (bandwidth * num_shares) * slowdown
+    parameter_s = optimiser_step_bytes(gradient_bytes) / (bandwidth * num_shares) * slowdown
     return parameter_s, gpu.kernels.iteration_overhead_s * slowdown
 
 
@@ -53,7 +59,9 @@ def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Co
     for device, num_parameters in enumerate(parameters_of_devices(workload, plan)):
         index = domain_of[device]
         shared, others = plan.parallelism_of(index), 0.0
-        parameter_s, overhead_s = update_figures(topology.domains[index], shared, corrections)
+        parameter_s, overhead_s = update_figures(
+            workload.gradient_bytes, topology.domains[index], shared, corrections
+        )
         if shared is not None and not shared.shards("optimiser"):
             routed = shared_expert_parameters(workload, runs_of(stages_of[device]), shared)
             others = routed * (1.0 - 1.0 / shared.expert)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from des.costs.copy_collectives import held_parameters
-from des.job.transformer import GRADIENT_BYTES, WEIGHT_BYTES
+from des.job.transformer import WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.parallelism import Parallelism
 
@@ -33,4 +33,4 @@ def whole_layers_bytes(
         counts = [one.common + one.experts / parallelism.expert for one in held]
         most = max(most, max((a + b for a, b in pairwise(counts)), default=counts[0]))
     is_gathered = parallelism.shards("parameters")
-    return parallelism.copies * (GRADIENT_BYTES + is_gathered * WEIGHT_BYTES) * most
+    return parallelism.copies * (workload.gradient_bytes + is_gathered * WEIGHT_BYTES) * most

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from des.base.checks import require_non_negative
 from des.clock import Clock, Message
 from des.engine.network import Carrier, Network, Parcel
-from des.job.transformer import BYTES_PER_PARAMETER
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
@@ -28,8 +27,8 @@ def layer_moves(workload: Workload, old: Plan, new: Plan) -> Iterator[LayerMove]
 
     A domain that holds a layer already, for whichever replica, is not sent it again. The others get
     it from where the same replica had it; a replica that is new, from where the first one had it.
-    All `BYTES_PER_PARAMETER` of a layer go once to each domain: how its GPUs share them is a matter
-    of the network inside, which is taken to cost no time.
+    All `Workload.state_bytes` of its parameters go once to each domain: how its GPUs share them is
+    a matter of the network inside, which is taken to cost no time.
     """
     _check_layers(workload, old)
     _check_layers(workload, new)
@@ -38,7 +37,7 @@ def layer_moves(workload: Workload, old: Plan, new: Plan) -> Iterator[LayerMove]
         giver = old.placements[replica] if known else old.placement
         for layer, target in enumerate(placement.domain_of_layer):
             if all(held.domain_of_layer[layer] != target for held in old.placements):
-                num_bytes = BYTES_PER_PARAMETER * workload.num_parameters[layer]
+                num_bytes = workload.state_bytes * workload.num_parameters[layer]
                 yield LayerMove(layer, giver.domain_of_layer[layer], target, num_bytes)
 
 

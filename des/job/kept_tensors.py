@@ -74,14 +74,74 @@ def weight_gradient_elements(architecture: Architecture, layer: int = 0) -> int:
     return gradients + inputs + _expert_inputs(architecture, experts)
 
 
+def replicated_elements(architecture: Architecture, layer: int = 0) -> int:
+    """The part of `kept_elements` that a tensor group without sequence parallelism does not split.
+
+    Inputs and outputs of both norms; latent vectors; of experts the copies of the token, their
+    outputs and the router's scores.
+
+    Examples
+    --------
+    A GPT layer keeps ``4 h``, 8 of the 10 bytes; 2 are masks of dropout.
+
+    >>> from des import ARCHITECTURES
+    >>> gpt = ARCHITECTURES["gpt3_175b"]
+    >>> replicated_elements(gpt) / gpt.hidden_size
+    4.0
+    """
+    h, experts = architecture.hidden_size, architecture.experts
+    kept = 4 * h + _latent_vectors(architecture)
+    if experts is None or not architecture.is_sparse(layer):
+        return kept
+    routed = 2 * experts.experts_per_token * h + 2 * experts.num_experts
+    return kept + routed + (h if experts.shared_scale else 0)
+
+
+def replicated_weight_elements(architecture: Architecture, layer: int = 0) -> int:
+    """The part of `weight_gradient_elements` that a tensor group alone does not split.
+
+    Inputs of matrices whose outputs it divides, and gradients of the outputs of the others.
+
+    Examples
+    --------
+    >>> from des import ARCHITECTURES
+    >>> gpt = ARCHITECTURES["gpt3_175b"]
+    >>> replicated_weight_elements(gpt) / gpt.hidden_size  # 8 bytes
+    4.0
+    """
+    gradients = sum(
+        matrix.copies_per_token * matrix.outputs
+        for matrix in layer_matrices(architecture, layer)
+        if matrix.is_replicated or matrix.takes_parts
+    )
+    h, latent, experts = (
+        architecture.hidden_size,
+        architecture.latent_attention,
+        architecture.experts,
+    )
+    inputs = 2 * h
+    if latent is not None:
+        inputs += (latent.query_rank or 0) + latent.key_value_rank
+    if experts is not None and architecture.is_sparse(layer):
+        inputs += experts.experts_per_token * h
+    return gradients + inputs
+
+
+def _latent_vectors(architecture: Architecture) -> int:
+    """Vectors between both projections of latent attention, before and after their norms."""
+    latent = architecture.latent_attention
+    if latent is None:
+        return 0
+    return 2 * (latent.query_rank or 0) + 2 * latent.key_value_rank + latent.rotary_head_size
+
+
 def _attention_elements(architecture: Architecture) -> int:
     heads, latent = architecture.num_heads, architecture.latent_attention
     query, output = heads * architecture.query_head_size, heads * architecture.value_head_size
     if latent is None:
         normed = query + architecture.key_value_size if architecture.qk_norm else 0
         return normed + query + 2 * architecture.key_value_size + output
-    vectors = 2 * (latent.query_rank or 0) + 2 * latent.key_value_rank + latent.rotary_head_size
-    return vectors + query + query + output + output
+    return _latent_vectors(architecture) + query + query + output + output
 
 
 def _expert_inputs(architecture: Architecture, experts: MixtureOfExperts) -> int:

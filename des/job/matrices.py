@@ -5,6 +5,11 @@ from dataclasses import dataclass
 
 from des.job.architecture import Architecture, LatentAttention, MixtureOfExperts
 
+_INTO_THE_LAYER = frozenset({"output", "down"})
+"""Ends of the names of matrices that lead back to the hidden state."""
+
+_REPLICATED = frozenset({"query_down", "key_value_down", "router", "shared_scale"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
@@ -20,6 +25,16 @@ class Matrix:
     adds_bias: bool = False
     copies: int = 1
     copies_per_token: int = 1
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether every GPU of a tensor group has it whole."""
+        return self.name in _REPLICATED
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether a tensor group divides its inputs; of others that are divided it is outputs."""
+        return not self.is_replicated and self.name.rsplit("_", 1)[-1] in _INTO_THE_LAYER
 
     @property
     def is_routed(self) -> bool:

@@ -10,6 +10,7 @@ from des.base.lazy import lazy
 from des.job.architecture import Architecture
 from des.job.model_presets import ALIASES, ARCHITECTURES
 from des.job.transformer import (
+    GradientPrecision,
     PassFlops,
     Recomputation,
     boundary_message_bytes,
@@ -20,6 +21,7 @@ from des.job.transformer import (
     layer_flops,
     layer_parameters,
     layer_recomputation_flops,
+    layer_replicated_bytes,
     layer_weight_input_bytes,
 )
 from des.job.workload import Layer, ModelShape, Workload
@@ -61,6 +63,7 @@ def build_workload(
     microbatch_size: int = 1,
     sequence_length: int = 4096,
     recomputation: str = "flash",
+    gradient_precision: str = "bf16",
 ) -> Workload:
     """Make one iteration's workload of a model.
 
@@ -82,12 +85,14 @@ def build_workload(
     recomputation
         ``flash``, ``none``, ``selective`` or ``full``: activations that are kept, and work that is
         done again for those that are not; see `des.job.transformer.layer_activation_bytes`.
+    gradient_precision
+        ``bf16`` or ``fp32``, in which gradients are kept and summed up over replicas.
 
     Raises
     ------
     ValueError
-        If the model or recomputation is unknown, its file is wrong, or a number is not a whole
-        number of at least 1.
+        If the model, recomputation or precision is unknown, its file is wrong, or a number is not a
+        whole number of at least 1.
     """
     return architecture_workload(
         architecture_named(model),
@@ -96,6 +101,7 @@ def build_workload(
         microbatch_size=microbatch_size,
         sequence_length=sequence_length,
         recomputation=recomputation,
+        gradient_precision=gradient_precision,
     )
 
 
@@ -107,6 +113,7 @@ def architecture_workload(
     microbatch_size: int,
     sequence_length: int,
     recomputation: str,
+    gradient_precision: str = "bf16",
 ) -> Workload:
     """Make one iteration's workload from an architecture, see `build_workload`."""
     require_count("workload", "microbatch_size", microbatch_size)
@@ -133,6 +140,7 @@ def architecture_workload(
             sequence=sequence_length,
             recomputation=kept,
         ),
+        gradient_precision=cast(GradientPrecision, gradient_precision),  # the workload checks it
     )
 
 
@@ -183,6 +191,9 @@ def _own_layer(
         matrix_flops += head_forward_flops(architecture, **sizes)
         parameters += head_parameters(architecture)
     flops = PassFlops(matrix_flops=matrix_flops, attention_flops=inner.attention_flops)
+    replicated = layer_replicated_bytes(
+        architecture, **sizes, recomputation=recomputation, layer=index
+    )
     return Layer(
         forward_flops=flops.forward,
         input_gradient_flops=flops.input_gradient,
@@ -193,6 +204,8 @@ def _own_layer(
         ),
         weight_input_bytes=layer_weight_input_bytes(architecture, **sizes, layer=index),
         recomputation_flops=layer_recomputation_flops(inner, recomputation),
+        replicated_activation_bytes=replicated[0],
+        replicated_input_bytes=replicated[1],
     )
 
 

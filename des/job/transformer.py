@@ -1,11 +1,19 @@
 """Transformer arithmetic: parameters, FLOPs, message sizes and memory of model layers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from des.base.checks import require_count
 from des.job.architecture import Architecture
-from des.job.kept_tensors import is_like_gpt, kept_elements, weight_gradient_elements
+from des.job.kept_tensors import (
+    is_like_gpt,
+    kept_elements,
+    replicated_elements,
+    replicated_weight_elements,
+    weight_gradient_elements,
+)
 from des.job.matrices import layer_matrices
 
 WEIGHT_BYTES = 2
@@ -13,10 +21,19 @@ GRADIENT_BYTES = 2
 OPTIMISER_BYTES = 12
 BYTES_PER_PARAMETER = WEIGHT_BYTES + GRADIENT_BYTES + OPTIMISER_BYTES
 """Model state of mixed-precision Adam: 2 weight + 2 gradient + 12 optimiser bytes [1]_.
+Gradients in FP32, see `GradientPrecision`, make it 18.
 
 .. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
    models", SC'20, section 3.1.
 """
+
+GradientPrecision = Literal["bf16", "fp32"]
+"""Precision in which gradients are kept, added up over microbatches and summed over replicas."""
+
+GRADIENT_BYTES_OF: Mapping[GradientPrecision, int] = MappingProxyType(
+    {"bf16": GRADIENT_BYTES, "fp32": 4}
+)
+"""Size of one gradient in each precision. [bytes]"""
 
 ACTIVATION_BYTES = 2
 """Size of one activation in BF16. [bytes]"""
@@ -172,9 +189,10 @@ def layer_activation_bytes(
     Notes
     -----
     16-bit elements [1]_; ``a`` heads. Counted for a GELU block with ``ffn = 4 h``; used for Llama's
-    gated block as well. Layers with experts, latent attention, norms of heads or heads that are
-    together wider or narrower than the hidden state keep `des.job.kept_tensors.kept_elements`
-    in place of 17 elements of 16 bits for each token and unit of ``h``.
+    gated block as well, whose tensors one by one would make 37.5 to 41 bytes in place of 34. Layers
+    with experts, latent attention, norms of heads or heads that are together wider or narrower than
+    the hidden state keep `des.job.kept_tensors.kept_elements` in place of 17 elements of 16 bits
+    for each token and unit of ``h``.
 
     - ``none``: ``s b h (34 + 5 a s / h)``, everything.
     - ``selective``: ``34 s b h``; scores and softmax are made again.
@@ -197,6 +215,29 @@ def layer_activation_bytes(
     if recomputation == "none":
         return kept + 5.0 * architecture.num_heads * sequence * sequence * batch_size
     return kept
+
+
+def layer_replicated_bytes(
+    architecture: Architecture,
+    *,
+    batch_size: int,
+    sequence: int,
+    recomputation: Recomputation,
+    layer: int = 0,
+) -> tuple[float, float]:
+    """Parts of `layer_activation_bytes` and `layer_weight_input_bytes` that stay whole. [bytes]
+
+    Tensor parallelism over ``t`` GPUs does not split them, unless it is with sequence parallelism:
+    of ``34 s b h`` bytes ``10 s b h``, so that a GPU keeps ``s b h (10 + 24 / t)``, of ``32 s b h``
+    ``8 s b h``, and of ``2 s b h`` all (Korthikanti et al., table 2).
+    """
+    tokens = sequence * batch_size
+    size = float(tokens * architecture.hidden_size)
+    whole, halved = 10.0 * size, 8.0 * size
+    if not is_like_gpt(architecture):
+        whole = float(ACTIVATION_BYTES * tokens * replicated_elements(architecture, layer))
+        halved = float(ACTIVATION_BYTES * tokens * replicated_weight_elements(architecture, layer))
+    return (2.0 * size if recomputation == "full" else whole), halved
 
 
 def layer_recomputation_flops(flops: PassFlops, recomputation: Recomputation) -> float:

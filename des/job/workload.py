@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 from des.base.checks import MOST_ITEMS, require_count, require_non_negative, require_positive
 from des.job.architecture import Architecture
-from des.job.transformer import Recomputation
+from des.job.transformer import (
+    GRADIENT_BYTES_OF,
+    OPTIMISER_BYTES,
+    WEIGHT_BYTES,
+    GradientPrecision,
+    Recomputation,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +23,9 @@ class Layer:
 
     The backward pass has two halves: the gradient of the layer's input, which travels on, and that
     of its weights. ``activation_bytes`` are kept from the forward pass to the input gradient,
-    ``weight_input_bytes`` from there to the weight gradient. What was not kept is made again with
-    ``recomputation_flops`` before the input gradient.
+    ``weight_input_bytes`` from there to the weight gradient. The replicated parts of both are what
+    every GPU of a tensor group keeps whole without sequence parallelism. What was not kept is made
+    again with ``recomputation_flops`` before the input gradient.
     """
 
     forward_flops: float
@@ -28,6 +35,8 @@ class Layer:
     activation_bytes: float
     weight_input_bytes: float
     recomputation_flops: float = 0.0
+    replicated_activation_bytes: float = 0.0
+    replicated_input_bytes: float = 0.0
 
     def __post_init__(self) -> None:
         require_positive("layer", "forward_flops", self.forward_flops)
@@ -37,6 +46,17 @@ class Layer:
         require_non_negative("layer", "activation_bytes", self.activation_bytes)
         require_non_negative("layer", "weight_input_bytes", self.weight_input_bytes)
         require_non_negative("layer", "recomputation_flops", self.recomputation_flops)
+        for part, all_of_it in (
+            ("replicated_activation_bytes", self.activation_bytes),
+            ("replicated_input_bytes", self.weight_input_bytes),
+        ):
+            value = getattr(self, part)
+            require_non_negative("layer", part, value)
+            if value > all_of_it:
+                raise ValueError(
+                    f"layer: {part} must be at most the {all_of_it!r} bytes that they are a part "
+                    f"of, got {value!r}"
+                )
 
     @property
     def backward_flops(self) -> float:
@@ -59,6 +79,8 @@ class SumsBefore(NamedTuple):
     num_parameters: tuple[float, ...]
     activation_bytes: tuple[float, ...]
     weight_input_bytes: tuple[float, ...]
+    replicated_activation_bytes: tuple[float, ...]
+    replicated_input_bytes: tuple[float, ...]
 
 
 def total(sums_before: Sequence[float], first_layer: int, num_layers: int) -> float:
@@ -95,7 +117,8 @@ class Workload:
     """One training iteration of one model: layers in order, each run for every microbatch.
 
     ``message_bytes`` crosses every stage boundary per microbatch: the activation on the way
-    forward, its gradient on the way back. ``shape`` is known where an architecture is.
+    forward, its gradient on the way back. ``shape`` is known where an architecture is. Gradients of
+    parameters are kept, and summed up over replicas, in ``gradient_precision``.
     """
 
     name: str
@@ -104,9 +127,16 @@ class Workload:
     tokens_per_microbatch: int
     message_bytes: float
     shape: ModelShape | None = None
+    gradient_precision: GradientPrecision = "bf16"
 
     def __post_init__(self) -> None:
         owner = f"workload {self.name}"
+        if self.gradient_precision not in GRADIENT_BYTES_OF:
+            allowed = ", ".join(GRADIENT_BYTES_OF)
+            raise ValueError(
+                f"{owner}: gradient_precision must be one of {allowed}; "
+                f"got {self.gradient_precision!r}"
+            )
         if not self.layers:
             raise ValueError(f"{owner}: layers must hold at least one layer, got none")
         require_count(owner, "num_microbatches", self.num_microbatches, MOST_ITEMS)
@@ -117,6 +147,16 @@ class Workload:
     def num_layers(self) -> int:
         """Number of layers, L."""
         return len(self.layers)
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Size of one parameter's gradient, kept and on the wire. [bytes]"""
+        return GRADIENT_BYTES_OF[self.gradient_precision]
+
+    @property
+    def state_bytes(self) -> int:
+        """Weight, gradient and optimiser's state of one parameter. [bytes]"""
+        return WEIGHT_BYTES + self.gradient_bytes + OPTIMISER_BYTES
 
     @cached_property
     def forward_flops(self) -> tuple[float, ...]:
@@ -154,6 +194,16 @@ class Workload:
     def weight_input_bytes(self) -> tuple[float, ...]:
         """The part of it that each layer keeps from its input gradient to its weight gradient."""
         return tuple(layer.weight_input_bytes for layer in self.layers)
+
+    @cached_property
+    def replicated_activation_bytes(self) -> tuple[float, ...]:
+        """Part of each layer's activations that tensor parallelism alone does not split."""
+        return tuple(layer.replicated_activation_bytes for layer in self.layers)
+
+    @cached_property
+    def replicated_input_bytes(self) -> tuple[float, ...]:
+        """Part of each layer's weight inputs that tensor parallelism alone does not split."""
+        return tuple(layer.replicated_input_bytes for layer in self.layers)
 
     @cached_property
     def sums_before(self) -> SumsBefore:

@@ -8,7 +8,7 @@ from typing import Literal
 from des.job.transformer import GRADIENT_BYTES
 from des.job.workload import Workload
 from des.plan.plan import Plan
-from des.plan.synchronisation import fragments_due
+from des.plan.synchronisation import Synchronisation, fragments_due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +100,21 @@ def _between(
         yield Bucket(
             first_layer=layers[0],
             num_layers=len(layers),
-            num_bytes=parameters * plan.synchronisation.bits_per_value / 8.0,
+            num_bytes=parameters * bits_on_wire(workload, plan.synchronisation) / 8.0,
             stages=tuple(holders[layers[0]]),
             between_domains=True,
             inside=inside,
         )
+
+
+def bits_on_wire(workload: Workload, mode: Synchronisation) -> float:
+    """Bits of a value between domains; those of a mode are for gradients of 16 bits.
+
+    Changes of parameters after several steps have the bits of the mode, whatever gradients have.
+    """
+    if mode.steps_between > 1:
+        return mode.bits_per_value
+    return mode.bits_per_value * (workload.gradient_bytes / GRADIENT_BYTES)
 
 
 def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Bucket]:
@@ -122,7 +132,7 @@ def _within(workload: Workload, plan: Plan, due: frozenset[int]) -> Iterator[Buc
             yield Bucket(
                 first_layer=run[0],
                 num_layers=len(run),
-                num_bytes=GRADIENT_BYTES * parameters_of(workload, run[0], len(run)),
+                num_bytes=workload.gradient_bytes * parameters_of(workload, run[0], len(run)),
                 stages=(stage.index,),
                 between_domains=False,
             )
@@ -136,7 +146,7 @@ def _runs(
     run: list[int] = []
     run_bytes = 0.0
     for layer in reversed(layers):
-        own_bytes = GRADIENT_BYTES * workload.num_parameters[layer]
+        own_bytes = workload.gradient_bytes * workload.num_parameters[layer]
         goes_on = run and layer == run[0] - 1 and list(holders[layer]) == list(holders[run[0]])
         if not goes_on or (limit is not None and run_bytes + own_bytes > limit):
             if run:

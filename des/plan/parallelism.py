@@ -33,15 +33,25 @@ class Parallelism:
     copies, ``expert`` in a row share the routed experts of every sparse layer among them;
     ``expert_skew`` is the load of the fullest of them over the mean, of tokens and work alike.
 
+    With ``sequence_parallel`` the GPUs that split a layer also split what is between its matrix
+    products, norms, dropout and residual sums, by tokens [1]_; without it each does that whole and
+    keeps all of its activations.
+
     A device may hold several parts, ``chunks``, each of which is a stage. In a ``loop`` the model
     passes the devices from the first to the last, once a chunk, as interleaved 1F1B needs it; in a
     ``wave`` it turns round at the ends, as ZB-V and Hanayo do.
+
+    References
+    ----------
+    .. [1] V. Korthikanti et al., "Reducing activation recomputation in large transformer models",
+       MLSys'23 (arXiv:2205.05198), section 4.2.
     """
 
     tensor: int = 1
     data: int = 1
     pipeline: int = 1
     sharding: Sharding = "none"
+    sequence_parallel: bool = True
     chunks: int = 1
     chunk_order: ChunkOrder = "loop"
     context: int = 1
@@ -55,6 +65,11 @@ class Parallelism:
         if self.sharding not in _LEVELS:
             raise ValueError(
                 f"parallelism: sharding must be one of {', '.join(_LEVELS)}; got {self.sharding!r}"
+            )
+        if not isinstance(self.sequence_parallel, bool):
+            raise ValueError(
+                "parallelism: sequence_parallel must be True or False, "
+                f"got {self.sequence_parallel!r}"
             )
         if self.chunk_order not in get_args(ChunkOrder):
             raise ValueError(
@@ -153,13 +168,14 @@ class Parallelism:
 
     def __str__(self) -> str:
         sharded = "" if self.sharding == "none" else f", sharded {self.sharding}"
+        whole = "" if self.sequence_parallel else ", no sequence parallelism"
         chunks = f" of {self.chunks} chunks in a {self.chunk_order}" if self.chunks > 1 else ""
         context = f" x context {self.context}" if self.context > 1 else ""
         experts = f", experts over {self.expert}" if self.expert > 1 else ""
         skewed = f" of load {self.expert_skew:g}" if self.expert_skew > 1.0 else ""
         return (
             f"tensor {self.tensor} x data {self.data} x pipeline {self.pipeline}{chunks}{context}"
-            f"{experts}{skewed}{sharded}"
+            f"{experts}{skewed}{sharded}{whole}"
         )
 
 

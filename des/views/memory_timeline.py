@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from des.base.arithmetic import held_bytes
 from des.base.lazy import lazy
 from des.costs.copy_collectives import HeldParameters, shared_expert_parameters
-from des.costs.memory import bytes_per_parameter, gpus_of_device
+from des.costs.memory import bytes_per_parameter, gpus_of_device, kept_bytes
 from des.costs.outer_state import outer_state_bytes
 from des.costs.whole_layers import whole_layers_bytes
 from des.engine.result import IterationResult, Span, StageUse
@@ -153,22 +153,17 @@ def _device_memory(
     index = topology.index_of[use.domain]
     domain, parallelism = topology.domains[index], plan.parallelism_of(index)
     num_gpus = gpus_of_device(domain, parallelism)
-
-    def per_gpu(sums_before: Sequence[float]) -> dict[int, float]:
-        """Share that each GPU has of what the layers of every stage hold."""
-        return {
-            stage: total(sums_before, one.first_layer, one.num_layers) / num_gpus
-            for stage, one in stages.items()
-        }
-
     runs = [(one.first_layer, one.num_layers) for one in stages.values()]
+    sums_before = workload.sums_before.num_parameters
+    num_parameters = sum(total(sums_before, *run) / num_gpus for run in runs)
     num_routed = shared_expert_parameters(workload, runs, parallelism) / num_gpus
-    num_common = sum(per_gpu(workload.sums_before.num_parameters).values()) - num_routed
+    num_common = num_parameters - num_routed
     held = HeldParameters(num_common, num_routed)
-    common = bytes_per_parameter(parallelism)
-    routed = bytes_per_parameter(parallelism, of_experts=True)
-    whole_bytes = per_gpu(workload.sums_before.activation_bytes)
-    halved_bytes = per_gpu(workload.sums_before.weight_input_bytes)
+    common = bytes_per_parameter(parallelism, workload.gradient_bytes)
+    routed = bytes_per_parameter(parallelism, workload.gradient_bytes, of_experts=True)
+    kept = {stage: kept_bytes(workload, plan.stages[stage], parallelism) for stage in stages}
+    whole_bytes = {stage: whole / num_gpus for stage, (whole, _) in kept.items()}
+    halved_bytes = {stage: halved / num_gpus for stage, (_, halved) in kept.items()}
     return DeviceMemory(
         domain=use.domain,
         device=use.device,

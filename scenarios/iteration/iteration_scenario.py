@@ -77,6 +77,9 @@ class Config:
         1.0, "load of the fullest GPU of those that share experts, over the mean"
     )
     shard_optimiser: bool = option(False, "short for --sharding optimiser")
+    sequence_parallel: bool = option(
+        True, "split norms and dropout over the tensor-parallel GPUs, by tokens"
+    )
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )
@@ -90,6 +93,9 @@ class Config:
     sequence_length: int = option(4096, "tokens of a sequence")
     recomputation: str = option(
         "flash", "flash, none, selective or full: which activations are made again"
+    )
+    gradient_precision: str = option(
+        "bf16", "bf16 or fp32: gradients of 2 or 4 bytes, kept and sent"
     )
     corrections: Path | None = option(
         None, "factors found by calibration, a JSON file", is_file=True
@@ -143,6 +149,7 @@ def load_iteration(config: Config) -> IterationScenario:
         microbatch_size=config.microbatch_size,
         sequence_length=config.sequence_length,
         recomputation=config.recomputation,
+        gradient_precision=config.gradient_precision,
     )
     plan = _plan(config, topology, workload)
     check_memory(topology, workload, plan)
@@ -191,6 +198,8 @@ def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
         if sharding != "none":
             field = "shard_optimiser" if config.shard_optimiser else "sharding"
             raise UsageError(f"{field} needs a parallelism, got none")
+        if not config.sequence_parallel:
+            raise UsageError("no-sequence-parallel needs a parallelism, got none")
         return ()
     each = tuple(Parallelism.parse(item) for item in config.parallelism.split(","))
     if len(each) not in (1, num_domains):
@@ -206,6 +215,11 @@ def _parallelism(config: Config, num_domains: int) -> tuple[Parallelism, ...]:
             f"got {config.expert_skew:g} without"
         )
     return tuple(
-        replace(one, sharding=sharding, expert_skew=config.expert_skew if one.expert > 1 else 1.0)
+        replace(
+            one,
+            sharding=sharding,
+            expert_skew=config.expert_skew if one.expert > 1 else 1.0,
+            sequence_parallel=config.sequence_parallel,
+        )
         for one in each
     )

@@ -59,6 +59,7 @@ def _job(text: str, config: Config, topology: Topology, first: Plan) -> Concurre
             microbatch_size=config.microbatch_size,
             sequence_length=config.sequence_length,
             recomputation=config.recomputation,
+            gradient_precision=config.gradient_precision,
         )
         parsed = Placement.parse(placement, list(topology.index_of))
         plan = replace(first, placement=parsed, replicas=())

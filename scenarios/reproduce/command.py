@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
     ),
     "measured": (
         measured.main,
-        "iteration times of measured runs, from shapes of layers (vTrain, MT-NLG)",
+        "times and memory of measured runs, from shapes of layers (vTrain, Korthikanti et al.)",
     ),
 }
 """The main function of each command, and what the command reproduces."""

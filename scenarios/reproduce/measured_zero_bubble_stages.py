@@ -176,5 +176,7 @@ class MeasuredStages:
             setup.intra_bandwidth_bytes_per_s if is_inside else setup.nic_bandwidth_bytes_per_s,
             FITTED_FIGURES.step_latency_s,
         )
-        parameter_s, overhead_s = update_figures(self._gpu, None, NO_CORRECTIONS)
+        parameter_s, overhead_s = update_figures(
+            SUMMED_GRADIENT_BYTES, self._gpu, None, NO_CORRECTIONS
+        )
         return exchange_s + max(self.parameters) * parameter_s + overhead_s

@@ -4,7 +4,7 @@ import pytest
 from shapes import GATED, TINY
 
 from des import ARCHITECTURES
-from des.costs.layer_products import MatrixProduct, head_work, layer_work
+from des.costs.layer_products import MatrixProduct, Spread, head_work, layer_work
 from des.job.transformer import head_forward_flops, layer_flops
 
 MODELS = [TINY, GATED, *ARCHITECTURES.values()]
@@ -49,10 +49,12 @@ def test_a_tensor_group_does_the_work_of_one_gpu(tensor):
     assert [tensor * part.flops for part in parts] == [whole.flops for whole in wholes]
 
 
-def test_norms_and_residuals_are_not_shared():
+def test_norms_and_residuals_are_shared_only_by_sequence_parallelism():
     replicated_bytes = 24.0 * 8 * TINY.hidden_size
-    shared = layer_work(TINY, tensor=4, scores=True, **SIZES)
+    every = Spread(sequence_parallel=False)
+    shared = layer_work(TINY, tensor=4, scores=True, spread=every, **SIZES)
     alone = layer_work(TINY, tensor=1, scores=True, **SIZES)
+    assert layer_work(TINY, tensor=4, scores=True, **SIZES).moved_bytes == alone.moved_bytes / 4
 
     divided_bytes = alone.moved_bytes - replicated_bytes
     assert shared.moved_bytes == replicated_bytes + divided_bytes / 4

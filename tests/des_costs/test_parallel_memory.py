@@ -213,7 +213,7 @@ def test_replicas_hold_a_copy_each(case):
         level = 0 if sharing is None else get_args(Sharding).index(sharing.sharding)
         of_copies = [copies if level < least else 1 for least in (3, 2, 1)]
         expected += sum(map(operator.mul, (2, 2, 12), of_copies)) * parameters
-        total += model_state_bytes(parameters, sharing)
+        total += model_state_bytes(workload, parameters, sharing)
     assert total == pytest.approx(expected)
 
 
@@ -253,4 +253,4 @@ def test_a_level_of_sharding_never_needs_more_than_the_one_before(case):
     for each in chosen.parallelism:
         levels = [dataclasses.replace(each, sharding=level) for level in get_args(Sharding)]
         for more, less in pairwise(levels):
-            assert model_state_bytes(1.0, less) <= model_state_bytes(1.0, more)
+            assert model_state_bytes(workload, 1.0, less) <= model_state_bytes(workload, 1.0, more)

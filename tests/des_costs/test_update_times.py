@@ -7,7 +7,7 @@ from shapes import UNIT_KERNELS, tiny_job, with_kernels
 from strategies import free_world, plan
 
 from des import Corrections, Parallelism, simulate
-from des.costs.update_times import OPTIMISER_STEP_BYTES, update_figures, update_s
+from des.costs.update_times import optimiser_step_bytes, update_figures, update_s
 from des.plan.corrections import NO_CORRECTIONS
 
 OVERHEAD = replace(UNIT_KERNELS, iteration_overhead_s=3.0)
@@ -16,13 +16,14 @@ WORLD = with_kernels(free_world(2), OVERHEAD, 0, 1)
 
 def test_traffic_of_adam():
     """Master weight, momentum and variance read and written, gradient read, weight written."""
-    assert OPTIMISER_STEP_BYTES == 2 * (4 + 4 + 4) + 2 + 2
+    assert optimiser_step_bytes(2) == 2 * (4 + 4 + 4) + 2 + 2
+    assert optimiser_step_bytes(4) == 2 * (4 + 4 + 4) + 4 + 2
 
 
 def test_replicas_update_all_that_they_hold_and_shards_their_part():
     domain = WORLD.domains[0]
     bandwidth = domain.gpu_memory_bandwidth_bytes_per_s * 0.5
-    parameter_s = OPTIMISER_STEP_BYTES / bandwidth
+    parameter_s = optimiser_step_bytes(2) / bandwidth
     slower = Corrections(compute_time_factor=2.0)
 
     for shared, found, expected in (
@@ -31,13 +32,13 @@ def test_replicas_update_all_that_they_hold_and_shards_their_part():
         (Parallelism(tensor=2, data=4, sharding="optimiser"), NO_CORRECTIONS, parameter_s / 8),
         (Parallelism(tensor=2, data=4), slower, parameter_s),
     ):
-        assert update_figures(domain, shared, found)[0] == pytest.approx(expected)
-    assert update_figures(domain, None, slower)[1] == 6.0
+        assert update_figures(2, domain, shared, found)[0] == pytest.approx(expected)
+    assert update_figures(2, domain, None, slower)[1] == 6.0
 
 
 def test_the_fullest_device_counts_and_the_iteration_ends_that_much_later():
     job, plans = tiny_job(), plan(0, 0, 0, 1)
-    parameter_s, overhead_s = update_figures(WORLD.domains[0], None, NO_CORRECTIONS)
+    parameter_s, overhead_s = update_figures(2, WORLD.domains[0], None, NO_CORRECTIONS)
     fullest = max(sum(job.num_parameters[:3]), job.num_parameters[3])
 
     found_s = update_s(WORLD, job, plans, NO_CORRECTIONS)

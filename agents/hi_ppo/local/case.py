@@ -60,7 +60,7 @@ class TrainingJob:
         if not any(workload == each for each in made):
             raise ValueError(
                 f"training job: workload {workload.name} must be one of build_workload with "
-                f"microbatch_size {microbatch_size}, got other layers or messages"
+                f"microbatch_size {microbatch_size}, got other layers, messages or gradients"
             )
         return job
 

@@ -8,7 +8,6 @@ from scipy.optimize import linear_sum_assignment
 from agents.decision.problem import PlanningProblem
 from des import UnreachableError
 from des.costs.message_times import quickest_message_s
-from des.job.transformer import GRADIENT_BYTES
 from des.plan.plan import split_evenly
 
 Group = tuple[int, ...]
@@ -46,7 +45,9 @@ class Costs:
         ends = np.cumsum(counts)
         before = np.array(workload.sums_before.num_parameters)
         most_parameters = float(np.max(before[ends] - before[ends - np.array(counts)]))
-        self._part_s = message_times_s(problem, GRADIENT_BYTES * most_parameters / num_replicas)
+        self._part_s = message_times_s(
+            problem, workload.gradient_bytes * most_parameters / num_replicas
+        )
         share = split_evenly(workload.num_microbatches, num_replicas)[0]
         self._stream_s = message_times_s(problem, share * workload.message_bytes)
         self._matchings: dict[tuple[Group, Group], tuple[float, tuple[int, ...]]] = {}

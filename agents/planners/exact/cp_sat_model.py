@@ -261,4 +261,4 @@ def _least_layer_bytes(problem: PlanningProblem, ways: Sequence[Sequence[Held]])
         max(held_bytes(one.num_whole, one.num_halved, whole, halved) for one in moments)
         for moments in ways
     )
-    return model_state_bytes(min(workload.num_parameters), None) + held
+    return model_state_bytes(workload, min(workload.num_parameters), None) + held

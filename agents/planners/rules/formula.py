@@ -252,5 +252,5 @@ def _memory_before(problem: PlanningProblem, num_stages: int) -> np.ndarray:
         orders = stage_orders(problem.schedule, num_stages, problem.workload.num_microbatches)
         held = most_held(orders, num_stages)
     before = problem.workload.sums_before
-    state_bytes = model_state_bytes(1.0, None) * np.array(before.num_parameters)
+    state_bytes = model_state_bytes(problem.workload, 1.0, None) * np.array(before.num_parameters)
     return state_bytes + np.outer(held, np.array(before.activation_bytes))

@@ -15,7 +15,6 @@ from agents.decision.problem import PlanningProblem
 from agents.planners.choice.chains import Order, best_chain, mutual_links, sets_by_mutual_bandwidth
 from agents.planners.choice.choosing import best_of, shared_out
 from des import DEFAULT_SCHEDULE, Placement, Plan, domain_memory
-from des.job.transformer import BYTES_PER_PARAMETER
 
 
 def mast(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
@@ -82,7 +81,7 @@ def _sets(
     problem: PlanningProblem, bandwidth: np.ndarray, domains: Sequence[int], size: int
 ) -> Iterator[Order]:
     """Yield sets of domains that hold the model state, those of the best mutual bandwidth first."""
-    state_bytes = BYTES_PER_PARAMETER * math.fsum(problem.workload.num_parameters)
+    state_bytes = problem.workload.state_bytes * math.fsum(problem.workload.num_parameters)
     for positions in sets_by_mutual_bandwidth(bandwidth[np.ix_(domains, domains)], size):
         members = tuple(domains[position] for position in positions)
         if sum(problem.topology.domains[each].memory_bytes for each in members) >= state_bytes:

@@ -39,10 +39,20 @@ import numpy as np
 from agents.decision.problem import PlanningProblem
 from agents.planners.rules.data_parallel import whole_model_replicas
 from des import EVERY_STEP, DiLoCo, DomainMemory, Parallelism, Plan, domain_memory
-from des.job.transformer import GRADIENT_BYTES, OPTIMISER_BYTES, WEIGHT_BYTES
+from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 
-ZERO3_BITS_PER_VALUE = 1.5 * EVERY_STEP.bits_per_value
-"""Bits that make an all-reduce send as many bytes as two all-gathers and a reduce-scatter."""
+
+def _every_step(problem: PlanningProblem, num_gathers: int) -> DiLoCo:
+    """Exchange of which an all-reduce sends what all-gathers and a reduce-scatter would.
+
+    Weights are gathered, gradients scattered; a mode's bits are those of gradients of 16 bits.
+    """
+    gradient_bytes = problem.workload.gradient_bytes
+    mean_bytes = (num_gathers * WEIGHT_BYTES + gradient_bytes) / 2
+    return DiLoCo(
+        steps_between=1,
+        bits_per_value=mean_bytes / gradient_bytes * EVERY_STEP.bits_per_value,
+    )
 
 
 def zero1(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
@@ -51,7 +61,7 @@ def zero1(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     `des` counts the optimiser as spread over the GPUs of each domain only
     (``Parallelism.sharding``): `zero_memory` has the figures of ZeRO.
     """
-    return _plan(problem, EVERY_STEP)
+    return _plan(problem, _every_step(problem, 1))
 
 
 def zero3(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
@@ -59,7 +69,7 @@ def zero3(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
 
     `des` counts parameters and gradients on every GPU: `zero_memory` has the figures of ZeRO.
     """
-    return _plan(problem, DiLoCo(steps_between=1, bits_per_value=ZERO3_BITS_PER_VALUE))
+    return _plan(problem, _every_step(problem, 2))
 
 
 def zero_memory(
@@ -73,10 +83,10 @@ def zero_memory(
     workload = problem.workload
     used = {placement.domain_of_layer[0] for placement in plan.placements}
     num_all = sum(problem.topology.domains[domain].num_gpus for domain in used)
-    kept, spread = WEIGHT_BYTES + GRADIENT_BYTES, float(OPTIMISER_BYTES)
+    kept, spread = WEIGHT_BYTES + workload.gradient_bytes, float(OPTIMISER_BYTES)
     gathered = 0.0
     if stage == 3:
-        kept, spread = 0, float(WEIGHT_BYTES + GRADIENT_BYTES + OPTIMISER_BYTES)
+        kept, spread = 0, float(workload.state_bytes)
         gathered = WEIGHT_BYTES * max(workload.num_parameters)
     state_bytes = (kept + spread / num_all) * sum(workload.num_parameters) + gathered
     counted = domain_memory(problem.topology, workload, plan)

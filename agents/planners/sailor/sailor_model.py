@@ -93,7 +93,7 @@ class WholeDomains:
         """Mask of the runs of layers that a stage can hold under any schedule, (L + 1, L + 1)."""
         key = size, stage, domain
         if key not in self._fits:
-            state = model_state_bytes(1.0, None) * self._parameters
+            state = model_state_bytes(self.problem.workload, 1.0, None) * self._parameters
             held = np.full_like(state, np.inf)
             for name in self.problem.choices:
                 peak = np.zeros_like(state)

@@ -15,7 +15,7 @@ from agents.planners.sailor.sailor_lists import (
     round_trips_s,
 )
 from des import Parallelism, Placement, Plan
-from des.costs.memory import bytes_per_parameter, model_state_bytes
+from des.costs.memory import model_state_bytes
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_reduce_s
 from des.costs.node_groups import data_group
@@ -121,7 +121,7 @@ class _Stages:
         place, corrections = problem.topology.domains[domain], problem.corrections
         num_parameters = self._sum(problem.workload.sums_before.num_parameters, stage)
         sync_s = group_all_reduce_s(
-            bytes_per_parameter(None).gradient * num_parameters / shared.tensor,
+            problem.workload.gradient_bytes * num_parameters / shared.tensor,
             data_group(corrected_inside(place, corrections), shared, device),
         )
         border = local_message_s(problem.workload, place, shared, corrections, device=device)
@@ -157,7 +157,9 @@ class _Stages:
         held = min(self.problem.workload.num_microbatches, self.num_stages - stage)
         shared = Parallelism(tensor=tensor, data=replicas)
         sums = self.problem.workload.sums_before
-        needed = model_state_bytes(self._sum(sums.num_parameters, stage), shared)
+        needed = model_state_bytes(
+            self.problem.workload, self._sum(sums.num_parameters, stage), shared
+        )
         needed += held * self._sum(sums.activation_bytes, stage)
         place = self.problem.topology.domains[domain]
         return needed <= tensor * replicas * place.gpu_memory_bytes

@@ -52,8 +52,8 @@ def job_on(
         turn_s=turn_s,
         overhead_s=float(corrections.message_overhead_s),
         capacity_bytes=np.array([float(domain.memory_bytes) for domain in domains]),
-        bytes_per_parameter=model_state_bytes(1.0, None),
-        update_s=_updates(domains, corrections),
+        bytes_per_parameter=model_state_bytes(workload, 1.0, None),
+        update_s=_updates(workload, domains, corrections),
     )
 
 
@@ -63,11 +63,12 @@ def work_tables(workload: Workload, topology: Topology) -> tuple[Real, Real]:
     return work_table(workload, domains), sums_table(workload, domains)
 
 
-def _updates(domains: Sequence[Domain], corrections: Corrections) -> Real:
+def _updates(workload: Workload, domains: Sequence[Domain], corrections: Corrections) -> Real:
     """Figures of `des.costs.update_times.update_figures` of domains that are one device, (K, 2)."""
     if not any(domain.kernels for domain in domains):
         return _no_updates(len(domains))
-    return np.array([update_figures(domain, None, corrections) for domain in domains])
+    size = workload.gradient_bytes
+    return np.array([update_figures(size, domain, None, corrections) for domain in domains])
 
 
 @cache

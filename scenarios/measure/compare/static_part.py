@@ -16,6 +16,7 @@ from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS
 from des import EVERY_STEP, Plan
 from des.compiled.simulate import simulate_compiled
+from des.plan.buckets import bits_on_wire
 from des.plan.synchronisation import all_reduce_bytes
 from scenarios.measure.compare.cases import ComparedDraw
 
@@ -106,7 +107,7 @@ def _figures(problem: PlanningProblem, plan: Plan) -> dict[str, float | bool]:
         time_s, cost_bytes = result.makespan_s, result.communication_cost_bytes
     else:
         num_replicas, values = len(plan.placements), sum(problem.workload.num_parameters)
-        sent_bytes = all_reduce_bytes(values, mode.bits_per_value, num_replicas)
+        sent_bytes = all_reduce_bytes(values, bits_on_wire(problem.workload, mode), num_replicas)
         time_s = mean_step_s(problem, plan)
         cost_bytes = num_replicas * sent_bytes / mode.steps_between
     return {
