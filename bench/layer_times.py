@@ -35,7 +35,7 @@ class ShapesRow:
 
 NOTE = (
     "Links are drawn once an epoch. Times of passes are made once for a plan and a world, so only "
-    "what is made anew in each call can cost more: the step of the optimiser, and the tables of a "
+    "what each call makes can cost more: the step of the optimiser, and the tables of a "
     "call."
 )
 

@@ -28,8 +28,9 @@ from des.compiled.kernels.recurrence import run_lanes
 from des.compiled.lane_rules import rules_of
 from des.compiled.lanes import new_lanes
 from des.compiled.operation_table import PASSES, OperationTable, operation_table
+from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected
-from des.costs.stage_times import local_message_s, stage_times_s
+from des.costs.stage_times import stage_times_s
 from des.dynamics.link_course import Weather
 from des.engine.conditions import Conditions, Offer
 from des.job.workload import Workload

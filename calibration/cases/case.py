@@ -79,6 +79,11 @@ class PlacementCase:
                     "where the GPUs of a domain are one dimension; "
                     f"got nodes of {domain.nodes.gpus_per_node} GPUs"
                 )
+        if plan.shares_domains:
+            raise ValueError(
+                "case: plan.shares_domains must be False, as NPUs do their passes in one order "
+                "each; got True"
+            )
         for domain, parallelism in zip(self.topology.domains, plan.parallelism, strict=False):
             if self.granularity == "gpu":
                 _check_gpus(domain.name, parallelism)

@@ -8,6 +8,7 @@ import numpy as np
 from des.compiled.flows import Flows, Mark
 from des.compiled.kernels.program import MEMBER, RELEASE, STAGE
 from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
+from des.costs.local_borders import summed_part_inside
 from des.job.workload import Workload
 from des.plan.buckets import Bucket
 from des.plan.corrections import Corrections
@@ -43,7 +44,13 @@ def lower_exchanges(
         if num_steps:
             first_receiver = num_workers + first_member
             _add_ring(
-                flows, topology, plan, number=number, bucket=bucket, first_receiver=first_receiver
+                flows,
+                topology,
+                plan,
+                number=number,
+                bucket=bucket,
+                first_receiver=first_receiver,
+                corrections=corrections,
             )
         for position, index in enumerate(bucket.stages):
             stage, after = plan.stages[index], (position + 1) % len(bucket.stages)
@@ -76,18 +83,31 @@ def _add_ring(
     number: int,
     bucket: Bucket,
     first_receiver: int,
+    corrections: Corrections,
 ) -> None:
     """Add a flow to each member from the one before it, one message per step."""
+    part_bytes = bucket.num_bytes / len(bucket.stages)
     for position, index in enumerate(bucket.stages):
         before = bucket.stages[position - 1]
-        flows.add_links(
-            topology.route(plan.stages[before].domain, plan.stages[index].domain),
-            bucket.num_bytes / len(bucket.stages),
-            Mark(before, "G", number, 0),
-            num_messages=2 * (len(bucket.stages) - 1),
-            endpoint=plan.device_of_stage[before],
-            receiver=first_receiver + position,
-        )
+        here, there = plan.stages[before], plan.stages[index]
+        devices = (plan.device_of_stage[before], plan.device_of_stage[index])
+        ends = {
+            "num_messages": 2 * (len(bucket.stages) - 1),
+            "receiver": first_receiver + position,
+        }
+        if here.domain != there.domain:
+            flows.add_links(
+                topology.route(here.domain, there.domain),
+                part_bytes,
+                Mark(before, "G", number, 0),
+                endpoint=devices[0],
+                **ends,
+            )
+        elif devices[0] == devices[1]:
+            flows.add_stay(**ends)
+        else:
+            border = summed_part_inside(topology, plan, (here, there), part_bytes, corrections)
+            flows.add_local(devices, border, **ends)
 
 
 def _stage_records(workload: Workload, plan: Plan, num_releases: Sequence[int]) -> np.ndarray:

@@ -69,7 +69,7 @@ class Flows:
         *,
         num_messages: int,
         receiver: int,
-        sender: int,
+        sender: int = NO_ENDPOINT,
     ) -> None:
         """Add messages between devices of a domain, whose flows of one direction share a wire."""
         where = (LOCAL_WIRE, self._local_wires.setdefault(devices, len(self._local_wires)), 0)

@@ -21,7 +21,8 @@ from des.compiled.kernels.program import (
 from des.compiled.links import link_records, weather_fields
 from des.compiled.operations import PASSES, operations_of, workers_of, workers_of_stages
 from des.costs.feasibility import orders_of_plan
-from des.costs.stage_times import border_inside, stage_times_s
+from des.costs.local_borders import border_inside
+from des.costs.stage_times import stage_times_s
 from des.costs.update_times import update_s
 from des.engine.migration import LayerMove
 from des.job.workload import Workload

@@ -6,20 +6,17 @@ from itertools import pairwise
 
 from des.costs.copy_waits import copy_waits_s
 from des.costs.layer_work import WorkBefore, work_before
+from des.costs.local_borders import border_inside
 from des.costs.memory import activation_room_bytes, kept_bytes
 from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
-from des.costs.node_collectives import (
-    group_all_gather_s,
-    group_all_reduce_s,
-    group_ring_all_reduce_s,
-)
-from des.costs.node_groups import outer_wire, tensor_group
+from des.costs.node_collectives import group_all_reduce_s, group_ring_all_reduce_s
+from des.costs.node_groups import tensor_group
 from des.costs.sharded_passes import sharded_waits_s
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Stage
-from des.plan.plan import Plan, device_numbers, replica_stages
+from des.plan.plan import Plan, device_numbers
 from des.schedules import Border, Pass, Pipeline
 from des.world.domain import Domain
 from des.world.topology import Topology
@@ -160,7 +157,7 @@ def pipeline_of(
     A device without room for one microbatch may use what 1F1B holds all the same, so that a plan
     over memory has orders too and can be judged as if it fitted.
     """
-    stages = replica_stages(plan.placements[replica], plan.parallelism)
+    stages = plan.stages_of_replicas[replica]
     times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
     numbers = device_numbers(stages)
     bandwidth_factors, latency_factors = topology.factors_at_start()
@@ -209,61 +206,6 @@ def _room_bytes(
     if room > 0.0 and room >= held:
         return room
     return num_devices * held or math.inf  # what weighs nothing fits anywhere
-
-
-def local_message_s(
-    workload: Workload,
-    domain: Domain,
-    parallelism: Parallelism,
-    corrections: Corrections,
-    *,
-    device: int,
-    distance: int = 1,
-) -> Border:
-    """Border between a device and one ``distance`` on in its domain, in either direction.
-
-    Every GPU sends the share of its replica to its partner. To another node each may instead send
-    its part of the share, which the partner's tensor group then gathers, if that is quicker.
-
-    Notes
-    -----
-    The parts are the scatter/gather optimisation of D. Narayanan et al., "Efficient large-scale
-    language model training on GPU clusters using Megatron-LM", SC 2021, section 4.1.
-    """
-    inside = corrected_inside(domain, corrections)
-    share_bytes = workload.message_bytes / parallelism.copies
-    wire = outer_wire(inside, parallelism, device, distance=distance)
-    if wire is None:
-        transfer_s = share_bytes / inside.intra_bandwidth_bytes_per_s
-        return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
-    bandwidth, latency_s = wire
-    gather_s = group_all_gather_s(share_bytes, tensor_group(inside, parallelism))
-    part_s = share_bytes / parallelism.tensor / bandwidth
-    if part_s + gather_s < share_bytes / bandwidth:
-        return Border(transfer_s=part_s, latency_s=latency_s + gather_s)
-    return Border(transfer_s=share_bytes / bandwidth, latency_s=latency_s)
-
-
-def border_inside(
-    topology: Topology,
-    workload: Workload,
-    plan: Plan,
-    stages: tuple[Stage, Stage],
-    corrections: Corrections,
-) -> Border:
-    """Border between two stages of one domain, which is none where they are on one device."""
-    here, there = stages
-    distance = abs(here.device - there.device)
-    if distance == 0:
-        return Border()
-    return local_message_s(
-        workload,
-        topology.domains[here.domain],
-        plan.parallelism[here.domain],
-        corrections,
-        device=min(here.device, there.device),
-        distance=distance,
-    )
 
 
 def _border(

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from des.clock import Clock, Message
-from des.costs.stage_times import border_inside
+from des.costs.local_borders import border_inside
 from des.engine.network import Carrier, Parcel, Send
-from des.engine.stage_run import LocalWire, StageRun
+from des.engine.stage_run import LocalWires, StageRun
 from des.job.workload import Workload
 from des.plan.corrections import Corrections
 from des.plan.plan import Plan
@@ -25,10 +25,11 @@ class Borders:
         plan: Plan,
         *,
         corrections: Corrections,
+        local: LocalWires,
     ) -> None:
         self._clock, self._network, self._topology = clock, network, topology
         self._workload, self._plan, self._corrections = workload, plan, corrections
-        self._local: dict[tuple[int, int], LocalWire] = {}
+        self._local = local
 
     def join(self, stages: Sequence[StageRun], *, first_number: int) -> None:
         """Give each stage the messages that it waits for, and what sends those that it makes.
@@ -80,11 +81,6 @@ class Borders:
                 sender=sender.device.number,
             )
             return self._network.way(parcel)
-        if sender.device is receiver.device:
-            return Message.happen_at
-        ends_of_border = (sender.stage, receiver.stage)
-        border = border_inside(topology, self._workload, plan, ends_of_border, self._corrections)
-        ends = (sender.device.number, receiver.device.number)
-        has_queue = topology.transport.sharing != "none"
-        wire = self._local.setdefault(ends, LocalWire(border, has_queue=has_queue))
-        return lambda message, ready_s: message.happen_at(wire.carry(ready_s))
+        stages = (sender.stage, receiver.stage)
+        border = border_inside(topology, self._workload, plan, stages, self._corrections)
+        return self._local.way(sender.device.number, receiver.device.number, border)

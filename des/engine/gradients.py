@@ -7,7 +7,9 @@ import simpy
 
 from des.clock import MEMBER, Clock, Message, Moment
 from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
-from des.engine.network import Carrier, Network, Parcel
+from des.costs.local_borders import summed_part_inside
+from des.engine.network import Carrier, Network, Parcel, Send
+from des.engine.stage_run import LocalWires
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, buckets_behind
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -34,9 +36,10 @@ class GradientSums:
         *,
         buckets: Sequence[Bucket],
         corrections: Corrections,
+        local: LocalWires,
         first_number: int = 0,
     ) -> None:
-        self._clock, self._network = clock, network
+        self._clock, self._network, self._local = clock, network, local
         self._topology, self._workload, self._plan = topology, workload, plan
         self._buckets, self._corrections = buckets, corrections
         self._first_number = first_number
@@ -128,22 +131,30 @@ class GradientSums:
         for _ in range(halves_before(self._plan, self._stages[stage], bucket)):
             yield from self._inside(member.rank, stage, bucket)
         if inboxes[position]:
-            send = self._network.way(self._parcel(bucket, stage, bucket.stages[after]))
+            send = self._way(bucket, stage, bucket.stages[after])
             for sent, received in zip(inboxes[after], inboxes[position], strict=True):
                 send(sent, self._clock.now)
                 yield received
         yield from self._inside(member.rank, stage, bucket)
         self.end_s = max(self.end_s, self._clock.now)
 
-    def _parcel(self, bucket: Bucket, sender: int, receiver: int) -> Parcel:
-        """Part of a bucket that a stage sends to the next one of the ring at every step."""
-        return Parcel(
-            num_bytes=bucket.num_bytes / len(bucket.stages),
-            route=self._topology.route(self._stages[sender].domain, self._stages[receiver].domain),
+    def _way(self, bucket: Bucket, sender: int, receiver: int) -> Send:
+        """Return what passes on the part of a bucket that a stage sends to the next of the ring."""
+        part_bytes = bucket.num_bytes / len(bucket.stages)
+        here, there = self._stages[sender], self._stages[receiver]
+        if here.domain == there.domain:
+            border = summed_part_inside(
+                self._topology, self._plan, (here, there), part_bytes, self._corrections
+            )
+            return self._local.way(self._device_of[sender], self._device_of[receiver], border)
+        parcel = Parcel(
+            num_bytes=part_bytes,
+            route=self._topology.route(here.domain, there.domain),
             stage=sender,
             kind="G",
             sender=self._device_of[sender],
         )
+        return self._network.way(parcel)
 
     def _inside(self, rank: int, stage: int, bucket: Bucket) -> Generator[simpy.Event, None, None]:
         """Half an all-reduce among the replicas of one device, which does one at a time."""
@@ -178,7 +189,14 @@ def exchange_behind_s(
     network = Network(clock, topology, corrections)
     buckets = buckets_behind(workload, plan, step)
     sums = GradientSums(
-        clock, network, topology, workload, plan, buckets=buckets, corrections=corrections
+        clock,
+        network,
+        topology,
+        workload,
+        plan,
+        buckets=buckets,
+        corrections=corrections,
+        local=LocalWires(topology),
     )
     sums.release_all()
     members = list(sums.processes())

@@ -18,7 +18,7 @@ from des.engine.borders import Borders
 from des.engine.gradients import GradientSums
 from des.engine.network import Carrier, Network
 from des.engine.result import IterationResult, Span, StageUse, Transfer
-from des.engine.stage_run import make_stage_runs
+from des.engine.stage_run import LocalWires, make_stage_runs
 from des.job.workload import Workload
 from des.plan.buckets import buckets_of
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -155,9 +155,10 @@ class Iteration:
         self._spans: list[list[Span]] = [[] for _ in orders]
         self._update_s = update_s(topology, workload, plan, corrections)
         self._stages = make_stage_runs(topology, workload, plan, corrections)
-        Borders(clock, network, topology, workload, plan, corrections=corrections).join(
-            self._stages, first_number=first_number
-        )
+        local = LocalWires(topology)
+        Borders(
+            clock, network, topology, workload, plan, corrections=corrections, local=local
+        ).join(self._stages, first_number=first_number)
         self._gradients = GradientSums(
             clock,
             network,
@@ -166,6 +167,7 @@ class Iteration:
             plan,
             buckets=buckets_of(workload, plan, step),
             corrections=corrections,
+            local=local,
             first_number=first_number,
         )
 

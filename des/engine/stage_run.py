@@ -35,19 +35,33 @@ class Device:
 class LocalWire:
     """One direction between two devices of a domain: first come, first served, or no queue."""
 
-    __slots__ = ("_border", "_free_at_s", "_has_queue")
+    __slots__ = ("_free_at_s", "_has_queue")
 
-    def __init__(self, border: Border, *, has_queue: bool) -> None:
-        self._border = border
+    def __init__(self, *, has_queue: bool) -> None:
         self._has_queue = has_queue
         self._free_at_s = 0.0
 
-    def carry(self, ready_s: float) -> float:
+    def carry(self, border: Border, ready_s: float) -> float:
         """Send a message that is ready; returns when it arrives. [s]"""
-        end_s = max(ready_s, self._free_at_s) + self._border.transfer_s
+        end_s = max(ready_s, self._free_at_s) + border.transfer_s
         if self._has_queue:
             self._free_at_s = end_s
-        return end_s + self._border.latency_s
+        return end_s + border.latency_s
+
+
+class LocalWires:
+    """Wires inside the domains, for activations and gradients alike."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._has_queue = topology.transport.sharing != "none"
+        self._wires: dict[tuple[int, int], LocalWire] = {}
+
+    def way(self, sender: int, receiver: int, border: Border) -> Send:
+        """Return what passes messages on between two devices, by their numbers."""
+        if sender == receiver:
+            return Message.happen_at
+        wire = self._wires.setdefault((sender, receiver), LocalWire(has_queue=self._has_queue))
+        return lambda message, ready_s: message.happen_at(wire.carry(border, ready_s))
 
 
 class PassRun:

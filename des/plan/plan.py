@@ -1,5 +1,6 @@
 """All that a scheduler decides: where layers run, how GPUs share them, and in which order."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -11,7 +12,7 @@ from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement, Stage
 from des.plan.sharing_checks import check_sharing
 from des.plan.synchronisation import EVERY_STEP, Synchronisation
-from des.schedules import DEFAULT_SCHEDULE, schedule_named
+from des.schedules import DEFAULT_SCHEDULE, is_static, schedule_named
 from des.world.topology import Topology
 
 
@@ -48,7 +49,11 @@ class Plan:
         that loses nothing to sharing: ``attainable_fraction`` then covers tensor parallelism.
     replicas
         Placements of further pipelines that train the same model on their share of the microbatches
-        (data parallelism across domains). No domain may serve two pipelines.
+        (data parallelism across domains). No domain may serve two pipelines, unless they share.
+    shares_domains
+        Whether pipelines may share domains and devices, which then hold the layers of each; they
+        do what can start first. Every second pipeline through a domain passes its devices from the
+        last to the first. Two that run towards each other are a bidirectional schedule.
     synchronisation
         Synchronisation of the replicas, see `des.plan.synchronisation`.
     exchange
@@ -62,6 +67,7 @@ class Plan:
     schedule: str = DEFAULT_SCHEDULE
     parallelism: tuple[Parallelism, ...] = ()
     replicas: tuple[Placement, ...] = ()
+    shares_domains: bool = False
     synchronisation: Synchronisation = EVERY_STEP
     exchange: GradientExchange = GradientExchange()
     activation_compression: float = 1.0
@@ -80,12 +86,29 @@ class Plan:
                 "plan: activation_compression must be at least 1 and finite, "
                 f"got {self.activation_compression!r}"
             )
+        self._check_sharing()
+
+    def _check_sharing(self) -> None:
+        """Refuse pipelines that share a domain though they may not, or do not know of each other.
+
+        A schedule that looks at one pipeline's times does not see what the others do.
+        """
+        if not isinstance(self.shares_domains, bool):
+            raise ValueError(
+                f"plan: shares_domains must be True or False, got {self.shares_domains!r}"
+            )
         used: set[int] = set()
         for placement in self.placements:
             shared = used & set(placement.domain_of_layer)
-            if shared:
+            if shared and not self.shares_domains:
                 raise ValueError(
-                    f"plan: a domain must serve one replica, got domain {min(shared)} in two"
+                    f"plan: a domain must serve one replica, got domain {min(shared)} in two, "
+                    "which shares_domains allows"
+                )
+            if shared and not is_static(self.schedule):
+                raise ValueError(
+                    "plan: schedule must be one that counts alone decide where pipelines share a "
+                    f"domain, such as 1f1b; got {self.schedule!r} and domain {min(shared)} in two"
                 )
             used |= set(placement.domain_of_layer)
 
@@ -97,7 +120,27 @@ class Plan:
     @cached_property
     def replica_sizes(self) -> tuple[int, ...]:
         """Number of stages of each replica."""
-        return tuple(len(replica_stages(one, self.parallelism)) for one in self.placements)
+        return tuple(map(len, self.stages_of_replicas))
+
+    @cached_property
+    def stages_of_replicas(self) -> tuple[tuple[Stage, ...], ...]:
+        """Stages of each replica, numbered from 0 in each."""
+        own = tuple(replica_stages(one, self.parallelism) for one in self.placements)
+        if not self.shares_domains or not self.parallelism:
+            return own
+        times_used: Counter[int] = Counter()
+        found = []
+        for stages in own:
+            found.append(
+                tuple(self._turned(one) if times_used[one.domain] % 2 else one for one in stages)
+            )
+            times_used.update({one.domain for one in stages})
+        return tuple(found)
+
+    def _turned(self, stage: Stage) -> Stage:
+        """The stage on the device as far from the other end of its domain."""
+        last = self.parallelism[stage.domain].pipeline - 1
+        return replace(stage, device=last - stage.device)
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -105,8 +148,8 @@ class Plan:
         if not self.replicas:
             return replica_stages(self.placement, self.parallelism)
         stages: list[Stage] = []
-        for placement in self.placements:
-            for stage in replica_stages(placement, self.parallelism):
+        for own in self.stages_of_replicas:
+            for stage in own:
                 stages.append(replace(stage, index=len(stages)))
         return tuple(stages)
 

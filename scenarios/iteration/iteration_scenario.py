@@ -83,6 +83,11 @@ class Config:
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )
+    share_domains: bool = option(
+        False,
+        "replicas may pass domains of others, every second one from the last device to the first, "
+        "as bidirectional schedules do",
+    )
     overlap_gradients: bool = option(True, "sum gradients up during the backward pass")
     gradient_bucket_mb: float | None = option(
         None, "largest bucket of gradients, in 1e6 bytes; none: all of a stage"
@@ -179,6 +184,7 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
         schedule=config.schedule,
         parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
+        shares_domains=config.share_domains,
         exchange=GradientExchange(
             overlapped=config.overlap_gradients,
             bucket_bytes=None if bucket_mb is None else bucket_mb * 1e6,

@@ -3,10 +3,10 @@
 Iteration times of Megatron-DeepSpeed on A100 clusters: of vTrain (J. Bang et al., MICRO 2024) on
 one node and on many, and of Megatron-Turing NLG 530B; of Megatron-LM with full and with selective
 recomputation, and its memory (V. Korthikanti et al., MLSys 2023); throughput and memory of four
-schedules from profiled times (Zero Bubble, ICLR 2024). The bound of each table is its target for
-the mean absolute error; the best published error stands next to it. The five constants of layer
-times were fitted on the public rows of vTrain that come with EastWest; other rows, in --cases, were
-not seen.
+schedules from profiled times (Zero Bubble, ICLR 2024); Llama 3 405B in TorchTitan, and the
+utilisation of INTELLECT-1. The bound of each table is its target for the mean absolute error; the
+best published error stands next to it. The five constants of layer times were fitted on the public
+rows of vTrain that come with EastWest; other rows, in --cases, were not seen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from scenarios.reproduce import (
         measured_iterations,
         measured_korthikanti,
+        measured_outer_steps,
         measured_pairs,
+        measured_sharded,
         measured_tables,
         measured_zero_bubble,
         report,
@@ -42,7 +44,9 @@ else:
     matplotlib_figure = lazy("matplotlib.figure")
     measured_iterations = lazy("scenarios.reproduce.measured_iterations")
     measured_korthikanti = lazy("scenarios.reproduce.measured_korthikanti")
+    measured_outer_steps = lazy("scenarios.reproduce.measured_outer_steps")
     measured_pairs = lazy("scenarios.reproduce.measured_pairs")
+    measured_sharded = lazy("scenarios.reproduce.measured_sharded")
     measured_tables = lazy("scenarios.reproduce.measured_tables")
     measured_zero_bubble = lazy("scenarios.reproduce.measured_zero_bubble")
     plots = lazy("scenarios.frame.plots")
@@ -65,6 +69,8 @@ TABLES = {
     "mtnlg": KnownTable("Megatron-Turing NLG 530B", measured_iterations),
     "korthikanti": KnownTable("Korthikanti et al.", measured_korthikanti),
     "zb_throughput": KnownTable("Zero Bubble, 8-32 A100", measured_zero_bubble),
+    "torchtitan": KnownTable("TorchTitan, 512 H100", measured_sharded),
+    "intellect1": KnownTable("INTELLECT-1, three continents", measured_outer_steps),
 }
 """Tables by the beginning of a file's name."""
 

@@ -8,7 +8,7 @@ A pipeline of stages as slow as the slowest device of this domain takes, for ``m
 - ``d_i`` both passes of a microbatch on device ``i``: its FLOPs over its speed, and four ring
   all-reduces a layer over its slowest tensor group (`des.costs.stage_times.tensor_parallel_s`),
 - ``h_i`` a message from device ``i - 1``, ``w_i`` what its wire is busy, both over the slowest pair
-  of partners (`des.costs.stage_times.local_message_s`); it goes forward and a gradient comes back,
+  of partners (`des.costs.local_borders.local_message_s`), forward and back as a gradient,
 - ``g_i`` the ring all-reduce of device ``i``'s gradients over its slowest group of replicas, which
   is exposed: `des` starts it when the last backward pass ends, if a stage is one bucket,
 - ``others`` stages of other domains. For equal devices on free links this is the makespan of 1F1B,
@@ -30,8 +30,9 @@ from agents.hi_ppo.local.options import LocalOption, Options, options_of, tensor
 from agents.hi_ppo.local.quickest import BindingWorks, quickest_binding, work_at
 from des import Domain
 from des.costs.collectives import ring_all_reduce_s
+from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected_inside
-from des.costs.stage_times import compute_rate_flops_per_s, local_message_s, tensor_parallel_s
+from des.costs.stage_times import compute_rate_flops_per_s, tensor_parallel_s
 from des.devices.rings import Whole, Wires
 from des.job.transformer import GRADIENT_BYTES
 from des.job.workload import total

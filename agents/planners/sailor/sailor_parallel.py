@@ -15,11 +15,12 @@ from agents.planners.sailor.sailor_lists import (
     round_trips_s,
 )
 from des import Parallelism, Placement, Plan
+from des.costs.local_borders import local_message_s
 from des.costs.memory import model_state_bytes
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import group_all_reduce_s
 from des.costs.node_groups import data_group
-from des.costs.stage_times import compute_rate_flops_per_s, device_work, local_message_s
+from des.costs.stage_times import compute_rate_flops_per_s, device_work
 from des.job.workload import total
 from des.plan.plan import split_evenly
 

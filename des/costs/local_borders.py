@@ -1,0 +1,93 @@
+"""Borders between devices of one domain: messages of activations, and sums of gradients."""
+
+from des.costs.message_times import corrected_inside
+from des.costs.node_collectives import group_all_gather_s
+from des.costs.node_groups import outer_wire, tensor_group
+from des.job.workload import Workload
+from des.plan.corrections import Corrections
+from des.plan.parallelism import Parallelism
+from des.plan.placement import Stage
+from des.plan.plan import Plan
+from des.schedules import Border
+from des.world.domain import Domain
+from des.world.topology import Topology
+
+
+def local_message_s(
+    workload: Workload,
+    domain: Domain,
+    parallelism: Parallelism,
+    corrections: Corrections,
+    *,
+    device: int,
+    distance: int = 1,
+) -> Border:
+    """Border between a device and one ``distance`` on in its domain, in either direction.
+
+    Every GPU sends the share of its replica to its partner. To another node each may instead send
+    its part of the share, which the partner's tensor group then gathers, if that is quicker.
+
+    Notes
+    -----
+    The parts are the scatter/gather optimisation of D. Narayanan et al., "Efficient large-scale
+    language model training on GPU clusters using Megatron-LM", SC 2021, section 4.1.
+    """
+    inside = corrected_inside(domain, corrections)
+    share_bytes = workload.message_bytes / parallelism.copies
+    wire = outer_wire(inside, parallelism, device, distance=distance)
+    if wire is None:
+        transfer_s = share_bytes / inside.intra_bandwidth_bytes_per_s
+        return Border(transfer_s=transfer_s, latency_s=inside.intra_latency_s)
+    bandwidth, latency_s = wire
+    gather_s = group_all_gather_s(share_bytes, tensor_group(inside, parallelism))
+    part_s = share_bytes / parallelism.tensor / bandwidth
+    if part_s + gather_s < share_bytes / bandwidth:
+        return Border(transfer_s=part_s, latency_s=latency_s + gather_s)
+    return Border(transfer_s=share_bytes / bandwidth, latency_s=latency_s)
+
+
+def border_inside(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    stages: tuple[Stage, Stage],
+    corrections: Corrections,
+) -> Border:
+    """Border between two stages of one domain, which is none where they are on one device."""
+    here, there = stages
+    distance = abs(here.device - there.device)
+    if distance == 0:
+        return Border()
+    return local_message_s(
+        workload,
+        topology.domains[here.domain],
+        plan.parallelism[here.domain],
+        corrections,
+        device=min(here.device, there.device),
+        distance=distance,
+    )
+
+
+def summed_part_inside(
+    topology: Topology,
+    plan: Plan,
+    stages: tuple[Stage, Stage],
+    part_bytes: float,
+    corrections: Corrections,
+) -> Border:
+    """Border over which two devices of a domain sum up gradients of pipelines that share it.
+
+    Every GPU of a device sends its share of the part.
+    """
+    here, there = stages
+    distance = abs(here.device - there.device)
+    if distance == 0:
+        return Border()
+    parallelism = plan.parallelism[here.domain]
+    inside = corrected_inside(topology.domains[here.domain], corrections)
+    wire = outer_wire(inside, parallelism, min(here.device, there.device), distance=distance) or (
+        inside.intra_bandwidth_bytes_per_s,
+        inside.intra_latency_s,
+    )
+    share_bytes = part_bytes / parallelism.gpus_per_device
+    return Border(transfer_s=share_bytes / wire[0], latency_s=wire[1])
