@@ -27,10 +27,15 @@ _LEFT_OUT_AT = {
     "context": 1,
     "expert": 1,
     "expert_skew": 1.0,
+    "sequence_parallel": True,
+    "gradient_precision": "bf16",
     "behind_backward": True,
     "outer_state": "gpu",
 }
 """Further such fields, and the values at which they change nothing."""
+
+_OF_WHOLE_SEQUENCES = frozenset({"replicated_activation_bytes", "replicated_input_bytes"})
+"""Fields on which a run depends only without sequence parallelism."""
 
 _SOURCES = ("astra_sim", "calibration", "des")
 """Packages that a run of our engine passes through, from the case to the measurement."""
@@ -75,7 +80,8 @@ def case_digest(case: PlacementCase) -> str:
     """64 hexadecimal digits, the same in every process, for equal cases alone.
 
     Equal are cases whose values are, numbers by value (1 is 1.0) and to the last bit. Prices and
-    the law of links that stand still do not count.
+    the law of links that stand still do not count, nor does what GPUs keep whole without sequence
+    parallelism where no plan is without it.
 
     Raises
     ------
@@ -84,6 +90,8 @@ def case_digest(case: PlacementCase) -> str:
     """
     from_flops = all(domain.kernels is None for domain in case.topology.domains)
     left_out = _NOT_IN_A_RUN | (_OF_LAYER_TIMES if from_flops else frozenset())
+    if all(one.sequence_parallel for one in case.plan.parallelism):
+        left_out |= _OF_WHOLE_SEQUENCES
     content = [_FORMAT, _canonical(case, left_out)]
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

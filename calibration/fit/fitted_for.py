@@ -11,6 +11,9 @@ from des.world.topology import Topology
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _PRICES = ("gpu_price_usd_per_hour", "price_usd_per_gb")
+_MEMORY_ALONE = ("replicated_activation_bytes", "replicated_input_bytes")
+"""Fields of layers that no time of a fit depends on."""
+
 _ADDED = {"kernels": None, "nodes": None, "profile": None}
 """Fields that were added, and what leaves digests as they were before."""
 
@@ -97,7 +100,7 @@ def _numbers(figures: Mapping[str, object]) -> dict[str, object]:
     return {
         name: _number(value)
         for name, value in figures.items()
-        if name not in _PRICES and not (name in _ADDED and value == _ADDED[name])
+        if name not in (*_PRICES, *_MEMORY_ALONE) and not (name in _ADDED and value == _ADDED[name])
     }
 
 

@@ -20,9 +20,12 @@ from calibration.cases.case_key import (
     describe_case,
     engine_version,
 )
-from des import UniformLaw
+from des import Parallelism, UniformLaw
 
-NOT_IN_A_RUN = {"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"}
+OF_WHOLE_SEQUENCES = {"replicated_activation_bytes", "replicated_input_bytes"}
+"""Numbers that only plans without sequence parallelism see."""
+
+NOT_IN_A_RUN = {"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"} | OF_WHOLE_SEQUENCES
 
 
 def hand_case():
@@ -128,6 +131,28 @@ def test_keys_are_equal_for_equal_cases_alone(case, choice):
 )
 def test_choices_are_part_of_the_key(other):
     assert case_digest(other) != case_digest(hand_case())
+
+
+def test_what_gpus_keep_whole_counts_only_without_sequence_parallelism():
+    case = hand_case()
+    keeps = tuple(
+        replace(layer, replicated_input_bytes=layer.weight_input_bytes)
+        for layer in case.workload.layers
+    )
+    other = replace(case, workload=replace(case.workload, layers=keeps))
+    digests = []
+    for sequence_parallel in (True, False):
+        shared = (Parallelism(sequence_parallel=sequence_parallel),) * 2
+        digests.append(
+            [
+                case_digest(replace(one, plan=replace(one.plan, parallelism=shared)))
+                for one in (case, other)
+            ]
+        )
+
+    assert digests[0][0] == digests[0][1] != digests[1][0] != digests[1][1]
+    precise = replace(case, workload=replace(case.workload, gradient_precision="fp32"))
+    assert case_digest(precise) != case_digest(case)
 
 
 def test_transport_and_routes_are_part_of_the_key():
