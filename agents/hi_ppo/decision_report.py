@@ -7,14 +7,14 @@ from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.explanation import Explanation, explain
 from agents.hi_ppo.fallback import FALLBACK_BUDGET
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
-from agents.hi_ppo.local.case import TrainingJob
+from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
 from agents.replanning.changes import Changes
 from des import Plan, Topology
 from des.compiled.simulate import simulate_compiled
-from des.devices.gpus import MOST_GPUS, GpuTopology, LinkClass
+from des.devices.gpus import GpuTopology, LinkClass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +216,7 @@ def gpus_of(topology: Topology) -> tuple[GpuTopology | None, ...]:
     """Return the GPUs of each domain, all joined by its inner network; None where too many."""
     return tuple(
         None
-        if domain.num_gpus > MOST_GPUS
+        if domain.num_gpus > MOST_LOCAL_GPUS
         else GpuTopology.alike(
             domain.num_gpus,
             LinkClass(
@@ -243,7 +243,7 @@ def _by_rule(complete: CompleteDecision | None) -> tuple[str, ...]:
         return ()
     return tuple(
         f"domain {name}: parallelism is by rule (the largest tensor groups that fit, in a "
-        f"pipeline), as the local agent knows at most {MOST_GPUS} GPUs"
+        f"pipeline), as the local agent knows at most {MOST_LOCAL_GPUS} GPUs"
         for name, decision in complete.local.items()
         if decision.is_by_rule
     )

@@ -13,11 +13,12 @@ from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from des.devices import rings
+    from des.devices.server import Server
 else:
     rings = lazy("des.devices.rings")
 
-MOST_GPUS = 8
-"""Most GPUs of a domain: one server. The rings of all subsets are computed."""
+MOST_GPUS = 16
+"""Most GPUs of a server. The rings of all subsets are computed."""
 
 GROUP_SIZES = (1, 2, 4, 8)
 """GPUs that share layers or microbatches."""
@@ -44,7 +45,9 @@ LINK_CLASSES = MappingProxyType(
         "PXB": LinkClass(bandwidth_bytes_per_s=24e9, latency_s=_PCI_LATENCY_S),
         "PHB": LinkClass(bandwidth_bytes_per_s=20e9, latency_s=_PCI_LATENCY_S),
         "NODE": LinkClass(bandwidth_bytes_per_s=20e9, latency_s=_PCI_LATENCY_S),
-        "SYS": LinkClass(bandwidth_bytes_per_s=10e9, latency_s=_PCI_LATENCY_S),
+        **dict.fromkeys(
+            ("SYS", "SOC"), LinkClass(bandwidth_bytes_per_s=10e9, latency_s=_PCI_LATENCY_S)
+        ),
     }
 )
 """Classes as ``nvidia-smi topo -m`` names them, with the figures by which NCCL chooses its rings.
@@ -138,6 +141,20 @@ class GpuTopology:
             latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
             numa_of_gpu=tuple(_numa_nodes(classes) if numa_of_gpu is None else numa_of_gpu),
             free=tuple(range(count) if free is None else free),
+        )
+
+    @classmethod
+    def of_server(cls, server: "Server", *, free: Sequence[int] | None = None) -> Self:
+        """Make one of a server's GPUs, by their places in it, in whatever order they are numbered.
+
+        The NUMA node of a GPU is the first one near it; where the server does not say, as in
+        `of_classes`.
+        """
+        known = [gpu.numa_nodes[0] for gpu in server.gpus if gpu.numa_nodes]
+        return cls.of_classes(
+            server.gpu_tokens,
+            numa_of_gpu=known if len(known) == server.num_gpus else None,
+            free=free,
         )
 
     @classmethod

@@ -1,6 +1,6 @@
 """Local plans by rule, for domains of more GPUs than the local agent knows one by one.
 
-The rule: tensor groups as large as divide the GPUs, at most `MOST_GPUS` of them, on GPUs in the
+The rule: tensor groups as large as divide the GPUs, at most 8 of them, on GPUs in the
 order of their numbers; the groups form a pipeline. Of the group sizes the largest one that fits
 into memory is taken. The inner network is the one figure that the world gives the domain.
 """

@@ -16,6 +16,9 @@ from des.world.domain_load import IDLE, DomainLoad
 MICROBATCH_SIZES = (1, 2, 4)
 """Sequences of a microbatch to choose from."""
 
+MOST_LOCAL_GPUS = 8
+"""Most GPUs that the local agent knows one by one: a server as its policy was trained on."""
+
 RECOMPUTATIONS = ("flash", "full")
 """Recomputations to choose from: all activations but the scores are kept, or a layer's input only.
 
@@ -196,6 +199,11 @@ class LocalCase(DomainCase):
             raise ValueError(
                 f"local case of domain {self.domain.name}: gpus must be its "
                 f"{self.domain.num_gpus} GPUs, got {self.gpus.num_gpus}"
+            )
+        if self.gpus.num_gpus > MOST_LOCAL_GPUS:
+            raise ValueError(
+                f"local case of domain {self.domain.name}: gpus must be at most "
+                f"{MOST_LOCAL_GPUS}, got {self.gpus.num_gpus}"
             )
         super().__post_init__()
 

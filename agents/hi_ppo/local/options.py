@@ -9,6 +9,7 @@ import numpy as np
 
 from agents.hi_ppo.local.case import (
     MICROBATCH_SIZES,
+    MOST_LOCAL_GPUS,
     RECOMPUTATIONS,
     DomainCase,
     LocalCase,
@@ -18,7 +19,7 @@ from agents.hi_ppo.local.case import (
 from des import InfeasiblePlacementError, Parallelism
 from des.costs.memory import bytes_per_parameter
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS, compute_rate_flops_per_s
-from des.devices.gpus import GROUP_SIZES, MOST_GPUS
+from des.devices.gpus import GROUP_SIZES
 from des.job.transformer import GRADIENT_BYTES
 from des.plan.plan import split_evenly
 
@@ -85,7 +86,7 @@ class Options:
         return len(self.rows.options)
 
 
-@lru_cache(maxsize=MOST_GPUS)
+@lru_cache(maxsize=MOST_LOCAL_GPUS)
 def rows_of(num_free: int) -> Rows:
     """All options of a number of free GPUs, also those that exceed the memory.
 
@@ -125,8 +126,8 @@ def rows_of(num_free: int) -> Rows:
 @lru_cache(maxsize=4096)
 def _cuts(num_layers: int) -> np.ndarray:
     """Layers before each of up to 8 devices, and before the next, by number of devices (9, 9)."""
-    found = np.full((MOST_GPUS + 1, MOST_GPUS + 1), num_layers)
-    for count in range(1, MOST_GPUS + 1):
+    found = np.full((MOST_LOCAL_GPUS + 1, MOST_LOCAL_GPUS + 1), num_layers)
+    for count in range(1, MOST_LOCAL_GPUS + 1):
         found[count, 0] = 0
         found[count, 1 : count + 1] = np.cumsum(split_evenly(num_layers, count))
     return found
@@ -176,7 +177,7 @@ def held_microbatches(
     case: DomainCase,
     pipeline: np.ndarray,
     num_microbatches: np.ndarray,
-    most_devices: int = MOST_GPUS,
+    most_devices: int = MOST_LOCAL_GPUS,
 ) -> np.ndarray:
     """Microbatches that each device holds at its worst (N, D): those of a warm-up and one more.
 
