@@ -1,6 +1,6 @@
 """A server: GPUs, network cards and NUMA nodes, and how every two devices are joined."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -155,6 +155,15 @@ class Server:
     def device_names(self) -> tuple[str, ...]:
         """Labels of the rows of `tokens`."""
         return (*(gpu.name for gpu in self.gpus), *(nic.name for nic in self.nics))
+
+    def part(self, places: Sequence[int]) -> "Server":
+        """Server of some of the GPUs, by their places and in that order, without network cards."""
+        return Server(
+            name=self.name,
+            gpus=tuple(self.gpus[place] for place in places),
+            tokens=tuple(tuple(self.tokens[one][other] for other in places) for one in places),
+            numa_nodes=self.numa_nodes,
+        )
 
     @cached_property
     def gpu_tokens(self) -> tuple[tuple[str, ...], ...]:

@@ -1,0 +1,1 @@
+"""Decisions about GPUs of servers and sets of nodes."""
