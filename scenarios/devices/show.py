@@ -9,7 +9,7 @@ from des.base.flags import option
 from des.devices.files.matrix_writer import matrix_text
 from scenarios.devices.server_facts import facts_of
 from scenarios.devices.server_tree import tree_text
-from scenarios.devices.sources import ServerFlags, read_source
+from scenarios.devices.sources import ServerFlags, read_source, server_of
 
 EXAMPLES = """\
 examples:
@@ -31,10 +31,10 @@ class Config(ServerFlags):
 
 def run(config: Config) -> int:
     """Print the server."""
-    server, matrix = read_source(config)
     if config.json:
-        sys.stdout.write(f"{json.dumps(facts_of(server, matrix))}\n")
+        sys.stdout.write(f"{json.dumps(facts_of(*read_source(config)))}\n")
         return 0
+    server = server_of(config)
     texts = {"matrix": matrix_text(server), "tree": tree_text(server)}
     shown = texts.values() if config.format == "both" else [texts[config.format]]
     sys.stdout.write("\n".join(shown))

@@ -32,7 +32,7 @@ class ServerFlags:
     nvml: bool = option(False, "read the GPUs of this machine by NVML")
     strict: bool = option(
         False,
-        "refuse a matrix whose header lost its tabs, which is otherwise read by the labels of its rows",
+        "refuse a matrix whose header lost its tabs; by default the labels of its rows are taken",
     )
 
 

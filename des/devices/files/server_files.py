@@ -18,11 +18,6 @@ class ReadServer:
     matrix: LinkMatrix
 
 
-def read_server(paths: Sequence[Path], *, strict: bool = False) -> Server:
-    """Read a server; see `read_files`."""
-    return read_files(paths, strict=strict).server
-
-
 def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
     """Read a server from files about it.
 
