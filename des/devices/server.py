@@ -6,9 +6,7 @@ from functools import cached_property
 
 from des.base.checks import require_non_negative, require_positive
 from des.devices.closeness import RELATIONS, Relation, distance, num_nvlinks, relation
-
-Span = tuple[int, int]
-"""First and last number of a range of CPUs."""
+from des.devices.spans import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +23,8 @@ class Gpu:
         CPUs and NUMA nodes near it; empty where the machine does not say.
     memory_numa_node
         Node that its own memory is, on machines where it is one (Grace); else None.
+    nvlink_bytes_per_s
+        Line rate of one of its NVLinks, each way; None if not known.
     """
 
     number: int
@@ -32,6 +32,11 @@ class Gpu:
     cpus: tuple[Span, ...] = ()
     numa_nodes: tuple[int, ...] = ()
     memory_numa_node: int | None = None
+    nvlink_bytes_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.nvlink_bytes_per_s is not None:
+            require_positive(self.name, "nvlink_bytes_per_s", self.nvlink_bytes_per_s)
 
     @property
     def name(self) -> str:
