@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
+from des.devices.patterns import hybrid_cube_mesh, nvswitch, pcie_two_numa
 from des.devices.server import Gpu, Nic, Server
-from des.devices.servers import hybrid_cube_mesh, nvswitch, pcie_two_numa
 
 TOKENS = ("NV1", "NV2", "PIX", "PXB", "PHB", "NODE", "SYS")
 

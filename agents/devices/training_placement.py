@@ -136,6 +136,8 @@ def _without_jobs(free: FreeGpus) -> FreeGpus:
 
 
 def _check_names(servers: Sequence[FreeGpus], data_locality: Collection[str]) -> None:
+    if not servers:
+        raise ValueError("placement: servers must be at least one, got none")
     names = [each.name for each in servers]
     if len(set(names)) < len(names):
         raise ValueError(f"placement: names of servers must differ, got {', '.join(names)}")

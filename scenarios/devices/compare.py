@@ -1,4 +1,4 @@
-"""Compare rules of placement on one server: exact, greedy, first fit and random."""
+"""Compare rules of placement on one server: exact ones, greedy, first fit and random."""
 
 import json
 import sys
@@ -57,14 +57,15 @@ def run(config: Config) -> int:
         payload_bytes=config.payload_bytes,
     )
     found = placement_rules.compare_rules(case, seed=config.seed, num_draws=config.draws)
+    title = f"{config.gpus} GPUs of {server.name}"
     if config.json:
         sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
     else:
-        sys.stdout.write(f"{config.gpus} GPUs of {server.name}\n{_table(found, config.draws)}")
+        sys.stdout.write(f"{title}\n{_table(found, config.draws)}")
     if config.out is not None:
         files = {
             "table.csv": _csv(found).encode(),
-            "picture.png": compare_picture.drawn(found, f"{config.gpus} GPUs of {server.name}"),
+            "picture.png": compare_picture.rules_picture(found, title),
         }
         writing.write_files(config.out, files)
     return 0

@@ -6,7 +6,7 @@ from agents.devices.placement_rules import RuleOutcome
 from scenarios.frame.plots import BLUE, INK, laid_out, new_figure, png_bytes
 
 
-def drawn(found: Sequence[RuleOutcome], title: str) -> bytes:
+def rules_picture(found: Sequence[RuleOutcome], title: str) -> bytes:
     """Draw NVLinks, all-reduce time and fragmentation of each rule as a PNG."""
     panels = [
         ("NVLinks inside", [each.nvlinks for each in found]),
