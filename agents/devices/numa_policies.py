@@ -22,7 +22,7 @@ POLICIES: tuple[NumaPolicy, ...] = get_args(NumaPolicy)
 
 
 def gpus_near_nodes(server: Server, places: Collection[int]) -> dict[int, frozenset[int]]:
-    """Those of some GPUs, by place, that are near each NUMA node, by the node's number."""
+    """GPUs near each NUMA node, by the node's number; those of some places."""
     nodes = sorted({node for place in places for node in server.gpus[place].numa_nodes})
     return {
         node: frozenset(place for place in places if node in server.gpus[place].numa_nodes)

@@ -27,7 +27,7 @@ CARD_LATENCY_S = 14e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingAssumptions:
-    """What the servers do not say.
+    """Figures that the servers do not give.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 import pytest
 from device_servers import cube_mesh, server_of_pairs, servers, switched
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.devices.fragmentation import fragmentation
@@ -68,7 +68,6 @@ def test_beyond_16_gpus_the_measure_says_that_it_is_greedy():
 
 
 @given(chosen=st.lists(servers(), min_size=1, max_size=3), draw=st.data())
-@settings(max_examples=40)
 def test_the_loss_is_a_fraction_and_nothing_where_all_is_free(chosen, draw):
     weights = st.dictionaries(st.integers(1, 9), st.floats(0.1, 10.0), min_size=1, max_size=4)
     mix = draw.draw(weights)

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 from device_servers import cube_mesh, pcie, renamed, server_of_pairs, servers, switched
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.devices.goodness import score_of_places
@@ -92,7 +92,6 @@ def goodness(server: Server, groups: tuple[tuple[int, ...], ...]) -> tuple[objec
 
 
 @given(server=servers(most_gpus=7), draw=st.data())
-@settings(max_examples=50)
 def test_no_division_is_better(server, draw):
     free = tuple(sorted(draw.draw(st.sets(st.sampled_from(range(server.num_gpus)), min_size=1))))
     size = draw.draw(st.integers(1, len(free)))
@@ -107,7 +106,6 @@ def test_no_division_is_better(server, draw):
 
 
 @given(server=servers(), draw=st.data())
-@settings(max_examples=40)
 def test_numbering_changes_no_figure_of_groups(server, draw):
     order = draw.draw(st.permutations(range(server.num_gpus)))
     size = draw.draw(st.integers(1, server.num_gpus))

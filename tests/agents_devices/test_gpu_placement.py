@@ -14,7 +14,7 @@ from device_servers import (
     servers,
     switched,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.devices.goodness import places_of, score_of_places
@@ -161,7 +161,6 @@ def test_sixteen_gpus_at_a_switch_have_all_sets_alike():
 
 
 @given(server=servers(), draw=st.data())
-@settings(max_examples=60)
 def test_the_answer_is_the_best_of_all_sets(server, draw):
     free = sorted(draw.draw(st.sets(st.sampled_from(range(server.num_gpus)), min_size=1)))
     num_gpus = draw.draw(st.integers(1, len(free)))
@@ -183,7 +182,6 @@ def test_the_answer_is_the_best_of_all_sets(server, draw):
 
 
 @given(server=servers(), draw=st.data())
-@settings(max_examples=60)
 def test_numbering_changes_no_score_and_greedy_is_never_better(server, draw):
     order = draw.draw(st.permutations(range(server.num_gpus)))
     num_gpus = draw.draw(st.integers(1, server.num_gpus))

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 from device_servers import cube_mesh, pcie, server_of_pairs, servers, switched
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.devices.gpu_placement import best_sets, optimal_placement
@@ -104,7 +104,6 @@ def test_policies_hold_for_more_gpus_than_all_sets_are_looked_at():
 
 
 @given(server=servers(), draw=st.data())
-@settings(max_examples=60)
 def test_policies_take_the_least_nodes_or_refuse_rightly(server, draw):
     free = sorted(draw.draw(st.sets(st.sampled_from(range(server.num_gpus)), min_size=1)))
     size = draw.draw(st.integers(1, len(free)))
