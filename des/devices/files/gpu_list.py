@@ -17,6 +17,9 @@ _MODELS = (
 )
 """Models that a word of the product's name begins with, as ``A100-SXM4-80GB``."""
 
+_FORMS = {"a100": ("pcie",), "h100": ("pcie", "nvl")}
+"""Forms of a model whose ports differ."""
+
 _CARDS = re.compile(
     r"\b(RTX|GTX)\s*(?:PRO\s*)?(A?\d{3,4})(?:\s*(Ti|SUPER|Ada|D))?\b", re.IGNORECASE
 )
@@ -50,13 +53,16 @@ def model_of(product: str) -> str | None:
 
     Examples
     --------
-    >>> model_of("NVIDIA A100-SXM4-80GB"), model_of("NVIDIA GeForce RTX 4090")
-    ('a100', 'rtx4090')
+    >>> model_of("NVIDIA A100-SXM4-80GB"), model_of("NVIDIA A100 80GB PCIe")
+    ('a100', 'a100_pcie')
+    >>> model_of("NVIDIA GeForce RTX 4090"), model_of("NVIDIA RTX 6000 Ada Generation")
+    ('rtx4090', 'rtx6000ada')
     """
     words = re.split(r"[\s_-]+", product.lower())
     for model in _MODELS:
         if model in words:
-            return model
+            form = next((form for form in _FORMS.get(model, ()) if form in words), None)
+            return f"{model}_{form}" if form else model
     found = _CARDS.search(product)
     return "".join(part.lower() for part in found.groups() if part) if found else None
 
