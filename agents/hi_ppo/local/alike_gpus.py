@@ -39,7 +39,7 @@ class DeviceTimes(NamedTuple):
 
 
 class Elsewhere(NamedTuple):
-    """What is known of the other domains of a pipeline, in seconds.
+    """Times of the other domains of a pipeline, in seconds.
 
     ``slowest_s`` is the slowest device or wire of them, ``passes_s`` the sum of the passes of all
     their devices, ``gradients_s`` their slowest sum of gradients.

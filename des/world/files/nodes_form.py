@@ -28,7 +28,7 @@ class NodesForm(StrictForm):
     rack: str | list[str] | None = None
 
     def to_nodes(self, num_gpus: int, folder: Path) -> Nodes:
-        """Make the value for a domain of so many GPUs.
+        """Make the value for a domain of that number of GPUs.
 
         Raises
         ------
