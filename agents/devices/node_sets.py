@@ -98,6 +98,14 @@ class _Choice:
                 f"node set: count must be at most {len(free)}, as {num_free} nodes are free{left}; "
                 f"got {request.count}"
             )
+        if request.required is not None:
+            level = self._cluster.level(request.required)
+            free = free[level.unit_of_node[free] >= 0]
+            if len(free) < request.count:
+                raise ValueError(
+                    f"node set: required {level.name} must have {request.count} free nodes; "
+                    f"{len(free)} free nodes are in a unit of that level at all"
+                )
         return free
 
     def _near(self) -> npt.NDArray[np.bool_]:

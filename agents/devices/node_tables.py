@@ -192,12 +192,12 @@ class Forest:
         costs = parts[-1].costs
         taken = [np.arange(len(costs), dtype=np.int64)]
         for part in reversed(parts[:-1]):
-            costs, here = _joined(part.costs, costs, self._count)
+            costs, here = cheapest_joins(part.costs, costs, self._count)
             taken.append(here)
         return Table(costs=costs, parts=parts, taken=taken[::-1])
 
 
-def _joined(one: Whole, rest: Whole, count: int) -> tuple[Whole, Whole]:
+def cheapest_joins(one: Whole, rest: Whole, count: int) -> tuple[Whole, Whole]:
     """Least costs of both together, and how many nodes of the first they have."""
     length = min(len(one) + len(rest) - 1, count + 1)
     best = np.full(length, IMPOSSIBLE, dtype=np.int64)

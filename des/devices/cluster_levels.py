@@ -107,6 +107,7 @@ def tree_levels(
     parent_of: Mapping[str, str | None],
 ) -> tuple[Level, ...]:
     """Levels of a tree, coarse to fine; units stand in the order of the switches."""
+    order = child_first(parent_of)
     names = level_order(level_of, parent_of)
     units = {
         name: [switch for switch, level in level_of.items() if level == name] for name in names
@@ -114,7 +115,7 @@ def tree_levels(
     place = {switch: at for members in units.values() for at, switch in enumerate(members)}
     row = {name: at for at, name in enumerate(names)}
     lines: dict[str | None, list[int]] = {None: [-1] * len(names)}
-    for switch in reversed(child_first(parent_of)):
+    for switch in reversed(order):
         line = list(lines[parent_of[switch]])
         line[row[level_of[switch]]] = place[switch]
         lines[switch] = line

@@ -1,14 +1,12 @@
 """A server: GPUs, network cards and NUMA nodes, and how every two devices are joined."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from des.base.checks import require_non_negative, require_positive
 from des.devices.closeness import RELATIONS, Relation, distance, num_nvlinks, relation
-
-Span = tuple[int, int]
-"""First and last number of a range of CPUs."""
+from des.devices.spans import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +23,8 @@ class Gpu:
         CPUs and NUMA nodes near it; empty where the machine does not say.
     memory_numa_node
         Node that its own memory is, on machines where it is one (Grace); else None.
+    nvlink_bytes_per_s
+        Line rate of one of its NVLinks, each way; None if not known.
     """
 
     number: int
@@ -32,6 +32,11 @@ class Gpu:
     cpus: tuple[Span, ...] = ()
     numa_nodes: tuple[int, ...] = ()
     memory_numa_node: int | None = None
+    nvlink_bytes_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.nvlink_bytes_per_s is not None:
+            require_positive(self.name, "nvlink_bytes_per_s", self.nvlink_bytes_per_s)
 
     @property
     def name(self) -> str:
@@ -150,6 +155,15 @@ class Server:
     def device_names(self) -> tuple[str, ...]:
         """Labels of the rows of `tokens`."""
         return (*(gpu.name for gpu in self.gpus), *(nic.name for nic in self.nics))
+
+    def part(self, places: Sequence[int]) -> "Server":
+        """Server of some of the GPUs, by their places and in that order, without network cards."""
+        return Server(
+            name=self.name,
+            gpus=tuple(self.gpus[place] for place in places),
+            tokens=tuple(tuple(self.tokens[one][other] for other in places) for one in places),
+            numa_nodes=self.numa_nodes,
+        )
 
     @cached_property
     def gpu_tokens(self) -> tuple[tuple[str, ...], ...]:

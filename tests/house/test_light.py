@@ -17,6 +17,7 @@ from agents.planners.names import PLANNER_NAMES, RULE_NAMES, SCHEDULER_NAMES
 from agents.planners.table import PLANNERS
 from agents.replanning.table import RULES, SCHEDULERS
 from des.base.lazy import lazy
+from scenarios.devices.command import COMMANDS as SUBCOMMANDS
 from scenarios.measure.ablations.preference import NUM_DRAWN
 from scenarios.measure.pareto.names import TABLE_NAMES
 from scenarios.measure.pareto.study import TABLES
@@ -41,6 +42,8 @@ COMMANDS = [
     "scenarios.ablations.flat",
     "scenarios.ablations.preference",
     "scenarios.suites",
+    "scenarios.devices",
+    *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
     "scenarios.reproduce",
     *(f"scenarios.reproduce {name}" for name in ("zero_bubble", "crosspipe", "diloco", "sailor")),
     "calibration",

@@ -1,6 +1,7 @@
 """YAML and JSON documents whose every value is text, as names such as 0012 or on must stay."""
 
 import json
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ from des.base.strict_json import parse_json
 
 _Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+_JSON = re.compile(r'\s*[\[{][\s\[{]*"')
+"""Start of JSON text that holds anything; YAML in braces has no quotes there."""
 
 
 class _TextLoader(_Base):  # type: ignore[misc]
@@ -38,7 +42,7 @@ def read_documents(text: str) -> list[object]:
     ValueError
         If it is neither, naming the line, or a key is given twice.
     """
-    if text.lstrip()[:1] in ("{", "["):
+    if _JSON.match(text):
         return [_as_text(parse_json(text))]
     try:
         return [each for each in yaml.load_all(text, Loader=_TextLoader) if each]

@@ -1,12 +1,13 @@
 """Features of a cluster that a format may lack, and the cluster without them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from des.devices.cluster import Cluster, ClusterNode, Labels
 from des.devices.cluster_files.hypernodes import TIER
 from des.devices.cluster_files.kueue import KUEUE_NAME
+from des.devices.cluster_files.label_keys import key_of_level
 from des.devices.cluster_files.node_labels import NVLINK_NAME
 from des.devices.cluster_files.slurm_conf import LINK_SPEED
 from des.devices.cluster_files.slurm_yaml import NAME_PREFIX
@@ -65,6 +66,15 @@ def _odd_level(cluster: Cluster) -> str | None:
         for switch in cluster.switches
         if switch.level != names[switch.name]
     )
+
+
+def _level_without_label(cluster: Cluster) -> str | None:
+    for level in cluster.levels:
+        try:
+            key_of_level(level.name)
+        except ValueError:
+            return level.name
+    return None
 
 
 def _with_height_names(cluster: Cluster) -> Cluster:
@@ -153,11 +163,13 @@ FEATURES: Mapping[str, Feature] = MappingProxyType(
             )
         ),
         "ragged": _without_nodes(_is_ragged),
+        "empty": Feature(find=lambda cluster: _first(_empty(cluster)), leave_out=_without_empty),
         "switches": Feature(
             find=lambda cluster: _first(f"switch {each.name}" for each in cluster.switches),
             leave_out=_without_switches,
         ),
         "levels": Feature(find=_odd_level, leave_out=_with_height_names),
+        "other-levels": Feature(find=_level_without_label, leave_out=_with_height_names),
         "blocks": Feature(
             find=lambda cluster: _first(f"block {each.name}" for each in cluster.blocks),
             leave_out=lambda cluster: replace(_nodes_with(block=None)(cluster), blocks=()),
@@ -166,7 +178,6 @@ FEATURES: Mapping[str, Feature] = MappingProxyType(
             find=lambda cluster: _first(str(size) for size in cluster.block_sizes),
             leave_out=lambda cluster: replace(cluster, block_sizes=()),
         ),
-        "empty": Feature(find=lambda cluster: _first(_empty(cluster)), leave_out=_without_empty),
         "kinds": Feature(
             find=_of_nodes(lambda node: isinstance(node.server, str)),
             leave_out=_nodes_with(server=None),
@@ -200,3 +211,42 @@ FEATURES: Mapping[str, Feature] = MappingProxyType(
     }
 )
 """Features by the name under which a format has them, and a user leaves them out."""
+
+
+def leave_out(cluster: Cluster, names: Iterable[str]) -> Cluster:
+    """Cluster without some features, in the order of the table.
+
+    Raises
+    ------
+    ValueError
+        If there is no feature of a name, or no node is left.
+    """
+    wanted = set(names)
+    for name in wanted - set(FEATURES):
+        raise ValueError(f"leave out: must be of {', '.join(FEATURES)}; got {name!r}")
+    for name, feature in FEATURES.items():
+        if name in wanted:
+            cluster = feature.leave_out(cluster)
+    return cluster
+
+
+def excess(owner: str, cluster: Cluster, expresses: Container[str]) -> dict[str, str]:
+    """Features that a format lacks, each with an example; not those that go with an earlier one.
+
+    Raises
+    ------
+    ValueError
+        If no node is without one of them.
+    """
+    found: dict[str, str] = {}
+    for name, feature in FEATURES.items():
+        example = None if name in expresses else feature.find(cluster)
+        if example is not None:
+            found[name] = example
+            try:
+                cluster = feature.leave_out(cluster)
+            except ValueError:
+                raise ValueError(
+                    f"{owner} cannot express {name} ({example}), which every node has"
+                ) from None
+    return found

@@ -51,7 +51,14 @@ def read_slurm_yaml(text: str) -> Cluster:
         if str(fields.get("cluster_default", "")).lower() == "true" and _DEFAULT not in names:
             names[_DEFAULT] = name
         _READERS[kinds[0]](f"topology {name}", fields[kinds[0]], tree)
-    return tree.cluster(tuple(sorted(names.items())))
+    return tree.cluster(() if _is_usual(names) else tuple(sorted(names.items())))
+
+
+def _is_usual(names: Mapping[str, str]) -> bool:
+    """Whether names are those that are written for a cluster without any."""
+    kinds = [kind for kind in _KINDS if NAME_PREFIX + kind in names]
+    usual = {NAME_PREFIX + kind: kind for kind in kinds}
+    return "flat" not in kinds and names == usual | {_DEFAULT: next(iter(kinds), "")}
 
 
 def _read_tree(owner: str, value: object, tree: SlurmTree) -> None:

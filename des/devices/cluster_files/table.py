@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from des.base.text_files import read_text
 from des.devices.cluster import Cluster
-from des.devices.cluster_files.features import FEATURES
+from des.devices.cluster_files.features import FEATURES, excess, leave_out
 from des.devices.cluster_files.hypernodes import read_hypernodes, write_hypernodes
 from des.devices.cluster_files.kueue import read_kueue, write_kueue
 from des.devices.cluster_files.node_labels import read_node_labels, write_node_labels
@@ -38,8 +38,9 @@ class ClusterFormat:
     sign: str | None = None
 
 
-_PLACES = {"switches", "blocks", "ragged", "unswitched", "unblocked"}
-_LABELLED = _PLACES | {"levels", "labels", "gpus", "nvlink-label"}
+_LABELS = {"switches", "blocks", "ragged", "unswitched", "unblocked"}
+_PLACES = _LABELS | {"other-levels"}
+_LABELLED = _LABELS | {"levels", "labels", "gpus", "nvlink-label"}
 
 CLUSTER_FORMATS: Mapping[str, ClusterFormat] = MappingProxyType(
     {
@@ -47,7 +48,7 @@ CLUSTER_FORMATS: Mapping[str, ClusterFormat] = MappingProxyType(
             about="Slurm's topology.conf, switches (topology/tree)",
             read=read_slurm_conf,
             write=write_slurm_tree,
-            expresses=frozenset({"switches", "ragged", "link-speeds"}),
+            expresses=frozenset({"switches", "other-levels", "ragged", "link-speeds"}),
             needs="switches",
         ),
         "slurm-block": ClusterFormat(
@@ -80,7 +81,7 @@ CLUSTER_FORMATS: Mapping[str, ClusterFormat] = MappingProxyType(
                 | {"loose", "empty", "kinds", "labels", "switch-labels", "link-speeds", "tiers"}
                 | {"block-labels"}
             ),
-            sign=r"(?m)^(switches|capacity_blocks|blocks)\s*:",
+            sign=r"(?m)^(switches|nodes|capacity_blocks|blocks)\s*:",
         ),
         "topograph-graph": ClusterFormat(
             about="graph output of NVIDIA topograph (JSON)",
@@ -102,7 +103,8 @@ CLUSTER_FORMATS: Mapping[str, ClusterFormat] = MappingProxyType(
             read=read_hypernodes,
             write=write_hypernodes,
             expresses=frozenset(
-                {"switches", "levels", "ragged", "loose", "empty", "labels", "gpus", "tiers"}
+                {"switches", "levels", "other-levels", "ragged", "loose", "empty", "labels", "gpus"}
+                | {"tiers"}
             ),
             needs="switches",
             sign=r"""(?m)["']?kind["']?\s*:\s*["']?HyperNode\b""",
@@ -148,14 +150,14 @@ def read_cluster(path: Path, format_name: str | None = None) -> Cluster:
         raise ValueError(f"{path}: {error}") from error
 
 
-def write_cluster(cluster: Cluster, format_name: str, leave_out: Iterable[str] = ()) -> str:
+def write_cluster(cluster: Cluster, format_name: str, without: Iterable[str] = ()) -> str:
     """Text of a cluster in a format.
 
     Parameters
     ----------
     cluster, format_name
         Cluster and the name of the format.
-    leave_out
+    without
         Names of features that may be lost.
 
     Raises
@@ -164,16 +166,13 @@ def write_cluster(cluster: Cluster, format_name: str, leave_out: Iterable[str] =
         If the cluster has a feature that the format cannot express, or lacks what it needs.
     """
     row = CLUSTER_FORMATS[format_name]
-    for name in leave_out:
-        if name not in FEATURES:
-            raise ValueError(f"leave out: must be of {', '.join(FEATURES)}; got {name!r}")
-        cluster = FEATURES[name].leave_out(cluster)
+    cluster = leave_out(cluster, without)
     if row.needs is not None and FEATURES[row.needs].find(cluster) is None:
         raise ValueError(f"{format_name} needs {row.needs}, and the cluster has none")
-    for name, feature in FEATURES.items():
-        found = None if name in row.expresses else feature.find(cluster)
-        if found is not None:
-            raise ValueError(
-                f"{format_name} cannot express {name} ({found}); leave out {name} to write the rest"
-            )
+    lost = excess(format_name, cluster, row.expresses)
+    if lost:
+        examples = ", ".join(f"{name} ({example})" for name, example in lost.items())
+        raise ValueError(
+            f"{format_name} cannot express {examples}; leave out {','.join(lost)} to write the rest"
+        )
     return row.write(cluster)

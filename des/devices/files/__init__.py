@@ -1,0 +1,1 @@
+"""Readers of servers: texts of nvidia-smi and numactl, sysfs, NVML."""

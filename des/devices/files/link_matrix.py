@@ -1,0 +1,64 @@
+"""Matrix that ``nvidia-smi topo -m`` prints, as printed, and the server that it describes."""
+
+from dataclasses import dataclass
+
+from des.devices.files.affinity_cells import parse_cells
+from des.devices.server import Gpu, Nic, Server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkMatrix:
+    """Cells of the matrix, by row; the devices of the columns are those of the rows.
+
+    Attributes
+    ----------
+    names
+        Labels of the rows: GPUs first, then network cards.
+    affinity_columns
+        Headings after the devices, up to three.
+    affinities
+        Cells below those headings, by row; None where they are empty.
+    device_of_card
+        Legend of the cards: label and what the system calls it.
+    """
+
+    names: tuple[str, ...]
+    tokens: tuple[tuple[str, ...], ...]
+    affinity_columns: tuple[str, ...]
+    affinities: tuple[tuple[str | None, ...], ...]
+    device_of_card: tuple[tuple[str, str], ...] = ()
+
+    def server(self, name: str) -> Server:
+        """Return the server that the matrix describes.
+
+        Raises
+        ------
+        ValueError
+            If the matrix is not symmetric or its diagonal not ``X``, or a cell says nothing known.
+        """
+        gpus = []
+        device_of = dict(self.device_of_card)
+        for label, cells in zip(self.names, self.affinities, strict=True):
+            try:
+                cpus, nodes, memory_node = parse_cells(cells)
+            except ValueError as error:
+                raise ValueError(f"{name}: row {label}: {error}") from None
+            if label.startswith("GPU"):
+                gpus.append(
+                    Gpu(
+                        number=int(label.removeprefix("GPU")),
+                        cpus=cpus,
+                        numa_nodes=nodes,
+                        memory_numa_node=memory_node,
+                    )
+                )
+        cards = [
+            Nic(name=label, device=device_of.get(label, None if is_numbered(label) else label))
+            for label in self.names[len(gpus) :]
+        ]
+        return Server(name=name, gpus=tuple(gpus), nics=tuple(cards), tokens=self.tokens)
+
+
+def is_numbered(label: str) -> bool:
+    """Whether a card has a number of the driver's, such as NIC3, in place of the system's name."""
+    return label.startswith("NIC") and label.removeprefix("NIC").isdigit()

@@ -1,0 +1,1 @@
+"""Commands about servers and clusters: one module a subcommand, one table of them."""

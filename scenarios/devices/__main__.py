@@ -1,0 +1,8 @@
+"""Read, show and use the topology of servers and clusters."""
+
+from scenarios.devices.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

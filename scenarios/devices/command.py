@@ -1,0 +1,55 @@
+"""Topology of servers and clusters: read it, show it, place jobs on it, price collectives."""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+
+from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import parse, parse_command
+
+PROG = "python -m scenarios.devices"
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "show": ("show", "Show a server: matrix, tree, picture, JSON"),
+        "labels": ("labels", "Print labels of a cluster's nodes; convert files of clusters"),
+        "nodes": ("nodes", "Choose a set of nodes of a cluster by locality"),
+    }
+)
+"""Module of each subcommand, with ``Config``, ``run(config)`` and ``EXAMPLES``; its purpose."""
+
+_EXAMPLES = f"""\
+a server comes from --file (what nvidia-smi, numactl or sysfs say of it) or from --simulate KIND;
+one of the two must be given: no topology is ever made up
+
+examples:
+  nvidia-smi topo -m >topo.txt; {PROG} show --file topo.txt
+  {PROG} show --simulate dgx-h100
+
+exit codes: 0 done; 2 bad input; {EXIT_CODES}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a subcommand and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    name, arguments = parse_command(
+        {name: about for name, (_, about) in COMMANDS.items()},
+        argv,
+        prog=PROG,
+        description=__doc__,
+        epilog=_EXAMPLES,
+    )
+    module = import_module(f"scenarios.devices.{COMMANDS[name][0]}")  # the others take time
+    config = parse(
+        module.Config,
+        arguments,
+        prog=f"{PROG} {name}",
+        description=str(module.__doc__),
+        epilog=f"{module.EXAMPLES}\nexit codes: 0 done; 2 bad input; {EXIT_CODES}",
+    )
+    code: int = module.run(config)
+    return code

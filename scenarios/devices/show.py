@@ -1,0 +1,41 @@
+"""Show a server: its matrix, its tree, a picture, or all facts as JSON."""
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Literal
+
+from des.base.flags import option
+from des.devices.files.matrix_writer import matrix_text
+from scenarios.devices.server_facts import facts_of
+from scenarios.devices.server_tree import tree_text
+from scenarios.devices.sources import ServerFlags, read_source, server_of
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.devices show --file topo.txt
+  python -m scenarios.devices show --file topo.txt,numactl.txt --json
+  python -m scenarios.devices show --simulate dgx-1-v100
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ServerFlags):
+    """Settings of what is shown; the fields are the flags."""
+
+    format: Literal["both", "matrix", "tree"] = option(
+        "both", "matrix as nvidia-smi topo -m prints it, tree of NUMA nodes, or both"
+    )
+    json: bool = option(False, "print all facts as JSON, and nothing else")
+
+
+def run(config: Config) -> int:
+    """Print the server."""
+    if config.json:
+        sys.stdout.write(f"{json.dumps(facts_of(*read_source(config)))}\n")
+        return 0
+    server = server_of(config)
+    texts = {"matrix": matrix_text(server), "tree": tree_text(server)}
+    shown = texts.values() if config.format == "both" else [texts[config.format]]
+    sys.stdout.write("\n".join(shown))
+    return 0

@@ -1,0 +1,73 @@
+"""Server of a subcommand: read from files, from this machine, or a named kind."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from des.base.command import UsageError
+from des.base.flags import option
+from des.base.lazy import lazy
+from des.devices.presets import KIND_NAMES, simulated
+from des.devices.server import Server
+
+if TYPE_CHECKING:
+    from des.devices.files import nvml, server_files
+    from des.devices.files.link_matrix import LinkMatrix
+else:
+    nvml = lazy("des.devices.files.nvml")
+    server_files = lazy("des.devices.files.server_files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFlags:
+    """Settings of the one server that a subcommand is about; subcommands inherit the flags."""
+
+    file: tuple[Path, ...] = option(
+        (),
+        "files about one server, the kind found from the text: nvidia-smi topo -m (or -mp), "
+        "nvlink --status, -L, numactl --hardware; or a folder: the root of a sysfs tree",
+        default_text="none",
+    )
+    simulate: str | None = option(None, f"kind of server: {', '.join(KIND_NAMES)}")
+    nvml: bool = option(False, "read the GPUs of this machine by NVML")
+    strict: bool = option(
+        False,
+        "refuse a matrix whose header lost its tabs; by default the labels of its rows are taken",
+    )
+
+
+def server_of(flags: ServerFlags) -> Server:
+    """Return the server that the flags name; errors as those of `read_source`."""
+    return read_source(flags)[0]
+
+
+def read_source(flags: ServerFlags) -> "tuple[Server, LinkMatrix | None]":
+    """Return the server that the flags name, and the matrix that it was read from, if any.
+
+    Raises
+    ------
+    UsageError
+        If not exactly one of ``--file``, ``--simulate`` and ``--nvml`` is given.
+    ValueError
+        If a file is damaged, or the kind is not known.
+    """
+    given = [
+        name
+        for name, value in (
+            ("--file", flags.file),
+            ("--simulate", flags.simulate is not None),
+            ("--nvml", flags.nvml),
+        )
+        if value
+    ]
+    if len(given) != 1:
+        raise UsageError(
+            "exactly one of --file, --simulate and --nvml must be given, "
+            f"got {' and '.join(given) or 'none'}"
+        )
+    if flags.simulate is not None:
+        return simulated(flags.simulate), None
+    if flags.nvml:
+        return nvml.read_machine(), None
+    read = server_files.read_files(flags.file, strict=flags.strict)
+    return read.server, read.matrix
