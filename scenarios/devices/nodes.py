@@ -39,7 +39,7 @@ class Config(ClusterFlags):
     prefer_nodes: str | None = option(None, "nodes to take first")
     data_near: str | None = option(None, "nodes, racks or switches that hold the data")
     spread: tuple[str, ...] = option(
-        (), "at most so many nodes in each unit of a level, as rack:2", default_text="none"
+        (), "limits: most nodes of the set in each unit of a level, as rack:2", default_text="none"
     )
     apart: str | None = option(None, "level whose units with nodes of --others are avoided")
     others: str | None = option(None, "nodes of other jobs")
