@@ -50,7 +50,7 @@ class _FileForm(StrictForm):
     pooled: _TransferForm
     models: dict[str, _TransferForm]
     networks: dict[str, _NetworkForm]
-    fit: dict[str, object] = {}
+    fit: dict[str, object] = Field(default_factory=dict)
     """Intervals and errors: for people, not for times."""
 
 

@@ -6,13 +6,14 @@ makes the bandwidth of a bus grow with the message: half of the full one at ``la
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from des.base.checks import nearest, require_fraction, require_non_negative, require_positive
 from des.devices.closeness import num_nvlinks
 from des.devices.gpu_ports import GpuPorts, gpu_ports_named
 from des.devices.gpus import LinkClass
+from des.devices.server import Gpu, Server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +150,44 @@ class LinkFigures:
             origin=f"no cells of {ports.name}: line rates of its data sheet, constants that the "
             f"fitted models share ({pooled_over})",
         )
+
+    def of_gpu(self, gpu: Gpu) -> ModelLinks:
+        """Links of a GPU, at the rate of its own NVLinks where the server knows it."""
+        links, rate = self.of_model(gpu.model), gpu.nvlink_bytes_per_s
+        if rate is None or rate == links.ports.nvlink_bytes_per_s:
+            return links
+        return replace(links, ports=replace(links.ports, nvlink_bytes_per_s=rate))
+
+    def links_of(self, server: Server) -> tuple[tuple[LinkClass, ...], ...]:
+        """Links of every two GPUs of a server, the slower of two models; no diagonal.
+
+        Raises
+        ------
+        ValueError
+            If a GPU's model is not known, or has no such link; naming the server and the GPU.
+        """
+        models = []
+        for gpu in server.gpus:
+            try:
+                models.append(self.of_gpu(gpu))
+            except ValueError as error:
+                raise ValueError(f"server {server.name}, {gpu.name}: {error}") from None
+        count = server.num_gpus
+        own = LinkClass(bandwidth_bytes_per_s=1.0, latency_s=0.0)
+        rows = [[own] * count for _ in range(count)]
+        for one in range(count):
+            for other in range(one):
+                token = server.gpu_tokens[one][other]
+                try:
+                    ends = [models[end].link(token) for end in (one, other)]
+                except ValueError as error:
+                    raise ValueError(f"server {server.name}: {error}") from None
+                slower = LinkClass(
+                    bandwidth_bytes_per_s=min(end.bandwidth_bytes_per_s for end in ends),
+                    latency_s=max(end.latency_s for end in ends),
+                )
+                rows[one][other] = rows[other][one] = slower
+        return tuple(tuple(row) for row in rows)
 
     def of_network(self, name: str) -> NetworkConstants:
         """Look up a fitted network.

@@ -53,27 +53,48 @@ def best_ring(hops: Sequence[Sequence[Hop]]) -> tuple[int, ...]:
     raise AssertionError("the slowest links join all GPUs")
 
 
+def rings_at_once(num_links: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Links that rings over all GPUs use at once, ring by ring; no link is in two of them.
+
+    Rings are taken off one after the other, the one of most links first, until none is left. GPUs
+    that are joined one by one, not at a switch, pass messages round each both ways.
+
+    Parameters
+    ----------
+    num_links
+        Counts of links of every two GPUs, square and symmetric.
+
+    Examples
+    --------
+    A square of double links with a diagonal has one ring, of two links.
+
+    >>> rings_at_once([[0, 2, 1, 2], [2, 0, 2, 0], [1, 2, 0, 2], [2, 0, 2, 0]])
+    (2,)
+    """
+    left = [list(row) for row in num_links]
+    found: list[int] = []
+    while True:
+        order = best_ring([[(float(count), 0.0) for count in row] for row in left])
+        pairs = list(zip(order, (*order[1:], order[0]), strict=True))
+        least = min(left[one][other] for one, other in pairs)
+        if least == 0:
+            return tuple(found)
+        found.append(least)
+        for one, other in pairs:
+            left[one][other] -= least
+            left[other][one] -= least
+
+
 def slowest_hop(hops: Sequence[Sequence[Hop]], order: Sequence[int]) -> Hop:
     """Slowest hop of a ring; of two GPUs it goes there and back."""
     onward = (*order[1:], order[0])
-    return min(
-        (hops[one][other] for one, other in zip(order, onward, strict=True)), key=hop_speed
-    )
+    return min((hops[one][other] for one, other in zip(order, onward, strict=True)), key=hop_speed)
 
 
 def _ring_within(hops: Sequence[Sequence[Hop]], slowest: Hop) -> tuple[int, ...] | None:
     """Ring of hops that are no slower, None without one: depth first, no end visited twice."""
     count = len(hops)
-    allowed = [
-        [
-            other
-            for other in sorted(
-                range(count), key=lambda to, row=row: (*_reversed(hop_speed(row[to])), to)
-            )
-            if other != one and hop_speed(row[other]) >= slowest
-        ]
-        for one, row in enumerate(hops)
-    ]
+    allowed = [_closest_first(row, one, slowest) for one, row in enumerate(hops)]
     dead: set[tuple[int, int]] = set()  # set of GPUs on the path, and its end
 
     def onward(path: tuple[int, ...], mask: int) -> tuple[int, ...] | None:
@@ -93,5 +114,11 @@ def _ring_within(hops: Sequence[Sequence[Hop]], slowest: Hop) -> tuple[int, ...]
     return onward((0,), 1)
 
 
-def _reversed(speed: Hop) -> Hop:
-    return -speed[0], -speed[1]
+def _closest_first(row: Sequence[Hop], one: int, slowest: Hop) -> list[int]:
+    """GPUs that a GPU reaches over hops that are no slower, the closest and lowest ones first."""
+    near = [
+        (-row[other][0], row[other][1], other)
+        for other in range(len(row))
+        if other != one and hop_speed(row[other]) >= slowest
+    ]
+    return [other for _, _, other in sorted(near)]
