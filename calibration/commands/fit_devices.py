@@ -46,7 +46,7 @@ class Config:
     """Settings of the fit; the fields are the flags."""
 
     runs: tuple[Path, ...] = option(
-        (), "tables of measured all-reduces, JSON or CSV", default_text="default: the shipped one"
+        (), "tables of measured all-reduces, JSON or CSV", default_text="the shipped one"
     )
     least_bytes: float = option(2.0**20, "smallest buffers taken", check=require_positive)
     folds: int = option(4, "parts of the cells, each left out once")

@@ -132,7 +132,7 @@ def read_measured_table(path: Path) -> MeasuredTable:
     text = read_text(path)
     try:
         if path.suffix.lower() == ".csv":
-            cells, source = _csv_cells(text), f"{path.name}"
+            cells, source = _csv_cells(text), path.name
         else:
             cells, source = _json_cells(text)
     except ValidationError as error:
@@ -174,6 +174,8 @@ def _csv_cells(text: str) -> tuple[MeasuredCell, ...]:
     try:
         for line in reader:
             place = f"line {reader.line_num}"
+            if None in line or None in line.values():
+                raise ValueError(f"{place}: must have {len(COLUMNS)} cells, one a column")
             try:
                 row = _CsvRow.model_validate(line)
             except ValidationError as error:
