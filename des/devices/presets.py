@@ -173,17 +173,17 @@ KINDS: Mapping[str, ServerKind] = MappingProxyType(
         "pcie-4": ServerKind(
             about="4 A100 in PCIe slots, two and two at a switch, a card each two",
             source=_OURS,
-            make=partial(_pcie, pcie_two_numa(4), "a100"),
+            make=partial(_pcie, pcie_two_numa(4), "a100_pcie"),
         ),
         "pcie-8": ServerKind(
             about="8 A100 in PCIe slots, two and two at a switch, a card each two",
             source=_OURS,
-            make=partial(_pcie, pcie_two_numa(8), "a100"),
+            make=partial(_pcie, pcie_two_numa(8), "a100_pcie"),
         ),
         "a100-pairs-4": ServerKind(
             about="4 A100 in PCIe slots, two and two bridged by 12 NVLinks, a card each two",
             source="NVIDIA, A100 80GB PCIe product brief: three bridges of 4; else an example",
-            make=partial(_pcie, pcie_pairs(4, 12), "a100", 25),
+            make=partial(_pcie, pcie_pairs(4, 12), "a100_pcie", 25),
         ),
         "rtx-4090-8": ServerKind(
             about="8 RTX 4090 that all reach each other by SYS, a card of two ports",

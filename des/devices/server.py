@@ -49,11 +49,12 @@ class Nic:
     """A network card of a server.
 
     ``name`` is the label of its row (``NIC0``, or ``mlx5_0`` with older drivers), ``device`` what
-    the system calls it, None if not known; so its bandwidth.
+    the system calls it, None if not known; so its NUMA node and its bandwidth.
     """
 
     name: str
     device: str | None = None
+    numa_node: int | None = None
     bandwidth_bytes_per_s: float | None = None
 
     def __post_init__(self) -> None:

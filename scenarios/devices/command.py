@@ -12,6 +12,10 @@ PROG = "python -m scenarios.devices"
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "show": ("show", "Show a server: matrix, tree, picture, JSON"),
+        "numa": ("numa", "Bind a process near its GPUs: CPUs, memory nodes, the numactl line"),
+        "place": ("place", "Place a job on GPUs of a server, or of several"),
+        "group": ("group", "Divide the GPUs of a server into groups of one size"),
+        "compare": ("compare", "Compare placements: exact, greedy, first fit, random"),
     }
 )
 """Module of each subcommand, with ``Config``, ``run(config)`` and ``EXAMPLES``; its purpose."""
@@ -23,6 +27,8 @@ one of the two must be given: no topology is ever made up
 examples:
   nvidia-smi topo -m >topo.txt; {PROG} show --file topo.txt
   {PROG} show --simulate dgx-h100
+  {PROG} numa --simulate dgx-h100 --gpus 0,1 --count 8
+  {PROG} place --file topo.txt --gpus 4
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """

@@ -95,6 +95,7 @@ def _card_facts(card: Nic) -> dict[str, object]:
         "name": card.name,
         "kind": "nic",
         "alias": card.device if card.device != card.name else None,
+        "numa_node": card.numa_node,
         "bandwidth_bytes_per_s": card.bandwidth_bytes_per_s,
     }
 

@@ -3,19 +3,28 @@
 import json
 import sys
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
+from des.base.atomic_write import write_atomically
 from des.base.flags import option
+from des.base.lazy import lazy
 from des.devices.files.matrix_writer import matrix_text
 from scenarios.devices.server_facts import facts_of
 from scenarios.devices.server_tree import tree_text
 from scenarios.devices.sources import ServerFlags, read_source, server_of
 
+if TYPE_CHECKING:
+    from scenarios.devices import server_picture
+else:
+    server_picture = lazy("scenarios.devices.server_picture")  # matplotlib
+
 EXAMPLES = """\
 examples:
   python -m scenarios.devices show --file topo.txt
   python -m scenarios.devices show --file topo.txt,numactl.txt --json
-  python -m scenarios.devices show --simulate dgx-1-v100
+  python -m scenarios.devices show --simulate dgx-1-v100 --format tree
+  python -m scenarios.devices show --simulate dgx-h100 --picture server.svg
 """
 
 
@@ -26,11 +35,16 @@ class Config(ServerFlags):
     format: Literal["both", "matrix", "tree"] = option(
         "both", "matrix as nvidia-smi topo -m prints it, tree of NUMA nodes, or both"
     )
+    picture: Path | None = option(None, "file for a picture of the matrix, .png or .svg")
     json: bool = option(False, "print all facts as JSON, and nothing else")
 
 
 def run(config: Config) -> int:
-    """Print the server."""
+    """Print the server, and write its picture."""
+    if config.picture is not None:
+        server_picture.check_picture_name(config.picture)
+        content = server_picture.picture_of(server_of(config), config.picture.suffix)
+        write_atomically(config.picture, content)
     if config.json:
         sys.stdout.write(f"{json.dumps(facts_of(*read_source(config)))}\n")
         return 0

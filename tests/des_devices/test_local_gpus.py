@@ -129,8 +129,8 @@ PAIR = {
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"numa_of_gpu": ()}, "1 to 8 GPUs, got 0"),
-        ({"numa_of_gpu": (0,) * 9}, "1 to 8 GPUs, got 9"),
+        ({"numa_of_gpu": ()}, "1 to 16 GPUs, got 0"),
+        ({"numa_of_gpu": (0,) * 17}, "1 to 16 GPUs, got 17"),
         ({"numa_of_gpu": (0, -1)}, "numa_of_gpu must be whole numbers"),
         ({"bandwidth_bytes_per_s": ((1.0, 2.0),)}, "bandwidth_bytes_per_s must be 2 rows of 2"),
         ({"bandwidth_bytes_per_s": ((1.0, 2.0), (3.0, 1.0))}, "GPUs 1 and 0 must be the same both"),

@@ -68,8 +68,8 @@ BAD_YAML = {
     ),
     "misspelt section": ("dynamics:", "dinamics:", "dinamics: unknown key; did you mean 'dyn"),
     "key named as a type": ("dynamics:", "int:", "int: unknown key; allowed are topology, "),
-    "key twice": ("gpu_peak:", "num_gpus:", "not readable as YAML in line 8: key 'num_gpus' must"),
-    "unreadable": ("domains:", "domains: [", "not readable as YAML in line 6: "),
+    "key twice": ("gpu_peak:", "num_gpus:", "not readable as YAML in line 9: key 'num_gpus' must"),
+    "unreadable": ("domains:", "domains: [", "not readable as YAML in line 7: "),
     "list as a key": ("dynamics:", "? [a, b]\n: c\ndynamics:", "not readable as YAML in line "),
     "number as a key": ("dynamics:", "1: c\ndynamics:", "[1]: Keys should be strings, got 1"),
     "link price": (

@@ -1,13 +1,22 @@
 """Server read from files about one machine; the kind of each is found from its text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from des.devices.files.gpu_list import ListedGpu, read_gpu_list, with_gpu_list
+from des.devices.files.joining import with_cards, with_numa_nodes
 from des.devices.files.link_matrix import LinkMatrix
 from des.devices.files.matrix_text import has_matrix, read_matrix
+from des.devices.files.numactl import has_numa_nodes, read_numa_nodes
 from des.devices.files.pasted import plain_lines
-from des.devices.server import Server
+from des.devices.files.sysfs import SysfsCard, read_sysfs
+from des.devices.server import NumaNode, Server
+
+_KNOWN = (
+    "the output of nvidia-smi topo -m (or -mp), nvidia-smi -L, nvidia-smi nvlink --status or "
+    "numactl --hardware, or the root of a sysfs tree"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +27,18 @@ class ReadServer:
     matrix: LinkMatrix
 
 
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """Readings of all files, each with the file that it is from."""
+
+    matrices: list[tuple[Path, LinkMatrix]] = field(default_factory=list)
+    nodes: list[tuple[Path, tuple[NumaNode, ...]]] = field(default_factory=list)
+    lists: list[tuple[Path, tuple[ListedGpu, ...]]] = field(default_factory=list)
+    cards: list[tuple[Path, tuple[SysfsCard, ...]]] = field(default_factory=list)
+
+
 def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
-    """Read a server from files about it.
+    """Read a server from files about it, each with one text or several.
 
     Parameters
     ----------
@@ -31,24 +50,50 @@ def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
     Raises
     ------
     ValueError
-        If a file cannot be read, is damaged, or none or several have a matrix; names the file.
+        If a file cannot be read, is damaged or holds none of the texts, if not exactly one has a
+        matrix, or if files contradict each other; names the file.
     """
-    read: list[ReadServer] = []
+    found = _Found()
     for path in paths:
-        lines = plain_lines(_text(path))
-        if not has_matrix(lines) and len(paths) > 1:
-            continue
-        try:
-            matrix = read_matrix(lines, strict=strict)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-        read.append(ReadServer(server=matrix.server(str(path)), matrix=matrix))
-    if len(read) != 1:
+        if path.is_dir():
+            tree = read_sysfs(path)
+            found.nodes.append((path, tree.numa_nodes))
+            found.cards.append((path, tree.cards))
+        else:
+            _read_text(path, found, strict=strict)
+    for what, given in (("a matrix of topo -m", found.matrices), ("NUMA nodes", found.nodes)):
+        if len(given) > 1:
+            raise ValueError(f"{', '.join(str(path) for path, _ in given)}: both have {what}")
+    if not found.matrices:
         raise ValueError(
-            f"{', '.join(map(str, paths))}: one of the files must have a matrix of nvidia-smi "
-            f"topo -m, got {len(read) or 'none'}"
+            f"{', '.join(map(str, paths))}: must have a matrix of nvidia-smi topo -m, got none"
         )
-    return read[0]
+    path, matrix = found.matrices[0]
+    server = matrix.server(str(path))
+    for _, nodes in found.nodes:
+        server = with_numa_nodes(server, nodes)
+    for _, listed in found.lists:
+        server = with_gpu_list(server, listed)
+    for _, cards in found.cards:
+        server = with_cards(server, cards)
+    return ReadServer(server=server, matrix=matrix)
+
+
+def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
+    lines = plain_lines(_text(path))
+    try:
+        listed = read_gpu_list(lines)
+        is_numa = has_numa_nodes(lines)
+        if has_matrix(lines):
+            found.matrices.append((path, read_matrix(lines, strict=strict)))
+        elif not listed and not is_numa:
+            raise ValueError(f"must be {_KNOWN}; got none of them")
+        if is_numa:
+            found.nodes.append((path, read_numa_nodes(lines)))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if listed:
+        found.lists.append((path, listed))
 
 
 def _text(path: Path) -> str:

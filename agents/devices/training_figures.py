@@ -1,0 +1,202 @@
+"""Predicted times of a job on chosen GPUs: an all-reduce, and an iteration by the simulator."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.devices.goodness import places_of
+from agents.devices.ring_times import places_ring
+from agents.devices.server_choice import Share
+from des import (
+    Domain,
+    IterationResult,
+    Nodes,
+    Parallelism,
+    Placement,
+    Plan,
+    Topology,
+    build_workload,
+    simulate,
+)
+from des.costs.node_collectives import RankGroup, group_all_reduce_s
+from des.world.gpu_models import gpu_model_named
+
+CARD_LATENCY_S = 14e-6
+"""Latency between GPUs of two servers: a step of a ring over the network as NCCL reckons with it
+(2.18, ``graph/tuning.cc``), like the figures of `des.devices.gpus`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingAssumptions:
+    """Figures that the servers do not give.
+
+    Attributes
+    ----------
+    model
+        Model to train, see `des.build_workload`.
+    gpu
+        Row of `des.world.gpu_models`; None takes the model that the servers' GPUs have.
+    num_microbatches, sequence_length
+        Microbatches of an iteration, each a sequence of this length a replica.
+    parallelism
+        Division of the layers; None is tensor parallelism over the GPUs of a server, replicas over
+        the servers.
+    attainable_fraction
+        Share of the peak that layers reach.
+    cards_per_server, card_bandwidth_bytes_per_s
+        Network cards of a server in use; None takes those nearest to its GPUs. [1, bytes/s]
+    card_latency_s
+        From GPU to GPU of another server. [s]
+    """
+
+    model: str = "llama2_7b"
+    gpu: str | None = None
+    num_microbatches: int = 32
+    sequence_length: int = 4096
+    parallelism: Parallelism | None = None
+    attainable_fraction: float = 0.5
+    cards_per_server: int | None = None
+    card_bandwidth_bytes_per_s: float | None = None
+    card_latency_s: float = CARD_LATENCY_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedWires:
+    """Wires of a job: the slowest ring inside a server, and the network cards in use."""
+
+    num_servers: int
+    gpus_per_server: int
+    inner_bandwidth_bytes_per_s: float
+    inner_latency_s: float
+    nodes: Nodes | None
+
+    def all_reduce_s(self, payload_bytes: float) -> float:
+        """Time of an all-reduce over all GPUs. [s]"""
+        count = self.num_servers * self.gpus_per_server
+        if count == 1:
+            return 0.0
+        outer = (
+            {}
+            if self.nodes is None
+            else {
+                "outer_bandwidth_bytes_per_s": self.nodes.outer_bandwidth_bytes_per_s(
+                    self.gpus_per_server
+                ),
+                "outer_latency_s": self.nodes.nic_latency_s,
+            }
+        )
+        group = RankGroup(
+            num_ranks=count,
+            num_nodes=self.num_servers,
+            most_per_node=self.gpus_per_server,
+            inner_bandwidth_bytes_per_s=self.inner_bandwidth_bytes_per_s,
+            inner_latency_s=self.inner_latency_s,
+            **outer,
+        )
+        return group_all_reduce_s(payload_bytes, group)
+
+
+def wires_of_shares(shares: Sequence[Share], assumed: TrainingAssumptions) -> PlacedWires:
+    """Wires of a job with equal shares of GPUs.
+
+    Raises
+    ------
+    ValueError
+        If several servers are in use and the bandwidth or number of their cards is not known.
+    """
+    each = len(shares[0].placement.gpus)
+    rings = [places_ring(share.free.server, _places(share)) for share in shares]
+    nodes = _nodes(shares, assumed) if len(shares) > 1 else None
+    bandwidth = min(bandwidth for bandwidth, _ in rings)
+    if each == 1:  # nothing is sent inside a server: any figure will do
+        bandwidth = 1.0 if nodes is None else nodes.nic_bandwidth_bytes_per_s
+    return PlacedWires(
+        num_servers=len(shares),
+        gpus_per_server=each,
+        inner_bandwidth_bytes_per_s=bandwidth,
+        inner_latency_s=max(latency_s for _, latency_s in rings),
+        nodes=nodes,
+    )
+
+
+def _places(share: Share) -> tuple[int, ...]:
+    return places_of(share.free.server, "gpus", share.placement.gpus)
+
+
+def _nodes(shares: Sequence[Share], assumed: TrainingAssumptions) -> Nodes:
+    cards = [_cards(share, assumed) for share in shares]
+    return Nodes(
+        gpus_per_node=len(shares[0].placement.gpus),
+        nics_per_node=min(count for count, _ in cards),
+        nic_bandwidth_bytes_per_s=min(bandwidth for _, bandwidth in cards),
+        nic_latency_s=assumed.card_latency_s,
+    )
+
+
+def _cards(share: Share, assumed: TrainingAssumptions) -> tuple[int, float]:
+    """Number and least bandwidth of the cards nearest to the GPUs of a share."""
+    server = share.free.server
+    near = [server.nearest_nics(place) for place in _places(share)]
+    cards = {card.name: card for found in near if found is not None for card in found[1]}
+    count = assumed.cards_per_server or len(cards)
+    if not count:
+        raise ValueError(
+            f"server {share.free.name}: cards_per_server must be given for a job on several "
+            "servers, as the server lists no network cards"
+        )
+    known = [card.bandwidth_bytes_per_s for card in cards.values()]
+    bandwidths = [bandwidth for bandwidth in known if bandwidth is not None]
+    if assumed.card_bandwidth_bytes_per_s is not None:
+        return count, assumed.card_bandwidth_bytes_per_s
+    if not known or len(bandwidths) < len(known):
+        raise ValueError(
+            f"server {share.free.name}: card_bandwidth_bytes_per_s must be given for a job on "
+            "several servers, as it is not known of the network cards"
+        )
+    return count, min(bandwidths)
+
+
+def simulated_iteration(
+    shares: Sequence[Share], wires: PlacedWires, assumed: TrainingAssumptions
+) -> IterationResult:
+    """Simulate one iteration of training on the GPUs of a job, as one domain.
+
+    Raises
+    ------
+    ValueError
+        If the GPUs are of no known model, or the assumptions do not fit the GPUs.
+    """
+    model = gpu_model_named("placement", _gpu_name(shares, assumed))
+    num_gpus = wires.num_servers * wires.gpus_per_server
+    domain = Domain(
+        name="placement",
+        num_gpus=num_gpus,
+        gpu_peak_flops_per_s=model.peak_flops_per_s,
+        gpu_memory_bytes=model.memory_bytes,
+        gpu_memory_bandwidth_bytes_per_s=model.memory_bandwidth_bytes_per_s,
+        attainable_fraction=assumed.attainable_fraction,
+        intra_bandwidth_bytes_per_s=wires.inner_bandwidth_bytes_per_s,
+        intra_latency_s=wires.inner_latency_s,
+        nodes=wires.nodes,
+    )
+    shape = assumed.parallelism or Parallelism(tensor=wires.gpus_per_server, data=wires.num_servers)
+    workload = build_workload(
+        assumed.model,
+        num_microbatches=assumed.num_microbatches,
+        microbatch_size=shape.data,
+        sequence_length=assumed.sequence_length,
+    )
+    plan = Plan(placement=Placement.even(1, workload.num_layers), parallelism=(shape,))
+    return simulate(Topology.of([domain], []), workload, plan)
+
+
+def _gpu_name(shares: Sequence[Share], assumed: TrainingAssumptions) -> str:
+    if assumed.gpu is not None:
+        return assumed.gpu
+    names = {gpu.model for share in shares for gpu in share.free.server.gpus}
+    if len(names) > 1 or None in names:
+        listed = ", ".join(sorted(str(name) for name in names))
+        raise ValueError(
+            f"placement: gpu must be given, as the servers' GPUs are not of one known model; "
+            f"got {listed}"
+        )
+    return str(names.pop())

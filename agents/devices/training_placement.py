@@ -1,0 +1,159 @@
+"""Placement of a training job on servers: which GPUs, how good they are, and predicted times."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.devices.fragmentation import EVEN_MIX, check_mix, fragmentation
+from agents.devices.free_gpus import FreeGpus
+from agents.devices.gpu_placement import PAYLOAD_BYTES
+from agents.devices.server_choice import (
+    ServerChoice,
+    close_servers,
+    fitting_servers,
+    servers_after,
+)
+from agents.devices.training_figures import (
+    TrainingAssumptions,
+    simulated_iteration,
+    wires_of_shares,
+)
+from des.base.checks import require_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingPlacement:
+    """GPUs of servers for one training job.
+
+    Attributes
+    ----------
+    servers, gpus
+        Names of the servers, and the numbers of the job's GPUs on each.
+    shared_levels
+        Levels of the network that all servers share, the widest first.
+    quality
+        All-reduce time on the closest GPUs of the servers without other jobs, over that on the GPUs
+        chosen. In (0, 1].
+    all_reduce_s
+        Predicted time of an all-reduce of 100 MB. [s]
+    iteration_s, fits_memory
+        Predicted time of a training iteration by `des.simulate`, and whether it fits into memory.
+    fragmentation_fraction
+        Fragmentation of the free GPUs afterwards, see `agents.devices.fragmentation`.
+    why
+        Reason in one line.
+    """
+
+    servers: tuple[str, ...]
+    gpus: tuple[tuple[int, ...], ...]
+    shared_levels: tuple[str, ...]
+    quality: float
+    all_reduce_s: float
+    iteration_s: float
+    fits_memory: bool
+    fragmentation_fraction: float
+    why: str
+
+
+def optimise_placement(
+    servers: Sequence[FreeGpus],
+    total_gpus: int,
+    gpus_per_node: int,
+    *,
+    communication_heavy: bool = True,
+    data_locality: Collection[str] = (),
+    mix: Mapping[int, float] = EVEN_MIX,
+    assumed: TrainingAssumptions | None = None,
+) -> TrainingPlacement:
+    """Choose servers and GPUs for a training job and predict its times.
+
+    Parameters
+    ----------
+    servers
+        Servers and their free GPUs.
+    total_gpus
+        GPUs of the job, as many on each server.
+    gpus_per_node
+        Most of them on one server.
+    communication_heavy
+        Whether to take few servers, close to each other (`close_servers`); else those that the job
+        fills best, so that little is left in pieces (`fitting_servers`).
+    data_locality
+        Names of servers that hold the job's data and are preferred.
+    mix
+        Next jobs, by which fragmentation is measured.
+    assumed
+        What the servers do not say.
+
+    Raises
+    ------
+    ValueError
+        If there are not enough free GPUs, or a figure is neither known nor assumed.
+    """
+    assumed = assumed or TrainingAssumptions()
+    require_count("placement", "total_gpus", total_gpus)
+    require_count("placement", "gpus_per_node", gpus_per_node)
+    check_mix(mix)
+    _check_names(servers, data_locality)
+    choice = (
+        close_servers(servers, total_gpus, gpus_per_node, data_locality)
+        if communication_heavy
+        else fitting_servers(servers, total_gpus, gpus_per_node, data_locality, mix)
+    )
+    whole = [_without_jobs(each) for each in servers]
+    ideal = close_servers(whole, total_gpus, gpus_per_node, ())
+    if choice is None or ideal is None:
+        raise ValueError(_refusal(servers, total_gpus, gpus_per_node))
+    wires = wires_of_shares(choice.shares, assumed)
+    all_reduce_s = wires.all_reduce_s(PAYLOAD_BYTES)
+    ideal_s = wires_of_shares(ideal.shares, assumed).all_reduce_s(PAYLOAD_BYTES)
+    iteration = simulated_iteration(choice.shares, wires, assumed)
+    after = fragmentation(servers_after(servers, choice), mix).fraction
+    return TrainingPlacement(
+        servers=tuple(share.free.name for share in choice.shares),
+        gpus=tuple(share.placement.gpus for share in choice.shares),
+        shared_levels=choice.shares[0].free.levels[: choice.depth],
+        quality=min(1.0, ideal_s / all_reduce_s) if all_reduce_s else 1.0,
+        all_reduce_s=all_reduce_s,
+        iteration_s=iteration.makespan_s,
+        fits_memory=iteration.fits_memory,
+        fragmentation_fraction=after,
+        why=_reason(choice, communication_heavy, data_locality),
+    )
+
+
+def _refusal(servers: Sequence[FreeGpus], total_gpus: int, gpus_per_node: int) -> str:
+    free = ", ".join(str(len(each.numbers)) for each in servers[:16])
+    more = ", ..." if len(servers) > 16 else ""
+    return (
+        f"placement: total_gpus must be equal shares of at most {gpus_per_node} free GPUs of a "
+        f"server, got {total_gpus} with {free}{more} free"
+    )
+
+
+def _without_jobs(free: FreeGpus) -> FreeGpus:
+    numbers = tuple(gpu.number for gpu in free.server.gpus)
+    return FreeGpus(name=free.name, server=free.server, numbers=numbers, levels=free.levels)
+
+
+def _check_names(servers: Sequence[FreeGpus], data_locality: Collection[str]) -> None:
+    if not servers:
+        raise ValueError("placement: servers must be at least one, got none")
+    names = [each.name for each in servers]
+    if len(set(names)) < len(names):
+        raise ValueError(f"placement: names of servers must differ, got {', '.join(names)}")
+    for name in data_locality:
+        if name not in names:
+            known = ", ".join(names[:16]) + (", ..." if len(names) > 16 else "")
+            raise ValueError(
+                f"placement: data_locality must name some of the servers {known}; got {name!r}"
+            )
+
+
+def _reason(choice: ServerChoice, is_heavy: bool, data_locality: Collection[str]) -> str:
+    count, each = len(choice.shares), len(choice.shares[0].placement.gpus)
+    gpus = f"{each} GPU{'s' if each > 1 else ''}"
+    text = f"{gpus} on each of {count} servers" if count > 1 else f"{gpus} on one server"
+    text += ", as few and close as can be" if is_heavy else ", that leave the least in pieces"
+    if data_locality:
+        text += f"; {choice.num_named(data_locality)} of {count} near the data"
+    return text

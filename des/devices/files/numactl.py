@@ -1,0 +1,132 @@
+"""Reader of ``numactl --hardware``: NUMA nodes with CPUs, memory and distances."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from des.devices.server import NumaNode
+from des.devices.spans import Span, numbers_in, parse_spans, spans_of
+
+_MIB = 2.0**20
+_AVAILABLE = re.compile(r"\s*available:\s*(\d+) nodes? \((.*)\)\s*")
+_CPUS = re.compile(r"\s*node (\d+) cpus:(.*)")
+_MEMORY = re.compile(r"\s*node (\d+) (size|free):\s*(?:(\d+) ([KMG]B)|<not available>)\s*")
+_HEADING = re.compile(r"\s*node((?:\s+\d+)+)\s*")
+_DISTANCES = re.compile(r"\s*(\d+):((?:\s+\d+)+)\s*")
+_WORTH = {"KB": _MIB / 1024, "MB": _MIB, "GB": _MIB * 1024}
+
+
+def has_numa_nodes(lines: Sequence[str]) -> bool:
+    """Whether some lines hold the output of the command."""
+    return any(_AVAILABLE.fullmatch(line) for line in lines)
+
+
+def read_numa_nodes(lines: Sequence[str]) -> tuple[NumaNode, ...]:
+    """Read the nodes of a machine; sizes of the command are in units of 1024 x 1024 bytes.
+
+    Raises
+    ------
+    ValueError
+        If a node is missing or given twice, CPUs are of two nodes, or the table of distances is
+        not complete; names the line or the node.
+    """
+    starts = [number for number, line in enumerate(lines) if _AVAILABLE.fullmatch(line)]
+    if len(starts) != 1:
+        raise ValueError(f"must hold one output of numactl --hardware, got {len(starts)}")
+    found = _AVAILABLE.fullmatch(lines[starts[0]])
+    assert found is not None
+    listed = numbers_in(parse_spans(found[2].replace(" ", "")))
+    if int(found[1]) != len(listed):
+        raise ValueError(f"line {starts[0] + 1}: {found[1]} nodes must be listed, got ({found[2]})")
+    read = _Reading(listed=listed)
+    for number, line in enumerate(lines[starts[0] + 1 :], start=starts[0] + 2):
+        try:
+            if not read.take(line):
+                break
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+    _check_nodes(listed, read.cpus, read.distances)
+    return tuple(
+        NumaNode(
+            number=node,
+            cpus=read.cpus[node],
+            memory_bytes=read.memory.get((node, "size")),
+            free_bytes=read.memory.get((node, "free")),
+            distances=read.distances.get(node, ()),
+        )
+        for node in listed
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """Lines read so far, by node."""
+
+    listed: tuple[int, ...]
+    cpus: dict[int, tuple[Span, ...]] = field(default_factory=dict)
+    memory: dict[tuple[int, str], float | None] = field(default_factory=dict)
+    distances: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def take(self, line: str) -> bool:
+        """Read a line; return whether the output can go on after it."""
+        if found := _CPUS.fullmatch(line):
+            if int(found[1]) in self.cpus:
+                raise ValueError(f"CPUs of node {found[1]} are given twice")
+            self.cpus[int(found[1])] = _cpu_list(found[2])
+        elif found := _MEMORY.fullmatch(line):
+            if (int(found[1]), found[2]) in self.memory:
+                raise ValueError(f"{found[2]} of node {found[1]} is given twice")
+            size = float(found[3]) * _WORTH[found[4]] if found[3] else None
+            self.memory[int(found[1]), found[2]] = size
+        elif found := _DISTANCES.fullmatch(line):
+            self._take_distances(int(found[1]), found[2].split())
+        elif found := _HEADING.fullmatch(line):
+            if tuple(int(word) for word in found[1].split()) != self.listed:
+                raise ValueError(
+                    f"the table of distances must be of nodes {' '.join(map(str, self.listed))}, "
+                    f"got {found[1].strip()}"
+                )
+        elif re.fullmatch(r"[\d\s,-]*\d[\d\s,-]*", line):
+            raise ValueError(f"must begin with its node, got {line.strip()!r}: a line was cut")
+        else:
+            return not line.strip() or line.strip() == "node distances:"
+        return True
+
+    def _take_distances(self, node: int, words: Sequence[str]) -> None:
+        if node in self.distances or len(words) != len(self.listed):
+            raise ValueError(
+                f"distances of node {node} must be given once, {len(self.listed)} of them, "
+                f"got {' '.join(words)}"
+            )
+        self.distances[node] = tuple(int(word) for word in words)
+
+
+def _cpu_list(text: str) -> tuple[Span, ...]:
+    """Read numbers, or ranges with their count in brackets (``--cpu-compress``)."""
+    listed = re.sub(r"\(\d+\)\s*$", "", text).replace(",", " ").split()
+    try:
+        return spans_of(numbers_in(parse_spans(",".join(listed)))) if listed else ()
+    except ValueError as error:
+        raise ValueError(f"CPUs {error}") from None
+
+
+def _check_nodes(
+    listed: Sequence[int],
+    cpus: dict[int, tuple[Span, ...]],
+    rows: dict[int, tuple[int, ...]],
+) -> None:
+    for what, given in (("CPUs", cpus), ("distances", rows)):
+        missing = [node for node in listed if node not in given]
+        extra = [node for node in given if node not in listed]
+        if extra or (missing and given):
+            raise ValueError(
+                f"numactl: {what} must be given of nodes {' '.join(map(str, listed))}, "
+                f"got those of {' '.join(map(str, sorted(given)))}"
+            )
+    if not cpus:
+        raise ValueError("numactl: must have lines such as 'node 0 cpus: 0 1 2', got none")
+    owner: dict[int, int] = {}
+    for node in listed:
+        for cpu in numbers_in(cpus[node]):
+            if owner.setdefault(cpu, node) != node:
+                raise ValueError(f"numactl: CPU {cpu} is of nodes {owner[cpu]} and {node}")

@@ -1,0 +1,105 @@
+"""Compare rules of placement on one server: exact ones, greedy, first fit and random."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from des.base.checks import require_count, require_seed
+from des.base.flags import option, required
+from des.base.lazy import lazy
+from scenarios.devices.placement_flags import aligned, listed, milliseconds, mix_of, plain_value
+from scenarios.devices.sources import ServerFlags, server_of
+
+if TYPE_CHECKING:
+    from agents.devices import placement_rules
+    from scenarios.devices import compare_picture
+    from scenarios.frame import writing
+else:
+    compare_picture = lazy("scenarios.devices.compare_picture")
+    placement_rules = lazy("agents.devices.placement_rules")
+    writing = lazy("scenarios.frame.writing")
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.devices compare --file topo.txt --gpus 4
+  python -m scenarios.devices compare --file topo.txt --gpus 4 --free 0,2,3,4,5,7 --out compared
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ServerFlags):
+    """Settings of a comparison; the fields are the flags."""
+
+    gpus: int = required("GPUs of the job")
+    free: tuple[int, ...] | None = option(
+        None, "numbers of the GPUs that others have not taken", default_text="all"
+    )
+    seed: int = option(0, "seed of the random placements", check=require_seed)
+    draws: int = option(100, "random placements, of which means are shown", check=require_count)
+    mix: tuple[str, ...] = option(
+        ("1", "2", "4", "8"), "next jobs, which fragmentation is measured by: GPUs or GPUs:WEIGHT"
+    )
+    payload_bytes: float = option(100e6, "buffer of the all-reduce [bytes]")
+    out: Path | None = option(None, "folder for table.csv and picture.png")
+    json: bool = option(False, "print JSON, and nothing else")
+
+
+def run(config: Config) -> int:
+    """Place the job by each rule and print the figures."""
+    server = server_of(config)
+    case = placement_rules.PlacementCase(
+        server=server,
+        num_gpus=config.gpus,
+        free=config.free,
+        mix=mix_of(config.mix),
+        payload_bytes=config.payload_bytes,
+    )
+    found = placement_rules.compare_rules(case, seed=config.seed, num_draws=config.draws)
+    title = f"{config.gpus} GPUs of {server.name}"
+    if config.json:
+        sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
+    else:
+        sys.stdout.write(f"{title}\n{_table(found, config.draws)}")
+    if config.out is not None:
+        files = {
+            "table.csv": _csv(found).encode(),
+            "picture.png": compare_picture.rules_picture(found, title),
+        }
+        writing.write_files(config.out, files)
+    return 0
+
+
+def _table(found: "list[placement_rules.RuleOutcome]", num_draws: int) -> str:
+    heads = ("rule", "GPUs", "NVLinks", "distances", "all-reduce [ms]", "fragmentation")
+    rows = [
+        (
+            each.rule,
+            f"mean of {num_draws}" if each.gpus is None else listed(each.gpus),
+            f"{each.nvlinks:g}",
+            f"{each.distances:g}",
+            milliseconds(each.all_reduce_s),
+            f"{each.fragmentation_fraction:.3f}",
+        )
+        for each in found
+    ]
+    return aligned([heads, *rows])
+
+
+def _csv(found: "list[placement_rules.RuleOutcome]") -> str:
+    heads = "rule,gpus,nvlinks,distances,all_reduce_s,fragmentation_fraction"
+    rows = [
+        ",".join(
+            (
+                each.rule,
+                " ".join(map(str, each.gpus or ())),
+                repr(each.nvlinks),
+                repr(each.distances),
+                "" if each.all_reduce_s is None else repr(each.all_reduce_s),
+                repr(each.fragmentation_fraction),
+            )
+        )
+        for each in found
+    ]
+    return "\n".join([heads, *rows]) + "\n"

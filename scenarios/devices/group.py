@@ -1,0 +1,75 @@
+"""Divide the free GPUs of a server into groups of one size, such as tensor groups."""
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from des.base.flags import option, required
+from des.base.lazy import lazy
+from des.devices.gpus import MOST_GPUS
+from scenarios.devices.placement_flags import aligned, listed, milliseconds, plain_value
+from scenarios.devices.sources import ServerFlags, server_of
+
+if TYPE_CHECKING:
+    from agents.devices import goodness, gpu_groups, ring_times
+else:
+    goodness = lazy("agents.devices.goodness")
+    gpu_groups = lazy("agents.devices.gpu_groups")
+    ring_times = lazy("agents.devices.ring_times")
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.devices group --file topo.txt --size 2
+  python -m scenarios.devices group --file topo.txt --size 2 --free 0,1,2,3,4 --json
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ServerFlags):
+    """Settings of a division; the fields are the flags."""
+
+    size: int = required("GPUs of a group")
+    free: tuple[int, ...] | None = option(
+        None, "numbers of the GPUs that others have not taken", default_text="all"
+    )
+    payload_bytes: float = option(100e6, "buffer of the all-reduce in each group [bytes]")
+    json: bool = option(False, "print JSON, and nothing else")
+
+
+def run(config: Config) -> int:
+    """Divide the GPUs and print the groups."""
+    server = server_of(config)
+    found = gpu_groups.optimal_groups(server, config.size, config.free)
+    times_s = [
+        ring_times.places_all_reduce_s(
+            server, goodness.places_of(server, "gpus", group), config.payload_bytes
+        )
+        if config.size <= MOST_GPUS
+        else None
+        for group in found.groups
+    ]
+    if config.json:
+        said = plain_value(found)
+        assert isinstance(said, dict)
+        sys.stdout.write(f"{json.dumps(said | {'all_reduce_s': times_s})}\n")
+        return 0
+    heads = ("GPUs", "NVLinks", "distances", "farthest", "all-reduce [ms]")
+    rows = [
+        (
+            listed(group),
+            str(score.nvlinks),
+            str(score.distances),
+            score.farthest,
+            milliseconds(time_s),
+        )
+        for group, score, time_s in zip(found.groups, found.scores, times_s, strict=True)
+    ]
+    kind = "exact" if found.is_exact else "greedy"
+    left = f"; left over: {listed(found.left)}" if found.left else ""
+    sys.stdout.write(
+        f"{len(found.groups)} groups of {config.size} GPUs of {found.server} ({kind}), "
+        f"{found.nvlinks} NVLinks inside, worst group {found.worst.nvlinks}{left}\n"
+        f"{aligned([heads, *rows])}"
+    )
+    return 0

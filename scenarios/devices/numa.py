@@ -1,0 +1,95 @@
+"""Bind a process near its GPUs: CPUs of their NUMA nodes, memory that fits, the numactl line."""
+
+import json
+import sys
+from dataclasses import dataclass
+
+from des.base.flags import option, required
+from des.base.quantities import SIZE_BYTES, parse_quantity
+from des.devices.numa import memory_nodes, numactl_line, optimal_cpus
+from des.devices.server import Server
+from des.devices.spans import format_spans, numbers_in, parse_spans, spans_of
+from scenarios.devices.sources import ServerFlags, server_of
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.devices numa --simulate dgx-a100 --gpus 0 --count 16
+  python -m scenarios.devices numa --file topo.txt,numactl.txt --gpus 2,3 --memory 64GiB
+  python -m scenarios.devices numa --file topo.txt,/sys --gpus 1 --count 8 --taken 0-7
+
+memory is checked where the free memory of NUMA nodes is known: numactl --hardware or sysfs
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ServerFlags):
+    """Settings of a binding; the fields are the flags."""
+
+    gpus: tuple[int, ...] = required("numbers of the GPUs that the process drives")
+    count: int | None = option(
+        None, "CPUs of the process", default_text="all of the GPUs' own NUMA nodes"
+    )
+    taken: str = option("", "CPUs of other processes, such as 0-7,48", default_text="none")
+    memory: str | None = option(
+        None, "memory that the process needs, such as 64GiB", default_text="not checked"
+    )
+    json: bool = option(False, "print the binding as JSON, and nothing else")
+
+
+def run(config: Config) -> int:
+    """Print the binding."""
+    server = server_of(config)
+    taken = numbers_in(_spans("--taken", config.taken)) if config.taken else ()
+    needed_bytes = None if config.memory is None else _bytes(config.memory)
+    cpus = optimal_cpus(server, config.gpus, config.count, taken=taken)
+    is_known = all(gpu.numa_nodes for gpu in server.gpus if gpu.number in config.gpus)
+    nodes = (
+        memory_nodes(server, config.gpus, needed_bytes)
+        if is_known or needed_bytes is not None
+        else ()
+    )
+    line = numactl_line(cpus, nodes)
+    if config.json:
+        values = {
+            "gpus": list(config.gpus),
+            "cpus": list(cpus),
+            "memory_nodes": list(nodes),
+            "command": line,
+        }
+        sys.stdout.write(f"{json.dumps(values)}\n")
+        return 0
+    sys.stdout.write(f"{_where(server, cpus)}{_memory(nodes)}{line} COMMAND\n")
+    return 0
+
+
+def _spans(flag: str, text: str) -> tuple[tuple[int, int], ...]:
+    try:
+        return parse_spans(text)
+    except ValueError as error:
+        raise ValueError(f"{flag} {error}") from None
+
+
+def _bytes(text: str) -> float:
+    try:
+        return parse_quantity(text, SIZE_BYTES)
+    except ValueError as error:
+        raise ValueError(f"--memory {error}") from None
+
+
+def _where(server: Server, cpus: tuple[int, ...]) -> str:
+    """Return a line for the CPUs of each NUMA node; one for all where nodes are not known."""
+    left, lines = set(cpus), []
+    for node in server.numa_nodes:
+        there = left & set(numbers_in(node.cpus))
+        if there:
+            left -= there
+            lines.append(f"CPUs of NUMA node {node.number}: {format_spans(spans_of(there))}\n")
+    if left:
+        lines.append(f"CPUs: {format_spans(spans_of(left))}\n")
+    return "".join(lines)
+
+
+def _memory(nodes: tuple[int, ...]) -> str:
+    if nodes:
+        return f"memory of NUMA nodes: {format_spans(spans_of(nodes))}\n"
+    return "memory: not bound, as the GPUs' NUMA nodes are not known\n"

@@ -1,0 +1,132 @@
+"""Place a job on GPUs: of one server, or with --servers of several."""
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from agents.devices.numa_policies import NumaPolicy
+from des.base.command import UsageError
+from des.base.flags import option
+from des.base.lazy import lazy
+from des.devices.gpus import MOST_GPUS
+from des.devices.server import Server
+from scenarios.devices.job_flags import JobFlags
+from scenarios.devices.placement_flags import aligned, listed, milliseconds, mix_of, plain_value
+from scenarios.devices.sources import server_of
+
+if TYPE_CHECKING:
+    from agents.devices import goodness, gpu_placement, ring_times
+    from scenarios.devices import place_servers
+else:
+    goodness = lazy("agents.devices.goodness")
+    gpu_placement = lazy("agents.devices.gpu_placement")
+    ring_times = lazy("agents.devices.ring_times")
+    place_servers = lazy("scenarios.devices.place_servers")
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.devices place --file topo.txt --gpus 4
+  python -m scenarios.devices place --file topo.txt --gpus 4 --free 0,2,3,5,6 --policy single-numa
+  python -m scenarios.devices place --file topo.txt --gpus 4 --by time --all
+  python -m scenarios.devices place --servers servers.yaml --gpus 16 --model llama2_7b
+"""
+
+_MOST_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(JobFlags):
+    """Settings of a placement; the fields are the flags."""
+
+    free: tuple[int, ...] | None = option(
+        None, "numbers of the GPUs that others have not taken", default_text="all"
+    )
+    policy: NumaPolicy = option("none", "rule for NUMA nodes, as Kubernetes has them")
+    by: Literal["nvlinks", "time"] = option(
+        "nvlinks", "first aim: most NVLinks inside, or least predicted all-reduce time"
+    )
+    payload_bytes: float = option(100e6, "buffer of the all-reduce [bytes]")
+    all: bool = option(False, "list all sets with the most NVLinks inside")
+
+
+def run(config: Config) -> int:
+    """Place the job and print where, how good and why."""
+    if config.servers is not None:
+        _check_alone(config)
+        return place_servers.run(config.servers, config, mix_of(config.mix))
+    server = server_of(config)
+    found = gpu_placement.optimal_placement(
+        server,
+        config.gpus,
+        config.free,
+        config.policy,
+        by=config.by,
+        payload_bytes=config.payload_bytes,
+    )
+    ties = _all_sets(server, config) if config.all else None
+    time_s = _time_s(server, found.gpus, config.payload_bytes)
+    if config.json:
+        said = plain_value(found)
+        assert isinstance(said, dict)
+        said |= {"all_reduce_s": time_s}
+        said |= {} if ties is None else {"best_sets_by_nvlink_sum": plain_value(ties)}
+        sys.stdout.write(f"{json.dumps(said)}\n")
+        return 0
+    sys.stdout.write(_text(found, time_s, config.payload_bytes))
+    if ties is not None:
+        sys.stdout.write(_ties_text(ties))
+    return 0
+
+
+def _check_alone(config: Config) -> None:
+    """Refuse flags about one server where there are several."""
+    given = {
+        "--file": config.file,
+        "--simulate": config.simulate is not None,
+        "--nvml": config.nvml,
+        "--free": config.free is not None,
+        "--policy": config.policy != "none",
+        "--by": config.by != "nvlinks",
+        "--all": config.all,
+    }
+    for flag, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{flag} must be left out with --servers, which has its own servers")
+
+
+def _all_sets(server: Server, config: Config) -> tuple[tuple[int, ...], ...]:
+    return gpu_placement.best_sets(server, config.gpus, config.free, config.policy)
+
+
+def _time_s(server: Server, gpus: tuple[int, ...], payload_bytes: float) -> float | None:
+    """Predicted all-reduce time; None where rings of as many GPUs are not computed."""
+    if len(gpus) > MOST_GPUS:
+        return None
+    places = goodness.places_of(server, "gpus", gpus)
+    return ring_times.places_all_reduce_s(server, places, payload_bytes)
+
+
+def _text(found: "gpu_placement.GpuPlacement", time_s: float | None, payload_bytes: float) -> str:
+    score, ties = found.score, found.num_ties
+    cards = "-" if score.card_distances is None else str(score.card_distances)
+    rows = [
+        ("NVLinks inside", str(score.nvlinks)),
+        ("distances of other pairs", str(score.distances)),
+        ("farthest pair", score.farthest),
+        ("distances to cards", cards),
+        ("NVLinks left to others", str(score.left_nvlinks)),
+        ("distances left to others", str(score.left_distances)),
+        ("NUMA nodes", "-" if found.num_nodes is None else str(found.num_nodes)),
+        ("equally good sets", "-" if ties is None else str(ties)),
+        (f"all-reduce of {payload_bytes / 1e6:g} MB [ms]", milliseconds(time_s)),
+    ]
+    kind = "exact" if found.is_exact else "greedy"
+    return f"GPUs {listed(found.gpus)} of {found.server} ({kind})\n{found.why}\n{aligned(rows)}"
+
+
+def _ties_text(ties: tuple[tuple[int, ...], ...]) -> str:
+    shown = [f"  {listed(gpus)}\n" for gpus in ties[:_MOST_SHOWN]]
+    left = len(ties) - len(shown)
+    more = f"  ({left} more, which --json lists)\n" if left else ""
+    return f"sets with the most NVLinks inside: {len(ties)}\n{''.join(shown)}{more}"

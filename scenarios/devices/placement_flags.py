@@ -1,0 +1,72 @@
+"""Flags that the subcommands about placements share, and how their results are shown."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from des.base.command import UsageError
+
+
+def mix_of(texts: Sequence[str]) -> Mapping[int, float]:
+    """Read a mix of jobs: ``1,2,4`` with equal weights, or ``1:0.5,8:0.5``.
+
+    Raises
+    ------
+    UsageError
+        If an item is neither a number of GPUs nor one with a positive weight, or comes twice.
+
+    Examples
+    --------
+    >>> dict(mix_of(["1", "8:0.5"]))
+    {1: 1.0, 8: 0.5}
+    """
+    mix: dict[int, float] = {}
+    for text in texts:
+        size, _, weight = text.partition(":")
+        try:
+            number, value = int(size), float(weight or 1.0)
+        except ValueError:
+            number, value = 0, 0.0
+        if number < 1 or not 0 < value < math.inf or number in mix:
+            raise UsageError(
+                "--mix: each item must be GPUs or GPUs:WEIGHT, such as 8:0.5, with another number "
+                f"of at least 1 and a positive weight; got {text!r}"
+            )
+        mix[number] = value
+    return MappingProxyType(mix)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Text of a table: the first column to the left, the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def listed(gpus: Sequence[int]) -> str:
+    """Numbers of GPUs with commas, as the flags take them."""
+    return ",".join(map(str, gpus))
+
+
+def milliseconds(time_s: float | None) -> str:
+    """Time for a table; a dash where it is not known."""
+    return "-" if time_s is None else f"{1e3 * time_s:.3f}"
+
+
+def plain_value(value: object) -> object:
+    """Frozen value as plain ones for JSON."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: plain_value(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+        }
+    if isinstance(value, tuple | list):
+        return [plain_value(each) for each in value]
+    return value

@@ -1,0 +1,169 @@
+"""Placement of training jobs on several servers: servers chosen by hand, times by closed forms."""
+
+import dataclasses
+
+import pytest
+from device_servers import cube_mesh, server_of_tokens, switched
+
+from agents.devices.free_gpus import FreeGpus
+from agents.devices.training_figures import TrainingAssumptions
+from agents.devices.training_placement import optimise_placement
+from des import Parallelism
+from des.devices.patterns import nvswitch
+from des.devices.server import Server
+
+ASSUMED = TrainingAssumptions(
+    gpu="a100_80",
+    model="qwen2_5_0_5b",
+    num_microbatches=4,
+    sequence_length=1024,
+    cards_per_server=4,
+    card_bandwidth_bytes_per_s=25e9,
+    card_latency_s=5e-6,
+)
+RACKS = ("r0", "r0", "r1", "r1")
+
+
+def racks(*num_free: int, server: Server | None = None) -> list[FreeGpus]:
+    """Servers n0 to n3, two a rack, with their first GPUs free."""
+    return [
+        FreeGpus(
+            name=f"n{index}",
+            server=server or switched(),
+            numbers=tuple(range(count)),
+            levels=("z", RACKS[index]),
+        )
+        for index, count in enumerate(num_free)
+    ]
+
+
+def test_heavy_communication_takes_few_servers_of_one_rack():
+    found = optimise_placement(racks(8, 4, 8, 8), 16, 8, assumed=ASSUMED)
+
+    assert found.servers == ("n2", "n3")
+    assert found.gpus == (tuple(range(8)),) * 2
+    assert found.shared_levels == ("z", "r1")
+    assert found.why == "8 GPUs on each of 2 servers, as few and close as can be"
+
+
+def test_other_jobs_may_force_more_servers():
+    """Only 4 GPUs are free of each server but one: four shares of 4."""
+    found = optimise_placement(racks(8, 4, 4, 4), 16, 8, assumed=ASSUMED)
+
+    assert found.servers == ("n0", "n1", "n2", "n3")
+    assert found.shared_levels == ("z",)
+    assert found.quality < 1.0
+
+
+def test_light_communication_fills_what_is_in_pieces():
+    found = optimise_placement(
+        racks(8, 4, 8, 4), 8, 8, communication_heavy=False, assumed=ASSUMED, mix={8: 1.0}
+    )
+
+    assert found.servers == ("n1", "n3")
+    assert found.fragmentation_fraction == 0.0
+    assert optimise_placement(racks(8, 4, 8, 4), 8, 8, assumed=ASSUMED).servers == ("n0",)
+
+
+@pytest.mark.parametrize("is_heavy", [True, False])
+def test_servers_near_the_data_are_preferred(is_heavy):
+    found = optimise_placement(
+        racks(8, 8, 8, 8),
+        8,
+        8,
+        communication_heavy=is_heavy,
+        data_locality=["n3"],
+        assumed=ASSUMED,
+    )
+
+    assert found.servers == ("n3",)
+    assert found.why.endswith("; 1 of 1 near the data")
+
+
+def test_the_all_reduce_on_one_server_is_its_ring():
+    """8 ranks at 12 NVLinks of 20 GB/s, 3.4 us a step."""
+    found = optimise_placement(racks(8), 8, 8, assumed=ASSUMED)
+
+    assert found.all_reduce_s == pytest.approx(14 * (3.4e-6 + 100e6 / 8 / 240e9))
+    assert found.quality == 1.0
+
+
+def test_the_all_reduce_over_servers_is_the_ring_over_two_levels():
+    """16 ranks: 14 inner and 1 outer latency each way, the four cards' 100 GB/s set the pace."""
+    found = optimise_placement(racks(8, 8), 16, 8, assumed=ASSUMED)
+
+    ring_s = 2 * (14 * 3.4e-6 + 5e-6 + 15 / 16 * 100e6 / 100e9)
+    tree_s = 2 * (7 * 3.4e-6 + 5e-6 + 100e6 / 100e9)
+    assert found.all_reduce_s == pytest.approx(min(ring_s, tree_s))
+
+
+def test_a_worse_half_of_a_cube_mesh_has_less_quality():
+    """0-1-4-5 has a hop of one NVLink in its ring, as the whole half has two."""
+    free = FreeGpus(name="n0", server=cube_mesh(), numbers=(0, 1, 5, 6))
+    found = optimise_placement([free], 4, 4, assumed=ASSUMED)
+    best = optimise_placement(racks(8, server=cube_mesh()), 4, 4, assumed=ASSUMED)
+
+    assert best.quality == 1.0
+    assert found.quality == pytest.approx(best.all_reduce_s / found.all_reduce_s)
+    assert found.iteration_s >= best.iteration_s
+
+
+def test_a_single_gpu_exchanges_nothing_and_computes_all():
+    """Passes at half of the peak: FLOPs of the model over 156 TFLOP/s, and the update."""
+    one = optimise_placement(racks(8), 1, 8, assumed=ASSUMED)
+    half = dataclasses.replace(ASSUMED, attainable_fraction=0.25)
+
+    assert one.all_reduce_s == 0.0
+    assert one.quality == 1.0
+    slower = optimise_placement(racks(8), 1, 8, assumed=half)
+    assert slower.iteration_s == pytest.approx(2 * one.iteration_s, rel=0.05)
+
+
+def test_parallelism_and_wires_reach_the_simulation():
+    tensor = optimise_placement(racks(8), 8, 8, assumed=ASSUMED)
+    shape = dataclasses.replace(ASSUMED, parallelism=Parallelism(data=8))
+    replicas = optimise_placement(racks(8), 8, 8, assumed=shape)
+    slow = dataclasses.replace(ASSUMED, card_bandwidth_bytes_per_s=1e9)
+
+    assert tensor.iteration_s != replicas.iteration_s
+    over_cards = [
+        optimise_placement(racks(8, 8), 16, 8, assumed=assumed).iteration_s
+        for assumed in (ASSUMED, slow)
+    ]
+    assert over_cards[0] < over_cards[1]
+
+
+def test_cards_that_the_servers_list_are_taken():
+    tokens = [[*row, "PIX"] for row in nvswitch(8)] + [["PIX"] * 8 + ["X"]]
+    server = server_of_tokens(tokens, num_cards=1)
+    bare = dataclasses.replace(ASSUMED, cards_per_server=None)
+
+    found = optimise_placement(racks(8, 8, server=server), 16, 8, assumed=bare)
+    assert found.all_reduce_s > optimise_placement(racks(8, 8), 16, 8, assumed=ASSUMED).all_reduce_s
+    with pytest.raises(ValueError, match="server n0: cards_per_server must be given"):
+        optimise_placement(racks(8, 8), 16, 8, assumed=bare)
+    unknown = dataclasses.replace(bare, card_bandwidth_bytes_per_s=None)
+    with pytest.raises(ValueError, match="server n0: card_bandwidth_bytes_per_s must be given"):
+        optimise_placement(racks(8, 8, server=server), 16, 8, assumed=unknown)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"total_gpus": 32}, "total_gpus must be equal shares .* got 32 with 8, 4 free"),
+        ({"total_gpus": 0}, "total_gpus must be a whole number"),
+        ({"data_locality": ["n9"]}, "must name some of the servers n0, n1; got 'n9'"),
+        ({"mix": {}}, "mix: must hold at least one size"),
+        ({"assumed": TrainingAssumptions()}, "gpu must be given, .* got None"),
+    ],
+)
+def test_bad_jobs_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        optimise_placement(
+            racks(8, 4), **{"total_gpus": 8, "gpus_per_node": 8, "assumed": ASSUMED} | options
+        )
+
+
+def test_names_of_servers_must_differ():
+    with pytest.raises(ValueError, match="names of servers must differ, got n0, n0"):
+        optimise_placement([*racks(8), *racks(8)], 8, 8, assumed=ASSUMED)
