@@ -110,7 +110,7 @@ class ModelLinks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFigures:
+class DeviceFigures:
     """Constants of GPU models and networks, and the measurements that they were fitted to.
 
     Attributes

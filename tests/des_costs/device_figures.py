@@ -2,10 +2,10 @@
 
 from des.costs.device_groups import DeviceGroup
 from des.devices.assembly import assembled, gpu_like
-from des.devices.link_figures import LinkFigures, NetworkConstants, TransferConstants
+from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 from des.devices.patterns import nvswitch, square
 
-ROUND = LinkFigures(
+ROUND = DeviceFigures(
     pooled=TransferConstants(
         launch_s=20e-6,
         floor_s=50e-6,
