@@ -113,6 +113,7 @@ class CellTable:
             pooled=_MARKS,
             networks=dict.fromkeys(self.networks, START_NETWORK),
             algorithm="ring",
+            least_bytes=0.0,
             source="",
         )
         rows = []
@@ -200,6 +201,7 @@ class CellTable:
                 for name, row in zip(self.networks, networks, strict=True)
             },
             algorithm="ring",
+            least_bytes=float(min(cell.payload_bytes for cell in self.cells)),
             source=self.source,
         )
 

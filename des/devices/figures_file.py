@@ -46,6 +46,7 @@ class _FileForm(StrictForm):
     format: Literal["eastwest-link-figures"]
     version: Literal[1]
     algorithm: Literal["ring", "tree", "halving", "hierarchical"]
+    least_bytes: float = Field(ge=0)
     source: str
     pooled: _TransferForm
     models: dict[str, _TransferForm]
@@ -81,6 +82,7 @@ def read_link_figures(path: Path) -> DeviceFigures:
         models={name: form.value() for name, form in content.models.items()},
         networks={name: form.value() for name, form in content.networks.items()},
         algorithm=content.algorithm,
+        least_bytes=content.least_bytes,
         source=content.source,
     )
 
@@ -97,6 +99,7 @@ def link_figures_json(figures: DeviceFigures, fit: Mapping[str, object]) -> byte
         "format": _FORMAT,
         "version": _VERSION,
         "algorithm": figures.algorithm,
+        "least_bytes": figures.least_bytes,
         "source": figures.source,
         "pooled": asdict(figures.pooled),
         "models": {name: asdict(own) for name, own in figures.models.items()},

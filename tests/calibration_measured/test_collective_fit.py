@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from calibration.measured.collective_errors import (
-    errors_left_out,
     cell_errors,
+    errors_left_out,
     halves_errors,
     unexplained,
 )
@@ -45,6 +45,7 @@ KNOWN = DeviceFigures(
         )
     },
     algorithm="ring",
+    least_bytes=0.0,
     source="made up",
 )
 

@@ -20,6 +20,7 @@ ROUND = DeviceFigures(
         )
     },
     algorithm="ring",
+    least_bytes=1e6,
     source="round numbers",
 )
 """An A100 has 150 GB/s over 12 NVLinks, 20 over PCIe, and 5 out of its server."""

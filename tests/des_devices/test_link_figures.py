@@ -34,6 +34,7 @@ FIGURES = DeviceFigures(
         )
     },
     algorithm="ring",
+    least_bytes=2.0**20,
     source="made up",
 )
 
