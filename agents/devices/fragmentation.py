@@ -107,7 +107,7 @@ def fragmentation(
         losses.append(weight * _loss(best, whole if size <= num_free else None))
         unplaced.append(weight * (best is None))
         small = sum(len(each.numbers) for each in servers if len(each.numbers) < size)
-        unusable.append(weight * small / max(num_free, 1))
+        unusable.append(weight * (small / max(num_free, 1)))
     return Fragmentation(
         fraction=math.fsum(losses) / total,
         unplaced_fraction=math.fsum(unplaced) / total,
