@@ -14,6 +14,7 @@ from agents.devices.server_choice import (
 )
 from agents.devices.training_figures import (
     TrainingAssumptions,
+    job_all_reduce_s,
     simulated_iteration,
     wires_of_shares,
 )
@@ -104,8 +105,9 @@ def optimise_placement(
     if choice is None or ideal is None:
         raise ValueError(_refusal(servers, total_gpus, gpus_per_node))
     wires = wires_of_shares(choice.shares, assumed)
-    all_reduce_s = wires.all_reduce_s(PAYLOAD_BYTES)
-    ideal_s = wires_of_shares(ideal.shares, assumed).all_reduce_s(PAYLOAD_BYTES)
+    all_reduce_s = job_all_reduce_s(choice.shares, wires, PAYLOAD_BYTES)
+    ideal_wires = wires_of_shares(ideal.shares, assumed)
+    ideal_s = job_all_reduce_s(ideal.shares, ideal_wires, PAYLOAD_BYTES)
     iteration = simulated_iteration(choice.shares, wires, assumed)
     after = fragmentation(servers_after(servers, choice), mix).fraction
     return TrainingPlacement(

@@ -9,6 +9,7 @@ from agents.devices.free_gpus import FreeGpus
 from agents.devices.training_figures import TrainingAssumptions
 from agents.devices.training_placement import optimise_placement
 from des import Parallelism
+from des.costs.device_groups import CARD_FRACTION
 from des.devices.patterns import nvswitch
 from des.devices.server import Server
 
@@ -18,8 +19,8 @@ ASSUMED = TrainingAssumptions(
     num_microbatches=4,
     sequence_length=1024,
     cards_per_server=4,
-    card_bandwidth_bytes_per_s=25e9,
-    card_latency_s=5e-6,
+    card_bandwidth_bytes_per_s=25e9 / CARD_FRACTION,
+    card_step_s=5e-6,
 )
 RACKS = ("r0", "r0", "r1", "r1")
 
