@@ -156,7 +156,7 @@ def _pools(server: Server, gpus: Sequence[Gpu], taken: frozenset[int]) -> list[l
             allowed.setdefault(node, set()).update(there & near or there)
             shares[node] = shares.get(node, 0.0) + 1 / max(1, len(nodes))
     own = [node for node in allowed if node is not None]
-    used = set().union(*allowed.values()) | taken
+    used = set(taken).union(*allowed.values())
     pools = [
         [
             _Pool(cpus=tuple(sorted(cpus - taken)), share=shares[node])
@@ -164,12 +164,11 @@ def _pools(server: Server, gpus: Sequence[Gpu], taken: frozenset[int]) -> list[l
         ]
     ]
     for group in _other_nodes(server, own):
-        pools.append(
-            [
-                _Pool(cpus=tuple(cpu for cpu in cpus_of.get(node, ()) if cpu not in used), share=1)
-                for node in group
-            ]
-        )
+        pools.append([])
+        for node in group:
+            left = tuple(cpu for cpu in cpus_of.get(node, ()) if cpu not in used)
+            pools[-1].append(_Pool(cpus=left, share=1.0))
+            used.update(left)
     return pools
 
 

@@ -32,6 +32,7 @@ def facts_of(server: Server, matrix: LinkMatrix | None = None) -> dict[str, obje
         "matrix": [list(row) for row in server.tokens],
         "relation_class": [[relation(token) for token in row] for row in server.tokens],
         "symmetric": True,
+        "pcie_only": matrix is not None and matrix.is_pcie_only,
         "gpu_pair_histogram": dict(
             Counter(gpus[one][other] for one, other in combinations(range(len(gpus)), 2))
         ),

@@ -48,7 +48,9 @@ def run(config: Config) -> int:
     if config.json:
         sys.stdout.write(f"{json.dumps(facts_of(*read_source(config)))}\n")
         return 0
-    server = server_of(config)
+    server, matrix = read_source(config)
+    if matrix is not None and matrix.is_pcie_only:
+        sys.stderr.write("note: a matrix of topo -mp, which leaves NVLinks out\n")
     texts = {"matrix": matrix_text(server), "tree": tree_text(server)}
     shown = texts.values() if config.format == "both" else [texts[config.format]]
     sys.stdout.write("\n".join(shown))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from des.devices.spans import Span, parse_spans
+from des.devices.spans import Span, numbers_in, parse_spans
 
 COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 """Headings; older drivers print only the first, or the first two."""
@@ -16,6 +16,8 @@ COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 NOT_KNOWN = "N/A"
 _TAB = 8
 _CPUS, _NODES, _MEMORY_NODE = range(3)
+_FEW_NODES = 8
+"""Nodes that a GPU may be near, however few CPUs its job is left."""
 
 
 def tail_fields(tail: str, column: int) -> list[str] | None:
@@ -129,11 +131,12 @@ def parse_cells(
                 raise ValueError(f"{column} {error}") from None
             if column == COLUMNS[_MEMORY_NODE] and not cell.isdigit():
                 raise ValueError(f"{column} must be one node, got {cell!r}: {spans}")
-    cpus, nodes, memory = [*padded, None, None, None][:3]
-    return (
-        parse_spans(cpus) if cpus else (),
-        tuple(n for first, last in parse_spans(nodes) for n in range(first, last + 1))
-        if nodes
-        else (),
-        int(memory) if memory else None,
-    )
+    cpu_text, node_text, memory = [*padded, None, None, None][:3]
+    cpus = parse_spans(cpu_text) if cpu_text else ()
+    nodes = numbers_in(parse_spans(node_text)) if node_text else ()
+    if cpus and len(nodes) > max(_FEW_NODES, len(numbers_in(cpus))):
+        raise ValueError(
+            f"{COLUMNS[_NODES]} must be fewer nodes than there are CPUs, got {node_text} "
+            f"for CPUs {cpu_text}: cells were swapped"
+        )
+    return cpus, nodes, int(memory) if memory else None

@@ -19,25 +19,29 @@ def with_numa_nodes(server: Server, nodes: Sequence[NumaNode]) -> Server:
         If a GPU is near a node that is not among these, or near CPUs that none of them has.
     """
     known = {node.number for node in nodes}
-    owner = {cpu: node.number for node in nodes for cpu in numbers_in(node.cpus)}
+    owners: dict[int, set[int]] = {}  # simulated nodes share their CPUs
+    for node in nodes:
+        for cpu in numbers_in(node.cpus):
+            owners.setdefault(cpu, set()).add(node.number)
     gpus = []
     for gpu in server.gpus:
         foreign = [number for number in gpu.numa_nodes if number not in known]
-        lost = [cpu for cpu in numbers_in(gpu.cpus) if cpu not in owner]
+        lost = [cpu for cpu in numbers_in(gpu.cpus) if cpu not in owners]
         if foreign or lost:
             what = f"NUMA node {foreign[0]}" if foreign else f"CPU {lost[0]}"
             raise ValueError(
                 f"{server.name}: {gpu.name} is near {what}, which is of none of the NUMA nodes "
                 f"{', '.join(map(str, sorted(known)))}: are they of the same machine?"
             )
-        gpus.append(_near_nodes(gpu, owner))
+        gpus.append(_near_nodes(gpu, owners))
     return replace(server, gpus=tuple(gpus), numa_nodes=tuple(nodes))
 
 
-def _near_nodes(gpu: Gpu, owner: dict[int, int]) -> Gpu:
+def _near_nodes(gpu: Gpu, owners: dict[int, set[int]]) -> Gpu:
     if gpu.numa_nodes or not gpu.cpus:
         return gpu
-    return replace(gpu, numa_nodes=tuple(sorted({owner[cpu] for cpu in numbers_in(gpu.cpus)})))
+    near = set().union(*(owners[cpu] for cpu in numbers_in(gpu.cpus)))
+    return replace(gpu, numa_nodes=tuple(sorted(near)))
 
 
 def with_cards(server: Server, cards: Sequence[SysfsCard]) -> Server:

@@ -20,6 +20,8 @@ class LinkMatrix:
         Cells below those headings, by row; None where they are empty.
     device_of_card
         Legend of the cards: label and what the system calls it.
+    is_pcie_only
+        Whether the legend below has no NVLinks, as that of ``topo -mp``, which leaves them out.
     """
 
     names: tuple[str, ...]
@@ -27,6 +29,7 @@ class LinkMatrix:
     affinity_columns: tuple[str, ...]
     affinities: tuple[tuple[str | None, ...], ...]
     device_of_card: tuple[tuple[str, str], ...] = ()
+    is_pcie_only: bool = False
 
     def server(self, name: str) -> Server:
         """Return the server that the matrix describes.

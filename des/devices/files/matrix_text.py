@@ -76,6 +76,7 @@ def read_matrix(lines: Sequence[str], *, strict: bool = False) -> LinkMatrix:
         affinity_columns=columns,
         affinities=tuple(rows[name][1] or (None,) * len(columns) for name in names),
         device_of_card=_legend(lines, table.rows[-1][0], names),
+        is_pcie_only=_is_legend_of_pcie(lines[table.rows[-1][0] :]),
     )
 
 
@@ -202,7 +203,7 @@ def _row(text: str, num_tokens: int, num_columns: int) -> _Row:
     )
     fields = tail_fields(text[end:], end - label.start())
     cells = [word.group() for word in rest[count:]]
-    if not cells and not fields:
+    if not cells and len(fields or ()) < max(1, num_columns):
         return tuple(word.group() for word in rest), None
     return (
         tuple(word.group() for word in rest[:count]),
@@ -244,3 +245,9 @@ def _legend(
                     f"line {number}: legend names {label} both {device_of[label]} and {device}"
                 )
     return tuple(device_of.items())
+
+
+def _is_legend_of_pcie(lines: Sequence[str]) -> bool:
+    """Whether there is a legend of tokens, and NVLinks are not in it."""
+    known = {text.split("=")[0].strip() for text in lines if "=" in text}
+    return {"X", "PIX"} <= known and "NV#" not in known

@@ -13,6 +13,7 @@ _CPUS = re.compile(r"\s*node (\d+) cpus:(.*)")
 _MEMORY = re.compile(r"\s*node (\d+) (size|free):\s*(?:(\d+) ([KMG]B)|<not available>)\s*")
 _HEADING = re.compile(r"\s*node((?:\s+\d+)+)\s*")
 _DISTANCES = re.compile(r"\s*(\d+):((?:\s+\d+)+)\s*")
+_NUMBERS = re.compile(r"\s*\d[\d\s,-]*")
 _WORTH = {"KB": _MIB / 1024, "MB": _MIB, "GB": _MIB * 1024}
 
 
@@ -27,8 +28,8 @@ def read_numa_nodes(lines: Sequence[str]) -> tuple[NumaNode, ...]:
     Raises
     ------
     ValueError
-        If a node is missing or given twice, CPUs are of two nodes, or the table of distances is
-        not complete; names the line or the node.
+        If a node is missing or given twice, a line was cut, or the table of distances is not
+        complete; names the line or the nodes.
     """
     starts = [number for number, line in enumerate(lines) if _AVAILABLE.fullmatch(line)]
     if len(starts) != 1:
@@ -66,14 +67,19 @@ class _Reading:
     cpus: dict[int, tuple[Span, ...]] = field(default_factory=dict)
     memory: dict[tuple[int, str], float | None] = field(default_factory=dict)
     distances: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    wrapped: int | None = None
+    """Node whose CPUs the line before had: a terminal may have broken them into several lines."""
 
     def take(self, line: str) -> bool:
         """Read a line; return whether the output can go on after it."""
         if found := _CPUS.fullmatch(line):
-            if int(found[1]) in self.cpus:
-                raise ValueError(f"CPUs of node {found[1]} are given twice")
-            self.cpus[int(found[1])] = _cpu_list(found[2])
-        elif found := _MEMORY.fullmatch(line):
+            self._take_cpus(int(found[1]), found[2])
+            return True
+        if _NUMBERS.fullmatch(line):
+            self._take_more_cpus(line)
+            return True
+        self.wrapped = None
+        if found := _MEMORY.fullmatch(line):
             if (int(found[1]), found[2]) in self.memory:
                 raise ValueError(f"{found[2]} of node {found[1]} is given twice")
             size = float(found[3]) * _WORTH[found[4]] if found[3] else None
@@ -86,11 +92,22 @@ class _Reading:
                     f"the table of distances must be of nodes {' '.join(map(str, self.listed))}, "
                     f"got {found[1].strip()}"
                 )
-        elif re.fullmatch(r"[\d\s,-]*\d[\d\s,-]*", line):
-            raise ValueError(f"must begin with its node, got {line.strip()!r}: a line was cut")
         else:
             return not line.strip() or line.strip() == "node distances:"
         return True
+
+    def _take_cpus(self, node: int, text: str) -> None:
+        if node in self.cpus:
+            raise ValueError(f"CPUs of node {node} are given twice")
+        self.cpus[node] = _cpu_list(text)
+        self.wrapped = node
+
+    def _take_more_cpus(self, line: str) -> None:
+        before = self.cpus.get(-1 if self.wrapped is None else self.wrapped)
+        more = _cpu_list(line)
+        if self.wrapped is None or not before or more[0][0] <= before[-1][1]:
+            raise ValueError(f"must begin with its node, got {line.strip()!r}: a line was cut")
+        self.cpus[self.wrapped] = spans_of(numbers_in((*before, *more)))
 
     def _take_distances(self, node: int, words: Sequence[str]) -> None:
         if node in self.distances or len(words) != len(self.listed):
@@ -102,12 +119,17 @@ class _Reading:
 
 
 def _cpu_list(text: str) -> tuple[Span, ...]:
-    """Read numbers, or ranges with their count in brackets (``--cpu-compress``)."""
+    """Read rising numbers, or ranges with their count in brackets (``--cpu-compress``)."""
     listed = re.sub(r"\(\d+\)\s*$", "", text).replace(",", " ").split()
+    if not listed:
+        return ()
     try:
-        return spans_of(numbers_in(parse_spans(",".join(listed)))) if listed else ()
+        spans = parse_spans(",".join(listed))
     except ValueError as error:
         raise ValueError(f"CPUs {error}") from None
+    if list(spans) != sorted(spans):
+        raise ValueError(f"CPUs must rise, got {text.strip()!r}")
+    return spans_of(numbers_in(spans))
 
 
 def _check_nodes(
@@ -125,8 +147,3 @@ def _check_nodes(
             )
     if not cpus:
         raise ValueError("numactl: must have lines such as 'node 0 cpus: 0 1 2', got none")
-    owner: dict[int, int] = {}
-    for node in listed:
-        for cpu in numbers_in(cpus[node]):
-            if owner.setdefault(cpu, node) != node:
-                raise ValueError(f"numactl: CPU {cpu} is of nodes {owner[cpu]} and {node}")

@@ -1,0 +1,1 @@
+"""Clusters in the files of other systems: readers, writers and one table of formats."""

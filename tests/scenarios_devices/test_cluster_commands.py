@@ -1,0 +1,126 @@
+"""Subcommands labels and nodes: text, JSON, conversion, and one line for bad input."""
+
+import json
+import typing
+from pathlib import Path
+
+import pytest
+
+from des.devices.cluster_files.table import CLUSTER_FORMATS, read_cluster
+from scenarios.devices.cluster_source import FormatName
+from scenarios.devices.command import main
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "clusters"
+TREE = str(GOLDEN / "slurm-tree.conf")
+
+
+def test_names_of_formats_are_those_of_the_table():
+    assert typing.get_args(FormatName) == tuple(CLUSTER_FORMATS)
+
+
+def test_labels_are_printed_for_each_node(capsys):
+    assert main(["labels", "--cluster", str(GOLDEN / "topograph-blocks.yaml")]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        "n1 network.topology.nvidia.com/spine=core network.topology.nvidia.com/leaf=leaf "
+        "network.topology.nvidia.com/accelerator=cb1"
+    )
+    assert len(lines) == 3
+
+
+def test_the_tree_has_a_line_for_each_switch(capsys):
+    assert main(["labels", "--cluster", TREE, "--to", "tree"]) == 0
+
+    assert capsys.readouterr().out == (
+        "18 nodes; levels spine, leaf\n"
+        "└─ spine s3: 18 nodes\n"
+        "   ├─ leaf s0: 6 nodes\n"
+        "   │  └─ dev[0-5]\n"
+        "   ├─ leaf s1: 6 nodes\n"
+        "   │  └─ dev[6-11]\n"
+        "   └─ leaf s2: 6 nodes\n"
+        "      └─ dev[12-17]\n"
+    )
+
+
+def test_a_cluster_is_converted_to_a_file(tmp_path, capsys):
+    out = tmp_path / "topology.yaml"
+    code = main(["labels", "--cluster", TREE, "--to", "slurm-yaml", "--out", str(out)])
+
+    assert code == 0
+    assert read_cluster(out) == read_cluster(Path(TREE))
+    assert capsys.readouterr().out == f"{out}: 18 nodes as slurm-yaml\n"
+
+
+def test_features_that_get_lost_must_be_named(capsys):
+    model = str(GOLDEN / "topograph-lists.yaml")
+    argv = ["labels", "--cluster", model, "--to", "slurm-tree"]
+
+    assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "leave out blocks,kinds,switch-labels to write the rest" in error
+    assert main([*argv, "--leave-out", "blocks,kinds,switch-labels"]) == 0
+    assert "SwitchName=sw11 Nodes=n11-[1-2]" in capsys.readouterr().out
+
+
+def test_nodes_are_chosen_and_shown(capsys):
+    assert main(["nodes", "--cluster", TREE, "--count", "6", "--taken", "dev[0-2]"]) == 0
+
+    assert capsys.readouterr().out == (
+        "dev[6-11]\n"
+        "6 nodes in leaf s1 (1 spine, 1 leaf)\n"
+        "exact\n"
+        "6 nodes; levels spine, leaf\n"
+        "└─ spine s3: 6 nodes\n"
+        "   └─ leaf s1: 6 nodes\n"
+        "      └─ dev[6-11]\n"
+    )
+
+
+def test_nodes_as_json(capsys):
+    argv = ["nodes", "--cluster", TREE, "--count", "4", "--spread", "leaf:2", "--json"]
+
+    assert main([*argv, "--data-near", "s2,dev0", "--prefer-nodes", "dev1"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "format": 1,
+        "nodes": ["dev0", "dev1", "dev12", "dev13"],
+        "level": "spine",
+        "unit": "s3",
+        "num_units": {"spine": 1, "leaf": 2},
+        "near_fraction": 0.75,
+        "num_preferred": 1,
+        "is_exact": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["nodes", "--count", "7", "--required", "leaf"], "the largest, s0, has 6; level spine"),
+        (["nodes", "--count", "19"], "count must be at most 18"),
+        (["nodes", "--count", "2", "--required", "rack"], "level must be one of any, spine, leaf"),
+        (["nodes", "--count", "2", "--spread", "leaf"], "--spread must be LEVEL:NODES"),
+        (["nodes", "--count", "2", "--taken", "x1"], "--taken: unknown node 'x1'"),
+        (["nodes", "--count", "2", "--free", "dev[3-1]"], "hosts: a range must go up"),
+        (["labels", "--format", "kueue"], "slurm-tree.conf: not YAML|slurm-tree.conf: document 1"),
+        (["labels", "--to", "slurm-block"], "slurm-block needs blocks"),
+        (["labels", "--to", "xml"], "xml"),
+    ],
+)
+def test_bad_input_is_one_line(argv, message, capsys):
+    assert main([argv[0], "--cluster", TREE, *argv[1:]]) == 2
+
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert any(part in error for part in message.split("|"))
+
+
+def test_files_that_are_missing_or_unclear_are_named(tmp_path, capsys):
+    path = tmp_path / "x.yaml"
+    assert main(["labels", "--cluster", str(path)]) == 2
+    path.write_text("domains: []\n")
+    assert main(["labels", "--cluster", str(path)]) == 2
+
+    assert "x.yaml: format is not clear from the text" in capsys.readouterr().err
