@@ -1,4 +1,4 @@
-"""Place a job on GPUs: of one server, or with --servers of several."""
+"""Place a job on GPUs of one server, or of several with --servers or --cluster."""
 
 import json
 import sys
@@ -30,6 +30,7 @@ examples:
   python -m scenarios.devices place --file topo.txt --gpus 4 --free 0,2,3,5,6 --policy single-numa
   python -m scenarios.devices place --file topo.txt --gpus 4 --by time --all
   python -m scenarios.devices place --servers servers.yaml --gpus 16 --model llama2_7b
+  python -m scenarios.devices place --cluster topology.conf --simulate dgx-h100 --gpus 64
 """
 
 _MOST_SHOWN = 40
@@ -52,9 +53,9 @@ class Config(JobFlags):
 
 def run(config: Config) -> int:
     """Place the job and print where, how good and why."""
-    if config.servers is not None:
+    if config.servers is not None or config.cluster is not None:
         _check_alone(config)
-        return place_servers.run(config.servers, config, mix_of(config.mix))
+        return place_servers.run(config, mix_of(config.mix))
     server = server_of(config)
     found = gpu_placement.optimal_placement(
         server,
@@ -81,18 +82,24 @@ def run(config: Config) -> int:
 
 def _check_alone(config: Config) -> None:
     """Refuse flags about one server where there are several."""
-    given = {
-        "--file": config.file,
-        "--simulate": config.simulate is not None,
-        "--nvml": config.nvml,
+    of_one = {
         "--free": config.free is not None,
         "--policy": config.policy != "none",
         "--by": config.by != "nvlinks",
         "--all": config.all,
     }
-    for flag, is_given in given.items():
+    source = "--cluster" if config.servers is None else "--servers"
+    if config.servers is not None:
+        of_one |= {
+            "--file": bool(config.file),
+            "--simulate": config.simulate is not None,
+            "--nvml": config.nvml,
+            "--cluster": config.cluster is not None,
+            "--taken": config.taken is not None,
+        }
+    for flag, is_given in of_one.items():
         if is_given:
-            raise UsageError(f"{flag} must be left out with --servers, which has its own servers")
+            raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
 
 
 def _all_sets(server: Server, config: Config) -> tuple[tuple[int, ...], ...]:

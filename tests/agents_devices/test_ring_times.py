@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from agents.devices.free_gpus import FreeGpus
 from agents.devices.gpu_placement import optimal_placement
 from agents.devices.ring_times import places_all_reduce_s, set_all_reduces_s
+from agents.devices.server_choice import ServerPool
 from agents.devices.training_figures import TrainingAssumptions
 from agents.devices.training_placement import optimise_placement
 from des.costs.device_collectives import all_reduce_time
 from des.costs.device_groups import DeviceGroup
+from des.devices.cluster import Cluster, ClusterNode
 from des.devices.figures_file import shipped_link_figures
 from des.devices.server import Server
 
@@ -63,7 +65,10 @@ def test_the_quickest_half_of_a_dgx_1_is_found_by_the_figures_of_its_gpus():
 
 def test_a_job_takes_the_figures_of_its_gpus_too():
     server = of_models(switched(), "a100")
-    free = [FreeGpus(name=name, server=server, numbers=tuple(range(8))) for name in "ab"]
+    pool = ServerPool(
+        cluster=Cluster(nodes=(ClusterNode(name="a"), ClusterNode(name="b"))),
+        servers=tuple(FreeGpus(name=name, server=server, numbers=tuple(range(8))) for name in "ab"),
+    )
     assumed = TrainingAssumptions(
         model="qwen2_5_0_5b",
         gpu="a100_80",
@@ -71,8 +76,8 @@ def test_a_job_takes_the_figures_of_its_gpus_too():
         card_bandwidth_bytes_per_s=25e9,
     )
 
-    one = optimise_placement(free, 8, 8, assumed=assumed)
-    two = optimise_placement(free, 16, 8, assumed=assumed)
+    one = optimise_placement(pool, 8, 8, assumed=assumed)
+    two = optimise_placement(pool, 16, 8, assumed=assumed)
 
     assert one.all_reduce_s == group_s(server, tuple(range(8)), 100e6)
     assert two.all_reduce_s > one.all_reduce_s

@@ -12,10 +12,10 @@ from scenarios.devices.command import main
 CUBE = ("--simulate", "hybrid_cube_mesh")
 SERVERS = """\
 servers:
-  - {name: n0, simulate: dgx-h100, levels: [zone, rack-1], free: [0, 1, 2, 3]}
-  - {name: n1, simulate: dgx-h100, levels: [zone, rack-1]}
-  - {name: n2, simulate: dgx-h100, levels: [zone, rack-2]}
-  - {name: n3, simulate: dgx-h100, levels: [zone, rack-2]}
+  - {name: n0, simulate: dgx-h100, levels: {zone: z, rack: rack-1}, free: [0, 1, 2, 3]}
+  - {name: n1, simulate: dgx-h100, levels: {zone: z, rack: rack-1}}
+  - {name: n2, simulate: dgx-h100, levels: {zone: z, rack: rack-2}}
+  - {name: n3, simulate: dgx-h100, levels: {zone: z, rack: rack-2}}
 """
 
 
@@ -64,13 +64,29 @@ def test_place_on_servers_of_a_list(tmp_path, capsys):
 
     found = said(capsys, "place", "--servers", str(path), "--gpus", "16", "--gpu", "h100")
     assert found["servers"] == ["n2", "n3"]
-    assert found["shared_levels"] == ["zone", "rack-2"]
+    assert (found["level"], found["unit"]) == ("rack", "rack-2")
     assert found["iteration_s"] > 0
     flags = ("--gpus", "4", "--no-communication-heavy", "--mix", "4:2,8", "--parallelism", "2x2x1")
     assert main(["place", "--servers", str(path), *flags, "--gpu", "h100"]) == 0
     shown = capsys.readouterr().out
     assert "n0      0,1,2,3" in shown
     assert "quality" in shown
+
+
+def test_place_on_nodes_of_a_cluster(tmp_path, capsys):
+    path = tmp_path / "topology.conf"
+    path.write_text(
+        "SwitchName=s0 Nodes=n[0-3]\nSwitchName=s1 Nodes=n[4-7]\nSwitchName=s2 Switches=s[0-1]\n",
+        "utf-8",
+    )
+    flags = ("place", "--cluster", str(path), "--simulate", "dgx-h100", "--gpus", "32")
+
+    assert said(capsys, *flags)["servers"] == ["n0", "n1", "n2", "n3"]
+    found = said(capsys, *flags, "--taken", "n[0-1]", "--data-locality", "n5")
+    assert found["servers"] == ["n4", "n5", "n6", "n7"]
+    assert (found["level"], found["unit"]) == ("leaf", "s1")
+    wrong = (*flags, "--taken", "n9")
+    assert_refused(main, wrong, "--taken: .* got 'n9'", capsys, unwritten=tmp_path / "out")
 
 
 def test_group_prints_every_group(capsys):
@@ -128,6 +144,11 @@ def test_bad_input_is_one_line(argv, message, tmp_path, capsys):
         ("servers: [{name: a, simulat: x}]", "simulat: unknown key; did you mean 'simulate'"),
         ("servers: [{name: a, simulate: dgx-h100, free: [9]}]", "free GPUs of a must be numbers"),
         ("servers: []", "servers must be at least one, got none"),
+        (
+            "servers: [{name: a, simulate: pcie-4, levels: {zone: y, rack: r}},"
+            " {name: b, simulate: pcie-4, levels: {zone: z, rack: r}}]",
+            "server b: rack r must be below the same unit everywhere, got y and z",
+        ),
     ],
 )
 def test_wrong_lists_of_servers_are_refused(text, message, tmp_path, capsys):
