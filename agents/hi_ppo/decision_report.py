@@ -12,9 +12,9 @@ from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
 from agents.replanning.changes import Changes
-from des import Plan, Topology
+from des import Domain, Plan, Topology
 from des.compiled.simulate import simulate_compiled
-from des.devices.gpus import GpuTopology, LinkClass
+from des.devices.gpus import MOST_GPUS, GpuTopology, LinkClass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,19 +213,24 @@ def _decided(
 
 
 def gpus_of(topology: Topology) -> tuple[GpuTopology | None, ...]:
-    """Return the GPUs of each domain, all joined by its inner network; None where too many."""
-    return tuple(
-        None
-        if domain.num_gpus > MOST_LOCAL_GPUS
-        else GpuTopology.alike(
-            domain.num_gpus,
-            LinkClass(
-                bandwidth_bytes_per_s=domain.intra_bandwidth_bytes_per_s,
-                latency_s=domain.intra_latency_s,
-            ),
-        )
-        for domain in topology.domains
+    """Return the GPUs of each domain, or of one of its equal servers; None where not known.
+
+    Servers are those of the key ``nodes``. The GPUs of a domain that is one node at most are known
+    without one, too: all are joined by its inner network.
+    """
+    return tuple(_gpus_of(domain) for domain in topology.domains)
+
+
+def _gpus_of(domain: Domain) -> GpuTopology | None:
+    nodes = domain.nodes
+    if nodes is not None and nodes.server is not None:
+        return GpuTopology.of_server(nodes.server) if nodes.gpus_per_node <= MOST_GPUS else None
+    if domain.num_gpus > MOST_LOCAL_GPUS or domain.num_nodes > 1:
+        return None
+    joined = LinkClass(
+        bandwidth_bytes_per_s=domain.intra_bandwidth_bytes_per_s, latency_s=domain.intra_latency_s
     )
+    return GpuTopology.alike(domain.num_gpus, joined)
 
 
 def _outside(coordinator: Coordinator) -> tuple[str, ...]:
@@ -242,8 +247,8 @@ def _by_rule(complete: CompleteDecision | None) -> tuple[str, ...]:
     if complete is None:
         return ()
     return tuple(
-        f"domain {name}: parallelism is by rule (the largest tensor groups that fit, in a "
-        f"pipeline), as the local agent knows at most {MOST_LOCAL_GPUS} GPUs"
+        f"domain {name}: parallelism is by rule (the quickest by the costs of the simulator), as "
+        f"the policy was trained on domains of one server of at most {MOST_LOCAL_GPUS} GPUs"
         for name, decision in complete.local.items()
         if decision.is_by_rule
     )

@@ -14,8 +14,11 @@ from calibration.cases.case import PlacementCase
 _FORMAT = 1
 """Part of every digest; raised where the same case is to get another one."""
 
-_NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour"})
-"""Fields of a topology that no run sees: its links stand still, and have no prices."""
+_NOT_IN_A_RUN = frozenset(
+    {"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour", "server", "racks"}
+)
+"""Fields of a topology that no run sees: its links stand still and have no prices, and its servers
+have the inner figures of their domain."""
 
 _LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
 """Fields that came later: cases without them keep their digests."""

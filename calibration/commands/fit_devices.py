@@ -105,7 +105,7 @@ def _report(config: Config, table: collective_fit.CellTable) -> collective_repor
         return collective_report.CollectiveReport(
             table=table,
             vector=collective_fit.fit_cells(table),
-            left_out=measured_errors.cross_validated_errors(table, config.folds, rng, on_step),
+            left_out=measured_errors.errors_left_out(table, config.folds, rng, on_step),
             intervals=collective_fit.bootstrap_intervals(table, config.bootstrap, rng, on_step),
             num_folds=config.folds,
             halves=measured_errors.halves_errors(table, config.halves, config.seed, on_step),

@@ -14,6 +14,9 @@ _PRICES = ("gpu_price_usd_per_hour", "price_usd_per_gb")
 _MEMORY_ALONE = ("replicated_activation_bytes", "replicated_input_bytes")
 """Fields of layers that no time of a fit depends on."""
 
+_DECISIONS_ALONE = ("server", "racks")
+"""Fields of nodes that only decisions inside a domain depend on."""
+
 _ADDED = {"kernels": None, "nodes": None, "profile": None}
 """Fields that were added, and what leaves digests as they were before."""
 
@@ -100,7 +103,8 @@ def _numbers(figures: Mapping[str, object]) -> dict[str, object]:
     return {
         name: _number(value)
         for name, value in figures.items()
-        if name not in (*_PRICES, *_MEMORY_ALONE) and not (name in _ADDED and value == _ADDED[name])
+        if name not in (*_PRICES, *_MEMORY_ALONE, *_DECISIONS_ALONE)
+        and not (name in _ADDED and value == _ADDED[name])
     }
 
 

@@ -29,7 +29,7 @@ class HalvesErrors:
     p95s_explained: Real
 
 
-def errors_of(table: CellTable, vector: Real, rows: Rows | None = None) -> Real:
+def cell_errors(table: CellTable, vector: Real, rows: Rows | None = None) -> Real:
     """Signed relative errors of some cells, all if not given; above 0 is predicted too slow."""
     chosen = table.rows if rows is None else rows
     predicted_s = table.predicted_s(vector, chosen, is_rounded=False)
@@ -37,7 +37,7 @@ def errors_of(table: CellTable, vector: Real, rows: Rows | None = None) -> Real:
     return found
 
 
-def cross_validated_errors(
+def errors_left_out(
     table: CellTable,
     num_folds: int,
     rng: np.random.Generator,
@@ -50,7 +50,7 @@ def cross_validated_errors(
     for fold in range(num_folds):
         left_out = order[fold::num_folds]
         kept = np.setdiff1d(order, left_out)
-        errors[left_out] = errors_of(table, fit_cells(table, kept), left_out)
+        errors[left_out] = cell_errors(table, fit_cells(table, kept), left_out)
         on_step()
     return errors
 
@@ -68,7 +68,7 @@ def halves_errors(
     for draw in range(num_halves):
         order = np.random.default_rng(seed + draw).permutation(count)
         fitted, left_out = order[: count // 2], order[count // 2 :]
-        errors = np.abs(errors_of(table, fit_cells(table, fitted), left_out))
+        errors = np.abs(cell_errors(table, fit_cells(table, fitted), left_out))
         plain = errors[is_explained[left_out]]
         found.append(
             [

@@ -19,7 +19,7 @@ from scipy.optimize import least_squares
 from calibration.measured.collective_table import MeasuredCell, server_of_node
 from des.costs.device_groups import DeviceGroup
 from des.devices.gpu_ports import gpu_ports_named
-from des.devices.link_figures import LinkFigures, NetworkConstants, TransferConstants
+from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 
 Real = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -71,7 +71,7 @@ NETWORK_NAMES = tuple(field.name for field in fields(NetworkConstants))
 _LAUNCH, _FLOOR, _NVLINK_STEP, _NVLINK_FRACTION, _PCIE_STEP, _PCIE_FRACTION = range(6)
 
 
-def group_of_cell(cell: MeasuredCell, figures: LinkFigures) -> DeviceGroup:
+def group_of_cell(cell: MeasuredCell, figures: DeviceFigures) -> DeviceGroup:
     """GPUs of a cell: the first ones of each machine."""
     num_servers = cell.workers // cell.gpus_per_node
     return DeviceGroup.of_server(
@@ -108,11 +108,12 @@ class CellTable:
 
     @cached_property
     def columns(self) -> dict[str, Real]:
-        """What a time depends on, one value a cell."""
-        marked = LinkFigures(
+        """Values that a time depends on, one of each for every cell."""
+        marked = DeviceFigures(
             pooled=_MARKS,
             networks=dict.fromkeys(self.networks, START_NETWORK),
             algorithm="ring",
+            least_bytes=0.0,
             source="",
         )
         rows = []
@@ -186,10 +187,10 @@ class CellTable:
         rounded: Real = larger * (1.0 + ratio**_SHARPNESS) ** (1.0 / _SHARPNESS)
         return rounded
 
-    def figures(self, vector: Real) -> LinkFigures:
+    def figures(self, vector: Real) -> DeviceFigures:
         """Figures of fitted logarithms, to six digits."""
         shared, models, networks = (_rounded(part) for part in self.constants(vector))
-        return LinkFigures(
+        return DeviceFigures(
             pooled=TransferConstants(**dict(zip(CONSTANT_NAMES, shared, strict=True))),
             models={
                 name: TransferConstants(**dict(zip(CONSTANT_NAMES, row, strict=True)))
@@ -200,6 +201,7 @@ class CellTable:
                 for name, row in zip(self.networks, networks, strict=True)
             },
             algorithm="ring",
+            least_bytes=float(min(cell.payload_bytes for cell in self.cells)),
             source=self.source,
         )
 

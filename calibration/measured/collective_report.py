@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from calibration.measured.collective_errors import HalvesErrors, errors_of, unexplained
+from calibration.measured.collective_errors import HalvesErrors, cell_errors, unexplained
 from calibration.measured.collective_fit import CellTable, Real, all_constants, constant_names
 from des.devices.figures_file import link_figures_json
 
@@ -40,7 +40,7 @@ class CollectiveReport:
     @cached_property
     def errors(self) -> Real:
         """Signed error of every cell by constants fitted to all."""
-        return errors_of(self.table, self.vector)
+        return cell_errors(self.table, self.vector)
 
     @cached_property
     def reasons(self) -> list[str | None]:

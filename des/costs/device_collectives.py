@@ -64,8 +64,9 @@ def all_reduce_time(
     payload_bytes
         Buffer of each GPU. [bytes]
     choice
-        Algorithm; ``as_fitted`` is the one that the measured times were explained by, ``best`` the
-        one of least time.
+        Algorithm; ``as_fitted`` is the one that the measured times were explained by, below the
+        smallest of them the quicker of ring and tree, as NCCL chooses; ``best`` is the one of
+        least time.
 
     Raises
     ------
@@ -77,7 +78,9 @@ def all_reduce_time(
         for name, time in _ALL_REDUCES.items()
         if name != "hierarchical" or _is_even(group)
     }
-    return _result(group, "all_reduce", payload_bytes, _chosen(group, choice, times_s), times_s)
+    return _result(
+        group, "all_reduce", payload_bytes, _chosen(group, payload_bytes, choice, times_s), times_s
+    )
 
 
 def collective_time(
@@ -137,14 +140,15 @@ def _result(
     )
 
 
-def _chosen(group: DeviceGroup, choice: Choice, times_s: Mapping[str, float]) -> tuple[str, str]:
+def _chosen(
+    group: DeviceGroup, payload_bytes: float, choice: Choice, times_s: Mapping[str, float]
+) -> tuple[str, str]:
     """Algorithm of a choice, and the reason for it."""
     if choice == "best":
-        name = min(times_s, key=lambda each: times_s[each])
-        others = ", ".join(
-            f"{each} {time_s * 1e3:.4g} ms" for each, time_s in times_s.items() if each != name
-        )
-        return name, f"least time; {others}"
+        return _quickest(times_s)
+    if choice == "as_fitted" and payload_bytes < group.figures.least_bytes:
+        name, reason = _quickest({name: times_s[name] for name in ("ring", "tree")})
+        return name, f"smaller than all fitted cells, as NCCL chooses: {reason}"
     name = group.figures.algorithm if choice == "as_fitted" else choice
     if name not in times_s:
         raise ValueError(
@@ -152,6 +156,15 @@ def _chosen(group: DeviceGroup, choice: Choice, times_s: Mapping[str, float]) ->
             f"(hierarchical needs several servers with as many GPUs each), got {name!r}"
         )
     return name, "as the figures were fitted" if choice == "as_fitted" else "as asked"
+
+
+def _quickest(times_s: Mapping[str, float]) -> tuple[str, str]:
+    """Algorithm of least time, and the times of the others."""
+    name = min(times_s, key=lambda each: times_s[each])
+    others = ", ".join(
+        f"{each} {time_s * 1e3:.4g} ms" for each, time_s in times_s.items() if each != name
+    )
+    return name, f"least time; {others}"
 
 
 def _with_launch(group: DeviceGroup, time_s: float) -> float:

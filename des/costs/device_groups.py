@@ -7,7 +7,7 @@ from typing import Self
 
 from des.costs.node_collectives import RankGroup
 from des.devices.gpus import LinkClass
-from des.devices.link_figures import LinkFigures, NetworkConstants
+from des.devices.link_figures import DeviceFigures, NetworkConstants
 from des.devices.ring_order import Hop, best_ring, hop_speed, rings_at_once, slowest_hop
 from des.devices.server import Server
 
@@ -35,7 +35,7 @@ class DeviceGroup:
     """
 
     parts: tuple[tuple[Server, tuple[int, ...]], ...]
-    figures: LinkFigures
+    figures: DeviceFigures
     network: NetworkConstants | None = None
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class DeviceGroup:
     def of_server(
         cls,
         server: Server,
-        figures: LinkFigures,
+        figures: DeviceFigures,
         *,
         places: Sequence[int] | None = None,
         num_servers: int = 1,
@@ -168,7 +168,7 @@ class DeviceGroup:
 
 
 def network_of_cards(
-    server: Server, places: Sequence[int], figures: LinkFigures
+    server: Server, places: Sequence[int], figures: DeviceFigures
 ) -> NetworkConstants:
     """Constants of a network from the cards that are nearest to some GPUs of a server.
 

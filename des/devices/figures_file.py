@@ -13,7 +13,7 @@ from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.devices.gpu_ports import GPU_PORTS
-from des.devices.link_figures import LinkFigures, NetworkConstants, TransferConstants
+from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 
 SHIPPED = Path(__file__).parent / "data" / "link_figures.json"
 """Figures fitted to the measured table that comes with `calibration.measured`."""
@@ -46,6 +46,7 @@ class _FileForm(StrictForm):
     format: Literal["eastwest-link-figures"]
     version: Literal[1]
     algorithm: Literal["ring", "tree", "halving", "hierarchical"]
+    least_bytes: float = Field(ge=0)
     source: str
     pooled: _TransferForm
     models: dict[str, _TransferForm]
@@ -54,7 +55,7 @@ class _FileForm(StrictForm):
     """Intervals and errors: for people, not for times."""
 
 
-def read_link_figures(path: Path) -> LinkFigures:
+def read_link_figures(path: Path) -> DeviceFigures:
     """Read figures that `python -m calibration devices` wrote.
 
     Raises
@@ -76,27 +77,29 @@ def read_link_figures(path: Path) -> LinkFigures:
             raise ValueError(
                 f"{path}: models: must be some of {', '.join(GPU_PORTS)}; got {name!r}"
             )
-    return LinkFigures(
+    return DeviceFigures(
         pooled=content.pooled.value(),
         models={name: form.value() for name, form in content.models.items()},
         networks={name: form.value() for name, form in content.networks.items()},
         algorithm=content.algorithm,
+        least_bytes=content.least_bytes,
         source=content.source,
     )
 
 
 @cache
-def shipped_link_figures() -> LinkFigures:
+def shipped_link_figures() -> DeviceFigures:
     """Figures that come with the project."""
     return read_link_figures(SHIPPED)
 
 
-def link_figures_json(figures: LinkFigures, fit: Mapping[str, object]) -> bytes:
+def link_figures_json(figures: DeviceFigures, fit: Mapping[str, object]) -> bytes:
     """Write figures as JSON, with what a fit says of them."""
     content = {
         "format": _FORMAT,
         "version": _VERSION,
         "algorithm": figures.algorithm,
+        "least_bytes": figures.least_bytes,
         "source": figures.source,
         "pooled": asdict(figures.pooled),
         "models": {name: asdict(own) for name, own in figures.models.items()},

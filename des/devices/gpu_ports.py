@@ -120,6 +120,6 @@ def gpu_ports_named(name: str | None) -> GpuPorts:
     if known is None:
         meant = f" ({nearest(name, list(GPU_PORTS))})" if name else ""
         raise ValueError(
-            f"GPU: model must be one of {', '.join(GPU_PORTS)}; got {name or 'none'}{meant}"
+            f"GPU model must be one of {', '.join(GPU_PORTS)}; got {name or 'none'}{meant}"
         )
     return known

@@ -13,7 +13,7 @@ from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from des.devices import rings
-    from des.devices.link_figures import LinkFigures
+    from des.devices.link_figures import DeviceFigures
     from des.devices.server import Server
 else:
     rings = lazy("des.devices.rings")
@@ -150,7 +150,7 @@ class GpuTopology:
         server: "Server",
         *,
         free: Sequence[int] | None = None,
-        figures: "LinkFigures | None" = None,
+        figures: "DeviceFigures | None" = None,
     ) -> Self:
         """Make one of a server's GPUs, by their places in it, in whatever order they are numbered.
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from des.base.checks import nearest, require_fraction, require_non_negative, require_positive
+from des.base.checks import require_fraction, require_non_negative, require_positive
 from des.devices.closeness import num_nvlinks
 from des.devices.gpu_ports import GpuPorts, gpu_ports_named
 from des.devices.gpus import LinkClass
@@ -110,7 +110,7 @@ class ModelLinks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFigures:
+class DeviceFigures:
     """Constants of GPU models and networks, and the measurements that they were fitted to.
 
     Attributes
@@ -119,8 +119,8 @@ class LinkFigures:
         Constants of models without cells of their own: those that all fitted models share.
     models, networks
         Constants by name of the GPU model, and of the machines that a network joined.
-    algorithm
-        All-reduce as which the cells were fitted.
+    algorithm, least_bytes
+        All-reduce as which the cells were fitted, and the smallest buffer among them. [bytes]
     source
         Measurements, with their licence.
     """
@@ -129,6 +129,7 @@ class LinkFigures:
     models: Mapping[str, TransferConstants] = field(default_factory=lambda: MappingProxyType({}))
     networks: Mapping[str, NetworkConstants] = field(default_factory=lambda: MappingProxyType({}))
     algorithm: str
+    least_bytes: float
     source: str
 
     def of_model(self, name: str | None) -> ModelLinks:
@@ -199,9 +200,6 @@ class LinkFigures:
         """
         known = self.networks.get(name)
         if known is None:
-            names = list(self.networks)
-            raise ValueError(
-                f"network: must be one of {', '.join(names) or 'none'}; got {name!r} "
-                f"({nearest(name, names)})"
-            )
+            names = ", ".join(self.networks) or "none"
+            raise ValueError(f"network: must be one of {names}; got {name!r}")
         return known

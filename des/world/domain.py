@@ -57,6 +57,15 @@ class Domain:
                 f"{owner}: num_gpus must be a whole multiple of nodes.gpus_per_node, "
                 f"{self.nodes.gpus_per_node}; got {self.num_gpus}"
             )
+        if self.nodes is not None and len(self.nodes.racks) not in (0, self.num_nodes):
+            raise ValueError(
+                f"{owner}: racks must be {self.num_nodes}, one a node, got {len(self.nodes.racks)}"
+            )
+
+    @property
+    def num_nodes(self) -> int:
+        """Servers of the domain; without ``nodes`` it counts as one."""
+        return 1 if self.nodes is None else self.num_gpus // self.nodes.gpus_per_node
 
     @property
     def peak_flops_per_s(self) -> float:

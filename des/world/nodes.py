@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.devices.server import Server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +14,9 @@ class Nodes:
     domain (``intra_bandwidth_bytes_per_s``, ``intra_latency_s``: NVLink), those of different nodes
     over the network cards of their nodes. Every card has ``nic_bandwidth_bytes_per_s`` in each
     direction, and ``nic_latency_s`` is that of the whole way from GPU to GPU.
-    ``tensor_across_nodes`` allows tensor parallelism over several whole nodes.
+    ``tensor_across_nodes`` allows tensor parallelism over several whole nodes. The ``server`` that
+    each node is, if it is known, has GPUs, cards and NUMA nodes one by one, for decisions inside
+    the domain; ``racks`` are those of the nodes, one name each, or none if they are not known.
     """
 
     gpus_per_node: int
@@ -21,6 +24,8 @@ class Nodes:
     nic_bandwidth_bytes_per_s: float
     nic_latency_s: float
     tensor_across_nodes: bool = False
+    server: Server | None = None
+    racks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for field in ("gpus_per_node", "nics_per_node"):
@@ -32,6 +37,13 @@ class Nodes:
                 "nodes: tensor_across_nodes must be True or False, "
                 f"got {self.tensor_across_nodes!r}"
             )
+        if self.server is not None and self.server.num_gpus != self.gpus_per_node:
+            raise ValueError(
+                f"nodes: gpus_per_node must be the {self.server.num_gpus} GPUs of server "
+                f"{self.server.name}, got {self.gpus_per_node}"
+            )
+        if not all(isinstance(rack, str) and rack.strip() for rack in self.racks):
+            raise ValueError(f"nodes: racks must be names, got {self.racks!r}")
 
     def outer_bandwidth_bytes_per_s(self, num_senders: int, num_groups: int = 1) -> float:
         """Bandwidth out of a node for GPUs of one group, which together may use all its cards.

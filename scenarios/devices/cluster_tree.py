@@ -34,14 +34,18 @@ def cluster_text(cluster: Cluster, nodes: Iterable[str] | None = None) -> str:
 
 def _title(cluster: Cluster, nodes: Sequence[ClusterNode]) -> str:
     blocks = {node.block for node in nodes} - {None}
-    parts = [f"{len(nodes)} nodes"]
+    parts = [_counted(len(nodes), "node")]
     gpus = [gpus_of(node) for node in nodes]
     if None not in gpus:
-        parts.append(f"{sum(count or 0 for count in gpus)} GPUs")
+        parts.append(_counted(sum(count or 0 for count in gpus), "GPU"))
     if blocks:
-        parts.append(f"{len(blocks)} NVLink domains")
+        parts.append(_counted(len(blocks), "NVLink domain"))
     levels = [level.name for level in cluster.levels]
     return ", ".join(parts) + (f"; levels {', '.join(levels)}" if levels else "")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def gpus_of(node: ClusterNode) -> int | None:
@@ -64,7 +68,7 @@ def _branches(
             yield head + entry
             continue
         switch = cluster.switch_named[entry]
-        yield f"{head}{switch.level} {entry}: {counts[entry]} nodes"
+        yield f"{head}{switch.level} {entry}: {_counted(counts[entry], 'node')}"
         for line in _branches(cluster, entry, below, leaves, counts):
             yield stem + line
 

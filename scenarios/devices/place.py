@@ -57,27 +57,37 @@ def run(config: Config) -> int:
         _check_alone(config)
         return place_servers.run(config, mix_of(config.mix))
     server = server_of(config)
-    found = gpu_placement.optimal_placement(
-        server,
-        config.gpus,
-        config.free,
-        config.policy,
-        by=config.by,
-        payload_bytes=config.payload_bytes,
-    )
+    found = _placed(server, config, config.by)
+    is_exact = len(goodness.places_of(server, "free", config.free)) <= MOST_GPUS
+    fastest = _placed(server, config, "time") if is_exact else None
     ties = _all_sets(server, config) if config.all else None
     time_s = _time_s(server, found.gpus, config.payload_bytes)
     if config.json:
         said = plain_value(found)
         assert isinstance(said, dict)
-        said |= {"all_reduce_s": time_s}
+        said |= {"all_reduce_s": time_s, "fastest": plain_value(fastest)}
         said |= {} if ties is None else {"best_sets_by_nvlink_sum": plain_value(ties)}
         sys.stdout.write(f"{json.dumps(said)}\n")
         return 0
     sys.stdout.write(_text(found, time_s, config.payload_bytes))
+    if fastest is not None and time_s is not None:
+        sys.stdout.write(_faster_text(fastest, time_s))
     if ties is not None:
         sys.stdout.write(_ties_text(ties))
     return 0
+
+
+def _placed(
+    server: Server, config: Config, by: Literal["nvlinks", "time"]
+) -> "gpu_placement.GpuPlacement":
+    return gpu_placement.optimal_placement(
+        server,
+        config.gpus,
+        config.free,
+        config.policy,
+        by=by,
+        payload_bytes=config.payload_bytes,
+    )
 
 
 def _check_alone(config: Config) -> None:
@@ -130,6 +140,15 @@ def _text(found: "gpu_placement.GpuPlacement", time_s: float | None, payload_byt
     ]
     kind = "exact" if found.is_exact else "greedy"
     return f"GPUs {listed(found.gpus)} of {found.server} ({kind})\n{found.why}\n{aligned(rows)}"
+
+
+def _faster_text(fastest: "gpu_placement.GpuPlacement", time_s: float) -> str:
+    """Line about the set of least predicted time, if it is faster than the chosen one."""
+    assert fastest.all_reduce_s is not None
+    if fastest.all_reduce_s >= time_s:
+        return ""
+    shown = f"{listed(fastest.gpus)}, {milliseconds(fastest.all_reduce_s)} ms"
+    return f"faster by prediction: {shown} (--by time)\n"
 
 
 def _ties_text(ties: tuple[tuple[int, ...], ...]) -> str:

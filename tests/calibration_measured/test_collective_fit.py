@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from calibration.measured.collective_errors import (
-    cross_validated_errors,
-    errors_of,
+    cell_errors,
+    errors_left_out,
     halves_errors,
     unexplained,
 )
@@ -26,7 +26,7 @@ from calibration.measured.collective_table import (
 )
 from des.costs.device_collectives import all_reduce_time
 from des.devices.figures_file import shipped_link_figures
-from des.devices.link_figures import LinkFigures, NetworkConstants, TransferConstants
+from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 
 A100 = TransferConstants(
     launch_s=30e-6,
@@ -36,7 +36,7 @@ A100 = TransferConstants(
     pcie_step_s=5.7e-6,
     pcie_fraction=12 / 15.75,
 )
-KNOWN = LinkFigures(
+KNOWN = DeviceFigures(
     pooled=A100,
     models={"a100": A100},
     networks={
@@ -45,6 +45,7 @@ KNOWN = LinkFigures(
         )
     },
     algorithm="ring",
+    least_bytes=0.0,
     source="made up",
 )
 
@@ -128,7 +129,7 @@ def test_errors_on_cells_left_out_keep_within_15_and_35_per_cent():
     """Median and 95th percentile; 10 and 30 without the four cells that nothing explains."""
     table = shipped()
     halves = halves_errors(table, 20, 0)
-    folds = np.abs(cross_validated_errors(table, 4, np.random.default_rng(0)))
+    folds = np.abs(errors_left_out(table, 4, np.random.default_rng(0)))
 
     assert np.median(halves.medians) < 0.15
     assert np.median(halves.p95s) < 0.35
@@ -169,4 +170,4 @@ def test_intervals_hold_the_constants_and_have_their_names():
         all_constants(table, vector) <= high * 1.05
     )
     assert inside.mean() > 0.8
-    assert np.abs(errors_of(table, vector)).max() < 0.1
+    assert np.abs(cell_errors(table, vector)).max() < 0.1

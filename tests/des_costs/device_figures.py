@@ -2,10 +2,10 @@
 
 from des.costs.device_groups import DeviceGroup
 from des.devices.assembly import assembled, gpu_like
-from des.devices.link_figures import LinkFigures, NetworkConstants, TransferConstants
+from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 from des.devices.patterns import nvswitch, square
 
-ROUND = LinkFigures(
+ROUND = DeviceFigures(
     pooled=TransferConstants(
         launch_s=20e-6,
         floor_s=50e-6,
@@ -20,6 +20,7 @@ ROUND = LinkFigures(
         )
     },
     algorithm="ring",
+    least_bytes=1e6,
     source="round numbers",
 )
 """An A100 has 150 GB/s over 12 NVLinks, 20 over PCIe, and 5 out of its server."""

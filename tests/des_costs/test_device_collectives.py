@@ -112,6 +112,16 @@ def test_the_choice_is_the_least_time_and_says_of_the_others():
     assert (fitted.algorithm, fitted.reason) == ("ring", "as the figures were fitted")
 
 
+def test_below_the_fitted_sizes_the_quicker_of_ring_and_tree_is_taken():
+    """Two servers of four take 14 steps of 10 us as a ring, 6 of 1 us and 2 of 10 as a tree."""
+    small = all_reduce_time(switched(4, num_servers=2), 0.9e6)
+    large = all_reduce_time(switched(4, num_servers=2), 1e6)
+
+    assert (small.algorithm, large.algorithm) == ("tree", "ring")
+    assert small.time_s == pytest.approx(LAUNCH_S + 26e-6 + 90e-6)
+    assert "as NCCL chooses: least time; ring" in small.reason
+
+
 @settings(max_examples=40)
 @given(group=groups, payload_bytes=sizes)
 def test_no_all_reduce_beats_the_bound_on_bytes_sent(group, payload_bytes):
@@ -128,6 +138,7 @@ def test_no_all_reduce_beats_the_bound_on_bytes_sent(group, payload_bytes):
 def test_no_collective_is_faster_with_more_bytes(group, payloads):
     few, many = sorted(payloads)
 
+    assert all_reduce_time(group, few).time_s <= all_reduce_time(group, many).time_s
     small, large = (all_reduce_time(group, each, "best").times_s for each in (few, many))
     assert all(small[name] <= large[name] for name in small)
     for name in ("all_gather", "reduce_scatter"):

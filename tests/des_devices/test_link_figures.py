@@ -13,7 +13,7 @@ from des.devices.figures_file import (
 )
 from des.devices.gpu_ports import GPU_PORTS, gpu_ports_named
 from des.devices.gpus import GpuTopology
-from des.devices.link_figures import LinkFigures, NetworkConstants, TransferConstants
+from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 from des.devices.presets import KIND_NAMES, KINDS, simulated
 from des.world.gpu_models import GPU_MODELS
 
@@ -25,7 +25,7 @@ CONSTANTS = TransferConstants(
     pcie_step_s=6e-6,
     pcie_fraction=0.75,
 )
-FIGURES = LinkFigures(
+FIGURES = DeviceFigures(
     pooled=CONSTANTS,
     models={"a100": replace(CONSTANTS, nvlink_fraction=0.6)},
     networks={
@@ -34,6 +34,7 @@ FIGURES = LinkFigures(
         )
     },
     algorithm="ring",
+    least_bytes=2.0**20,
     source="made up",
 )
 

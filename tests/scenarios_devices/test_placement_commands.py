@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 from command_output import assert_refused, examples_of, help_of
@@ -50,6 +51,18 @@ def test_place_by_time_and_policy(capsys):
 
     assert found["num_nodes"] == 1
     assert found["why"].startswith("all-reduce in ")
+
+
+def test_place_names_the_faster_set_where_more_nvlinks_are_slower(capsys):
+    """0-2-3-4 has 7 NVLinks, but two hops of its ring go over the processors."""
+    flags = ("place", "--simulate", "dgx-1-v100", "--gpus", "4", "--free", "0,2,3,4,5,7")
+
+    assert main(list(flags)) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("GPUs 0,2,3,4 of")
+    assert re.search(r"^faster by prediction: 0,3,4,7, [0-9.]+ ms \(--by time\)$", shown, re.M)
+    assert said(capsys, *flags)["fastest"]["gpus"] == [0, 3, 4, 7]
+    assert said(capsys, *flags, "--by", "time")["gpus"] == [0, 3, 4, 7]
 
 
 def test_long_lists_of_sets_are_cut_and_say_so(capsys):

@@ -1,22 +1,32 @@
 """Local plans by rule, for domains of more GPUs than the local agent knows one by one.
 
-The rule: tensor groups as large as divide the GPUs, at most 8 of them, on GPUs in the
-order of their numbers; the groups form a pipeline. Of the group sizes the largest one that fits
-into memory is taken. The inner network is the one figure that the world gives the domain.
+The rule: of all numbers of GPUs in a tensor group, replicas and devices that fit into memory the
+quickest by the costs of `des`, see `agents.hi_ppo.local.alike_gpus`; once the other domains of the
+pipeline are decided, with their times in place of equal stages. GPUs are taken in the order of
+their numbers, inside servers that are known so that the slowest tensor group is the quickest that
+can be. A number of devices is looked at if fewer would have more layers on the fullest one.
 """
 
 import time
+from itertools import chain, islice, product
+from typing import Final
 
 import numpy as np
 
-from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, sums_of
+from agents.hi_ppo.local.alike_gpus import Elsewhere, alike_times, pipelined_s
+from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, ServersCase, sums_of
 from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
 from agents.hi_ppo.local.options import LocalOption, held_microbatches
 from agents.hi_ppo.local.times import seconds_per_sequence
 from des import InfeasiblePlacementError, Parallelism
 from des.costs.memory import bytes_per_parameter
 from des.devices.gpus import GROUP_SIZES
+from des.devices.partitions import best_partition
+from des.plan.parallelism import Sharding
 from des.plan.plan import split_evenly
+
+SHARDED: Final[tuple[Sharding, ...]] = ("none", "optimiser")
+"""Levels of sharding to choose from."""
 
 
 def alternatives_by_rule(case: DomainCase) -> dict[SharedSetting, LocalDecision]:
@@ -44,15 +54,28 @@ def alternatives_by_rule(case: DomainCase) -> dict[SharedSetting, LocalDecision]
     return dict(sorted(found.items()))
 
 
-def decide_by_rule(case: DomainCase, setting: SharedSetting) -> LocalDecision:
+def decide_by_rule(
+    case: DomainCase,
+    setting: SharedSetting,
+    *,
+    elsewhere: Elsewhere | None = None,
+    most_devices: int | None = None,
+) -> LocalDecision:
     """Return the plan of one setting.
+
+    Parameters
+    ----------
+    elsewhere
+        What is known of the other domains; None takes their stages as slow as those of this one.
+    most_devices
+        Most devices in a row; None for any number.
 
     Raises
     ------
     InfeasiblePlacementError
         If none of that setting fits.
     """
-    decision, fraction = _decided(case, setting)
+    decision, fraction = _decided(case, setting, elsewhere, most_devices)
     if decision is None:
         raise InfeasiblePlacementError(
             f"domain {case.domain.name}: no local plan with {setting} fits for {case.num_layers} "
@@ -61,14 +84,19 @@ def decide_by_rule(case: DomainCase, setting: SharedSetting) -> LocalDecision:
     return decision
 
 
-def _decided(case: DomainCase, setting: SharedSetting) -> tuple[LocalDecision | None, float]:
-    """Return the plan of the largest groups that fits, if any, and the least memory fraction."""
+def _decided(
+    case: DomainCase,
+    setting: SharedSetting,
+    elsewhere: Elsewhere | None = None,
+    most_devices: int | None = None,
+) -> tuple[LocalDecision | None, float]:
+    """Return the quickest plan that fits, if any, and the least memory fraction."""
     start_s = time.perf_counter()
-    num_gpus, least = case.domain.num_gpus, float(np.inf)
-    for tensor in sorted(GROUP_SIZES, reverse=True):
-        if num_gpus % tensor:
+    best: LocalOption | None = None
+    best_s, least = np.inf, np.inf
+    for shape in shapes_of(case, setting.microbatch_size):
+        if most_devices is not None and shape.pipeline > most_devices:
             continue
-        shape = Parallelism(tensor=tensor, pipeline=min(num_gpus // tensor, case.num_layers))
         fraction = _memory_fraction(case, setting, shape)
         least = min(least, fraction)
         if fraction > 1.0:
@@ -78,18 +106,55 @@ def _decided(case: DomainCase, setting: SharedSetting) -> tuple[LocalDecision | 
             microbatch_size=setting.microbatch_size,
             recomputation=setting.recomputation,
         )
-        binding = tuple(range(shape.num_gpus))
-        decision = LocalDecision(
-            parallelism=shape,
-            microbatch_size=setting.microbatch_size,
-            recomputation=setting.recomputation,
-            binding=binding,
-            seconds_per_sequence=seconds_per_sequence(case, option, binding),
-            response_s=time.perf_counter() - start_s,
-            is_by_rule=True,
-        )
-        return decision, least
-    return None, least
+        found_s = pipelined_s(case, option, alike_times(case, option), elsewhere)
+        if found_s < best_s:
+            best, best_s = option, found_s
+    if best is None:
+        return None, float(least)
+    binding = _binding(case, best.parallelism)
+    decision = LocalDecision(
+        parallelism=best.parallelism,
+        microbatch_size=setting.microbatch_size,
+        recomputation=setting.recomputation,
+        binding=binding,
+        seconds_per_sequence=seconds_per_sequence(case, best, binding),
+        response_s=time.perf_counter() - start_s,
+        is_by_rule=True,
+    )
+    return decision, float(least)
+
+
+def shapes_of(case: DomainCase, microbatch_size: int) -> tuple[Parallelism, ...]:
+    """Ways to share a domain's layers, those of the largest tensor groups and fewest devices first.
+
+    As in `agents.hi_ppo.local.options`, replicas work on whole sequences of a microbatch, and one
+    optimiser for several replicas is a choice.
+    """
+    num_gpus, nodes, found = case.domain.num_gpus, case.domain.nodes, list[Parallelism]()
+    for tensor, data in product(sorted(GROUP_SIZES, reverse=True), GROUP_SIZES):
+        most = min(num_gpus // (tensor * data), case.num_layers)
+        if microbatch_size % data:
+            continue
+        for pipeline in range(1, most + 1):
+            fullest = -(-case.num_layers // pipeline)
+            if pipeline > 1 and fullest == -(-case.num_layers // (pipeline - 1)):
+                continue
+            for sharding in SHARDED if data > 1 else SHARDED[:1]:
+                shape = Parallelism(tensor=tensor, data=data, pipeline=pipeline, sharding=sharding)
+                if nodes is None or nodes.allows_tensor(tensor, shape.num_gpus):
+                    found.append(shape)
+    return tuple(found)
+
+
+def _binding(case: DomainCase, shape: Parallelism) -> tuple[int, ...]:
+    """GPUs of the places of a shape: server by server, the best tensor groups of each in a row."""
+    size = case.server.num_gpus if isinstance(case, ServersCase) else 1
+    order: tuple[int, ...] = (0,)
+    if isinstance(case, ServersCase):
+        tensor = shape.tensor if size % shape.tensor == 0 else 1
+        order = tuple(chain.from_iterable(best_partition(case.server, tensor)))
+    places = (first + gpu for first in range(0, case.domain.num_gpus, size) for gpu in order)
+    return tuple(islice(places, shape.num_gpus))
 
 
 def _memory_fraction(case: DomainCase, setting: SharedSetting, shape: Parallelism) -> float:

@@ -154,11 +154,6 @@ class DomainCase:
                 f"{owner}: layers must end by the model's {self.job.layer_count}, "
                 f"got {self.num_layers} from {self.first_layer} on"
             )
-        if self.domain.nodes is not None:
-            raise ValueError(
-                f"{owner}: nodes must be left out, as local plans know one network inside a "
-                f"domain; got nodes of {self.domain.nodes.gpus_per_node} GPUs"
-            )
         schedule_named(self.schedule)
         if self.schedule.split("_")[0] not in {"gpipe", "1f1b"}:
             raise ValueError(
@@ -205,9 +200,41 @@ class LocalCase(DomainCase):
                 f"local case of domain {self.domain.name}: gpus must be at most "
                 f"{MOST_LOCAL_GPUS}, got {self.gpus.num_gpus}"
             )
+        nodes = self.domain.nodes
+        if nodes is not None and nodes.gpus_per_node != self.domain.num_gpus:
+            raise ValueError(
+                f"local case of domain {self.domain.name}: nodes must be one of all its GPUs, "
+                f"got nodes of {nodes.gpus_per_node} GPUs"
+            )
         super().__post_init__()
 
     @property
     def free_gpus(self) -> tuple[int, ...]:
         """Numbers of the GPUs that other jobs have not taken."""
         return self.gpus.free
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServersCase(DomainCase):
+    """A domain of several equal servers: its GPUs are known one by one as those of one server.
+
+    They are numbered server by server; all of them are free.
+    """
+
+    server: GpuTopology
+
+    def __post_init__(self) -> None:
+        owner = f"local case of domain {self.domain.name}"
+        nodes = self.domain.nodes
+        if nodes is None or nodes.gpus_per_node != self.server.num_gpus:
+            given = "no nodes" if nodes is None else f"nodes of {nodes.gpus_per_node}"
+            raise ValueError(
+                f"{owner}: server must have the GPUs of a node, "
+                f"got {self.server.num_gpus} and {given}"
+            )
+        if len(self.server.free) != self.server.num_gpus:
+            raise ValueError(
+                f"{owner}: free must be all {self.server.num_gpus} GPUs of a server, "
+                f"got {len(self.server.free)}"
+            )
+        super().__post_init__()

@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from agents.hi_ppo.local.alike_gpus import DeviceTimes, alike_times, pipelined_s
 from agents.hi_ppo.local.best_binding import best_binding
 from agents.hi_ppo.local.binding import BindingWork, quick_binding
-from agents.hi_ppo.local.case import DomainCase, LocalCase
+from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase
 from agents.hi_ppo.local.options import LocalOption, Options, options_of, tensor_steps
 from agents.hi_ppo.local.quickest import BindingWorks, quickest_binding, work_at
 from des import Domain
@@ -121,7 +122,8 @@ def exhaustive(case: LocalCase, options: Options | None = None) -> LocalPlan:
 def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> float:
     """Time of an iteration over its sequences, by the formulas of `des`. [s]
 
-    The compiled code does the same; this is what it is checked against.
+    For GPUs that are known one by one the compiled code does the same; this is what it is checked
+    against. Of GPUs that are alike one of each kind is looked at.
 
     Raises
     ------
@@ -135,6 +137,19 @@ def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[i
         )
     if len(set(binding)) < len(binding):
         raise ValueError(f"binding: must name each GPU once, got {binding}")
+    return pipelined_s(case, option, device_times(case, option, binding)) / case.job.num_sequences
+
+
+def device_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
+    """Times of the devices of a domain, on the GPUs that they are bound to if these are known."""
+    if isinstance(case, LocalCase):
+        return _bound_times(case, option, binding)
+    return alike_times(case, option)
+
+
+def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
+    """Times of devices whose GPUs are known one by one."""
+    shape = option.parallelism
     places = np.array(binding).reshape(shape.pipeline, shape.data, shape.tensor)
     workload = case.job.workload(option.microbatch_size, option.recomputation)
     rate = compute_rate_flops_per_s(case.domain, case.corrections, shape)
@@ -165,27 +180,32 @@ def seconds_per_sequence(case: DomainCase, option: LocalOption, binding: tuple[i
                 hop_s.append(border.transfer_s + border.latency_s)
                 wire_s.append(border.transfer_s)
         first += num_layers
-    hops_s = _slowest_of_each(hop_s, shape.gpus_per_device)
-    others = workload.num_microbatches - 1 + case.stages_before + case.stages_behind
-    iteration_s = others * max(*device_s, *wire_s) + sum(device_s) + 2 * hops_s + max(gradient_s)
-    return iteration_s / case.job.num_sequences
+    return DeviceTimes(
+        device_s=np.array(device_s),
+        busy_s=max(wire_s),
+        hops_s=_slowest_of_each(hop_s, shape.gpus_per_device),
+        gradients_s=max(gradient_s),
+    )
 
 
 def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
     """Return the domain with the inner network that the best ring of some GPUs has.
 
     `des` reckons with one figure per domain; this is how it gets that of a binding. A GPU alone has
-    the network of the domain, which it does not use; so have GPUs that are not known one by one.
+    the network of the domain, which it does not use; so have GPUs that are not known one by one,
+    and those of several servers.
     """
-    if not isinstance(case, LocalCase):
+    if len(group) == 1 or not isinstance(case, LocalCase | ServersCase):
         return case.domain
-    mask = sum(1 << int(gpu) for gpu in group)
-    if len(group) == 1:
+    gpus = case.gpus if isinstance(case, LocalCase) else case.server
+    servers, places = np.divmod(group, gpus.num_gpus)
+    if (servers != servers[0]).any():
         return case.domain
+    mask = sum(1 << int(gpu) for gpu in places)
     return replace(
         case.domain,
-        intra_bandwidth_bytes_per_s=float(case.gpus.wires.ring_bandwidth_bytes_per_s[mask]),
-        intra_latency_s=float(case.gpus.wires.ring_latency_s[mask]),
+        intra_bandwidth_bytes_per_s=float(gpus.wires.ring_bandwidth_bytes_per_s[mask]),
+        intra_latency_s=float(gpus.wires.ring_latency_s[mask]),
     )
 
 

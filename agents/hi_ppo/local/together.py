@@ -2,13 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import cycle, islice
 
 import numpy as np
 
+from agents.hi_ppo.local.alike_gpus import Elsewhere
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule
-from agents.hi_ppo.local.case import DomainCase, LocalCase, TrainingJob
+from agents.hi_ppo.local.case import (
+    MOST_LOCAL_GPUS,
+    DomainCase,
+    LocalCase,
+    ServersCase,
+    TrainingJob,
+)
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
-from agents.hi_ppo.local.times import joined_by
+from agents.hi_ppo.local.times import device_times, joined_by
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -20,6 +28,9 @@ from des import (
 )
 from des.devices.gpus import GpuTopology
 from des.world.domain_load import IDLE, DomainLoad
+
+MOST_ROUNDS = 4
+"""Most decisions by rule of a domain, once the others are known."""
 
 
 def cases_of(
@@ -34,8 +45,8 @@ def cases_of(
     """Return the local cases of a plan's domains, from the input on.
 
     Every other domain counts as one stage; `settle` puts that right. ``gpus`` and ``loads`` are one
-    a domain of the topology; no loads means none. Domains whose GPUs are not known one by one have
-    None, and are decided by rule.
+    a domain of the topology; no loads means none. Domains of several servers have the GPUs of one;
+    those whose GPUs are not known one by one have None. Both are decided by rule.
 
     Raises
     ------
@@ -76,11 +87,12 @@ def cases_of(
     )
 
 
-def with_gpus(case: DomainCase, gpus: GpuTopology) -> LocalCase:
-    """Return the case of a domain with its GPUs one by one."""
-    return LocalCase(
-        gpus=gpus, **{field.name: getattr(case, field.name) for field in fields(DomainCase)}
-    )
+def with_gpus(case: DomainCase, gpus: GpuTopology) -> LocalCase | ServersCase:
+    """Return the case of a domain with its GPUs one by one, or those of each of its servers."""
+    own = {field.name: getattr(case, field.name) for field in fields(DomainCase)}
+    if gpus.num_gpus == case.domain.num_gpus <= MOST_LOCAL_GPUS:
+        return LocalCase(gpus=gpus, **own)
+    return ServersCase(server=gpus, **own)
 
 
 def agree(
@@ -144,9 +156,46 @@ def settle(agent: LocalAgent, cases: Sequence[DomainCase]) -> tuple[LocalDecisio
         except InfeasiblePlacementError as error:
             failure = failure or error
             continue
-        return tuple(reversed(found))
+        return _with_others_known(cases, tuple(reversed(found)))
     assert failure is not None
     raise failure
+
+
+def _with_others_known(
+    cases: Sequence[DomainCase], decisions: tuple[LocalDecision, ...]
+) -> tuple[LocalDecision, ...]:
+    """Decide again by rule, domain by domain, with the times of all others until nothing changes.
+
+    With as many devices as before or fewer, so that no domain before them holds more microbatches.
+    """
+    places = [place for place, decision in enumerate(decisions) if decision.is_by_rule]
+    found = list(decisions)
+    if len(cases) == 1:
+        return decisions
+    times = [
+        device_times(case, each.plan.option, each.binding)
+        for case, each in zip(cases, found, strict=True)
+    ]
+    unchanged = 0
+    for place in islice(cycle(places), MOST_ROUNDS * len(places)):
+        devices = [each.parallelism.pipeline for each in found]
+        case = replace(
+            cases[place],
+            stages_before=sum(devices[:place]),
+            stages_behind=sum(devices[place + 1 :]),
+        )
+        before = found[place].parallelism
+        found[place] = decide_by_rule(
+            case,
+            found[place].setting,
+            elsewhere=Elsewhere.of(times[:place] + times[place + 1 :]),
+            most_devices=devices[place],
+        )
+        times[place] = device_times(case, found[place].plan.option, found[place].binding)
+        unchanged = unchanged + 1 if found[place].parallelism == before else 0
+        if unchanged == len(places):
+            break
+    return tuple(found)
 
 
 def _decide(agent: LocalAgent, case: DomainCase, setting: SharedSetting) -> LocalDecision:

@@ -1,45 +1,17 @@
 """Common parts of both topology file forms: units, transport and GPU keys."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field
-
-from des.base.quantities import (
-    BANDWIDTH_BYTES_PER_S,
-    FLOPS_PER_S,
-    SIZE_BYTES,
-    TIME_S,
-    Units,
-    parse_quantity,
-)
 from des.base.strict_forms import StrictForm
 from des.world.domain import Domain
+from des.world.files.nodes_form import NodesForm
 from des.world.files.profile_files import read_layer_profile
+from des.world.files.quantity_fields import Bandwidth, Latency, Price, Size, Speed
 from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 from des.world.transport import Transport
-
-
-def _quantity(units: Units, *, zero: bool = False) -> BeforeValidator:
-    """Make a validator that turns ``"5Gbps"`` into a float of the base unit."""
-
-    def parse(value: object) -> float:
-        number = parse_quantity(value, units)
-        if number < 0 or (number == 0 and not zero):
-            raise ValueError(f"must be {'at least 0' if zero else 'positive'}; got {value!r}")
-        return number
-
-    return BeforeValidator(parse)
-
-
-Bandwidth = Annotated[float, _quantity(BANDWIDTH_BYTES_PER_S)]
-Latency = Annotated[float, _quantity(TIME_S, zero=True)]
-Speed = Annotated[float, _quantity(FLOPS_PER_S)]
-Size = Annotated[float, _quantity(SIZE_BYTES)]
-Price = Annotated[float, Field(ge=0)]
-"""A bare number; the key says of what and per what."""
 
 
 class TransportForm(StrictForm):
@@ -61,26 +33,6 @@ class TransportForm(StrictForm):
             num_endpoint_pairs=self.num_endpoint_pairs,
             flows_per_pair=self.flows_per_pair,
             window_bytes=self.window,
-        )
-
-
-class NodesForm(StrictForm):
-    """The section ``nodes`` of a domain; left out, its GPUs are on one network."""
-
-    gpus_per_node: int
-    nics_per_node: int
-    nic_bandwidth: Bandwidth
-    nic_latency: Latency
-    tensor_across_nodes: bool = False
-
-    def to_nodes(self) -> Nodes:
-        """Make the value."""
-        return Nodes(
-            gpus_per_node=self.gpus_per_node,
-            nics_per_node=self.nics_per_node,
-            nic_bandwidth_bytes_per_s=self.nic_bandwidth,
-            nic_latency_s=self.nic_latency,
-            tensor_across_nodes=self.tensor_across_nodes,
         )
 
 
@@ -152,7 +104,7 @@ class GpuForm(StrictForm):
             intra_latency_s=latency_s,
             gpu_price_usd_per_hour=self.gpu_price_usd_per_hour,
             kernels=kernels,
-            nodes=None if self.nodes is None else self._nodes_of(name),
+            nodes=None if self.nodes is None else self._nodes_of(name, folder),
             profile=self._profile_of(name, folder),
         )
 
@@ -192,9 +144,9 @@ class GpuForm(StrictForm):
         except ValueError as error:
             raise ValueError(f"domain {name}: {error}") from error
 
-    def _nodes_of(self, name: str) -> Nodes:
+    def _nodes_of(self, name: str, folder: Path) -> Nodes:
         assert self.nodes is not None
         try:
-            return self.nodes.to_nodes()
+            return self.nodes.to_nodes(self.num_gpus, folder)
         except ValueError as error:
             raise ValueError(f"domain {name}: {error}") from error

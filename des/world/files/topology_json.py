@@ -11,7 +11,8 @@ from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.world.domain import Domain
 from des.world.files.dynamics_forms import read_law
-from des.world.files.topology_forms import GpuForm, Price, TransportForm
+from des.world.files.quantity_fields import Price
+from des.world.files.topology_forms import GpuForm, TransportForm
 from des.world.topology import Link, Topology
 
 _PositiveNumber = Annotated[float, Field(gt=0)]

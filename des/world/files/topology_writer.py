@@ -13,6 +13,7 @@ from des.base.quantities import (
     TIME_S,
     format_quantity,
 )
+from des.devices.presets import KIND_NAMES
 from des.world.domain import Domain
 from des.world.files.dynamics_forms import law_entry
 from des.world.files.topology_yaml import from_yaml
@@ -114,7 +115,16 @@ def _nodes_entry(nodes: Nodes) -> dict[str, object]:
         "nic_bandwidth": _gbps(nodes.nic_bandwidth_bytes_per_s),
         "nic_latency": format_quantity(nodes.nic_latency_s, "us", TIME_S),
     }
-    return entry | ({"tensor_across_nodes": True} if nodes.tensor_across_nodes else {})
+    if nodes.tensor_across_nodes:
+        entry["tensor_across_nodes"] = True
+    if nodes.server is not None:
+        if nodes.server.name not in KIND_NAMES:
+            raise ValueError(
+                "nodes: server must be left out of a world that is written to a file, or be one "
+                f"of {', '.join(KIND_NAMES)}; got {nodes.server.name}"
+            )
+        entry["server"] = nodes.server.name
+    return entry | ({"rack": list(nodes.racks)} if nodes.racks else {})
 
 
 def _link_entries(topology: Topology) -> list[dict[str, object]]:

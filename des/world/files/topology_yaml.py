@@ -9,13 +9,8 @@ from pydantic import Field
 
 from des.base.strict_forms import StrictForm
 from des.world.files.dynamics_forms import read_law
-from des.world.files.topology_forms import (
-    Bandwidth,
-    GpuForm,
-    Latency,
-    Price,
-    TransportForm,
-)
+from des.world.files.quantity_fields import Bandwidth, Latency, Price
+from des.world.files.topology_forms import GpuForm, TransportForm
 from des.world.topology import Link, Topology
 
 

@@ -1,0 +1,153 @@
+"""Times of devices whose GPUs are alike: on one network, or on equal servers of a domain.
+
+Groups of a kind are as quick as each other, so one of them is looked at, whatever their number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from agents.hi_ppo.local.case import DomainCase, ServersCase, TrainingJob, sums_of
+from agents.hi_ppo.local.options import LocalOption
+from des import Corrections, Domain, Parallelism
+from des.costs.local_borders import local_message_s
+from des.costs.message_times import corrected_inside
+from des.costs.node_collectives import group_all_reduce_s
+from des.costs.node_groups import data_group
+from des.costs.stage_times import compute_rate_flops_per_s, tensor_parallel_s
+from des.devices.gpus import GROUP_SIZES, GpuTopology
+from des.job.transformer import GRADIENT_BYTES
+from des.plan.plan import split_evenly
+
+
+class DeviceTimes(NamedTuple):
+    """Times of the devices of a domain in a row, in seconds.
+
+    ``device_s`` (p,) are both passes of a microbatch, ``busy_s`` what the wires between devices are
+    busy with a message, ``hops_s`` the sum of all such messages one way, ``gradients_s`` the
+    slowest sum of gradients.
+    """
+
+    device_s: np.ndarray
+    busy_s: float
+    hops_s: float
+    gradients_s: float
+
+
+class Elsewhere(NamedTuple):
+    """Times of the other domains of a pipeline, in seconds.
+
+    ``slowest_s`` is the slowest device or wire of them, ``passes_s`` the sum of the passes of all
+    their devices, ``gradients_s`` their slowest sum of gradients.
+    """
+
+    slowest_s: float
+    passes_s: float
+    gradients_s: float
+
+    @classmethod
+    def of(cls, others: Sequence[DeviceTimes]) -> Self:
+        """Sum up the times of the other domains."""
+        return cls(
+            max((max(float(each.device_s.max()), each.busy_s) for each in others), default=0.0),
+            sum(float(each.device_s.sum()) for each in others),
+            max((each.gradients_s for each in others), default=0.0),
+        )
+
+
+def pipelined_s(
+    case: DomainCase, option: LocalOption, times: DeviceTimes, elsewhere: Elsewhere | None = None
+) -> float:
+    """Time of an iteration by the formula of `agents.hi_ppo.local.times`. [s]
+
+    Stages of other domains are as slow as the slowest device of this one, unless they are known.
+    """
+    num_microbatches = case.job.num_sequences // option.microbatch_size
+    others = num_microbatches - 1 + case.stages_before + case.stages_behind
+    slowest_s = max(float(times.device_s.max()), times.busy_s)
+    own_s = float(times.device_s.sum()) + 2 * times.hops_s
+    if elsewhere is None:
+        return others * slowest_s + own_s + times.gradients_s
+    paced_s = (num_microbatches - 1) * max(slowest_s, elsewhere.slowest_s)
+    return paced_s + own_s + elsewhere.passes_s + max(times.gradients_s, elsewhere.gradients_s)
+
+
+def alike_times(case: DomainCase, option: LocalOption) -> DeviceTimes:
+    """Times of devices, by the costs of `des` on one level of wires or two.
+
+    Inside a server whose GPUs are known, tensor groups have the slowest of the best disjoint rings
+    of their size, replicas the best ring of the server, and neighbours in the pipeline the slowest
+    pair of GPUs.
+    """
+    shape = option.parallelism
+    server = case.server if isinstance(case, ServersCase) else None
+    borders = _borders(case.domain, case.job, option, case.corrections, server)
+    layers = np.array(split_evenly(case.num_layers, shape.pipeline))
+    cuts = case.first_layer + np.concatenate([[0], np.cumsum(layers)])
+    figures = np.diff(sums_of(case.job, option.microbatch_size, option.recomputation)[cuts], axis=0)
+    rate = compute_rate_flops_per_s(case.domain, case.corrections, shape)
+    workload = case.job.workload(option.microbatch_size, option.recomputation)
+    in_groups = _joined(case.domain, server, "tensor", shape.tensor)
+    exchange_s = tensor_parallel_s(workload, in_groups, shape, case.corrections)
+    held_bytes = GRADIENT_BYTES * float(figures[:, 2].max()) / shape.tensor
+    inside = corrected_inside(_joined(case.domain, server, "all", shape.tensor), case.corrections)
+    return DeviceTimes(
+        device_s=(figures[:, 0] + figures[:, 1]) / rate + 2 * layers * exchange_s,
+        busy_s=max((transfer_s for transfer_s, _ in borders), default=0.0),
+        hops_s=sum(transfer_s + latency_s for transfer_s, latency_s in borders),
+        gradients_s=max(
+            group_all_reduce_s(held_bytes, data_group(inside, shape, device))
+            for device in range(_period(case.domain, shape))
+        ),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _borders(
+    domain: Domain,
+    job: TrainingJob,
+    option: LocalOption,
+    corrections: Corrections,
+    server: GpuTopology | None,
+) -> tuple[tuple[float, float], ...]:
+    """Transfer and latency from each device to the next one. [s]"""
+    shape = option.parallelism
+    joined = _joined(domain, server, "pairs", shape.tensor)
+    workload = job.workload(option.microbatch_size, option.recomputation)
+    period = _period(domain, shape)
+    kinds = []
+    for device in range(min(period, shape.pipeline - 1)):
+        border = local_message_s(workload, joined, shape, corrections, device=device)
+        kinds.append((border.transfer_s, border.latency_s))
+    return tuple(kinds[here % period] for here, _ in pairwise(range(shape.pipeline)))
+
+
+def _period(domain: Domain, shape: Parallelism) -> int:
+    """Devices after which all repeats: those of a node, or one where nodes or devices are whole."""
+    if domain.nodes is None:
+        return 1
+    fitting, rest = divmod(domain.nodes.gpus_per_node, shape.gpus_per_device)
+    if fitting and not rest:
+        return min(fitting, shape.pipeline)
+    return 1 if not shape.gpus_per_device % domain.nodes.gpus_per_node else shape.pipeline
+
+
+@lru_cache(maxsize=4096)
+def _joined(domain: Domain, server: GpuTopology | None, who: str, tensor: int) -> Domain:
+    """Return the domain with the inner network that tensor groups, pairs or all GPUs have."""
+    if server is None or server.num_gpus == 1 or (who == "tensor" and tensor == 1):
+        return domain
+    if who == "pairs":
+        bandwidth, latency_s = -server.link_order[-1][0], server.link_order[-1][1]
+    elif who == "all" or tensor > server.num_gpus:
+        bandwidth = float(server.wires.ring_bandwidth_bytes_per_s[-1])
+        latency_s = float(server.wires.ring_latency_s[-1])
+    else:
+        row, groups = GROUP_SIZES.index(tensor), server.num_gpus // tensor
+        bandwidth = float(server.best_groups[0][row, groups])
+        latency_s = float(server.best_groups[1][row, groups])
+    return replace(domain, intra_bandwidth_bytes_per_s=bandwidth, intra_latency_s=latency_s)
