@@ -15,12 +15,12 @@ from des.costs.device_collectives import all_reduce_time
 from des.costs.device_groups import DeviceGroup
 from des.devices.figures_file import shipped_link_figures
 from des.devices.gpus import GpuTopology
-from des.devices.link_figures import LinkFigures
+from des.devices.link_figures import DeviceFigures
 from des.devices.rings import Whole
 from des.devices.server import Server
 
 
-def figures_of(server: Server) -> LinkFigures | None:
+def figures_of(server: Server) -> DeviceFigures | None:
     """Figures of links between GPUs; None where the model of one is not known."""
     is_known = all(gpu.model is not None for gpu in server.gpus)
     return shipped_link_figures() if is_known else None

@@ -21,7 +21,7 @@ from des import (
 from des.costs.device_collectives import all_reduce_time
 from des.costs.device_groups import CARD_FRACTION, CARD_STEP_S, DeviceGroup
 from des.costs.node_collectives import RankGroup, group_all_reduce_s
-from des.devices.link_figures import LinkFigures, NetworkConstants
+from des.devices.link_figures import DeviceFigures, NetworkConstants
 from des.world.gpu_models import gpu_model_named
 
 
@@ -80,7 +80,7 @@ def job_all_reduce_s(shares: Sequence[Share], wires: PlacedWires, payload_bytes:
         return group_all_reduce_s(payload_bytes, _rank_group(wires))
     group = DeviceGroup(
         parts=tuple((share.free.server, _places(share)) for share in shares),
-        figures=cast(LinkFigures, figures[0]),
+        figures=cast(DeviceFigures, figures[0]),
         network=None if wires.nodes is None else _network(wires.nodes),
     )
     return all_reduce_time(group, payload_bytes).time_s

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from des.base.flags import option, required
-from scenarios.devices.sources import ServerFlags
+from scenarios.devices.placement_flags import PlacedServerFlags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobFlags(ServerFlags):
+class JobFlags(PlacedServerFlags):
     """Size of a job; for one on several servers, these and what is known of its training."""
 
     gpus: int = required("GPUs of the job")
@@ -33,9 +33,6 @@ class JobFlags(ServerFlags):
         ("1", "2", "4", "8"), "on several: next jobs as GPUs or GPUs:WEIGHT"
     )
     model: str = option("llama2_7b", "on several: model whose iteration is simulated")
-    gpu: str | None = option(
-        None, "on several: model of the GPUs", default_text="that of the servers"
-    )
     parallelism: str | None = option(
         None,
         "on several: TENSORxDATAxPIPELINE of the job",

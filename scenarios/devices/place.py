@@ -12,8 +12,15 @@ from des.base.lazy import lazy
 from des.devices.gpus import MOST_GPUS
 from des.devices.server import Server
 from scenarios.devices.job_flags import JobFlags
-from scenarios.devices.placement_flags import aligned, listed, milliseconds, mix_of, plain_value
-from scenarios.devices.sources import server_of
+from scenarios.devices.placement_flags import (
+    aligned,
+    listed,
+    milliseconds,
+    mix_of,
+    note_on_times,
+    placed_server_of,
+    plain_value,
+)
 
 if TYPE_CHECKING:
     from agents.devices import goodness, gpu_placement, ring_times
@@ -56,7 +63,7 @@ def run(config: Config) -> int:
     if config.servers is not None or config.cluster is not None:
         _check_alone(config)
         return place_servers.run(config, mix_of(config.mix))
-    server = server_of(config)
+    server = placed_server_of(config)
     found = _placed(server, config, config.by)
     is_exact = len(goodness.places_of(server, "free", config.free)) <= MOST_GPUS
     fastest = _placed(server, config, "time") if is_exact else None
@@ -72,6 +79,7 @@ def run(config: Config) -> int:
     sys.stdout.write(_text(found, time_s, config.payload_bytes))
     if fastest is not None and time_s is not None:
         sys.stdout.write(_faster_text(fastest, time_s))
+    sys.stdout.write(note_on_times(server))
     if ties is not None:
         sys.stdout.write(_ties_text(ties))
     return 0

@@ -18,7 +18,14 @@ from des.devices.cluster_files.hostlist import expand_hosts
 from des.devices.cluster_files.table import read_cluster
 from des.plan.parallelism import Parallelism
 from scenarios.devices.job_flags import JobFlags
-from scenarios.devices.placement_flags import aligned, listed, milliseconds, plain_value
+from scenarios.devices.placement_flags import (
+    aligned,
+    listed,
+    milliseconds,
+    modelled,
+    placed_server_of,
+    plain_value,
+)
 from scenarios.devices.sources import ServerFlags, server_of
 
 
@@ -63,9 +70,9 @@ def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
 
 def _pool(flags: JobFlags) -> ServerPool:
     if flags.servers is not None:
-        return read_servers(flags.servers)
+        return read_servers(flags.servers, flags.gpu)
     assert flags.cluster is not None
-    cluster, server = read_cluster(flags.cluster), server_of(flags)
+    cluster, server = read_cluster(flags.cluster), placed_server_of(flags)
     taken = set(expand_hosts(flags.taken)) if flags.taken is not None else set()
     if taken - set(cluster.node_named):
         unknown = min(taken - set(cluster.node_named))
@@ -84,8 +91,10 @@ def _pool(flags: JobFlags) -> ServerPool:
     return ServerPool(cluster=cluster, servers=tuple(servers))
 
 
-def read_servers(path: Path) -> ServerPool:
+def read_servers(path: Path, gpu: str | None = None) -> ServerPool:
     """Read servers, their free GPUs and the units that they are in; files are next to the list.
+
+    ``gpu`` is the model of GPUs of which a server does not say it.
 
     Raises
     ------
@@ -100,7 +109,7 @@ def read_servers(path: Path) -> ServerPool:
         raise ValueError(f"{path}: servers must be at least one, got none")
     try:
         return ServerPool(
-            cluster=_cluster(forms), servers=tuple(_free_gpus(path, form) for form in forms)
+            cluster=_cluster(forms), servers=tuple(_free_gpus(path, form, gpu) for form in forms)
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -126,11 +135,11 @@ def _cluster(forms: list[_ServerForm]) -> Cluster:
     return Cluster(nodes=tuple(nodes), switches=tuple(switches.values()))
 
 
-def _free_gpus(path: Path, form: _ServerForm) -> FreeGpus:
+def _free_gpus(path: Path, form: _ServerForm, gpu: str | None) -> FreeGpus:
     if (form.file is None) == (form.simulate is None):
         raise ValueError(f"server {form.name}: one of file and simulate must be given")
     files = () if form.file is None else (path.parent / form.file,)
-    server = server_of(ServerFlags(file=files, simulate=form.simulate))
+    server = modelled(server_of(ServerFlags(file=files, simulate=form.simulate)), gpu)
     numbers = [gpu.number for gpu in server.gpus] if form.free is None else form.free
     return FreeGpus(name=form.name, server=server, numbers=tuple(numbers))
 

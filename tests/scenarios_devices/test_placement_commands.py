@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import pytest
 from command_output import assert_refused, examples_of, help_of
@@ -33,6 +34,7 @@ def test_place_prints_gpus_reason_and_figures(capsys):
     assert lines[0] == "GPUs 0,1,2,3 of hybrid_cube_mesh (exact)"
     assert "no set of the 8 free has more" in lines[1]
     assert "NVLinks inside                 9" in lines
+    assert "the GPUs' model is not known: times are by NCCL's figures" in lines[-4]
     assert lines[-3:] == ["sets with the most NVLinks inside: 2", "  0,1,2,3", "  4,5,6,7"]
 
 
@@ -44,6 +46,21 @@ def test_place_in_json_has_every_part(capsys):
     assert found["best_sets_by_nvlink_sum"] == [[0, 4]]
     assert found["is_exact"] is True
     assert found["all_reduce_s"] > 0
+
+
+def test_the_model_of_the_gpus_gives_other_times(capsys):
+    flags = ("group", *CUBE, "--size", "2")
+
+    plain = said(capsys, *flags)["all_reduce_s"]
+    modelled = said(capsys, *flags, "--gpu", "v100_32")["all_reduce_s"]
+    assert modelled[0] != plain[0]
+    assert (
+        said(capsys, "group", "--simulate", "dgx-1-v100", "--size", "2")["all_reduce_s"] == modelled
+    )
+    wrong = (*flags, "--gpu", "v99")
+    assert_refused(
+        main, wrong, "GPU model must be one of .* got v99", capsys, unwritten=Path("v99")
+    )
 
 
 def test_place_by_time_and_policy(capsys):
@@ -110,7 +127,7 @@ def test_group_prints_every_group(capsys):
         "2 groups of 2 GPUs of hybrid_cube_mesh (exact), 4 NVLinks inside, worst group 2; "
         "left over: 4"
     )
-    assert [line.split()[:2] for line in lines[2:]] == [["0,3", "2"], ["1,2", "2"]]
+    assert [line.split()[:2] for line in lines[2:-1]] == [["0,3", "2"], ["1,2", "2"]]
     assert said(capsys, "group", *CUBE, "--size", "4")["groups"] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
@@ -119,7 +136,7 @@ def test_compare_prints_a_row_for_each_rule_and_writes_its_table_and_picture(tmp
     flags = ("--gpus", "4", "--free", "0,2,3,4,5,7", "--draws", "5")
     assert main(["compare", *CUBE, *flags, "--out", str(out)]) == 0
 
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:-1]]
     rules = ["exact", "exact_time", "greedy", "first_fit", "random"]
     assert [row[0] for row in rows] == rules
     table = (out / "table.csv").read_text("utf-8").splitlines()
