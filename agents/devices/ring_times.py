@@ -20,7 +20,7 @@ from des.devices.rings import Whole
 from des.devices.server import Server
 
 
-def figures_of(server: Server) -> DeviceFigures | None:
+def figures_of_models(server: Server) -> DeviceFigures | None:
     """Figures of links between GPUs; None where the model of one is not known."""
     is_known = all(gpu.model is not None for gpu in server.gpus)
     return shipped_link_figures() if is_known else None
@@ -33,7 +33,7 @@ def places_all_reduce_s(server: Server, places: Sequence[int], payload_bytes: fl
     """
     if len(places) == 1:
         return 0.0
-    figures = figures_of(server)
+    figures = figures_of_models(server)
     if figures is None:
         return ring_all_reduce_s(payload_bytes, len(places), *places_ring(server, places))
     group = DeviceGroup.of_server(server, figures, places=places)
@@ -42,7 +42,7 @@ def places_all_reduce_s(server: Server, places: Sequence[int], payload_bytes: fl
 
 def places_ring(server: Server, places: Sequence[int]) -> tuple[float, float]:
     """Bandwidth [bytes/s] and latency [s] of all rings that some GPUs can form at once."""
-    figures = figures_of(server)
+    figures = figures_of_models(server)
     if figures is None or len(places) == 1:
         wires = _topology(server, tuple(places)).wires
         return float(wires.ring_bandwidth_bytes_per_s[-1]), float(wires.ring_latency_s[-1])
@@ -105,7 +105,7 @@ def _may_have_several_rings(
     server: Server, places: Sequence[int], chosen: Whole, size: int
 ) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     """Whether every GPU of a set has NVLinks to two others of it, not over a switch."""
-    if figures_of(server) is None or size == 2:
+    if figures_of_models(server) is None or size == 2:
         return np.zeros(len(chosen), dtype=bool)
     joined = pair_figures(server).nvlinks[np.ix_(places, places)] > 0
     last = len(places) - 1
@@ -120,4 +120,4 @@ def _may_have_several_rings(
 @lru_cache(maxsize=64)
 def _topology(server: Server, places: tuple[int, ...]) -> GpuTopology:
     """Topology of some of a server's GPUs, in the given order."""
-    return GpuTopology.of_server(server.part(places), figures=figures_of(server))
+    return GpuTopology.of_server(server.part(places), figures=figures_of_models(server))

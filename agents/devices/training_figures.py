@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from agents.devices.goodness import places_of
-from agents.devices.ring_times import figures_of, places_ring
+from agents.devices.ring_times import figures_of_models, places_ring
 from agents.devices.server_choice import Share
 from des import (
     Domain,
@@ -75,7 +75,7 @@ def job_all_reduce_s(shares: Sequence[Share], wires: PlacedWires, payload_bytes:
     """Time of an all-reduce over all GPUs of a job, as `agents.devices.ring_times` has it. [s]"""
     if wires.num_servers * wires.gpus_per_server == 1:
         return 0.0
-    figures = [figures_of(share.free.server) for share in shares]
+    figures = [figures_of_models(share.free.server) for share in shares]
     if None in figures:
         return group_all_reduce_s(payload_bytes, _rank_group(wires))
     group = DeviceGroup(
