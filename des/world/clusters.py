@@ -18,8 +18,8 @@ def cluster_of_domains(topology: Topology) -> Cluster:
     --------
     >>> from des import read_topology
     >>> cluster = cluster_of_domains(read_topology("two_sites_of_nodes"))
-    >>> len(cluster.nodes), cluster.nodes[-1].name, cluster.levels
-    (128, 'South-63', ('domain',))
+    >>> len(cluster.nodes), cluster.nodes[-1].name, cluster.nodes[-1].switch
+    (256, 'South-127', 'South')
     """
     nodes, switches = list[ClusterNode](), list[Switch]()
     for domain in topology.domains:
