@@ -14,6 +14,7 @@ from rich.console import Console
 from bench import (
     astra,
     convergence,
+    devices,
     environment,
     growth,
     layer_times,
@@ -32,6 +33,7 @@ PARTS: dict[str, Callable[[Effort], Section]] = {
     "learning": learning.measure,
     "convergence": convergence.measure,
     "planners": planners.measure,
+    "devices": devices.measure,
     "astra": astra.measure,
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"

@@ -95,19 +95,18 @@ def fragmentation(
         raise ValueError("fragmentation: servers must be at least one, got none")
     check_mix(mix)
     total = math.fsum(mix.values())
-    most_free = [_most_nvlinks(each.server, each.places, mix) for each in servers]
-    most_whole = [
-        _most_nvlinks(each.server, tuple(range(each.server.num_gpus)), mix) for each in servers
-    ]
+    most_free = _most_of_all([(each.server, each.places) for each in servers], mix)
+    whole = [(each.server, tuple(range(each.server.num_gpus))) for each in servers]
+    most_whole = _most_of_all(whole, mix)
     num_free = sum(len(each.numbers) for each in servers)
     losses, unplaced, unusable = [], [], []
     for size, weight in mix.items():
-        best = max((most[size] for most in most_free if size in most), default=None)
-        whole = max((most[size] for most in most_whole if size in most), default=None)
-        losses.append(weight * _loss(best, whole if size <= num_free else None))
+        best = most_free.get(size)
+        ideal = most_whole.get(size) if size <= num_free else None
+        losses.append(weight * _loss(best, ideal))
         unplaced.append(weight * (best is None))
         small = sum(len(each.numbers) for each in servers if len(each.numbers) < size)
-        unusable.append(weight * small / max(num_free, 1))
+        unusable.append(weight * (small / max(num_free, 1)))
     return Fragmentation(
         fraction=math.fsum(losses) / total,
         unplaced_fraction=math.fsum(unplaced) / total,
@@ -135,6 +134,18 @@ def _loss(best: int | None, whole: int | None) -> float:
     if best is None:
         return 1.0
     return 1.0 - best / whole if whole else 0.0
+
+
+def _most_of_all(
+    servers: Iterable[tuple[Server, tuple[int, ...]]], sizes: Iterable[int]
+) -> dict[int, int]:
+    """Most NVLinks inside some GPUs of one of the servers; without the sizes that none has."""
+    distinct = {(id(server), places): (server, places) for server, places in servers}
+    found: dict[int, int] = {}
+    for server, places in distinct.values():  # equal servers, looked at once
+        for size, most in _most_nvlinks(server, places, sizes).items():
+            found[size] = max(found.get(size, 0), most)
+    return found
 
 
 def _most_nvlinks(server: Server, places: Sequence[int], sizes: Iterable[int]) -> dict[int, int]:

@@ -8,16 +8,11 @@ from des.devices.server import Server
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeGpus:
-    """A server of a name with the numbers of its GPUs that others have not taken.
-
-    ``levels`` are the parts of the network that it is in, the widest first, such as zone and rack;
-    servers with the same ones are closer.
-    """
+    """A server of a name with the numbers of its GPUs that others have not taken."""
 
     name: str
     server: Server
     numbers: tuple[int, ...]
-    levels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         places_of(self.server, f"free GPUs of {self.name}", self.numbers)

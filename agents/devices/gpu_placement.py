@@ -14,7 +14,12 @@ from agents.devices.goodness import (
     score_of_places,
 )
 from agents.devices.greedy_sets import greedy_places
-from agents.devices.numa_policies import NumaPolicy, gpus_near_nodes, most_nodes
+from agents.devices.numa_policies import (
+    NumaPolicy,
+    gpus_near_nodes,
+    most_nodes,
+    nodes_needed,
+)
 from agents.devices.ring_times import set_all_reduces_s
 from agents.devices.set_tables import (
     KEY_NVLINKS,
@@ -44,7 +49,7 @@ class GpuPlacement:
     gpus
         Numbers of the GPUs, in the order of the server.
     num_nodes
-        NUMA nodes that they need; None where nodes are not known or made no difference.
+        NUMA nodes that they are on, as few as can be; None where those of a GPU are not known.
     num_ties
         Sets as good in every part, this one included; None where not all were looked at.
     is_exact
@@ -202,7 +207,7 @@ def _exact(question: _Question, keys: Whole, all_reduce_s: float | None) -> GpuP
         server=question.server.name,
         gpus=numbers_of(question.server, places),
         score=score,
-        num_nodes=question.most_nodes,
+        num_nodes=nodes_needed(question.server, places),
         num_ties=len(best),
         is_exact=True,
         all_reduce_s=all_reduce_s,
@@ -217,7 +222,7 @@ def _greedy(question: _Question) -> GpuPlacement:
         server=question.server.name,
         gpus=numbers_of(question.server, places),
         score=score,
-        num_nodes=question.most_nodes,
+        num_nodes=nodes_needed(question.server, places),
         num_ties=None,
         is_exact=False,
         all_reduce_s=None,

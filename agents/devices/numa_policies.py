@@ -45,6 +45,13 @@ def least_nodes(near: Mapping[int, frozenset[int]], num_gpus: int) -> int | None
     )
 
 
+def nodes_needed(server: Server, places: Collection[int]) -> int | None:
+    """Least number of NUMA nodes that some GPUs are near to; None where one's are not known."""
+    if not all(server.gpus[place].numa_nodes for place in places):
+        return None
+    return least_nodes(gpus_near_nodes(server, places), len(places))
+
+
 def most_nodes(
     server: Server, num_gpus: int, free: Sequence[int], policy: NumaPolicy
 ) -> int | None:

@@ -1,60 +1,123 @@
-"""Predicted times of ring all-reduces among GPUs of a server."""
+"""Predicted times of all-reduces among GPUs of a server, by the figures of their model.
+
+The constants are those of `des.devices.link_figures` where the models of all GPUs are known, else
+those of `des.devices.gpus.LINK_CLASSES`, which depend on the tokens alone.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from agents.devices.goodness import pair_figures
 from des.costs.collectives import ring_all_reduce_s
+from des.costs.device_collectives import all_reduce_time
+from des.costs.device_groups import DeviceGroup
+from des.devices.figures_file import shipped_link_figures
 from des.devices.gpus import GpuTopology
-from des.devices.rings import Real
+from des.devices.link_figures import DeviceFigures
+from des.devices.rings import Whole
 from des.devices.server import Server
 
 
+def figures_of_models(server: Server) -> DeviceFigures | None:
+    """Figures of links between GPUs; None where the model of one is not known."""
+    is_known = all(gpu.model is not None for gpu in server.gpus)
+    return shipped_link_figures() if is_known else None
+
+
 def places_all_reduce_s(server: Server, places: Sequence[int], payload_bytes: float) -> float:
-    """Time of an all-reduce in the best ring of some GPUs, given by their places. [s]"""
-    return float(set_all_reduces_s(server, places, len(places), payload_bytes)[-1])
+    """Time of an all-reduce among some GPUs, given by their places. [s]
+
+    The best ring is that whose slowest hop is fastest. A single GPU has nothing to exchange.
+    """
+    if len(places) == 1:
+        return 0.0
+    figures = figures_of_models(server)
+    if figures is None:
+        return ring_all_reduce_s(payload_bytes, len(places), *places_ring(server, places))
+    group = DeviceGroup.of_server(server, figures, places=places)
+    return all_reduce_time(group, payload_bytes).time_s
 
 
 def places_ring(server: Server, places: Sequence[int]) -> tuple[float, float]:
-    """Bandwidth [bytes/s] and latency [s] of the slowest hop in the best ring of some GPUs."""
-    wires = _topology(server, tuple(places)).wires
-    return float(wires.ring_bandwidth_bytes_per_s[-1]), float(wires.ring_latency_s[-1])
+    """Bandwidth [bytes/s] and latency [s] of all rings that some GPUs can form at once."""
+    figures = figures_of_models(server)
+    if figures is None or len(places) == 1:
+        wires = _topology(server, tuple(places)).wires
+        return float(wires.ring_bandwidth_bytes_per_s[-1]), float(wires.ring_latency_s[-1])
+    return DeviceGroup.of_server(server, figures, places=places).ring_hop
 
 
 def set_all_reduces_s(
     server: Server, places: Sequence[int], size: int, payload_bytes: float
-) -> Real:
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """Time of an all-reduce in every set of some GPUs, (2**n,); infinite for those of other sizes.
 
-    Sets are numbered as in `agents.devices.set_tables`. The best ring of a set is that whose
-    slowest hop is fastest (`des.devices.rings`). A single GPU has nothing to exchange.
+    Sets are numbered as in `agents.devices.set_tables`. Sets whose best rings have equal slowest
+    hops take as long, but for those that may form several rings of NVLinks at once.
     """
     wires = _topology(server, tuple(reversed(places))).wires  # there GPU i is bit i
-    counts = np.array([chosen.bit_count() for chosen in range(1 << len(places))])
-    chosen = np.flatnonzero(counts == size)
-    hops = list(
-        zip(
-            wires.ring_bandwidth_bytes_per_s[chosen].tolist(),
-            wires.ring_latency_s[chosen].tolist(),
-            strict=True,
-        )
+    masks = np.arange(1 << len(places), dtype=np.int64)
+    chosen = masks[np.bitwise_count(masks) == size]
+    several = _may_have_several_rings(server, places, chosen, size)
+    time_s: dict[object, float] = {}
+    times_s = np.full(len(masks), np.inf)
+    hops = zip(
+        wires.ring_bandwidth_bytes_per_s[chosen].tolist(),
+        wires.ring_latency_s[chosen].tolist(),
+        strict=True,
     )
-    time_s = {hop: _all_reduce_s(payload_bytes, size, *hop) for hop in set(hops)}
-    times_s = np.full(1 << len(places), np.inf)
-    times_s[chosen] = [time_s[hop] for hop in hops]
+    for mask, hop, is_special in zip(chosen.tolist(), hops, several.tolist(), strict=True):
+        key = (
+            _kind(server, _members(places, mask))
+            if is_special
+            else (hop, _models(server, places, mask))
+        )
+        if key not in time_s:
+            time_s[key] = places_all_reduce_s(server, _members(places, mask), payload_bytes)
+        times_s[mask] = time_s[key]
     return times_s
 
 
-def _all_reduce_s(
-    payload_bytes: float, size: int, bandwidth_bytes_per_s: float, latency_s: float
-) -> float:
-    if size == 1:
-        return 0.0
-    return ring_all_reduce_s(payload_bytes, size, bandwidth_bytes_per_s, latency_s)
+def _members(places: Sequence[int], mask: int) -> tuple[int, ...]:
+    """Places of the GPUs of a set."""
+    last = len(places) - 1
+    return tuple(place for bit, place in enumerate(places) if mask >> last - bit & 1)
+
+
+def _models(server: Server, places: Sequence[int], mask: int) -> frozenset[str | None]:
+    """Models of the GPUs of a set; the same for all sets where the server has one."""
+    if len({gpu.model for gpu in server.gpus}) == 1:
+        return frozenset()
+    return frozenset(server.gpus[place].model for place in _members(places, mask))
+
+
+def _kind(server: Server, members: tuple[int, ...]) -> tuple[object, ...]:
+    """Tokens and models of some GPUs: all that their time depends on."""
+    return (
+        tuple(server.tokens[one][other] for one in members for other in members),
+        tuple(server.gpus[one].model for one in members),
+    )
+
+
+def _may_have_several_rings(
+    server: Server, places: Sequence[int], chosen: Whole, size: int
+) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Whether every GPU of a set has NVLinks to two others of it, not over a switch."""
+    if figures_of_models(server) is None or size == 2:
+        return np.zeros(len(chosen), dtype=bool)
+    joined = pair_figures(server).nvlinks[np.ix_(places, places)] > 0
+    last = len(places) - 1
+    found = np.ones(len(chosen), dtype=bool)
+    for gpu in range(len(places)):
+        others = sum(1 << last - other for other in np.flatnonzero(joined[gpu]).tolist())
+        is_in = chosen >> last - gpu & 1 == 1
+        found &= ~is_in | (np.bitwise_count(chosen & others) >= 2)
+    return found
 
 
 @lru_cache(maxsize=64)
 def _topology(server: Server, places: tuple[int, ...]) -> GpuTopology:
     """Topology of some of a server's GPUs, in the given order."""
-    return GpuTopology.of_server(server.part(places))
+    return GpuTopology.of_server(server.part(places), figures=figures_of_models(server))

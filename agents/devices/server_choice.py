@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from agents.devices.fragmentation import fragmentation
 from agents.devices.free_gpus import FreeGpus
 from agents.devices.gpu_placement import GpuPlacement, optimal_placement
-from des.devices.server import Server
+from agents.devices.node_request import NodeRequest, NodeSet
+from agents.devices.node_sets import choose_nodes
+from des.devices.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,60 +27,103 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerChoice:
-    """Servers for a job; ``depth`` counts the levels of the network that they all share."""
+    """Servers for a job, and them as a set of nodes of the cluster."""
 
     shares: tuple[Share, ...]
-    depth: int
-
-    @property
-    def indices(self) -> tuple[int, ...]:
-        """Places of the servers in the list."""
-        return tuple(share.index for share in self.shares)
+    nodes: NodeSet
 
     def num_named(self, names: Collection[str]) -> int:
         """Servers that are among some names."""
         return sum(share.free.name in names for share in self.shares)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServerPool:
+    """Servers with free GPUs, and the cluster in which they are nodes of the same names."""
+
+    cluster: Cluster
+    servers: tuple[FreeGpus, ...]
+
+    def __post_init__(self) -> None:
+        if not self.servers:
+            raise ValueError("placement: servers must be at least one, got none")
+        names = [each.name for each in self.servers]
+        if len(set(names)) < len(names):
+            raise ValueError(f"placement: names of servers must differ, got {', '.join(names)}")
+        for name in names:
+            if name not in self.cluster.node_named:
+                raise ValueError(
+                    f"placement: servers must be nodes of the cluster, got {name!r}, which is none"
+                )
+
+    def near(self, data: Collection[str]) -> frozenset[str]:
+        """Names of the nodes among or below some nodes, switches and NVLink domains.
+
+        Raises
+        ------
+        ValueError
+            If a name is of none of them.
+        """
+        cluster, wanted = self.cluster, set(data)
+        known = {*cluster.node_named, *cluster.switch_named, *(b.name for b in cluster.blocks)}
+        if wanted - known:
+            raise ValueError(
+                "placement: data_locality must be names of nodes, switches or NVLink domains of "
+                f"the cluster, got {min(wanted - known)!r}"
+            )
+        return frozenset(
+            node.name
+            for node in cluster.nodes
+            if wanted and wanted & {node.name, node.block, *cluster.ancestors(node.name)}
+        )
+
+    def without_jobs(self) -> "ServerPool":
+        """Return the same servers with all of their GPUs free."""
+        return ServerPool(
+            cluster=self.cluster,
+            servers=tuple(
+                FreeGpus(
+                    name=each.name,
+                    server=each.server,
+                    numbers=tuple(gpu.number for gpu in each.server.gpus),
+                )
+                for each in self.servers
+            ),
+        )
+
+
 def close_servers(
-    servers: Sequence[FreeGpus], num_gpus: int, most_each: int, near_data: Collection[str]
+    pool: ServerPool, num_gpus: int, most_each: int, near_data: Collection[str]
 ) -> ServerChoice | None:
     """Few servers, close to each other; None if there are not enough free GPUs.
 
-    As few servers as there can be with as many GPUs on each. Among those with the most servers near
-    the data, then the most shared levels, then the best worst set of GPUs, then the fewest free
-    GPUs left on them, then the first in the list.
+    As few servers as there can be with as many GPUs on each. Among those the set that
+    `agents.devices.node_sets.choose_nodes` finds: in the smallest unit of the cluster with room,
+    with the most servers near the data, then the most on which the best set of GPUs is as good as
+    on any, then in the fewest units of each finer level.
     """
     for each in _shares(num_gpus, most_each):
-        candidates = _candidates(servers, each)
-        ranked = sorted(
-            candidates,
-            key=lambda share: (
-                share.free.name not in near_data,
-                *(-part for part in share.placement.score.inner_order),
-                share.num_left,
-                share.index,
+        candidates = _candidates(pool.servers, each)
+        if len(candidates) < num_gpus // each:
+            continue
+        best = max(share.placement.score.inner_order for share in candidates)
+        request = NodeRequest(
+            count=num_gpus // each,
+            data=tuple(sorted(near_data)),
+            preferred_nodes=tuple(
+                share.free.name for share in candidates if share.placement.score.inner_order == best
             ),
         )
-        choices = list(_choices(ranked, num_gpus // each))
-        if choices:
-            return min(choices, key=lambda choice: _closeness(choice, near_data))
+        found = choose_nodes(pool.cluster, [share.free.name for share in candidates], request)
+        taken = set(found.nodes)
+        return ServerChoice(
+            shares=tuple(share for share in candidates if share.free.name in taken), nodes=found
+        )
     return None
 
 
-def _closeness(choice: ServerChoice, near_data: Collection[str]) -> tuple[object, ...]:
-    worst = min(share.placement.score.inner_order for share in choice.shares)
-    return (
-        -choice.num_named(near_data),
-        -choice.depth,
-        tuple(-part for part in worst),
-        sum(share.num_left for share in choice.shares),
-        choice.indices,
-    )
-
-
 def fitting_servers(
-    servers: Sequence[FreeGpus],
+    pool: ServerPool,
     num_gpus: int,
     most_each: int,
     near_data: Collection[str],
@@ -94,20 +139,26 @@ def fitting_servers(
     choices = []
     for each in _shares(num_gpus, most_each):
         ranked = sorted(
-            _candidates(servers, each),
+            _candidates(pool.servers, each),
             key=lambda share: (share.free.name not in near_data, share.num_left, share.index),
         )
         if len(ranked) >= num_gpus // each:
-            choices.append(_choice(ranked[: num_gpus // each]))
+            choices.append(_choice(pool.cluster, ranked[: num_gpus // each]))
     return min(
         choices,
         key=lambda choice: (
             -choice.num_named(near_data) / len(choice.shares),
-            *_pieces(servers_after(servers, choice), mix),
+            *_pieces(servers_after(pool.servers, choice), mix),
             len(choice.shares),
         ),
         default=None,
     )
+
+
+def _choice(cluster: Cluster, shares: Sequence[Share]) -> ServerChoice:
+    names = [share.free.name for share in shares]
+    nodes = choose_nodes(cluster, names, NodeRequest(count=len(names)))
+    return ServerChoice(shares=tuple(sorted(shares, key=lambda share: share.index)), nodes=nodes)
 
 
 def _pieces(servers: Sequence[FreeGpus], mix: Mapping[int, float]) -> tuple[float, float]:
@@ -122,9 +173,10 @@ def servers_after(servers: Sequence[FreeGpus], choice: ServerChoice) -> list[Fre
         FreeGpus(
             name=each.name,
             server=each.server,
-            numbers=tuple(gpu for gpu in each.numbers if gpu not in taken.get(index, ())),
-            levels=each.levels,
+            numbers=tuple(gpu for gpu in each.numbers if gpu not in taken[index]),
         )
+        if index in taken
+        else each
         for index, each in enumerate(servers)
     ]
 
@@ -136,31 +188,12 @@ def _shares(num_gpus: int, most_each: int) -> Iterator[int]:
 
 def _candidates(servers: Sequence[FreeGpus], each: int) -> list[Share]:
     """Servers with enough free GPUs, and the best of them; equal servers are looked at once."""
-    best: dict[tuple[Server, tuple[int, ...]], GpuPlacement] = {}
+    best: dict[tuple[int, tuple[int, ...]], GpuPlacement] = {}
     found = []
     for index, free in enumerate(servers):
         if len(free.numbers) >= each:
-            key = free.server, free.numbers
+            key = id(free.server), free.numbers
             if key not in best:
                 best[key] = optimal_placement(free.server, each, free.numbers)
             found.append(Share(index=index, free=free, placement=best[key]))
     return found
-
-
-def _choices(ranked: Sequence[Share], count: int) -> Iterator[ServerChoice]:
-    """Yield the first servers of every unit of the network that has enough of them."""
-    deepest = max((len(share.free.levels) for share in ranked), default=0)
-    for depth in range(deepest, -1, -1):
-        units: dict[tuple[str, ...], list[Share]] = {}
-        for share in ranked:
-            if len(share.free.levels) >= depth:
-                units.setdefault(share.free.levels[:depth], []).append(share)
-        yield from (_choice(unit[:count]) for unit in units.values() if len(unit) >= count)
-
-
-def _choice(shares: Sequence[Share]) -> ServerChoice:
-    levels = [share.free.levels for share in shares]
-    depth = 0
-    while all(len(each) > depth for each in levels) and len({each[depth] for each in levels}) == 1:
-        depth += 1
-    return ServerChoice(shares=tuple(sorted(shares, key=lambda share: share.index)), depth=depth)

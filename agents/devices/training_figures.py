@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from agents.devices.goodness import places_of
-from agents.devices.ring_times import places_ring
+from agents.devices.ring_times import figures_of_models, places_ring
 from agents.devices.server_choice import Share
 from des import (
     Domain,
@@ -17,12 +18,11 @@ from des import (
     build_workload,
     simulate,
 )
+from des.costs.device_collectives import all_reduce_time
+from des.costs.device_groups import CARD_FRACTION, CARD_STEP_S, DeviceGroup
 from des.costs.node_collectives import RankGroup, group_all_reduce_s
+from des.devices.link_figures import DeviceFigures, NetworkConstants
 from des.world.gpu_models import gpu_model_named
-
-CARD_LATENCY_S = 14e-6
-"""Latency between GPUs of two servers: a step of a ring over the network as NCCL reckons with it
-(2.18, ``graph/tuning.cc``), like the figures of `des.devices.gpus`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,10 @@ class TrainingAssumptions:
     attainable_fraction
         Share of the peak that layers reach.
     cards_per_server, card_bandwidth_bytes_per_s
-        Network cards of a server in use; None takes those nearest to its GPUs. [1, bytes/s]
-    card_latency_s
-        From GPU to GPU of another server. [s]
+        Network cards of a server in use, and the line rate of each, of which `CARD_FRACTION` is
+        reached; None takes those nearest to its GPUs. [1, bytes/s]
+    card_step_s
+        Latency of a step from GPU to GPU of another server. [s]
     """
 
     model: str = "llama2_7b"
@@ -56,7 +57,7 @@ class TrainingAssumptions:
     attainable_fraction: float = 0.5
     cards_per_server: int | None = None
     card_bandwidth_bytes_per_s: float | None = None
-    card_latency_s: float = CARD_LATENCY_S
+    card_step_s: float = CARD_STEP_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,30 +70,42 @@ class PlacedWires:
     inner_latency_s: float
     nodes: Nodes | None
 
-    def all_reduce_s(self, payload_bytes: float) -> float:
-        """Time of an all-reduce over all GPUs. [s]"""
-        count = self.num_servers * self.gpus_per_server
-        if count == 1:
-            return 0.0
-        outer = (
-            {}
-            if self.nodes is None
-            else {
-                "outer_bandwidth_bytes_per_s": self.nodes.outer_bandwidth_bytes_per_s(
-                    self.gpus_per_server
-                ),
-                "outer_latency_s": self.nodes.nic_latency_s,
-            }
-        )
-        group = RankGroup(
-            num_ranks=count,
-            num_nodes=self.num_servers,
-            most_per_node=self.gpus_per_server,
-            inner_bandwidth_bytes_per_s=self.inner_bandwidth_bytes_per_s,
-            inner_latency_s=self.inner_latency_s,
-            **outer,
-        )
-        return group_all_reduce_s(payload_bytes, group)
+
+def job_all_reduce_s(shares: Sequence[Share], wires: PlacedWires, payload_bytes: float) -> float:
+    """Time of an all-reduce over all GPUs of a job, as `agents.devices.ring_times` has it. [s]"""
+    if wires.num_servers * wires.gpus_per_server == 1:
+        return 0.0
+    figures = [figures_of_models(share.free.server) for share in shares]
+    if None in figures:
+        return group_all_reduce_s(payload_bytes, _rank_group(wires))
+    group = DeviceGroup(
+        parts=tuple((share.free.server, _places(share)) for share in shares),
+        figures=cast(DeviceFigures, figures[0]),
+        network=None if wires.nodes is None else _network(wires.nodes),
+    )
+    return all_reduce_time(group, payload_bytes).time_s
+
+
+def _network(nodes: Nodes) -> NetworkConstants:
+    return NetworkConstants(
+        gpu_bandwidth_bytes_per_s=nodes.nic_bandwidth_bytes_per_s,
+        server_bandwidth_bytes_per_s=nodes.nics_per_node * nodes.nic_bandwidth_bytes_per_s,
+        step_s=nodes.nic_latency_s,
+    )
+
+
+def _rank_group(wires: PlacedWires) -> RankGroup:
+    each, nodes = wires.gpus_per_server, wires.nodes
+    outer = 1.0 if nodes is None else nodes.outer_bandwidth_bytes_per_s(each)  # unused on one
+    return RankGroup(
+        num_ranks=wires.num_servers * each,
+        num_nodes=wires.num_servers,
+        most_per_node=each,
+        inner_bandwidth_bytes_per_s=wires.inner_bandwidth_bytes_per_s,
+        inner_latency_s=wires.inner_latency_s,
+        outer_bandwidth_bytes_per_s=outer,
+        outer_latency_s=0.0 if nodes is None else nodes.nic_latency_s,
+    )
 
 
 def wires_of_shares(shares: Sequence[Share], assumed: TrainingAssumptions) -> PlacedWires:
@@ -128,12 +141,12 @@ def _nodes(shares: Sequence[Share], assumed: TrainingAssumptions) -> Nodes:
         gpus_per_node=len(shares[0].placement.gpus),
         nics_per_node=min(count for count, _ in cards),
         nic_bandwidth_bytes_per_s=min(bandwidth for _, bandwidth in cards),
-        nic_latency_s=assumed.card_latency_s,
+        nic_latency_s=assumed.card_step_s,
     )
 
 
 def _cards(share: Share, assumed: TrainingAssumptions) -> tuple[int, float]:
-    """Number and least bandwidth of the cards nearest to the GPUs of a share."""
+    """Number of cards in use for a share, and the bandwidth that each reaches."""
     server = share.free.server
     near = [server.nearest_nics(place) for place in _places(share)]
     cards = {card.name: card for found in near if found is not None for card in found[1]}
@@ -146,13 +159,13 @@ def _cards(share: Share, assumed: TrainingAssumptions) -> tuple[int, float]:
     known = [card.bandwidth_bytes_per_s for card in cards.values()]
     bandwidths = [bandwidth for bandwidth in known if bandwidth is not None]
     if assumed.card_bandwidth_bytes_per_s is not None:
-        return count, assumed.card_bandwidth_bytes_per_s
+        return count, CARD_FRACTION * assumed.card_bandwidth_bytes_per_s
     if not known or len(bandwidths) < len(known):
         raise ValueError(
             f"server {share.free.name}: card_bandwidth_bytes_per_s must be given for a job on "
             "several servers, as it is not known of the network cards"
         )
-    return count, min(bandwidths)
+    return count, CARD_FRACTION * min(bandwidths)
 
 
 def simulated_iteration(

@@ -8,12 +8,14 @@ from agents.devices.free_gpus import FreeGpus
 from agents.devices.gpu_placement import PAYLOAD_BYTES
 from agents.devices.server_choice import (
     ServerChoice,
+    ServerPool,
     close_servers,
     fitting_servers,
     servers_after,
 )
 from agents.devices.training_figures import (
     TrainingAssumptions,
+    job_all_reduce_s,
     simulated_iteration,
     wires_of_shares,
 )
@@ -28,8 +30,9 @@ class TrainingPlacement:
     ----------
     servers, gpus
         Names of the servers, and the numbers of the job's GPUs on each.
-    shared_levels
-        Levels of the network that all servers share, the widest first.
+    level, unit
+        Finest level of the cluster of which one unit holds all servers, and that unit; ``any`` and
+        ``cluster`` where none does.
     quality
         All-reduce time on the closest GPUs of the servers without other jobs, over that on the GPUs
         chosen. In (0, 1].
@@ -45,7 +48,8 @@ class TrainingPlacement:
 
     servers: tuple[str, ...]
     gpus: tuple[tuple[int, ...], ...]
-    shared_levels: tuple[str, ...]
+    level: str
+    unit: str
     quality: float
     all_reduce_s: float
     iteration_s: float
@@ -55,7 +59,7 @@ class TrainingPlacement:
 
 
 def optimise_placement(
-    servers: Sequence[FreeGpus],
+    pool: ServerPool,
     total_gpus: int,
     gpus_per_node: int,
     *,
@@ -68,8 +72,8 @@ def optimise_placement(
 
     Parameters
     ----------
-    servers
-        Servers and their free GPUs.
+    pool
+        Servers, their free GPUs, and the cluster that they are in.
     total_gpus
         GPUs of the job, as many on each server.
     gpus_per_node
@@ -78,7 +82,8 @@ def optimise_placement(
         Whether to take few servers, close to each other (`close_servers`); else those that the job
         fills best, so that little is left in pieces (`fitting_servers`).
     data_locality
-        Names of servers that hold the job's data and are preferred.
+        Names of nodes, switches or NVLink domains of the cluster that hold the job's data; servers
+        among or below them are preferred.
     mix
         Next jobs, by which fragmentation is measured.
     assumed
@@ -93,31 +98,32 @@ def optimise_placement(
     require_count("placement", "total_gpus", total_gpus)
     require_count("placement", "gpus_per_node", gpus_per_node)
     check_mix(mix)
-    _check_names(servers, data_locality)
+    near = pool.near(data_locality)
     choice = (
-        close_servers(servers, total_gpus, gpus_per_node, data_locality)
+        close_servers(pool, total_gpus, gpus_per_node, near)
         if communication_heavy
-        else fitting_servers(servers, total_gpus, gpus_per_node, data_locality, mix)
+        else fitting_servers(pool, total_gpus, gpus_per_node, near, mix)
     )
-    whole = [_without_jobs(each) for each in servers]
-    ideal = close_servers(whole, total_gpus, gpus_per_node, ())
+    ideal = close_servers(pool.without_jobs(), total_gpus, gpus_per_node, ())
     if choice is None or ideal is None:
-        raise ValueError(_refusal(servers, total_gpus, gpus_per_node))
+        raise ValueError(_refusal(pool.servers, total_gpus, gpus_per_node))
     wires = wires_of_shares(choice.shares, assumed)
-    all_reduce_s = wires.all_reduce_s(PAYLOAD_BYTES)
-    ideal_s = wires_of_shares(ideal.shares, assumed).all_reduce_s(PAYLOAD_BYTES)
+    all_reduce_s = job_all_reduce_s(choice.shares, wires, PAYLOAD_BYTES)
+    ideal_wires = wires_of_shares(ideal.shares, assumed)
+    ideal_s = job_all_reduce_s(ideal.shares, ideal_wires, PAYLOAD_BYTES)
     iteration = simulated_iteration(choice.shares, wires, assumed)
-    after = fragmentation(servers_after(servers, choice), mix).fraction
+    after = fragmentation(servers_after(pool.servers, choice), mix).fraction
     return TrainingPlacement(
         servers=tuple(share.free.name for share in choice.shares),
         gpus=tuple(share.placement.gpus for share in choice.shares),
-        shared_levels=choice.shares[0].free.levels[: choice.depth],
+        level=choice.nodes.level,
+        unit=choice.nodes.unit,
         quality=min(1.0, ideal_s / all_reduce_s) if all_reduce_s else 1.0,
         all_reduce_s=all_reduce_s,
         iteration_s=iteration.makespan_s,
         fits_memory=iteration.fits_memory,
         fragmentation_fraction=after,
-        why=_reason(choice, communication_heavy, data_locality),
+        why=_reason(choice, communication_heavy, near),
     )
 
 
@@ -130,30 +136,11 @@ def _refusal(servers: Sequence[FreeGpus], total_gpus: int, gpus_per_node: int) -
     )
 
 
-def _without_jobs(free: FreeGpus) -> FreeGpus:
-    numbers = tuple(gpu.number for gpu in free.server.gpus)
-    return FreeGpus(name=free.name, server=free.server, numbers=numbers, levels=free.levels)
-
-
-def _check_names(servers: Sequence[FreeGpus], data_locality: Collection[str]) -> None:
-    if not servers:
-        raise ValueError("placement: servers must be at least one, got none")
-    names = [each.name for each in servers]
-    if len(set(names)) < len(names):
-        raise ValueError(f"placement: names of servers must differ, got {', '.join(names)}")
-    for name in data_locality:
-        if name not in names:
-            known = ", ".join(names[:16]) + (", ..." if len(names) > 16 else "")
-            raise ValueError(
-                f"placement: data_locality must name some of the servers {known}; got {name!r}"
-            )
-
-
-def _reason(choice: ServerChoice, is_heavy: bool, data_locality: Collection[str]) -> str:
+def _reason(choice: ServerChoice, is_heavy: bool, near: Collection[str]) -> str:
     count, each = len(choice.shares), len(choice.shares[0].placement.gpus)
     gpus = f"{each} GPU{'s' if each > 1 else ''}"
     text = f"{gpus} on each of {count} servers" if count > 1 else f"{gpus} on one server"
     text += ", as few and close as can be" if is_heavy else ", that leave the least in pieces"
-    if data_locality:
-        text += f"; {choice.num_named(data_locality)} of {count} near the data"
+    if near:
+        text += f"; {choice.num_named(near)} of {count} near the data"
     return text

@@ -13,6 +13,8 @@ References
    in MPICH", Int. J. High Perform. Comput. Appl. 19(1), 2005.
 """
 
+from collections.abc import Sequence
+
 from des.base.checks import require_count, require_non_negative, require_positive
 
 
@@ -82,6 +84,50 @@ def ring_all_reduce_s(
     return reduce_scatter_s(
         payload_bytes, num_ranks, bandwidth_bytes_per_s, latency_s
     ) + all_gather_s(payload_bytes, num_ranks, bandwidth_bytes_per_s, latency_s)
+
+
+def halving_all_reduce_s(
+    payload_bytes: float,
+    hops: Sequence[tuple[float, float]],
+    fold_hop: tuple[float, float] | None = None,
+) -> float:
+    """Time of an all-reduce by recursive halving and doubling (section 4.5 of [2]_). [s]
+
+    Parameters
+    ----------
+    payload_bytes
+        Buffer of each rank. [bytes]
+    hops
+        Bandwidth and latency of the slowest pair of ranks that exchange in each step of the
+        halving: step ``i`` from 1 on carries ``payload_bytes / 2**i``. ``2**len(hops)`` ranks.
+    fold_hop
+        Slowest pair of a rank above that power of two and the one that it hands its buffer to
+        before, and has the sum from afterwards; None if there is none.
+
+    Notes
+    -----
+    The doubling is the halving in reverse. On equal hops, and a power of two of ranks, that is
+    ``2 log2(n) latency_s + 2 (n - 1) / n payload_bytes / bandwidth_bytes_per_s``.
+
+    Examples
+    --------
+    Four ranks: 4 and 2 bytes, there and back, over hops of 1 byte/s and 1 s.
+
+    >>> halving_all_reduce_s(8.0, [(1.0, 1.0), (1.0, 1.0)])
+    16.0
+    >>> halving_all_reduce_s(8.0, [(1.0, 1.0), (1.0, 1.0)], fold_hop=(2.0, 1.0))
+    26.0
+    """
+    require_non_negative("collective", "payload_bytes", payload_bytes)
+    carried = [payload_bytes / 2**step for step in range(1, len(hops) + 1)]
+    if fold_hop is not None:
+        hops, carried = [*hops, fold_hop], [*carried, payload_bytes]
+    one_way_s = 0.0
+    for (bandwidth_bytes_per_s, latency_s), sent_bytes in zip(hops, carried, strict=True):
+        require_positive("collective", "bandwidth_bytes_per_s", bandwidth_bytes_per_s)
+        require_non_negative("collective", "latency_s", latency_s)
+        one_way_s += latency_s + sent_bytes / bandwidth_bytes_per_s
+    return 2 * one_way_s
 
 
 def hierarchical_all_reduce_s(

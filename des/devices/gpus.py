@@ -13,6 +13,7 @@ from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from des.devices import rings
+    from des.devices.link_figures import DeviceFigures
     from des.devices.server import Server
 else:
     rings = lazy("des.devices.rings")
@@ -144,17 +145,35 @@ class GpuTopology:
         )
 
     @classmethod
-    def of_server(cls, server: "Server", *, free: Sequence[int] | None = None) -> Self:
+    def of_server(
+        cls,
+        server: "Server",
+        *,
+        free: Sequence[int] | None = None,
+        figures: "DeviceFigures | None" = None,
+    ) -> Self:
         """Make one of a server's GPUs, by their places in it, in whatever order they are numbered.
 
         The NUMA node of a GPU is the first one near it; where the server does not say, as in
-        `of_classes`.
+        `of_classes`. Links have the figures of `LINK_CLASSES`, or those of the GPUs' models.
+
+        Raises
+        ------
+        ValueError
+            If figures of models are given, and there are none of a GPU's model or token.
         """
         known = [gpu.numa_nodes[0] for gpu in server.gpus if gpu.numa_nodes]
-        return cls.of_classes(
-            server.gpu_tokens,
-            numa_of_gpu=known if len(known) == server.num_gpus else None,
-            free=free,
+        numa_of_gpu = known if len(known) == server.num_gpus else None
+        if figures is None:
+            return cls.of_classes(server.gpu_tokens, numa_of_gpu=numa_of_gpu, free=free)
+        links = figures.links_of(server)
+        return cls(
+            bandwidth_bytes_per_s=tuple(
+                tuple(link.bandwidth_bytes_per_s for link in row) for row in links
+            ),
+            latency_s=tuple(tuple(link.latency_s for link in row) for row in links),
+            numa_of_gpu=tuple(numa_of_gpu or _numa_nodes(server.gpu_tokens)),
+            free=tuple(range(server.num_gpus) if free is None else free),
         )
 
     @classmethod

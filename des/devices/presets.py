@@ -71,6 +71,28 @@ def _dgx_a100() -> Server:
     )
 
 
+def _dgx_2() -> Server:
+    """Sixteen GPUs; two at a switch with a card, two such switches at one more."""
+
+    def far(one: int, other: int) -> str:
+        if one // 2 == other // 2:
+            return "PXB"
+        return "NODE" if one // 4 == other // 4 else "SYS"
+
+    return assembled(
+        nvswitch(16, 6),
+        gpu=gpu_like("v100", 25),
+        node_of_gpu=halves(16),
+        nodes=two_processors(24, 768),
+        cards=Cards(
+            count=8,
+            gbit_per_s=100,
+            to_gpu=lambda gpu, card: "PIX" if gpu // 2 == card else far(gpu // 2, card),
+            to_card=far,
+        ),
+    )
+
+
 def _nvlink_of_8(model: str, *, token: str, nvlink_gb_per_s: float, cores: int) -> Server:
     return assembled(
         nvswitch(8, 18),
@@ -139,6 +161,11 @@ KINDS: Mapping[str, ServerKind] = MappingProxyType(
             about="8 V100, one or two NVLinks in a hybrid cube mesh, 4 cards of 100 Gbit/s",
             source="NVIDIA, DGX-1 with V100 white paper (2017): 2 Xeon E5-2698 v4, 512 GB",
             make=partial(_dgx_1, hybrid_cube_mesh(), gpu_like("v100", 25)),
+        ),
+        "dgx-2": ServerKind(
+            about="16 V100 at NVSwitches, 8 cards of 100 Gbit/s for computing",
+            source=_PRINTED + "DGX-2 user guide: 2 Xeon 8168, 1.5 TB",
+            make=_dgx_2,
         ),
         "dgx-a100": ServerKind(
             about="8 A100 at NVSwitches, 8 cards of 200 Gbit/s for computing, 8 NUMA nodes",

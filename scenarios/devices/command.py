@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "place": ("place", "Place a job on GPUs of a server, or of several"),
         "group": ("group", "Divide the GPUs of a server into groups of one size"),
         "compare": ("compare", "Compare placements: exact, greedy, first fit, random"),
+        "estimate": ("estimate", "Estimate the time of a collective over GPUs of servers"),
     }
 )
 """Module of each subcommand, with ``Config``, ``run(config)`` and ``EXAMPLES``; its purpose."""

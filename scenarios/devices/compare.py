@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 from des.base.checks import require_count, require_seed
 from des.base.flags import option, required
 from des.base.lazy import lazy
-from scenarios.devices.placement_flags import aligned, listed, milliseconds, mix_of, plain_value
-from scenarios.devices.sources import ServerFlags, server_of
+from scenarios.devices.placement_flags import (
+    PlacedServerFlags,
+    aligned,
+    listed,
+    milliseconds,
+    mix_of,
+    note_on_times,
+    placed_server_of,
+    plain_value,
+)
 
 if TYPE_CHECKING:
     from agents.devices import placement_rules
@@ -29,7 +37,7 @@ examples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ServerFlags):
+class Config(PlacedServerFlags):
     """Settings of a comparison; the fields are the flags."""
 
     gpus: int = required("GPUs of the job")
@@ -48,7 +56,7 @@ class Config(ServerFlags):
 
 def run(config: Config) -> int:
     """Place the job by each rule and print the figures."""
-    server = server_of(config)
+    server = placed_server_of(config)
     case = placement_rules.PlacementCase(
         server=server,
         num_gpus=config.gpus,
@@ -61,7 +69,7 @@ def run(config: Config) -> int:
     if config.json:
         sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
     else:
-        sys.stdout.write(f"{title}\n{_table(found, config.draws)}")
+        sys.stdout.write(f"{title}\n{_table(found, config.draws)}{note_on_times(server)}")
     if config.out is not None:
         files = {
             "table.csv": _csv(found).encode(),

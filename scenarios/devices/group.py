@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 from des.base.flags import option, required
 from des.base.lazy import lazy
 from des.devices.gpus import MOST_GPUS
-from scenarios.devices.placement_flags import aligned, listed, milliseconds, plain_value
-from scenarios.devices.sources import ServerFlags, server_of
+from scenarios.devices.placement_flags import (
+    PlacedServerFlags,
+    aligned,
+    listed,
+    milliseconds,
+    note_on_times,
+    placed_server_of,
+    plain_value,
+)
 
 if TYPE_CHECKING:
     from agents.devices import goodness, gpu_groups, ring_times
@@ -26,7 +33,7 @@ examples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ServerFlags):
+class Config(PlacedServerFlags):
     """Settings of a division; the fields are the flags."""
 
     size: int = required("GPUs of a group")
@@ -39,7 +46,7 @@ class Config(ServerFlags):
 
 def run(config: Config) -> int:
     """Divide the GPUs and print the groups."""
-    server = server_of(config)
+    server = placed_server_of(config)
     found = gpu_groups.optimal_groups(server, config.size, config.free)
     times_s = [
         ring_times.places_all_reduce_s(
@@ -70,6 +77,6 @@ def run(config: Config) -> int:
     sys.stdout.write(
         f"{len(found.groups)} groups of {config.size} GPUs of {found.server} ({kind}), "
         f"{found.nvlinks} NVLinks inside, worst group {found.worst.nvlinks}{left}\n"
-        f"{aligned([heads, *rows])}"
+        f"{aligned([heads, *rows])}{note_on_times(server)}"
     )
     return 0

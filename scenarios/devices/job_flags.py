@@ -4,40 +4,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from des.base.flags import option, required
-from scenarios.devices.sources import ServerFlags
+from scenarios.devices.placement_flags import PlacedServerFlags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobFlags(ServerFlags):
-    """Size of a job, and with ``--servers`` what is known of its servers and its training."""
+class JobFlags(PlacedServerFlags):
+    """Size of a job; for one on several servers, these and what is known of its training."""
 
     gpus: int = required("GPUs of the job")
     json: bool = option(False, "print JSON, and nothing else")
     servers: Path | None = option(
         None, "YAML file of servers with their free GPUs, for a job on several; see docs/devices.md"
     )
-    gpus_per_node: int = option(8, "with --servers: most GPUs of the job on one server")
+    cluster: Path | None = option(
+        None, "file of a cluster whose nodes are all the given server, for a job on several"
+    )
+    taken: str | None = option(
+        None, "with --cluster: nodes that others have taken, as n[01-64]", default_text="none"
+    )
+    gpus_per_node: int = option(8, "on several: most GPUs of the job on one server")
     communication_heavy: bool = option(
-        True, "with --servers: few servers, close to each other; else those that the job fills best"
+        True, "on several: few servers, close to each other; else those that the job fills best"
     )
     data_locality: tuple[str, ...] = option(
-        (), "with --servers: names of servers that hold the data", default_text="none"
+        (), "on several: names of servers that hold the data", default_text="none"
     )
     mix: tuple[str, ...] = option(
-        ("1", "2", "4", "8"), "with --servers: next jobs as GPUs or GPUs:WEIGHT"
+        ("1", "2", "4", "8"), "on several: next jobs as GPUs or GPUs:WEIGHT"
     )
-    model: str = option("llama2_7b", "with --servers: model whose iteration is simulated")
-    gpu: str | None = option(
-        None, "with --servers: model of the GPUs", default_text="that of the servers"
-    )
+    model: str = option("llama2_7b", "on several: model whose iteration is simulated")
     parallelism: str | None = option(
         None,
-        "with --servers: TENSORxDATAxPIPELINE of the job",
+        "on several: TENSORxDATAxPIPELINE of the job",
         default_text="tensor in a server, data over servers",
     )
     cards_per_server: int | None = option(
-        None, "with --servers: network cards in use", default_text="those nearest to the GPUs"
+        None, "on several: network cards in use", default_text="those nearest to the GPUs"
     )
     card_bandwidth_bytes_per_s: float | None = option(
-        None, "with --servers: bandwidth of a network card", default_text="that of the servers"
+        None, "on several: bandwidth of a network card", default_text="that of the servers"
     )

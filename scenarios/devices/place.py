@@ -1,4 +1,4 @@
-"""Place a job on GPUs: of one server, or with --servers of several."""
+"""Place a job on GPUs of one server, or of several with --servers or --cluster."""
 
 import json
 import sys
@@ -12,8 +12,15 @@ from des.base.lazy import lazy
 from des.devices.gpus import MOST_GPUS
 from des.devices.server import Server
 from scenarios.devices.job_flags import JobFlags
-from scenarios.devices.placement_flags import aligned, listed, milliseconds, mix_of, plain_value
-from scenarios.devices.sources import server_of
+from scenarios.devices.placement_flags import (
+    aligned,
+    listed,
+    milliseconds,
+    mix_of,
+    note_on_times,
+    placed_server_of,
+    plain_value,
+)
 
 if TYPE_CHECKING:
     from agents.devices import goodness, gpu_placement, ring_times
@@ -30,6 +37,7 @@ examples:
   python -m scenarios.devices place --file topo.txt --gpus 4 --free 0,2,3,5,6 --policy single-numa
   python -m scenarios.devices place --file topo.txt --gpus 4 --by time --all
   python -m scenarios.devices place --servers servers.yaml --gpus 16 --model llama2_7b
+  python -m scenarios.devices place --cluster topology.conf --simulate dgx-h100 --gpus 64
 """
 
 _MOST_SHOWN = 40
@@ -52,47 +60,64 @@ class Config(JobFlags):
 
 def run(config: Config) -> int:
     """Place the job and print where, how good and why."""
-    if config.servers is not None:
+    if config.servers is not None or config.cluster is not None:
         _check_alone(config)
-        return place_servers.run(config.servers, config, mix_of(config.mix))
-    server = server_of(config)
-    found = gpu_placement.optimal_placement(
-        server,
-        config.gpus,
-        config.free,
-        config.policy,
-        by=config.by,
-        payload_bytes=config.payload_bytes,
-    )
+        return place_servers.run(config, mix_of(config.mix))
+    server = placed_server_of(config)
+    found = _placed(server, config, config.by)
+    is_exact = len(goodness.places_of(server, "free", config.free)) <= MOST_GPUS
+    fastest = _placed(server, config, "time") if is_exact else None
     ties = _all_sets(server, config) if config.all else None
     time_s = _time_s(server, found.gpus, config.payload_bytes)
     if config.json:
         said = plain_value(found)
         assert isinstance(said, dict)
-        said |= {"all_reduce_s": time_s}
+        said |= {"all_reduce_s": time_s, "fastest": plain_value(fastest)}
         said |= {} if ties is None else {"best_sets_by_nvlink_sum": plain_value(ties)}
         sys.stdout.write(f"{json.dumps(said)}\n")
         return 0
     sys.stdout.write(_text(found, time_s, config.payload_bytes))
+    if fastest is not None and time_s is not None:
+        sys.stdout.write(_faster_text(fastest, time_s))
+    sys.stdout.write(note_on_times(server))
     if ties is not None:
         sys.stdout.write(_ties_text(ties))
     return 0
 
 
+def _placed(
+    server: Server, config: Config, by: Literal["nvlinks", "time"]
+) -> "gpu_placement.GpuPlacement":
+    return gpu_placement.optimal_placement(
+        server,
+        config.gpus,
+        config.free,
+        config.policy,
+        by=by,
+        payload_bytes=config.payload_bytes,
+    )
+
+
 def _check_alone(config: Config) -> None:
     """Refuse flags about one server where there are several."""
-    given = {
-        "--file": config.file,
-        "--simulate": config.simulate is not None,
-        "--nvml": config.nvml,
+    of_one = {
         "--free": config.free is not None,
         "--policy": config.policy != "none",
         "--by": config.by != "nvlinks",
         "--all": config.all,
     }
-    for flag, is_given in given.items():
+    source = "--cluster" if config.servers is None else "--servers"
+    if config.servers is not None:
+        of_one |= {
+            "--file": bool(config.file),
+            "--simulate": config.simulate is not None,
+            "--nvml": config.nvml,
+            "--cluster": config.cluster is not None,
+            "--taken": config.taken is not None,
+        }
+    for flag, is_given in of_one.items():
         if is_given:
-            raise UsageError(f"{flag} must be left out with --servers, which has its own servers")
+            raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
 
 
 def _all_sets(server: Server, config: Config) -> tuple[tuple[int, ...], ...]:
@@ -123,6 +148,15 @@ def _text(found: "gpu_placement.GpuPlacement", time_s: float | None, payload_byt
     ]
     kind = "exact" if found.is_exact else "greedy"
     return f"GPUs {listed(found.gpus)} of {found.server} ({kind})\n{found.why}\n{aligned(rows)}"
+
+
+def _faster_text(fastest: "gpu_placement.GpuPlacement", time_s: float) -> str:
+    """Line about the set of least predicted time, if it is faster than the chosen one."""
+    assert fastest.all_reduce_s is not None
+    if fastest.all_reduce_s >= time_s:
+        return ""
+    shown = f"{listed(fastest.gpus)}, {milliseconds(fastest.all_reduce_s)} ms"
+    return f"faster by prediction: {shown} (--by time)\n"
 
 
 def _ties_text(ties: tuple[tuple[int, ...], ...]) -> str:

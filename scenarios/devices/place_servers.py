@@ -1,4 +1,4 @@
-"""Placement of a job on several servers, from a file that lists them."""
+"""Placement of a job on several servers: from a list of them, or nodes of a cluster alike."""
 
 import json
 import sys
@@ -8,13 +8,24 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from agents.devices.free_gpus import FreeGpus
+from agents.devices.server_choice import ServerPool
 from agents.devices.training_figures import TrainingAssumptions
 from agents.devices.training_placement import TrainingPlacement, optimise_placement
 from des.base.strict_forms import StrictForm, first_error
 from des.base.text_files import read_yaml
+from des.devices.cluster import Cluster, ClusterNode, Switch
+from des.devices.cluster_files.hostlist import expand_hosts
+from des.devices.cluster_files.table import read_cluster
 from des.plan.parallelism import Parallelism
 from scenarios.devices.job_flags import JobFlags
-from scenarios.devices.placement_flags import aligned, listed, milliseconds, plain_value
+from scenarios.devices.placement_flags import (
+    aligned,
+    listed,
+    milliseconds,
+    modelled,
+    placed_server_of,
+    plain_value,
+)
 from scenarios.devices.sources import ServerFlags, server_of
 
 
@@ -25,14 +36,14 @@ class _ServerForm(StrictForm):
     file: str | None = None
     simulate: str | None = None
     free: list[int] | None = None
-    levels: list[str] = Field(default_factory=list)
+    levels: dict[str, str] = Field(default_factory=dict)
 
 
 class _ServersForm(StrictForm):
     servers: list[_ServerForm]
 
 
-def run(path: Path, flags: JobFlags, mix: Mapping[int, float]) -> int:
+def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
     """Place the job and print servers, GPUs and predicted times."""
     assumed = TrainingAssumptions(
         model=flags.model,
@@ -42,7 +53,7 @@ def run(path: Path, flags: JobFlags, mix: Mapping[int, float]) -> int:
         card_bandwidth_bytes_per_s=flags.card_bandwidth_bytes_per_s,
     )
     found = optimise_placement(
-        read_servers(path),
+        _pool(flags),
         flags.gpus,
         flags.gpus_per_node,
         communication_heavy=flags.communication_heavy,
@@ -57,8 +68,33 @@ def run(path: Path, flags: JobFlags, mix: Mapping[int, float]) -> int:
     return 0
 
 
-def read_servers(path: Path) -> list[FreeGpus]:
-    """Read servers and their free GPUs; files are looked for next to the list.
+def _pool(flags: JobFlags) -> ServerPool:
+    if flags.servers is not None:
+        return read_servers(flags.servers, flags.gpu)
+    assert flags.cluster is not None
+    cluster, server = read_cluster(flags.cluster), placed_server_of(flags)
+    taken = set(expand_hosts(flags.taken)) if flags.taken is not None else set()
+    if taken - set(cluster.node_named):
+        unknown = min(taken - set(cluster.node_named))
+        raise ValueError(f"--taken: must be nodes of the cluster, got {unknown!r}")
+    everything = tuple(gpu.number for gpu in server.gpus)
+    for node in cluster.nodes:
+        if node.num_gpus not in (None, server.num_gpus):
+            raise ValueError(
+                f"{flags.cluster}: node {node.name}: num_gpus must be {server.num_gpus}, those of "
+                f"{server.name}, got {node.num_gpus}"
+            )
+    servers = (
+        FreeGpus(name=node.name, server=server, numbers=() if node.name in taken else everything)
+        for node in cluster.nodes
+    )
+    return ServerPool(cluster=cluster, servers=tuple(servers))
+
+
+def read_servers(path: Path, gpu: str | None = None) -> ServerPool:
+    """Read servers, their free GPUs and the units that they are in; files are next to the list.
+
+    ``gpu`` is the model of GPUs of which a server does not say it.
 
     Raises
     ------
@@ -66,28 +102,53 @@ def read_servers(path: Path) -> list[FreeGpus]:
         If the file, or that of a server, is wrong.
     """
     try:
-        listed_servers = _ServersForm.model_validate(read_yaml(path)).servers
+        forms = _ServersForm.model_validate(read_yaml(path)).servers
     except ValidationError as error:
         raise ValueError(f"{path}: {first_error(error)}") from error
-    return [_free_gpus(path, each) for each in listed_servers]
+    if not forms:
+        raise ValueError(f"{path}: servers must be at least one, got none")
+    try:
+        return ServerPool(
+            cluster=_cluster(forms), servers=tuple(_free_gpus(path, form, gpu) for form in forms)
+        )
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
-def _free_gpus(path: Path, form: _ServerForm) -> FreeGpus:
-    if (form.file is None) == (form.simulate is None):
-        raise ValueError(f"{path}: server {form.name}: one of file and simulate must be given")
-    files = () if form.file is None else (path.parent / form.file,)
-    server = server_of(ServerFlags(file=files, simulate=form.simulate))
-    numbers = [gpu.number for gpu in server.gpus] if form.free is None else form.free
-    return FreeGpus(
-        name=form.name, server=server, numbers=tuple(numbers), levels=tuple(form.levels)
+def _cluster(forms: list[_ServerForm]) -> Cluster:
+    """Cluster of the units that servers name, coarse to fine."""
+    switches: dict[str, Switch] = {}
+    for form in forms:
+        parent = None
+        for level, name in form.levels.items():
+            unit = Switch(name=name, level=level, parent=parent)
+            if switches.setdefault(name, unit) != unit:
+                raise ValueError(
+                    f"server {form.name}: {level} {name} must be below the same unit everywhere, "
+                    f"got {switches[name].parent} and {parent}"
+                )
+            parent = name
+    nodes = (
+        ClusterNode(name=form.name, switch=[*form.levels.values()][-1] if form.levels else None)
+        for form in forms
     )
+    return Cluster(nodes=tuple(nodes), switches=tuple(switches.values()))
+
+
+def _free_gpus(path: Path, form: _ServerForm, gpu: str | None) -> FreeGpus:
+    if (form.file is None) == (form.simulate is None):
+        raise ValueError(f"server {form.name}: one of file and simulate must be given")
+    files = () if form.file is None else (path.parent / form.file,)
+    server = modelled(server_of(ServerFlags(file=files, simulate=form.simulate)), gpu)
+    numbers = [gpu.number for gpu in server.gpus] if form.free is None else form.free
+    return FreeGpus(name=form.name, server=server, numbers=tuple(numbers))
 
 
 def _text(found: TrainingPlacement, assumed: TrainingAssumptions) -> str:
     rows = [("server", "GPUs"), *zip(found.servers, map(listed, found.gpus), strict=True)]
     fits = "" if found.fits_memory else " (does not fit into memory)"
     figures = [
-        ("shared levels", " / ".join(found.shared_levels) or "none"),
+        (found.level, found.unit),
         ("quality", f"{found.quality:.3f}"),
         ("all-reduce of 100 MB [ms]", milliseconds(found.all_reduce_s)),
         (f"iteration of {assumed.model} [s]", f"{found.iteration_s:.3f}{fits}"),

@@ -6,6 +6,40 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from des.base.command import UsageError
+from des.base.flags import option
+from des.devices.server import Server
+from scenarios.devices.sources import ServerFlags, server_of
+
+UNKNOWN_MODEL = (
+    "the GPUs' model is not known: times are by NCCL's figures for each token (--gpu gives it)\n"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedServerFlags(ServerFlags):
+    """Settings of a server whose GPUs jobs are placed on."""
+
+    gpu: str | None = option(
+        None, "model of the GPUs, such as a100_80, where the server does not say"
+    )
+
+
+def modelled(server: Server, gpu: str | None) -> Server:
+    """Server whose GPUs of no known model have the given one."""
+    if gpu is None or all(each.model is not None for each in server.gpus):
+        return server
+    gpus = (dataclasses.replace(each, model=each.model or gpu) for each in server.gpus)
+    return dataclasses.replace(server, gpus=tuple(gpus))
+
+
+def placed_server_of(flags: PlacedServerFlags) -> Server:
+    """Return the server that the flags name; errors as those of `server_of`."""
+    return modelled(server_of(flags), flags.gpu)
+
+
+def note_on_times(server: Server) -> str:
+    """Line about the figures of predicted times; none where they are those of the GPUs' model."""
+    return "" if all(each.model is not None for each in server.gpus) else UNKNOWN_MODEL
 
 
 def mix_of(texts: Sequence[str]) -> Mapping[int, float]:

@@ -59,11 +59,13 @@ def _node_line(nodes: tuple[int, ...], known: dict[int, NumaNode]) -> str:
 def _gpu_line(server: Server, place: int) -> str:
     gpu: Gpu = server.gpus[place]
     parts = [gpu.name + (f" ({gpu.model})" if gpu.model else "")]
-    links: dict[int, list[str]] = defaultdict(list)
+    links: dict[int, list[int]] = defaultdict(list)
     for other, count in enumerate(server.nvlinks[place]):
         if count:
-            links[count].append(str(server.gpus[other].number))
-    parts += [f"NV{count} to {','.join(others)}" for count, others in sorted(links.items())]
+            links[count].append(server.gpus[other].number)
+    parts += [
+        f"NV{count} to {format_spans(spans_of(others))}" for count, others in sorted(links.items())
+    ]
     near = server.nearest_nics(place)
     if near is not None:
         parts.append(f"{near[0]} {','.join(card.name for card in near[1])}")

@@ -29,7 +29,7 @@ def test_an_empty_server_has_the_half_for_every_policy(policy):
     found = optimal_placement(cube_mesh(), 4, None, policy)
 
     assert found.gpus == (0, 1, 2, 3)
-    assert found.num_nodes == (None if policy == "none" else 1)
+    assert found.num_nodes == 1
 
 
 def test_best_effort_puts_the_node_before_nvlinks():

@@ -6,9 +6,12 @@ import pytest
 from device_servers import cube_mesh, server_of_tokens, switched
 
 from agents.devices.free_gpus import FreeGpus
+from agents.devices.server_choice import ServerPool
 from agents.devices.training_figures import TrainingAssumptions
 from agents.devices.training_placement import optimise_placement
 from des import Parallelism
+from des.costs.device_groups import CARD_FRACTION
+from des.devices.cluster import Cluster, ClusterNode, Switch
 from des.devices.patterns import nvswitch
 from des.devices.server import Server
 
@@ -18,23 +21,26 @@ ASSUMED = TrainingAssumptions(
     num_microbatches=4,
     sequence_length=1024,
     cards_per_server=4,
-    card_bandwidth_bytes_per_s=25e9,
-    card_latency_s=5e-6,
+    card_bandwidth_bytes_per_s=25e9 / CARD_FRACTION,
+    card_step_s=5e-6,
 )
-RACKS = ("r0", "r0", "r1", "r1")
+CLUSTER = Cluster(
+    nodes=tuple(ClusterNode(name=f"n{index}", switch=f"r{index // 2}") for index in range(4)),
+    switches=(
+        Switch(name="r0", level="rack", parent="z"),
+        Switch(name="r1", level="rack", parent="z"),
+        Switch(name="z", level="zone"),
+    ),
+)
 
 
-def racks(*num_free: int, server: Server | None = None) -> list[FreeGpus]:
+def racks(*num_free: int, server: Server | None = None) -> ServerPool:
     """Servers n0 to n3, two a rack, with their first GPUs free."""
-    return [
-        FreeGpus(
-            name=f"n{index}",
-            server=server or switched(),
-            numbers=tuple(range(count)),
-            levels=("z", RACKS[index]),
-        )
+    servers = [
+        FreeGpus(name=f"n{index}", server=server or switched(), numbers=tuple(range(count)))
         for index, count in enumerate(num_free)
     ]
+    return ServerPool(cluster=CLUSTER, servers=tuple(servers))
 
 
 def test_heavy_communication_takes_few_servers_of_one_rack():
@@ -42,7 +48,7 @@ def test_heavy_communication_takes_few_servers_of_one_rack():
 
     assert found.servers == ("n2", "n3")
     assert found.gpus == (tuple(range(8)),) * 2
-    assert found.shared_levels == ("z", "r1")
+    assert (found.level, found.unit) == ("rack", "r1")
     assert found.why == "8 GPUs on each of 2 servers, as few and close as can be"
 
 
@@ -51,7 +57,7 @@ def test_other_jobs_may_force_more_servers():
     found = optimise_placement(racks(8, 4, 4, 4), 16, 8, assumed=ASSUMED)
 
     assert found.servers == ("n0", "n1", "n2", "n3")
-    assert found.shared_levels == ("z",)
+    assert (found.level, found.unit) == ("zone", "z")
     assert found.quality < 1.0
 
 
@@ -100,7 +106,8 @@ def test_the_all_reduce_over_servers_is_the_ring_over_two_levels():
 def test_a_worse_half_of_a_cube_mesh_has_less_quality():
     """0-1-4-5 has a hop of one NVLink in its ring, as the whole half has two."""
     free = FreeGpus(name="n0", server=cube_mesh(), numbers=(0, 1, 5, 6))
-    found = optimise_placement([free], 4, 4, assumed=ASSUMED)
+    pool = ServerPool(cluster=CLUSTER, servers=(free,))
+    found = optimise_placement(pool, 4, 4, assumed=ASSUMED)
     best = optimise_placement(racks(8, server=cube_mesh()), 4, 4, assumed=ASSUMED)
 
     assert best.quality == 1.0
@@ -152,7 +159,7 @@ def test_cards_that_the_servers_list_are_taken():
     [
         ({"total_gpus": 32}, "total_gpus must be equal shares .* got 32 with 8, 4 free"),
         ({"total_gpus": 0}, "total_gpus must be a whole number"),
-        ({"data_locality": ["n9"]}, "must name some of the servers n0, n1; got 'n9'"),
+        ({"data_locality": ["n9"]}, "data_locality must be names of nodes, .* got 'n9'"),
         ({"mix": {}}, "mix: must hold at least one size"),
         ({"assumed": TrainingAssumptions()}, "gpu must be given, .* got None"),
     ],
@@ -164,6 +171,32 @@ def test_bad_jobs_are_refused(options, message):
         )
 
 
-def test_names_of_servers_must_differ():
-    with pytest.raises(ValueError, match="names of servers must differ, got n0, n0"):
-        optimise_placement([*racks(8), *racks(8)], 8, 8, assumed=ASSUMED)
+def test_data_may_be_below_a_switch():
+    found = optimise_placement(
+        racks(8, 8, 8, 8), 16, 8, data_locality=["r1"], communication_heavy=False, assumed=ASSUMED
+    )
+
+    assert found.servers == ("n2", "n3")
+    assert found.why.endswith("2 of 2 near the data")
+
+
+def test_a_large_job_fills_whole_racks():
+    """Three of four servers: both of one rack, and one of the other."""
+    found = optimise_placement(racks(4, 8, 8, 8), 24, 8, assumed=ASSUMED)
+
+    assert found.servers == ("n1", "n2", "n3")
+    assert found.level == "zone"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("n0", "n0"), "names of servers must differ, got n0, n0"),
+        (("n0", "n7"), "servers must be nodes of the cluster, got 'n7', which is none"),
+        ((), "servers must be at least one, got none"),
+    ],
+)
+def test_pools_have_nodes_of_the_cluster_once(names, message):
+    servers = [FreeGpus(name=name, server=switched(), numbers=(0,)) for name in names]
+    with pytest.raises(ValueError, match=message):
+        ServerPool(cluster=CLUSTER, servers=tuple(servers))

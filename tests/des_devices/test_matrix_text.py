@@ -92,6 +92,8 @@ AROUND = {
     "prompt and log": f"root@node1:~# nvidia-smi topo -m\n{PLAIN}root@node1:~# exit\n",
     "fence": f"```\n{PLAIN}```\n",
     "quotation": "".join(f"> {line}\n" for line in PLAIN.splitlines()),
+    "names of machines": "".join(f"node1: {line}\n" for line in PLAIN.splitlines()),
+    "comment": "".join(f"# {line}\n" for line in PLAIN.expandtabs().splitlines()),
     "indentation": "".join(f"    {line}\n" for line in PLAIN.splitlines()),
     "blank lines": PLAIN.replace("\n", "\n\n"),
     "escape codes": PLAIN.replace("\tGPU0", "\x1b[4m\tGPU0", 1).replace(" ID\n", " ID\x1b[0m\n"),

@@ -3,10 +3,13 @@
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from des.devices.files.gpu_list import model_of, read_gpu_list
 from des.devices.files.numactl import read_numa_nodes
 from des.devices.files.server_files import read_files
+from des.devices.spans import numbers_in
 
 MATRIX = (
     "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
@@ -121,6 +124,32 @@ def test_cpus_of_nodes_may_be_wrapped_or_compressed():
     assert read_numa_nodes(lines)[1].cpus == read_numa_nodes(packed)[1].cpus == ((2, 7),)
 
 
+@given(
+    numbers=st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True),
+    shape=st.randoms(use_true_random=False),
+)
+@settings(max_examples=40)
+def test_nodes_are_read_as_the_command_writes_them(numbers, shape):
+    """Any nodes, also without CPUs or memory, and any distances."""
+    nodes = sorted(numbers)
+    cpus = {node: sorted(shape.sample(range(64), shape.randint(0, 9))) for node in nodes}
+    sizes = {node: shape.choice([0, 96_000, 490_037]) for node in nodes}
+    distances = {node: [shape.choice([10, 21, 255]) for _ in nodes] for node in nodes}
+    lines = [f"available: {len(nodes)} nodes ({','.join(map(str, nodes))})"]
+    for node in nodes:
+        lines.append(f"node {node} cpus:{''.join(f' {cpu}' for cpu in cpus[node])}")
+        lines += [f"node {node} size: {sizes[node]} MB", f"node {node} free: 0 MB"]
+    lines += ["node distances:", "node " + "".join(f"{node:4}" for node in nodes)]
+    lines += [f"{node:3}: " + "".join(f"{far:4}" for far in distances[node]) for node in nodes]
+    read = read_numa_nodes(lines)
+
+    assert [node.number for node in read] == nodes
+    for node in read:
+        assert list(numbers_in(node.cpus)) == cpus[node.number]
+        assert node.memory_bytes == sizes[node.number] * 2.0**20
+        assert list(node.distances) == distances[node.number]
+
+
 @pytest.mark.parametrize(
     ("product", "model"),
     [
@@ -160,7 +189,8 @@ LISTED = "GPU 0: NVIDIA H100 (UUID: G)\n"
         ([MATRIX, NUMACTL, NUMACTL], "both have NUMA nodes"),
         (["[tool.ruff]\n"], "must be the output of nvidia-smi topo -m .*; got none of them"),
         ([MATRIX, NUMACTL.replace("(0-1,8)", "(0-1)")], "line 1: 3 nodes must be listed"),
-        ([MATRIX, NUMACTL.replace("node 1 cpus: 2 3\n", "")], "CPUs must be given of nodes 0 1 8"),
+        ([MATRIX, NUMACTL.replace("node 1 cpus: 2 3\n", "")], "cpus must be given of nodes 0 1 8"),
+        ([MATRIX, NUMACTL.replace("node 8 free: 96 GB\n", "")], "free must be given of nodes 0 1"),
         ([MATRIX, NUMACTL.replace("  8:  80  80  10\n", "")], "distances must be given of nodes"),
         ([MATRIX, NUMACTL.replace("21  10  80", "21  10")], "line 14: distances of node 1 must be"),
         ([MATRIX, NUMACTL.replace("node 1 size", "node 0 size")], "size of node 0 is given twice"),

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import re
+from pathlib import Path
 
 import pytest
 from command_output import assert_refused, examples_of, help_of
@@ -12,10 +14,10 @@ from scenarios.devices.command import main
 CUBE = ("--simulate", "hybrid_cube_mesh")
 SERVERS = """\
 servers:
-  - {name: n0, simulate: dgx-h100, levels: [zone, rack-1], free: [0, 1, 2, 3]}
-  - {name: n1, simulate: dgx-h100, levels: [zone, rack-1]}
-  - {name: n2, simulate: dgx-h100, levels: [zone, rack-2]}
-  - {name: n3, simulate: dgx-h100, levels: [zone, rack-2]}
+  - {name: n0, simulate: dgx-h100, levels: {zone: z, rack: rack-1}, free: [0, 1, 2, 3]}
+  - {name: n1, simulate: dgx-h100, levels: {zone: z, rack: rack-1}}
+  - {name: n2, simulate: dgx-h100, levels: {zone: z, rack: rack-2}}
+  - {name: n3, simulate: dgx-h100, levels: {zone: z, rack: rack-2}}
 """
 
 
@@ -32,6 +34,7 @@ def test_place_prints_gpus_reason_and_figures(capsys):
     assert lines[0] == "GPUs 0,1,2,3 of hybrid_cube_mesh (exact)"
     assert "no set of the 8 free has more" in lines[1]
     assert "NVLinks inside                 9" in lines
+    assert "the GPUs' model is not known: times are by NCCL's figures" in lines[-4]
     assert lines[-3:] == ["sets with the most NVLinks inside: 2", "  0,1,2,3", "  4,5,6,7"]
 
 
@@ -45,11 +48,38 @@ def test_place_in_json_has_every_part(capsys):
     assert found["all_reduce_s"] > 0
 
 
+def test_the_model_of_the_gpus_gives_other_times(capsys):
+    flags = ("group", *CUBE, "--size", "2")
+
+    plain = said(capsys, *flags)["all_reduce_s"]
+    modelled = said(capsys, *flags, "--gpu", "v100_32")["all_reduce_s"]
+    assert modelled[0] != plain[0]
+    assert (
+        said(capsys, "group", "--simulate", "dgx-1-v100", "--size", "2")["all_reduce_s"] == modelled
+    )
+    wrong = (*flags, "--gpu", "v99")
+    assert_refused(
+        main, wrong, "GPU model must be one of .* got v99", capsys, unwritten=Path("v99")
+    )
+
+
 def test_place_by_time_and_policy(capsys):
     found = said(capsys, "place", *CUBE, "--gpus", "2", "--by", "time", "--policy", "single-numa")
 
     assert found["num_nodes"] == 1
     assert found["why"].startswith("all-reduce in ")
+
+
+def test_place_names_the_faster_set_where_more_nvlinks_are_slower(capsys):
+    """0-2-3-4 has 7 NVLinks, but two hops of its ring go over the processors."""
+    flags = ("place", "--simulate", "dgx-1-v100", "--gpus", "4", "--free", "0,2,3,4,5,7")
+
+    assert main(list(flags)) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("GPUs 0,2,3,4 of")
+    assert re.search(r"^faster by prediction: 0,3,4,7, [0-9.]+ ms \(--by time\)$", shown, re.M)
+    assert said(capsys, *flags)["fastest"]["gpus"] == [0, 3, 4, 7]
+    assert said(capsys, *flags, "--by", "time")["gpus"] == [0, 3, 4, 7]
 
 
 def test_long_lists_of_sets_are_cut_and_say_so(capsys):
@@ -64,13 +94,29 @@ def test_place_on_servers_of_a_list(tmp_path, capsys):
 
     found = said(capsys, "place", "--servers", str(path), "--gpus", "16", "--gpu", "h100")
     assert found["servers"] == ["n2", "n3"]
-    assert found["shared_levels"] == ["zone", "rack-2"]
+    assert (found["level"], found["unit"]) == ("rack", "rack-2")
     assert found["iteration_s"] > 0
     flags = ("--gpus", "4", "--no-communication-heavy", "--mix", "4:2,8", "--parallelism", "2x2x1")
     assert main(["place", "--servers", str(path), *flags, "--gpu", "h100"]) == 0
     shown = capsys.readouterr().out
     assert "n0      0,1,2,3" in shown
     assert "quality" in shown
+
+
+def test_place_on_nodes_of_a_cluster(tmp_path, capsys):
+    path = tmp_path / "topology.conf"
+    path.write_text(
+        "SwitchName=s0 Nodes=n[0-3]\nSwitchName=s1 Nodes=n[4-7]\nSwitchName=s2 Switches=s[0-1]\n",
+        "utf-8",
+    )
+    flags = ("place", "--cluster", str(path), "--simulate", "dgx-h100", "--gpus", "32")
+
+    assert said(capsys, *flags)["servers"] == ["n0", "n1", "n2", "n3"]
+    found = said(capsys, *flags, "--taken", "n[0-1]", "--data-locality", "n5")
+    assert found["servers"] == ["n4", "n5", "n6", "n7"]
+    assert (found["level"], found["unit"]) == ("leaf", "s1")
+    wrong = (*flags, "--taken", "n9")
+    assert_refused(main, wrong, "--taken: .* got 'n9'", capsys, unwritten=tmp_path / "out")
 
 
 def test_group_prints_every_group(capsys):
@@ -81,7 +127,7 @@ def test_group_prints_every_group(capsys):
         "2 groups of 2 GPUs of hybrid_cube_mesh (exact), 4 NVLinks inside, worst group 2; "
         "left over: 4"
     )
-    assert [line.split()[:2] for line in lines[2:]] == [["0,3", "2"], ["1,2", "2"]]
+    assert [line.split()[:2] for line in lines[2:-1]] == [["0,3", "2"], ["1,2", "2"]]
     assert said(capsys, "group", *CUBE, "--size", "4")["groups"] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
@@ -90,7 +136,7 @@ def test_compare_prints_a_row_for_each_rule_and_writes_its_table_and_picture(tmp
     flags = ("--gpus", "4", "--free", "0,2,3,4,5,7", "--draws", "5")
     assert main(["compare", *CUBE, *flags, "--out", str(out)]) == 0
 
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:-1]]
     rules = ["exact", "exact_time", "greedy", "first_fit", "random"]
     assert [row[0] for row in rows] == rules
     table = (out / "table.csv").read_text("utf-8").splitlines()
@@ -128,6 +174,11 @@ def test_bad_input_is_one_line(argv, message, tmp_path, capsys):
         ("servers: [{name: a, simulat: x}]", "simulat: unknown key; did you mean 'simulate'"),
         ("servers: [{name: a, simulate: dgx-h100, free: [9]}]", "free GPUs of a must be numbers"),
         ("servers: []", "servers must be at least one, got none"),
+        (
+            "servers: [{name: a, simulate: pcie-4, levels: {zone: y, rack: r}},"
+            " {name: b, simulate: pcie-4, levels: {zone: z, rack: r}}]",
+            "server b: rack r must be below the same unit everywhere, got y and z",
+        ),
     ],
 )
 def test_wrong_lists_of_servers_are_refused(text, message, tmp_path, capsys):

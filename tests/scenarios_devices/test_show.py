@@ -55,7 +55,7 @@ def test_a_tree_names_nodes_gpus_and_their_nearest_cards(capsys):
     assert lines[:3] == [
         "gb200-nvl72: 4 GPUs, 4 network cards; joined by NVLink: GPUs 0-3",
         "├─ NUMA node 0: CPUs 0-71, 480.0 GiB, 480.0 GiB free",
-        "│  ├─ GPU0 (gb200); NV18 to 1,2,3; NODE NIC0,NIC1",
+        "│  ├─ GPU0 (gb200); NV18 to 1-3; NODE NIC0,NIC1",
     ]
 
 

@@ -86,9 +86,8 @@ def alike_times(case: DomainCase, option: LocalOption) -> DeviceTimes:
     shape = option.parallelism
     server = case.server if isinstance(case, ServersCase) else None
     borders = _borders(case.domain, case.job, option, case.corrections, server)
-    layers = np.array(split_evenly(case.num_layers, shape.pipeline))
-    cuts = case.first_layer + np.concatenate([[0], np.cumsum(layers)])
-    figures = np.diff(sums_of(case.job, option.microbatch_size, option.recomputation)[cuts], axis=0)
+    setting = option.microbatch_size, option.recomputation
+    layers, figures = device_figures(case, setting, shape.pipeline)
     rate = compute_rate_flops_per_s(case.domain, case.corrections, shape)
     workload = case.job.workload(option.microbatch_size, option.recomputation)
     in_groups = _joined(case.domain, server, "tensor", shape.tensor)
@@ -104,6 +103,26 @@ def alike_times(case: DomainCase, option: LocalOption) -> DeviceTimes:
             for device in range(_period(case.domain, shape))
         ),
     )
+
+
+def device_figures(
+    case: DomainCase, setting: tuple[int, str], num_devices: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Layers of each device in a row (p,), and their sums (p, 4) with the columns of `sums_of`."""
+    return _device_figures(case.job, (case.first_layer, case.num_layers), setting, num_devices)
+
+
+@lru_cache(maxsize=4096)
+def _device_figures(
+    job: TrainingJob,
+    layers_placed: tuple[int, int],
+    setting: tuple[int, str],
+    num_devices: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    first_layer, num_layers = layers_placed
+    layers = np.array(split_evenly(num_layers, num_devices))
+    cuts = first_layer + np.concatenate([[0], np.cumsum(layers)])
+    return layers, np.diff(sums_of(job, *setting)[cuts], axis=0)
 
 
 @lru_cache(maxsize=4096)

@@ -8,22 +8,22 @@ can be. A number of devices is looked at if fewer would have more layers on the 
 """
 
 import time
+from functools import lru_cache
 from itertools import chain, islice, product
 from typing import Final
 
 import numpy as np
 
-from agents.hi_ppo.local.alike_gpus import Elsewhere, alike_times, pipelined_s
-from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, ServersCase, sums_of
+from agents.hi_ppo.local.alike_gpus import Elsewhere, alike_times, device_figures, pipelined_s
+from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, ServersCase
 from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
 from agents.hi_ppo.local.options import LocalOption, held_microbatches
 from agents.hi_ppo.local.times import seconds_per_sequence
-from des import InfeasiblePlacementError, Parallelism
+from des import InfeasiblePlacementError, Nodes, Parallelism
 from des.costs.memory import bytes_per_parameter
 from des.devices.gpus import GROUP_SIZES
 from des.devices.partitions import best_partition
 from des.plan.parallelism import Sharding
-from des.plan.plan import split_evenly
 
 SHARDED: Final[tuple[Sharding, ...]] = ("none", "optimiser")
 """Levels of sharding to choose from."""
@@ -130,14 +130,22 @@ def shapes_of(case: DomainCase, microbatch_size: int) -> tuple[Parallelism, ...]
     As in `agents.hi_ppo.local.options`, replicas work on whole sequences of a microbatch, and one
     optimiser for several replicas is a choice.
     """
-    num_gpus, nodes, found = case.domain.num_gpus, case.domain.nodes, list[Parallelism]()
+    domain = case.domain
+    return _shapes(domain.num_gpus, case.num_layers, microbatch_size, domain.nodes)
+
+
+@lru_cache(maxsize=1024)
+def _shapes(
+    num_gpus: int, num_layers: int, microbatch_size: int, nodes: Nodes | None
+) -> tuple[Parallelism, ...]:
+    found = list[Parallelism]()
     for tensor, data in product(sorted(GROUP_SIZES, reverse=True), GROUP_SIZES):
-        most = min(num_gpus // (tensor * data), case.num_layers)
+        most = min(num_gpus // (tensor * data), num_layers)
         if microbatch_size % data:
             continue
         for pipeline in range(1, most + 1):
-            fullest = -(-case.num_layers // pipeline)
-            if pipeline > 1 and fullest == -(-case.num_layers // (pipeline - 1)):
+            fullest = -(-num_layers // pipeline)
+            if pipeline > 1 and fullest == -(-num_layers // (pipeline - 1)):
                 continue
             for sharding in SHARDED if data > 1 else SHARDED[:1]:
                 shape = Parallelism(tensor=tensor, data=data, pipeline=pipeline, sharding=sharding)
@@ -159,9 +167,8 @@ def _binding(case: DomainCase, shape: Parallelism) -> tuple[int, ...]:
 
 def _memory_fraction(case: DomainCase, setting: SharedSetting, shape: Parallelism) -> float:
     """Memory of the fullest GPU over its room."""
-    sums = sums_of(case.job, setting.microbatch_size, setting.recomputation)
-    cuts = case.first_layer + np.cumsum([0, *split_evenly(case.num_layers, shape.pipeline)])
-    figures = np.diff(sums[cuts], axis=0)
+    kept = setting.microbatch_size, setting.recomputation
+    _, figures = device_figures(case, kept, shape.pipeline)
     num_microbatches = case.job.num_sequences // setting.microbatch_size
     num_held = held_microbatches(
         case, np.array([shape.pipeline]), np.array([num_microbatches]), shape.pipeline

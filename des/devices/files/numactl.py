@@ -46,7 +46,7 @@ def read_numa_nodes(lines: Sequence[str]) -> tuple[NumaNode, ...]:
                 break
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-    _check_nodes(listed, read.cpus, read.distances)
+    _check_nodes(read)
     return tuple(
         NumaNode(
             number=node,
@@ -132,18 +132,12 @@ def _cpu_list(text: str) -> tuple[Span, ...]:
     return spans_of(numbers_in(spans))
 
 
-def _check_nodes(
-    listed: Sequence[int],
-    cpus: dict[int, tuple[Span, ...]],
-    rows: dict[int, tuple[int, ...]],
-) -> None:
-    for what, given in (("CPUs", cpus), ("distances", rows)):
-        missing = [node for node in listed if node not in given]
-        extra = [node for node in given if node not in listed]
-        if extra or (missing and given):
+def _check_nodes(read: _Reading) -> None:
+    """Refuse lines about some nodes alone, and about nodes that are not listed."""
+    sizes = {what: {node for node, of in read.memory if of == what} for what in ("size", "free")}
+    for what, given in {"cpus": set(read.cpus), **sizes, "distances": set(read.distances)}.items():
+        if given != set(read.listed) and (given or what == "cpus"):
             raise ValueError(
-                f"numactl: {what} must be given of nodes {' '.join(map(str, listed))}, "
-                f"got those of {' '.join(map(str, sorted(given)))}"
+                f"numactl: {what} must be given of nodes {' '.join(map(str, read.listed))}, "
+                f"got those of {' '.join(map(str, sorted(given))) or 'none'}"
             )
-    if not cpus:
-        raise ValueError("numactl: must have lines such as 'node 0 cpus: 0 1 2', got none")

@@ -7,11 +7,15 @@ _CODES = re.compile(
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles of windows
     r"|\[[0-9;]*m(?![a-z])"  # the escape itself was lost
 )
+_MARKED_HEADER = re.compile(r"(?!GPU\d)(\S+)\s+(?:GPU\d+\s+)+(?:\S+\s+)*?CPU Affinity")
 _QUOTED = re.compile(r"(?:\s{0,3}>)+ ?")
 
 
 def plain_lines(text: str) -> list[str]:
-    """Return the lines of a paste: no byte order mark, escape codes or quotation marks.
+    """Return the lines of a paste: no byte order mark, escape codes, or marks before every line.
+
+    Such marks are those of quotation, and what stands before the header of a matrix: a ``#``, or
+    the name of a machine that a tool puts before its lines.
 
     Tabs and blanks stay as they are; the caller counts lines from 1.
 
@@ -25,6 +29,15 @@ def plain_lines(text: str) -> list[str]:
     lines = text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    return [
-        _QUOTED.sub("", line, count=1) if line.lstrip().startswith(">") else line for line in lines
-    ]
+    return _without_mark(
+        [
+            _QUOTED.sub("", line, count=1) if line.lstrip().startswith(">") else line
+            for line in lines
+        ]
+    )
+
+
+def _without_mark(lines: list[str]) -> list[str]:
+    """Take the mark before the first header away from all lines that begin with it."""
+    mark = next((found[1] for line in lines if (found := _MARKED_HEADER.match(line))), None)
+    return lines if mark is None else [line.removeprefix(mark) for line in lines]

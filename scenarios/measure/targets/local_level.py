@@ -7,11 +7,13 @@ import numpy as np
 
 from agents.decision.situation import Decision, Scheduler, Situation
 from agents.hi_ppo.coordinator import NoValidPlanError
+from agents.hi_ppo.decision_report import gpus_of
 from agents.hi_ppo.hierarchy import Hierarchy
 from agents.hi_ppo.local.case import TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.draws import draw_case
-from des import InfeasiblePlacementError
+from des import InfeasiblePlacementError, Topology
+from des.devices.gpus import GpuTopology
 from des.devices.servers import draw_server
 
 INTRA, VALIDATION = "intra_domain", "complete_validation"
@@ -50,8 +52,7 @@ class TwoLevels:
 
     def decide(self, situation: Situation) -> Decision:
         """Decide on both levels and validate the complete plan."""
-        names = tuple(domain.name for domain in situation.topology.domains)
-        hierarchy = self._of(names)
+        hierarchy = self._of(situation.topology)
         job = TrainingJob.of(situation.workload)
         try:
             complete = hierarchy.decide(situation, job)
@@ -65,14 +66,26 @@ class TwoLevels:
         }
         return replace(complete.decision, response_s=response_s)
 
-    def _of(self, names: tuple[str, ...]) -> Hierarchy:
-        """Return the hierarchy for worlds of these domains, a drawn server in each."""
+    def _of(self, topology: Topology) -> Hierarchy:
+        """Return the hierarchy for worlds of these domains, see `servers_of`."""
+        names = tuple(domain.name for domain in topology.domains)
         if self._hierarchy is None or names != self._names:
-            rng = np.random.default_rng(self._seed)
-            servers = [draw_server(rng) for _ in names]
+            servers = servers_of(topology, np.random.default_rng(self._seed))
             self._hierarchy = Hierarchy(self._scheduler, self._agent, servers)
             self._names = names
         return self._hierarchy
+
+
+def servers_of(topology: Topology, rng: np.random.Generator) -> tuple[GpuTopology | None, ...]:
+    """Servers of the domains: those of a file, else a drawn one where a domain is as large as it.
+
+    Other domains have GPUs as `agents.decide` takes them.
+    """
+    drawn = [draw_server(rng) for _ in topology.domains]
+    return tuple(
+        known if domain.nodes is not None or domain.num_gpus != one.num_gpus else one
+        for domain, one, known in zip(topology.domains, drawn, gpus_of(topology), strict=True)
+    )
 
 
 def local_decisions_s(

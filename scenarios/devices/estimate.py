@@ -1,0 +1,240 @@
+"""Estimate the time of a collective over GPUs of a server, or of several alike."""
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from des.base.atomic_write import write_atomically
+from des.base.checks import require_positive
+from des.base.command import UsageError
+from des.base.flags import option
+from des.base.lazy import lazy
+from des.base.quantities import BANDWIDTH_BYTES_PER_S, SIZE_BYTES, parse_quantity
+from des.devices.server import Server
+from scenarios.devices.placement_flags import aligned, listed
+from scenarios.devices.sources import ServerFlags, server_of
+
+if TYPE_CHECKING:
+    from calibration.measured import collective_table
+    from des.costs import device_collectives, device_groups
+    from des.devices import figures_file
+    from des.devices.link_figures import DeviceFigures, NetworkConstants
+    from scenarios.devices import estimate_picture
+else:
+    collective_table = lazy("calibration.measured.collective_table")
+    device_collectives = lazy("des.costs.device_collectives")
+    device_groups = lazy("des.costs.device_groups")
+    estimate_picture = lazy("scenarios.devices.estimate_picture")
+    figures_file = lazy("des.devices.figures_file")
+
+EXAMPLES = """\
+examples:
+  python -m scenarios.devices estimate --simulate dgx-h100 --bytes 1MiB,100e6,1GiB
+  python -m scenarios.devices estimate --file topo.txt --model v100 --gpus 0,1,2,3
+  python -m scenarios.devices estimate --simulate dgx-a100 --servers 4 --algorithm best
+  python -m scenarios.devices estimate --machine a100_dgx --servers 2 --plot all_reduce.png
+
+times are max(floor, launch + steps + bytes / bandwidth) with constants fitted by
+python -m calibration devices; as_fitted is the algorithm that explains the measured times, a ring,
+and below 1 MiB, where none were taken, the quicker of ring and tree
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ServerFlags):
+    """Settings of an estimate; the fields are the flags."""
+
+    machine: str | None = option(
+        None, "machine of the measured table, with its network, in place of a server"
+    )
+    gpus: tuple[int, ...] | None = option(
+        None, "numbers of the GPUs that take part, on each server", default_text="all"
+    )
+    servers: int = option(1, "servers alike")
+    model: str | None = option(
+        None, "GPU model, where the server does not say or says another; generic is one"
+    )
+    network: str | None = option(
+        None, "fitted network between the servers", default_text="the cards nearest to the GPUs"
+    )
+    nic_bandwidth: str | None = option(
+        None, "bandwidth of each card, such as 200Gbit/s", default_text="as the server says"
+    )
+    bytes: tuple[str, ...] = option(("100e6",), "sizes of the buffer, such as 100e6 or 1MiB")
+    collective: Literal["all_reduce", "all_gather", "reduce_scatter", "point_to_point"] = option(
+        "all_reduce", "collective; a message goes from the first GPU to the second"
+    )
+    algorithm: Literal["as_fitted", "best", "ring", "tree", "halving", "hierarchical"] = option(
+        "as_fitted", "algorithm; best is the one of least time"
+    )
+    figures: Path | None = option(
+        None, "file of link figures", default_text="the shipped one", is_file=True
+    )
+    plot: Path | None = option(
+        None, "PNG of time against size, with measured cells where there are any"
+    )
+    json: bool = option(False, "print the estimate as JSON, and nothing else")
+
+
+def run(config: Config) -> int:
+    """Print the times."""
+    sizes = [_size(text) for text in config.bytes]
+    if not sizes:
+        raise UsageError("--bytes must have at least one size, got none")
+    if config.plot is not None and config.plot.suffix != ".png":
+        raise UsageError(f"--plot must end in .png, got {config.plot}")
+    figures = (
+        figures_file.shipped_link_figures()
+        if config.figures is None
+        else figures_file.read_link_figures(config.figures)
+    )
+    group = _group(config, figures)
+    found = [
+        device_collectives.collective_time(group, config.collective, size, config.algorithm)
+        for size in sizes
+    ]
+    if config.plot is not None:
+        write_atomically(config.plot, estimate_picture.times_picture(config, group, sizes))
+    if config.json:
+        sys.stdout.write(f"{json.dumps(_facts(group, found))}\n")
+    else:
+        sys.stdout.write(_text(config, group, found))
+    return 0
+
+
+def _group(config: Config, figures: "DeviceFigures") -> "device_groups.DeviceGroup":
+    """GPUs that the flags name, and what joins their servers."""
+    if config.servers < 1:
+        raise UsageError(f"--servers must be at least 1, got {config.servers}")
+    server = _server(config)
+    numbers = [gpu.number for gpu in server.gpus]
+    for number in config.gpus or ():
+        if number not in numbers:
+            raise UsageError(f"--gpus must be some of {listed(numbers)}, got {number}")
+    chosen = numbers if config.gpus is None else config.gpus
+    places = tuple(numbers.index(number) for number in chosen)
+    return device_groups.DeviceGroup.of_server(
+        server,
+        figures,
+        places=places,
+        num_servers=config.servers,
+        network=_network(config, server, places, figures) if config.servers > 1 else None,
+    )
+
+
+def _server(config: Config) -> Server:
+    """Server of the flags, with their model and bandwidth of cards."""
+    if config.machine is None:
+        server = server_of(config)
+    elif config.file or config.simulate is not None or config.nvml:
+        raise UsageError("--machine must be alone, without --file, --simulate and --nvml")
+    else:
+        server = collective_table.server_of_node(config.machine)
+    if config.model is not None:
+        gpus = (replace(gpu, model=config.model) for gpu in server.gpus)
+        server = replace(server, gpus=tuple(gpus))
+    if config.nic_bandwidth is not None:
+        try:
+            rate = parse_quantity(config.nic_bandwidth, BANDWIDTH_BYTES_PER_S)
+        except ValueError as error:
+            raise UsageError(f"--nic-bandwidth {error}") from None
+        require_positive("estimate", "--nic-bandwidth", rate)
+        nics = (replace(nic, bandwidth_bytes_per_s=rate) for nic in server.nics)
+        server = replace(server, nics=tuple(nics))
+    return server
+
+
+def _network(
+    config: Config, server: Server, places: tuple[int, ...], figures: "DeviceFigures"
+) -> "NetworkConstants":
+    """Fitted network of a name, or the cards of the server."""
+    if config.network is not None:
+        return figures.of_network(config.network)
+    if config.machine is not None and config.machine in figures.networks:
+        return figures.of_network(config.machine)
+    return device_groups.network_of_cards(server, places, figures)
+
+
+def _size(text: str) -> float:
+    """Read a size in bytes, with a unit or without."""
+    try:
+        size = float(text)
+    except ValueError:
+        try:
+            size = parse_quantity(text, SIZE_BYTES)
+        except ValueError as error:
+            raise UsageError(f"--bytes {error}") from None
+    require_positive("estimate", "--bytes", size)
+    return size
+
+
+def _ring(group: "device_groups.DeviceGroup") -> list[int]:
+    """Numbers of the GPUs of a server in the order of its ring."""
+    server, _ = group.parts[0]
+    return [server.gpus[place].number for place in group.rings[0]]
+
+
+def _facts(
+    group: "device_groups.DeviceGroup", found: "list[device_collectives.CollectiveTime]"
+) -> dict[str, object]:
+    return {
+        "server": group.parts[0][0].name,
+        "servers": len(group.parts),
+        "gpus": group.num_ranks,
+        "ring": _ring(group),
+        "origins": [*group.origins, *_network_origin(group)],
+        "times": [
+            {
+                "collective": each.collective,
+                "bytes": each.payload_bytes,
+                "algorithm": each.algorithm,
+                "reason": each.reason,
+                "time_s": each.time_s,
+                "bus_bandwidth_bytes_per_s": each.bus_bandwidth_bytes_per_s,
+                "times_s": dict(each.times_s),
+            }
+            for each in found
+        ],
+    }
+
+
+def _network_origin(group: "device_groups.DeviceGroup") -> list[str]:
+    if group.network is None:
+        return []
+    fitted = [name for name, own in group.figures.networks.items() if own == group.network]
+    if fitted:
+        return [f"network: fitted to cells of {fitted[0]} across machines"]
+    return [
+        "network: line rates of the nearest cards, part and step of NCCL's own reckoning, not "
+        "fitted"
+    ]
+
+
+def _text(
+    config: Config,
+    group: "device_groups.DeviceGroup",
+    found: "list[device_collectives.CollectiveTime]",
+) -> str:
+    server, places = group.parts[0]
+    numbers = listed([server.gpus[place].number for place in places])
+    several = f" on each of {len(group.parts)} servers" if len(group.parts) > 1 else ""
+    names = list(found[0].times_s)
+    rows = [("bytes", "time [ms]", "bus [GB/s]", "algorithm", *(f"{n} [ms]" for n in names))]
+    rows += [
+        (
+            f"{each.payload_bytes:.10g}",
+            f"{each.time_s * 1e3:.4g}",
+            f"{each.bus_bandwidth_bytes_per_s / 1e9:.4g}",
+            each.algorithm,
+            *(f"{each.times_s[name] * 1e3:.4g}" for name in names),
+        )
+        for each in found
+    ]
+    reasons = dict.fromkeys(f"{each.algorithm}: {each.reason}" for each in found)
+    return (
+        f"{config.collective} over GPUs {numbers} of {server.name}{several}\n"
+        f"ring: {listed(_ring(group))}\n{aligned(rows)}"
+        + "".join(f"{line}\n" for line in (*reasons, *group.origins, *_network_origin(group)))
+    )
