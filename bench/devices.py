@@ -1,10 +1,11 @@
-"""Decision times on GPUs of servers: exact placements, groups, and greedy ones beyond 16 GPUs."""
+"""Decision times on GPUs of servers, exact and greedy, and on nodes of a cluster."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from agents.devices.gpu_groups import optimal_groups
 from agents.devices.gpu_placement import optimal_placement
+from bench.clusters import node_set_decisions
 from bench.report import Section, Table, column
 from bench.timing import Contestant, Effort, Timing, race
 from des.devices.patterns import hybrid_cube_mesh, nvswitch, pcie_two_numa
@@ -13,7 +14,7 @@ from des.devices.server import Gpu, Server
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionTimeRow:
-    """One decision on one server."""
+    """One decision on one server or cluster."""
 
     decision: str = column("decision")
     decision_ms: float = column("decision [ms]", ",.3f")
@@ -21,21 +22,25 @@ class DecisionTimeRow:
     spread_percent: float = column("± %", ".0f")
 
 
-TARGETS = {"4 of 8": "1 (0.2)", "8 of 16": "20 (5)"}
+TARGETS = {"4 of 8": "1 (0.2)", "8 of 16": "20 (5)", "64 of 10k nodes": "200 (50)"}
 """Targets by the first words of a decision."""
 
 NOTE = (
-    "All GPUs are free. The figures of a server's matrix and its rings are made in the first call, "
-    "which is not counted; the sets are looked at in each call."
+    "All GPUs, and half of the nodes, are free. The figures of a server's matrix and its rings are "
+    "made in the first call, which is not counted; the sets are looked at in each call."
 )
 
 
 def measure(effort: Effort) -> Section:
     """Time placements by each policy and aim, and divisions into groups."""
     timings = race([Contestant(name=name, call=call) for name, call in _decisions()], effort)
+    sets = race([Contestant(name=name, call=call) for name, call in node_set_decisions()], effort)
     return Section(
         name="devices",
-        tables=[Table(title="Decisions on a server", rows=list(map(_row, timings)))],
+        tables=[
+            Table(title="Decisions on a server", rows=list(map(_row, timings))),
+            Table(title="Sets of nodes of a cluster", rows=list(map(_row, sets))),
+        ],
         notes=[NOTE],
     )
 
