@@ -99,9 +99,11 @@ def unexplained(cells: Sequence[MeasuredCell]) -> list[str | None]:
         rows[cell.row].append(place)
     found: list[str | None] = [None] * len(cells)
     for places in rows.values():
-        row = sorted(places, key=lambda place: cells[place].payload_bytes)
-        for at, place in enumerate(row):
-            found[place] = _reason(cells[place], row[:at], row[at + 1 :], cells)
+        for place in places:
+            size = cells[place].payload_bytes
+            smaller = [other for other in places if cells[other].payload_bytes < size]
+            larger = [other for other in places if cells[other].payload_bytes > size]
+            found[place] = _reason(cells[place], smaller, larger, cells)
     return found
 
 

@@ -16,6 +16,7 @@ from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.devices.assembly import assembled, gpu_like
+from des.devices.gpu_ports import gpu_ports_named
 from des.devices.patterns import square
 from des.devices.presets import KIND_NAMES, simulated
 from des.devices.server import Server
@@ -203,6 +204,10 @@ def _check_machine(place: str, node: str, workers: int, gpus_per_node: int) -> N
         server = server_of_node(node)
     except ValueError as error:
         raise ValueError(f"{place}.{error}") from None
+    try:
+        gpu_ports_named(server.gpus[0].model)
+    except ValueError as error:
+        raise ValueError(f"{place}.node: {node} has no GPU model with ports: {error}") from None
     if gpus_per_node > server.num_gpus:
         raise ValueError(
             f"{place}.gpus_per_node: must be at most {server.num_gpus} for {node}, "

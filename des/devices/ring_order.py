@@ -95,6 +95,8 @@ def _ring_within(hops: Sequence[Sequence[Hop]], slowest: Hop) -> tuple[int, ...]
     """Ring of hops that are no slower, None without one: depth first, no end visited twice."""
     count = len(hops)
     allowed = [_closest_first(row, one, slowest) for one, row in enumerate(hops)]
+    if count > 2 and any(len(near) < 2 for near in allowed):
+        return None
     dead: set[tuple[int, int]] = set()  # set of GPUs on the path, and its end
 
     def onward(path: tuple[int, ...], mask: int) -> tuple[int, ...] | None:

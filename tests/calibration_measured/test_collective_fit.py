@@ -159,6 +159,16 @@ def test_a_cell_that_takes_longer_than_a_larger_one_is_named():
     assert unexplained(cells) == ["100% longer than a larger message", None, None]
 
 
+def test_a_cell_measured_twice_is_no_reason_to_name_it():
+    row = MeasuredCell(node="h100_dgx", workers=2, gpus_per_node=2, payload_bytes=1, time_s=1.0)
+
+    assert unexplained([row, replace(row, time_s=1.3), replace(row, payload_bytes=2)]) == [
+        None,
+        "30% longer than a larger message",
+        None,
+    ]
+
+
 def test_intervals_hold_the_constants_and_have_their_names():
     table = made_up()
     vector = fit_cells(table)
