@@ -7,14 +7,14 @@ from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.explanation import Explanation, explain
 from agents.hi_ppo.fallback import FALLBACK_BUDGET
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
+from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
 from agents.replanning.changes import Changes
-from des import Domain, Plan, Topology
+from des import Plan
 from des.compiled.simulate import simulate_compiled
-from des.devices.gpus import MOST_GPUS, GpuTopology, LinkClass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,33 +204,12 @@ def _decided(
             decision = coordinator.decide(situation)
         return decision, None
     job = TrainingJob.of(situation.workload)
-    hierarchy = Hierarchy(coordinator, local, gpus_of(situation.topology))
+    hierarchy = Hierarchy(coordinator, local, gpus_of_domains(situation.topology))
     complete = hierarchy.decide(situation, job)
     if is_warm:
         hierarchy.begin()
         complete = hierarchy.decide(situation, job)
     return complete.decision, complete
-
-
-def gpus_of(topology: Topology) -> tuple[GpuTopology | None, ...]:
-    """Return the GPUs of each domain, or of one of its equal servers; None where not known.
-
-    Servers are those of the key ``nodes``. The GPUs of a domain that is one node at most are known
-    without one, too: all are joined by its inner network.
-    """
-    return tuple(_gpus_of(domain) for domain in topology.domains)
-
-
-def _gpus_of(domain: Domain) -> GpuTopology | None:
-    nodes = domain.nodes
-    if nodes is not None and nodes.server is not None:
-        return GpuTopology.of_server(nodes.server) if nodes.gpus_per_node <= MOST_GPUS else None
-    if domain.num_gpus > MOST_LOCAL_GPUS or domain.num_nodes > 1:
-        return None
-    joined = LinkClass(
-        bandwidth_bytes_per_s=domain.intra_bandwidth_bytes_per_s, latency_s=domain.intra_latency_s
-    )
-    return GpuTopology.alike(domain.num_gpus, joined)
 
 
 def _outside(coordinator: Coordinator) -> tuple[str, ...]:

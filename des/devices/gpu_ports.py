@@ -81,6 +81,8 @@ _MODELS = (
            "NVIDIA, H100 data sheet, SXM: 18 NVLinks of the fourth generation, 900 GB/s together"),
     _ports("h100_nvl", 12, 25, _PCIE_5_BYTES_PER_S,
            "NVIDIA, H100 data sheet, NVL: 3 bridges between two GPUs, 600 GB/s together"),
+    _ports("h100_pcie", 12, 25, _PCIE_5_BYTES_PER_S,
+           "NVIDIA, H100 data sheet, PCIe: 3 bridges between two GPUs, 600 GB/s together"),
     _ports("h200", 18, 25, _PCIE_5_BYTES_PER_S,
            "NVIDIA, H200 data sheet, SXM: 18 NVLinks of the fourth generation, 900 GB/s together"),
     _ports("gh200", 18, 25, _PCIE_5_BYTES_PER_S,

@@ -4,8 +4,8 @@ from des.devices.cluster import RACK, Cluster, ClusterNode, Switch
 from des.world.domain import Domain
 from des.world.topology import Topology
 
-DOMAIN = "domain"
-"""Level of the domains, above that of their racks."""
+DOMAIN = "zone"
+"""Level of the domains, above that of their racks: Kubernetes calls a data centre so."""
 
 
 def cluster_of_domains(topology: Topology) -> Cluster:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from calibration.measured.runs import (
     FITTED_FIGURES,
-    Cluster,
+    RunCluster,
     RunSizes,
     Setup,
     SimulatedRun,
@@ -41,7 +41,7 @@ NOUNS: dict[Quantity, str] = {
 }
 
 
-class KorthikantiSetup(Cluster):
+class KorthikantiSetup(RunCluster):
     """Cluster of the table, and targets for the mean absolute error of each quantity."""
 
     target_errors: dict[Quantity, PositiveNumber] = Field(default_factory=dict)
@@ -175,7 +175,7 @@ def _cells(row: KorthikantiRow, setup: KorthikantiSetup) -> list[MeasuredCell]:
 def simulated_row(row: KorthikantiRow, setup: KorthikantiSetup, kept: str) -> SimulatedRun:
     """Run of a row with the recomputation of one column."""
     recomputation, sequence_parallel = KEPT[kept]
-    cluster = {name: getattr(setup, name) for name in Cluster.model_fields}
+    cluster = {name: getattr(setup, name) for name in RunCluster.model_fields}
     return SimulatedRun(
         run=row.sizes,
         setup=Setup(recomputation=recomputation, sequence_parallel=sequence_parallel, **cluster),

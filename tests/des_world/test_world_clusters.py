@@ -47,6 +47,6 @@ def test_servers_of_one_rack_are_closer_than_those_of_one_domain():
     cluster = cluster_of_domains(world_in_racks())
 
     assert cluster.nearest_common("East-0", "East-1") == ("rack", "East/a")
-    assert cluster.nearest_common("East-0", "East-2") == ("domain", "East")
-    assert cluster.nearest_common("Central-0", "Central-1") == ("domain", "Central")
+    assert cluster.nearest_common("East-0", "East-2") == ("zone", "East")
+    assert cluster.nearest_common("Central-0", "Central-1") == ("zone", "Central")
     assert cluster.nearest_common("East-0", "West-0") is None

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from des import Nodes, read_topology
+from des.devices.figures_file import shipped_link_figures
 from des.devices.gpus import GpuTopology
 from des.devices.presets import simulated
 from des.devices.servers import draw_server
@@ -30,7 +31,7 @@ def test_servers_of_a_file_take_the_place_of_drawn_ones():
 
     rng = np.random.default_rng(5)
     third = [draw_server(rng) for _ in range(3)][2]
-    assert servers == (GpuTopology.of_server(cube),) * 2 + (third,)
+    assert servers == (GpuTopology.of_server(cube, figures=shipped_link_figures()),) * 2 + (third,)
 
 
 def test_domains_of_another_size_than_drawn_servers_have_gpus_that_are_alike():

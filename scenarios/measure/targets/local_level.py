@@ -7,8 +7,8 @@ import numpy as np
 
 from agents.decision.situation import Decision, Scheduler, Situation
 from agents.hi_ppo.coordinator import NoValidPlanError
-from agents.hi_ppo.decision_report import gpus_of
 from agents.hi_ppo.hierarchy import Hierarchy
+from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.case import TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.draws import draw_case
@@ -84,7 +84,9 @@ def servers_of(topology: Topology, rng: np.random.Generator) -> tuple[GpuTopolog
     drawn = [draw_server(rng) for _ in topology.domains]
     return tuple(
         known if domain.nodes is not None or domain.num_gpus != one.num_gpus else one
-        for domain, one, known in zip(topology.domains, drawn, gpus_of(topology), strict=True)
+        for domain, one, known in zip(
+            topology.domains, drawn, gpus_of_domains(topology), strict=True
+        )
     )
 
 
