@@ -1,13 +1,18 @@
 """Profiles of layers with times by hand, or with those that shapes give."""
 
+import csv
+import re
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
-from des import Domain
+from des import Domain, build_workload
 from des.costs.layer_times import head_seconds, layer_seconds, speed_of
 from des.costs.profiled_times import measured_end, measured_layer
 from des.job.workload import ModelShape
+from des.world.files.profile_files import NEEDED_COLUMNS
 from des.world.layer_profiles import LayerProfile, ProfiledLayer, ProfilePoint
+from des.worlds import WORLDS
 
 HEADER = (
     "gpu,layer,hidden_size,tensor,microbatch_size,sequence,"
@@ -72,3 +77,25 @@ def profile_of_shapes(
 def profiled(domain: Domain, profile: LayerProfile) -> Domain:
     """Domain with measured times in place of those from shapes."""
     return replace(domain, profile=profile)
+
+
+def write_profile(path: Path, domain: Domain, model: str) -> None:
+    """Write a profile of the times of shapes that a model has on an H100."""
+    shape = build_workload(model).shape
+    assert shape is not None
+    measured = profile_of_shapes(shape, domain, sizes=(1, 2), sequences=(4096,))
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(NEEDED_COLUMNS)
+        for one in measured.points:
+            writer.writerow(
+                ("h100", one.layer.kind, one.layer.hidden_size, *map(int, one.place), *one.passes)
+            )
+
+
+def world_on_h100(path: Path, lines: str) -> Path:
+    """Write the shipped world on H100 GPUs, with further keys in all domains."""
+    text = WORLDS["east_central_west"].read_text("utf-8")
+    own_gpus = re.sub(r"\n +(gpu_\w+|attainable_fraction):[^\n]*", "", text)
+    path.write_text(own_gpus.replace("num_gpus: 8", f"num_gpus: 8\n      gpu: h100\n      {lines}"))
+    return path

@@ -159,7 +159,7 @@ class _Choice:
             for unit, first, last in self._forest.runs(place, *self._forest.whole):
                 if unit >= 0 and last - first >= at_least:
                     table = self._forest.table(first, last, place + 1)
-                    table.costs = table.costs[: self._limit_above(place) + 1]
+                    table.costs = table.costs[: self._forest.limit(place, first) + 1]
                     yield table, last - first
             return
         if name == ANY and not self._across:
@@ -180,13 +180,6 @@ class _Choice:
 
     def _forest_of(self, places: Whole) -> Forest:
         return Forest(self._chain.units, places, self._rates, self._request.count, self._limits)
-
-    def _limit_above(self, place: int) -> int:
-        """Most nodes that limits of a level and those above it leave to one of its units."""
-        return min(
-            (limit for at, limit in self._limits.items() if at <= place),
-            default=self._request.count,
-        )
 
     def _answer(self, table: Table) -> NodeSet:
         places = np.array(table.chosen(self._request.count), dtype=np.int64)

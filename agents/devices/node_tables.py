@@ -142,6 +142,17 @@ class Forest:
         for start, end in zip(starts[low:high], ends, strict=True):
             yield int(self._units[level, start]), start, end
 
+    def limit(self, level: int, node: int) -> int:
+        """Most nodes that limits of a level and those above leave to the unit of a free node."""
+        return min(
+            (
+                limit
+                for at, limit in self._limits.items()
+                if at <= level and self._units[at, node] >= 0
+            ),
+            default=self._count,
+        )
+
     def table(self, first: int, last: int, level: int) -> Table:
         """Table of free nodes in a row, by units of a level and those below."""
         if level == len(self._units):

@@ -47,7 +47,8 @@ _PULLS = (0.02, 0.02, 0.05, 0.05, 0.05, 0.05)
 _DEPARTURE_PULLS = (0.1, 0.2, 0.4, 0.4, 0.6, 0.6)
 """Weights of staying at the shared constants: launches differ, steps and fractions hardly."""
 
-_NETWORK_PULLS = (0.003, 0.1, 0.5)
+_NETWORK_PULLS = (0.003, 0.2, 1.0)
+"""The same for networks: bandwidths of cards differ most, latencies hardly."""
 
 _BROAD = 0.1
 """Relative error from which on a cell counts by its size, no more by its square."""

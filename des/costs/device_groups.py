@@ -16,8 +16,10 @@ CARD_FRACTION = 0.96
 (``graph/topo.h``).
 """
 
-CARD_STEP_S = 14e-6
-"""Latency of a step of a ring over network cards: NCCL's (``graph/tuning.cc``, simple protocol)."""
+CARD_STEP_S = 4e-6
+"""Latency of a step of a ring over network cards with RDMA: NCCL's for its LL128 protocol
+(``graph/tuning.cc``). Fitted networks have their own.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -154,7 +154,10 @@ def _network(
         return figures.of_network(config.network)
     if config.machine is not None and config.machine in figures.networks:
         return figures.of_network(config.machine)
-    return device_groups.network_of_cards(server, places, figures)
+    try:
+        return device_groups.network_of_cards(server, places, figures)
+    except ValueError as error:
+        raise UsageError(f"{error}; --network NAME or --nic-bandwidth RATE gives it") from None
 
 
 def _size(text: str) -> float:

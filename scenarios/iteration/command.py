@@ -46,6 +46,8 @@ examples:
       every domain is two devices in a row, each of four GPUs that divide its layers
   python -m scenarios.simulate --model llama2_7b --placement "0*32" --replicas "1*32;2*32"
       three replicas of the model, one in each domain
+  python -m scenarios.simulate --model ./config.json --network cluster.yaml --profile layers.csv
+      a model of Hugging Face on a cluster of your own, with times of its layers that were measured
   python -m scenarios.simulate --other-jobs "llama2_13b:0*20,1*20:1;llama2_7b:1*16,2*16"
       and how long it takes when its messages share the links with those of two other jobs, one of
       them of higher priority; GPUs and memory are not shared, other figures are of the job alone

@@ -102,6 +102,20 @@ def test_spread_limits_hold_on_every_level():
         chosen(racks(4, 4, 4, 4), 4, spread=(("rack", 1),), required="spine")
 
 
+def test_limits_of_a_level_do_not_hold_for_nodes_outside_it():
+    cluster = Cluster(
+        nodes=(
+            ClusterNode(name="a", block="b"),
+            ClusterNode(name="c", switch="z"),
+            ClusterNode(name="d", block="b"),
+        ),
+        switches=(Switch(name="z", level="zone"),),
+        blocks=(Block(name="b"),),
+    )
+
+    assert chosen(cluster, 2, spread=(("zone", 1),)).nodes == ("a", "d")
+
+
 def test_nodes_near_the_data_come_first_at_the_same_level():
     found = chosen(racks(2, 4, 4, 4), 2, data=("r3",))
     part = chosen(racks(2, 4, 4, 4), 6, data=("3.0", "3.1"))

@@ -24,38 +24,57 @@ def wishes(draw: st.DrawFn, cluster: Cluster) -> tuple[list[str], NodeRequest]:
     names = [node.name for node in cluster.nodes]
     free = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
     levels = [*chain_of(cluster).names]
-    spread = (
-        draw(st.dictionaries(st.sampled_from(levels), st.integers(1, 3), max_size=2))
-        if (levels)
-        else {}
-    )
+    some = st.lists(st.sampled_from(names), unique=True, max_size=3)
+    limits = st.dictionaries(st.sampled_from(levels), st.integers(1, 3), max_size=2)
+    required = draw(st.sampled_from([None, *levels]))
+    finer = levels[levels.index(required) :] if required else levels
+    others = draw(some) if levels else []
     return free, NodeRequest(
         count=draw(st.integers(1, len(free))),
-        required=draw(st.sampled_from([None, *levels])),
-        preferred_nodes=tuple(draw(st.lists(st.sampled_from(names), unique=True, max_size=3))),
-        data=tuple(draw(st.lists(st.sampled_from(names), unique=True, max_size=3))),
-        spread=tuple(spread.items()),
+        required=required,
+        preferred=draw(st.sampled_from([None, *finer])),
+        preferred_nodes=tuple(draw(some)),
+        data=tuple(draw(some)),
+        spread=tuple((draw(limits) if levels else {}).items()),
+        apart=draw(st.sampled_from(levels)) if others else None,
+        others=tuple(others),
     )
+
+
+def allowed(cluster: Cluster, free: list[str], wish: NodeRequest) -> list[str]:
+    """Free nodes outside units of other jobs, and inside one of the required level."""
+    place = {node.name: at for at, node in enumerate(cluster.nodes)}
+    kept = [name for name in free if name not in wish.others]
+    if wish.apart is not None:
+        unit = cluster.level(wish.apart).unit_of_node
+        taken = {unit[place[name]] for name in wish.others} - {-1}
+        kept = [name for name in kept if unit[place[name]] not in taken]
+    if wish.required is not None:
+        unit = cluster.level(wish.required).unit_of_node
+        kept = [name for name in kept if unit[place[name]] >= 0]
+    return kept
 
 
 def price(cluster: Cluster, nodes: tuple[str, ...], free: list[str], wish: NodeRequest) -> tuple:
-    """Place of a set in the order of the choice: level, data, preferred, units, nodes left over."""
+    """Place of a set in the order of the choice, by its level and what comes below it."""
     chain = chain_of(cluster)
     place = {node.name: at for at, node in enumerate(cluster.nodes)}
     units = chain.units[:, [place[name] for name in nodes]]
-    one_unit = [row[0] >= 0 and (row == row[0]).all() for row in units]
-    finest = max((at for at, holds in enumerate(one_unit) if holds), default=-1)
+    all_units = chain.units[:, [place[name] for name in free]]
+    first = chain.names.index(wish.preferred) if wish.preferred else len(chain.names) - 1
+    whole = [at for at in range(first + 1) if units[at, 0] >= 0 and len({*units[at]}) == 1]
+    level = max(whole, default=-1)
     left = 0
-    if len(units):
-        own = chain.units[-1][[place[name] for name in free]]
-        used = np.unique(units[-1][units[-1] >= 0])
-        left = int(np.isin(own, used).sum()) - int((units[-1] >= 0).sum())
+    if level + 1 < len(units):
+        used = [unit for unit in {*units[-1]} if unit >= 0]
+        left = int(np.isin(all_units[-1], used).sum()) - int((units[-1] >= 0).sum())
     return (
-        -finest,
+        -level,
         sum(name not in wish.data for name in nodes) if wish.data else 0,
         sum(name not in wish.preferred_nodes for name in nodes),
-        *(num_units_of(row) for row in units),
+        *(num_units_of(row) for row in units[level + 1 :]),
         left,
+        int((all_units[level] == units[level, 0]).sum()) if level >= 0 else 0,
     )
 
 
@@ -95,6 +114,7 @@ def test_no_subset_is_better(data):
     cluster = data.draw(clusters(most_nodes=7))
     free, wish = data.draw(wishes(cluster))
     found = answer(cluster, free, wish)
+    free = allowed(cluster, free, wish)
     best = best_price(cluster, free, wish)
 
     assert (found is None) == (best is None)
@@ -121,6 +141,7 @@ def test_names_do_not_change_the_choice(data, seed):
     other = replace(
         wish,
         data=tuple(new[name] for name in wish.data),
+        others=tuple(new[name] for name in wish.others),
         preferred_nodes=tuple(new[name] for name in wish.preferred_nodes),
     )
     found = answer(cluster, free, wish)

@@ -70,7 +70,10 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "python -m calibration: COMMAND must be one of run, check, kernels, profile,"),
+        (
+            (),
+            "python -m calibration: COMMAND must be one of run, check, kernels, devices, profile,",
+        ),
         (("runs",), "show, prune, got 'runs'; did you mean 'run'?"),
         (("run", "--samples", "0"), "argument --samples: must be a whole number from 1 to"),
         (("run", "--samples", "many"), "argument --samples: must be an integer, got 'many'"),

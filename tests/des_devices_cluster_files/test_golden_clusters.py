@@ -26,6 +26,12 @@ EXPECTED = {
     "topograph-block": ("slurm-conf", 6, ("nvlink",), True),
     "topograph-blocks": ("topograph", 3, ("spine", "leaf", "nvlink"), True),
     "topograph-dual-level": ("topograph", 25, ("core", "spine", "leaf", "nvlink"), False),
+    "topograph-fabric-labels": (
+        "node-labels",
+        1,
+        ("fabric-tier-2", "fabric-tier-1", "fabric-tier-0", "nvlink"),
+        True,
+    ),
     "topograph-graph": ("topograph-graph", 1, ("spine", "leaf", "nvlink"), True),
     "topograph-labels": ("node-labels", 1, ("core", "spine", "leaf", "nvlink"), True),
     "topograph-lists": ("topograph", 8, ("core", "spine", "leaf", "nvlink"), False),

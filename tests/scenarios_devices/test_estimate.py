@@ -58,6 +58,28 @@ def test_estimates_are_close_to_measured_cells(row, size, most, capsys):
     assert facts["times"][0]["time_s"] == pytest.approx(measured_s, rel=most)
 
 
+@pytest.mark.parametrize(
+    ("flags", "gigabytes_per_s"),
+    [
+        ("--simulate dgx-a100 --bytes 1GiB", 200),
+        ("--simulate a100-pairs-4 --model a100_pcie --gpus 0,1 --bytes 12GiB", 208),
+        ("--simulate dgx-h100 --bytes 1GiB", 370),
+        (
+            "--simulate dgx-a100 --servers 3 --nic-bandwidth 100Gbit/s --bytes 131072008",
+            96.45,
+        ),
+        ("--simulate dgx-a100 --servers 2 --nic-bandwidth 100Gbit/s --bytes 8GiB", 91),
+    ],
+)
+def test_bus_bandwidths_published_elsewhere_are_met_within_15_per_cent(
+    flags, gigabytes_per_s, capsys
+):
+    """Outputs of nccl-tests in its issues 149, 178, 212, 119 and 100; none of them is fitted."""
+    (found,) = estimated(*flags.split(), capsys=capsys)["times"]
+
+    assert found["bus_bandwidth_bytes_per_s"] == pytest.approx(gigabytes_per_s * 1e9, rel=0.15)
+
+
 def test_text_has_ring_times_reason_and_origins(capsys):
     argv = ["estimate", "--simulate", "dgx-a100", "--servers", "4", "--algorithm", "best"]
     assert main(argv) == 0
@@ -114,6 +136,11 @@ def test_the_plot_has_the_measured_cells_of_the_machine(tmp_path, capsys):
         (("--simulate", "dgx-a100", "--servers", "0"), "--servers must be at least 1, got 0"),
         (("--simulate", "dgx-a100", "--servers", "2", "--network", "x"), "network: must be one"),
         (("--simulate", "dgx-a100", "--nic-bandwidth", "fast"), "--nic-bandwidth "),
+        (("--simulate", "dgx-a100", "--gpus", "0,0"), "server dgx-a100: GPUs must be .*different"),
+        (
+            ("--simulate", "nvswitch", "--model", "a100", "--servers", "2"),
+            ".*network cards must be known .*--network NAME or --nic-bandwidth RATE gives it",
+        ),
         (("--simulate", "dgx-h100", "--algorithm", "hierarchical"), "all_reduce: algorithm must"),
         (("--simulate", "dgx-h100", "--collective", "point_to_point"), ".*GPUs must be 2, got 8"),
         (("--simulate", "dgx-h100", "--machine", "a100_dgx"), "--machine must be alone"),

@@ -6,6 +6,7 @@ import json
 import pandas as pd
 import pytest
 from command_output import examples_of, help_of
+from profiled import world_on_h100, write_profile
 from simulated_files import FILES, SMALL, figures, run
 
 from calibration import write_corrections
@@ -211,11 +212,27 @@ def test_help_explains_every_flag_with_examples(capsys):
     assert "examples:" in help_of(main, capsys, fields=dataclasses.fields(Config))
 
 
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32000,
+    "tie_word_embeddings": False,
+}
+"""``config.json`` of Llama 2 7B."""
+
+
 def test_the_examples_of_the_help_run(capsys, tmp_path, monkeypatch):
     examples = examples_of(help_of(main, capsys), "scenarios.simulate")
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA))
+    world = world_on_h100(tmp_path / "cluster.yaml", "layer_times: shapes")
+    write_profile(tmp_path / "layers.csv", read_topology(world).domains[0], "llama2_7b")
 
-    assert len(examples) == 6
+    assert len(examples) == 7
     for example in examples:
         assert main(example) == 0
         assert sorted(path.name for path in tmp_path.glob("runs/simulate/*")) == FILES

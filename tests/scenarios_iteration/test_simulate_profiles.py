@@ -1,42 +1,19 @@
 """Simulated iterations with layer times from a profile: equal to shapes at its points, refused."""
 
-import csv
-import re
-
 import pytest
-from profiled import SMALL_CSV, profile_of_shapes
+from profiled import SMALL_CSV, world_on_h100, write_profile
 from simulated_files import SMALL, figures
 
-from des import build_workload, read_topology
-from des.world.files.profile_files import NEEDED_COLUMNS
-from des.worlds import WORLDS
+from des import read_topology
 from scenarios.iteration.command import main
-
-
-def world_file(folder, lines):
-    """The shipped world on H100 GPUs, with further keys in all domains."""
-    text = WORLDS["east_central_west"].read_text("utf-8")
-    own_gpus = re.sub(r"\n +(gpu_\w+|attainable_fraction):[^\n]*", "", text)
-    path = folder / "world.yaml"
-    path.write_text(own_gpus.replace("num_gpus: 8", f"num_gpus: 8\n      gpu: h100\n      {lines}"))
-    return path
 
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory):
     """A world with times from shapes, and a profile of these times."""
     folder = tmp_path_factory.mktemp("worlds")
-    path = world_file(folder, "layer_times: shapes")
-    shape = build_workload("llama2_7b").shape
-    domain = read_topology(path).domains[0]
-    measured = profile_of_shapes(shape, domain, sizes=(1, 2), sequences=(4096,))
-    with (folder / "p.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(NEEDED_COLUMNS)
-        for one in measured.points:
-            writer.writerow(
-                ("h100", one.layer.kind, one.layer.hidden_size, *map(int, one.place), *one.passes)
-            )
+    world_on_h100(folder / "world.yaml", "layer_times: shapes")
+    write_profile(folder / "p.csv", read_topology(folder / "world.yaml").domains[0], "llama2_7b")
     return folder
 
 
