@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.measured.collective_fit import CellTable, Real, Rows, fit_cells
-from calibration.measured.collective_table import MeasuredCell
+from calibration.measured.collective_table import CollectiveCell
 
 MOST_ABOVE_CHORD = 0.2
 """Part by which a cell may lie above the line between a smaller and a larger one of its row."""
@@ -88,7 +88,7 @@ def halves_errors(
     )
 
 
-def unexplained(cells: Sequence[MeasuredCell]) -> list[str | None]:
+def unexplained(cells: Sequence[CollectiveCell]) -> list[str | None]:
     """Reason why latency and bandwidth cannot explain a cell, None where they can; one a cell.
 
     A floor, a latency and a bandwidth make times of one row that rise with the bytes and never lie
@@ -99,14 +99,16 @@ def unexplained(cells: Sequence[MeasuredCell]) -> list[str | None]:
         rows[cell.row].append(place)
     found: list[str | None] = [None] * len(cells)
     for places in rows.values():
-        row = sorted(places, key=lambda place: cells[place].payload_bytes)
-        for at, place in enumerate(row):
-            found[place] = _reason(cells[place], row[:at], row[at + 1 :], cells)
+        for place in places:
+            size = cells[place].payload_bytes
+            smaller = [other for other in places if cells[other].payload_bytes < size]
+            larger = [other for other in places if cells[other].payload_bytes > size]
+            found[place] = _reason(cells[place], smaller, larger, cells)
     return found
 
 
 def _reason(
-    cell: MeasuredCell, smaller: list[int], larger: list[int], cells: Sequence[MeasuredCell]
+    cell: CollectiveCell, smaller: list[int], larger: list[int], cells: Sequence[CollectiveCell]
 ) -> str | None:
     least_s = min((cells[place].time_s for place in larger), default=np.inf)
     if cell.time_s > least_s * (1 + MOST_ABOVE_LARGER):
@@ -120,6 +122,6 @@ def _reason(
     return None
 
 
-def _between(low: MeasuredCell, high: MeasuredCell, payload_bytes: int) -> float:
+def _between(low: CollectiveCell, high: CollectiveCell, payload_bytes: int) -> float:
     share = (payload_bytes - low.payload_bytes) / (high.payload_bytes - low.payload_bytes)
     return low.time_s + share * (high.time_s - low.time_s)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from calibration.measured.collective_table import MeasuredCell, server_of_node
+from calibration.measured.collective_table import CollectiveCell, server_of_node
 from des.costs.device_groups import DeviceGroup
 from des.devices.gpu_ports import gpu_ports_named
 from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
@@ -72,7 +72,7 @@ NETWORK_NAMES = tuple(field.name for field in fields(NetworkConstants))
 _LAUNCH, _FLOOR, _NVLINK_STEP, _NVLINK_FRACTION, _PCIE_STEP, _PCIE_FRACTION = range(6)
 
 
-def group_of_cell(cell: MeasuredCell, figures: DeviceFigures) -> DeviceGroup:
+def group_of_cell(cell: CollectiveCell, figures: DeviceFigures) -> DeviceGroup:
     """GPUs of a cell: the first ones of each machine."""
     num_servers = cell.workers // cell.gpus_per_node
     return DeviceGroup.of_server(
@@ -88,7 +88,7 @@ def group_of_cell(cell: MeasuredCell, figures: DeviceFigures) -> DeviceGroup:
 class CellTable:
     """Cells as columns: the machine's GPU model and network by number, steps, bytes, line rates."""
 
-    cells: tuple[MeasuredCell, ...]
+    cells: tuple[CollectiveCell, ...]
     source: str = ""
 
     @cached_property
@@ -271,5 +271,5 @@ def _rounded(constants: Real) -> list[Any]:
     return rounded
 
 
-def _model_of(cell: MeasuredCell) -> str:
+def _model_of(cell: CollectiveCell) -> str:
     return gpu_ports_named(server_of_node(cell.node).gpus[0].model).name

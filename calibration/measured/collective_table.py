@@ -16,6 +16,7 @@ from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.devices.assembly import assembled, gpu_like
+from des.devices.gpu_ports import gpu_ports_named
 from des.devices.patterns import square
 from des.devices.presets import KIND_NAMES, simulated
 from des.devices.server import Server
@@ -44,7 +45,7 @@ NODE_KINDS = (*_MACHINES, *KIND_NAMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredCell:
+class CollectiveCell:
     """A measured all-reduce: machine, GPUs in all and in each, buffer of a GPU, median time."""
 
     node: str
@@ -66,12 +67,12 @@ class MeasuredCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredTable:
+class CollectiveTable:
     """Cells of one file, and where they are from."""
 
     name: str
     source: str
-    cells: tuple[MeasuredCell, ...]
+    cells: tuple[CollectiveCell, ...]
 
 
 class _Point(StrictForm):
@@ -120,7 +121,7 @@ def server_of_node(node: str) -> Server:
     return assembled(tokens, gpu=gpu_like(model), node_of_gpu=(0, 0, 0, 0))
 
 
-def read_measured_table(path: Path) -> MeasuredTable:
+def read_measured_table(path: Path) -> CollectiveTable:
     """Read a table: CSV by the ending of its name, else JSON.
 
     Raises
@@ -142,10 +143,10 @@ def read_measured_table(path: Path) -> MeasuredTable:
     twice = {(*cell.row, cell.payload_bytes) for cell in cells}
     if len(twice) < len(cells):
         raise ValueError(f"{path}: cells must differ in node, workers, gpus_per_node or bytes")
-    return MeasuredTable(name=path.stem, source=source, cells=cells)
+    return CollectiveTable(name=path.stem, source=source, cells=cells)
 
 
-def _json_cells(text: str) -> tuple[tuple[MeasuredCell, ...], str]:
+def _json_cells(text: str) -> tuple[tuple[CollectiveCell, ...], str]:
     parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
     table = _Table.model_validate_json(text)
     cells = []
@@ -153,7 +154,7 @@ def _json_cells(text: str) -> tuple[tuple[MeasuredCell, ...], str]:
         _check_machine(f"measurements[{number}]", row.node, row.workers, row.gpus_per_node)
         for point in row.points:
             cells.append(
-                MeasuredCell(
+                CollectiveCell(
                     node=row.node,
                     workers=row.workers,
                     gpus_per_node=row.gpus_per_node,
@@ -164,7 +165,7 @@ def _json_cells(text: str) -> tuple[tuple[MeasuredCell, ...], str]:
     return tuple(cells), table.source
 
 
-def _csv_cells(text: str) -> tuple[MeasuredCell, ...]:
+def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
     reader = csv.DictReader(io.StringIO(text), strict=True)
     if tuple(reader.fieldnames or ()) != COLUMNS:
         raise ValueError(
@@ -182,7 +183,7 @@ def _csv_cells(text: str) -> tuple[MeasuredCell, ...]:
                 raise ValueError(f"{place}: {first_error(error)}") from error
             _check_machine(place, row.node, row.workers, row.gpus_per_node)
             cells.append(
-                MeasuredCell(
+                CollectiveCell(
                     node=row.node,
                     workers=row.workers,
                     gpus_per_node=row.gpus_per_node,
@@ -203,6 +204,10 @@ def _check_machine(place: str, node: str, workers: int, gpus_per_node: int) -> N
         server = server_of_node(node)
     except ValueError as error:
         raise ValueError(f"{place}.{error}") from None
+    try:
+        gpu_ports_named(server.gpus[0].model)
+    except ValueError as error:
+        raise ValueError(f"{place}.node: {node} has no GPU model with ports: {error}") from None
     if gpus_per_node > server.num_gpus:
         raise ValueError(
             f"{place}.gpus_per_node: must be at most {server.num_gpus} for {node}, "

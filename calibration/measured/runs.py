@@ -30,7 +30,7 @@ Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0, le=10**6)]
 
 
-class Cluster(BaseModel):
+class RunCluster(BaseModel):
     """Hardware that all runs of a file share, and the model apart from its sizes.
 
     Bandwidths are those of the hardware; efficiencies belong to `LayerTimeFigures`. ``endpoints``
@@ -49,7 +49,7 @@ class Cluster(BaseModel):
     endpoints: Literal["overlapped", "one_in_flight", "blocking"] = "overlapped"
 
 
-class Setup(Cluster):
+class Setup(RunCluster):
     """Cluster, and how activations are kept, of runs that share that too."""
 
     recomputation: str

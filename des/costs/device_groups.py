@@ -8,7 +8,7 @@ from typing import Self
 from des.costs.node_collectives import RankGroup
 from des.devices.gpus import LinkClass
 from des.devices.link_figures import DeviceFigures, NetworkConstants
-from des.devices.ring_order import Hop, best_ring, hop_speed, rings_at_once, slowest_hop
+from des.devices.ring_order import Hop, best_ring_order, hop_speed, rings_at_once, slowest_hop
 from des.devices.server import Server
 
 CARD_FRACTION = 0.96
@@ -76,7 +76,7 @@ class DeviceGroup:
     def rings(self) -> tuple[tuple[int, ...], ...]:
         """Order of the best ring through each part, as places in its server."""
         return tuple(
-            tuple(places[at] for at in best_ring(hops))
+            tuple(places[at] for at in best_ring_order(hops))
             for (_, places), hops in zip(self.parts, self._hops, strict=True)
         )
 
@@ -92,7 +92,7 @@ class DeviceGroup:
 
     def _pace(self, part: int, hops: list[list[Hop]]) -> Hop:
         server, places = self.parts[part]
-        order = best_ring(hops)
+        order = best_ring_order(hops)
         bandwidth, latency_s = slowest_hop(hops, order)
         pairs = zip(order, (*order[1:], order[0]), strict=True)
         nvlinks = server.part(places).nvlinks

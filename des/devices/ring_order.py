@@ -13,7 +13,7 @@ def hop_speed(hop: Hop) -> Hop:
     return hop[0], -hop[1]
 
 
-def best_ring(hops: Sequence[Sequence[Hop]]) -> tuple[int, ...]:
+def best_ring_order(hops: Sequence[Sequence[Hop]]) -> tuple[int, ...]:
     """Order of a ring over all GPUs, from the first one on.
 
     Of the rings whose slowest hop is the fastest, the one that goes to the closest GPU first, and
@@ -34,7 +34,7 @@ def best_ring(hops: Sequence[Sequence[Hop]]) -> tuple[int, ...]:
     Two bridged pairs, 0 with 2 and 1 with 3:
 
     >>> near, far = (80.0, 0.0), (20.0, 0.0)
-    >>> best_ring([[near, far, near, far], [far, near, far, near]] * 2)
+    >>> best_ring_order([[near, far, near, far], [far, near, far, near]] * 2)
     (0, 2, 1, 3)
     """
     count = len(hops)
@@ -74,7 +74,7 @@ def rings_at_once(num_links: Sequence[Sequence[int]]) -> tuple[int, ...]:
     left = [list(row) for row in num_links]
     found: list[int] = []
     while True:
-        order = best_ring([[(float(count), 0.0) for count in row] for row in left])
+        order = best_ring_order([[(float(count), 0.0) for count in row] for row in left])
         pairs = list(zip(order, (*order[1:], order[0]), strict=True))
         least = min(left[one][other] for one, other in pairs)
         if least == 0:
@@ -95,6 +95,8 @@ def _ring_within(hops: Sequence[Sequence[Hop]], slowest: Hop) -> tuple[int, ...]
     """Ring of hops that are no slower, None without one: depth first, no end visited twice."""
     count = len(hops)
     allowed = [_closest_first(row, one, slowest) for one, row in enumerate(hops)]
+    if count > 2 and any(len(near) < 2 for near in allowed):
+        return None
     dead: set[tuple[int, int]] = set()  # set of GPUs on the path, and its end
 
     def onward(path: tuple[int, ...], mask: int) -> tuple[int, ...] | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from calibration.measured.collective_table import (
     SHIPPED_TABLE,
-    MeasuredCell,
+    CollectiveCell,
     read_measured_table,
     server_of_node,
 )
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LEAST_BYTES, _MOST_BYTES = 2.0**12, 2.0**30
 
 
-def measured_cells(group: DeviceGroup) -> list[MeasuredCell]:
+def measured_cells(group: DeviceGroup) -> list[CollectiveCell]:
     """Cells of the shipped table whose machine, GPUs and network are those of a group."""
     server, places = group.parts[0]
     own = server.part(places)

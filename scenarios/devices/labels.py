@@ -1,14 +1,17 @@
 """Print labels of the nodes of a cluster, its tree, or the cluster in another system's format."""
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from des.base.atomic_write import write_atomically
+from des.base.command import UsageError
 from des.base.flags import option
 from des.devices.cluster import Cluster
 from des.devices.cluster_files.features import FEATURES
+from des.devices.cluster_files.label_keys import level_of_key
 from des.devices.cluster_files.node_labels import places_of
 from des.devices.cluster_files.table import CLUSTER_FORMATS, write_cluster
 from scenarios.devices.cluster_source import ClusterFlags, FormatName, cluster_of
@@ -26,6 +29,8 @@ examples:
   python -m scenarios.devices labels --cluster topology.conf
   python -m scenarios.devices labels --cluster topology.conf --to tree
   python -m scenarios.devices labels --cluster model.yaml --to slurm-tree --leave-out labels,blocks
+  python -m scenarios.devices labels --cluster topology.conf --to kueue \\
+    --label-keys spine=cloud.provider.com/topology-block,leaf=cloud.provider.com/topology-rack
   kubectl get nodes -o json >nodes.json; python -m scenarios.devices labels --cluster nodes.json \\
     --to kueue --out kueue.yaml
 """
@@ -41,12 +46,17 @@ class Config(ClusterFlags):
     leave_out: tuple[str, ...] = option(
         (), "features that --to cannot express and may lose", default_text="none"
     )
-    out: Path | None = option(None, "file to write (default: print)")
+    label_keys: tuple[str, ...] = option(
+        (),
+        "labels of levels, as leaf=cloud.provider.com/topology-rack",
+        default_text="those of docs/devices.md",
+    )
+    out: Path | None = option(None, "file to write", default_text="print")
 
 
 def run(config: Config) -> int:
     """Print or write the cluster."""
-    cluster = cluster_of(config)
+    cluster = _labelled(cluster_of(config), config.label_keys)
     if config.to == "tree":
         text = cluster_text(cluster)
     elif config.to == "labels":
@@ -59,6 +69,23 @@ def run(config: Config) -> int:
         write_atomically(config.out, text.encode())
         sys.stdout.write(f"{config.out}: {len(cluster.nodes)} nodes as {config.to}\n")
     return 0
+
+
+def _labelled(cluster: Cluster, keys: Sequence[str]) -> Cluster:
+    """Cluster whose levels are those of the labels that the user gives them."""
+    level_of: dict[str, str] = {}
+    for text in keys:
+        level, _, key = text.partition("=")
+        if not level or not key:
+            raise UsageError(
+                f"--label-keys must be LEVEL=KEY, as leaf=example.com/rack, got {text!r}"
+            )
+        level_of[cluster.level(level).name] = level_of_key(key)
+    switches = (
+        replace(switch, level=level_of.get(switch.level, switch.level))
+        for switch in cluster.switches
+    )
+    return replace(cluster, switches=tuple(switches))
 
 
 def _labels_text(cluster: Cluster) -> str:

@@ -10,12 +10,14 @@ from des.base.command import UsageError
 from des.base.flags import option, required
 from des.devices.cluster import Cluster
 from des.devices.cluster_files.hostlist import compress_hosts, expand_hosts
+from des.devices.cluster_files.label_keys import level_of_key
 from scenarios.devices.cluster_source import ClusterFlags, cluster_of
 from scenarios.devices.cluster_tree import cluster_text
 
 EXAMPLES = """\
 Nodes are lists of hosts such as n[001-064,70]. Levels are those of the cluster (labels --to tree
-lists them), nvlink, switch (the finest that is no rack) and any (the whole cluster).
+lists them) or their labels, as in Kubernetes, nvlink, switch (the finest that is no rack) and any
+(the whole cluster).
 
 examples:
   python -m scenarios.devices nodes --cluster topology.conf --count 6
@@ -56,12 +58,12 @@ def run(config: Config) -> int:
         raise UsageError(f"--taken: unknown node {min(unknown)!r}")
     request = NodeRequest(
         count=config.count,
-        required=config.required,
-        preferred=config.preferred,
+        required=_level(config.required),
+        preferred=_level(config.preferred),
         preferred_nodes=tuple(_names(config.prefer_nodes)),
         data=tuple(_names(config.data_near)),
         spread=tuple(_limit(text) for text in config.spread),
-        apart=config.apart,
+        apart=_level(config.apart),
         others=tuple(_names(config.others)),
     )
     found = choose_nodes(cluster, [name for name in free if name not in taken], request)
@@ -73,11 +75,16 @@ def _names(hosts: str | None) -> list[str]:
     return [] if hosts is None else expand_hosts(hosts)
 
 
+def _level(name: str | None) -> str | None:
+    """Level by its name, or by the label that Kubernetes has for it."""
+    return None if name is None else level_of_key(name)
+
+
 def _limit(text: str) -> tuple[str, int]:
     level, _, number = text.rpartition(":")
     if not level or not number.isdecimal():
         raise UsageError(f"--spread must be LEVEL:NODES, as rack:2, got {text!r}")
-    return level, int(number)
+    return level_of_key(level), int(number)
 
 
 def _json(found: NodeSet) -> str:

@@ -21,7 +21,7 @@ from calibration.measured.collective_fit import (
 )
 from calibration.measured.collective_table import (
     SHIPPED_TABLE,
-    MeasuredCell,
+    CollectiveCell,
     read_measured_table,
 )
 from des.costs.device_collectives import all_reduce_time
@@ -62,7 +62,7 @@ def made_up() -> CellTable:
     cells = []
     for workers, gpus_per_node in rows:
         for power in range(18, 29, 2):
-            cell = MeasuredCell(
+            cell = CollectiveCell(
                 node="a100_dgx",
                 workers=workers,
                 gpus_per_node=gpus_per_node,
@@ -152,11 +152,21 @@ def test_cells_above_the_line_between_others_are_named():
 
 
 def test_a_cell_that_takes_longer_than_a_larger_one_is_named():
-    row = MeasuredCell(node="h100_dgx", workers=2, gpus_per_node=2, payload_bytes=1, time_s=1.0)
+    row = CollectiveCell(node="h100_dgx", workers=2, gpus_per_node=2, payload_bytes=1, time_s=1.0)
     cells = [replace(row, payload_bytes=2**power, time_s=time_s)
              for power, time_s in ((20, 2.0), (21, 1.0), (22, 3.0))]  # fmt: skip
 
     assert unexplained(cells) == ["100% longer than a larger message", None, None]
+
+
+def test_a_cell_measured_twice_is_no_reason_to_name_it():
+    row = CollectiveCell(node="h100_dgx", workers=2, gpus_per_node=2, payload_bytes=1, time_s=1.0)
+
+    assert unexplained([row, replace(row, time_s=1.3), replace(row, payload_bytes=2)]) == [
+        None,
+        "30% longer than a larger message",
+        None,
+    ]
 
 
 def test_intervals_hold_the_constants_and_have_their_names():

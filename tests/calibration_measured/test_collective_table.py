@@ -64,6 +64,7 @@ def test_machines_are_those_of_the_table_and_kinds_of_servers():
         (2, "3", r"line 2.workers: must be a multiple of gpus_per_node, got 16 and 3"),
         (2, "16", r"line 2.gpus_per_node: must be at most 8 for a100_dgx, got 16"),
         (1, "1", r"line 2: workers: .*greater than or equal to 2"),
+        (0, "nvswitch", r"line 2.node: nvswitch has no GPU model with ports: .*got none"),
         (0, "a100_dgz", r"line 2.node: unknown kind 'a100_dgz'; did you mean 'a100_dgx'"),
     ],
 )

@@ -124,3 +124,24 @@ def test_files_that_are_missing_or_unclear_are_named(tmp_path, capsys):
     assert main(["labels", "--cluster", str(path)]) == 2
 
     assert "x.yaml: format is not clear from the text" in capsys.readouterr().err
+
+
+def test_levels_get_other_labels(capsys):
+    keys = "spine=cloud.provider.com/topology-block,leaf=cloud.provider.com/topology-rack"
+
+    assert main(["labels", "--cluster", TREE, "--label-keys", keys]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "dev0 cloud.provider.com/topology-block=s3 cloud.provider.com/topology-rack=s0"
+    )
+    assert main(["labels", "--cluster", TREE, "--label-keys", "row=a/b"]) == 2
+    assert main(["labels", "--cluster", TREE, "--label-keys", "leaf"]) == 2
+    error = capsys.readouterr().err
+    assert "level must be one of any, spine, leaf; got 'row'" in error
+    assert "--label-keys must be LEVEL=KEY" in error
+
+
+def test_levels_can_be_named_by_their_labels(capsys):
+    flags = ["nodes", "--cluster", str(GOLDEN / "kueue.yaml"), "--count", "2", "--json"]
+
+    assert main([*flags, "--required", "cloud.provider.com/topology-rack"]) == 0
+    assert json.loads(capsys.readouterr().out)["unit"] == "zone-a/block-1/rack-1"
