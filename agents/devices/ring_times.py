@@ -16,7 +16,7 @@ from des.costs.device_groups import DeviceGroup
 from des.devices.figures_file import shipped_link_figures
 from des.devices.gpus import GpuTopology
 from des.devices.link_figures import DeviceFigures
-from des.devices.rings import Whole
+from des.devices.rings import Real, Whole
 from des.devices.server import Server
 
 
@@ -51,46 +51,54 @@ def places_ring(server: Server, places: Sequence[int]) -> tuple[float, float]:
 
 def set_all_reduces_s(
     server: Server, places: Sequence[int], size: int, payload_bytes: float
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+) -> Real:
     """Time of an all-reduce in every set of some GPUs, (2**n,); infinite for those of other sizes.
 
     Sets are numbered as in `agents.devices.set_tables`. Sets whose best rings have equal slowest
-    hops take as long, but for those that may form several rings of NVLinks at once.
+    hops take as long, but for those of several models, or that may form several rings of NVLinks at
+    once; these are looked at one by one, those of equal tokens once.
     """
     wires = _topology(server, tuple(reversed(places))).wires  # there GPU i is bit i
     masks = np.arange(1 << len(places), dtype=np.int64)
     chosen = masks[np.bitwise_count(masks) == size]
     several = _may_have_several_rings(server, places, chosen, size)
-    time_s: dict[object, float] = {}
+    several |= len({gpu.model for gpu in server.gpus}) > 1  # models have their own launch times
     times_s = np.full(len(masks), np.inf)
-    hops = zip(
-        wires.ring_bandwidth_bytes_per_s[chosen].tolist(),
-        wires.ring_latency_s[chosen].tolist(),
-        strict=True,
-    )
-    for mask, hop, is_special in zip(chosen.tolist(), hops, several.tolist(), strict=True):
-        key = (
-            _kind(server, _members(places, mask))
-            if is_special
-            else (hop, _models(server, places, mask))
+    alike = chosen[~several]
+    if len(alike):
+        hops = np.column_stack(
+            (wires.ring_bandwidth_bytes_per_s[alike], wires.ring_latency_s[alike])
         )
+        firsts, kind = _distinct(hops)
+        of_kind = [
+            places_all_reduce_s(server, _members(places, mask), payload_bytes)
+            for mask in alike[firsts].tolist()
+        ]
+        times_s[alike] = np.array(of_kind)[kind]
+    time_s: dict[object, float] = {}
+    for mask in chosen[several].tolist():
+        members = _members(places, mask)
+        key = _kind(server, members)
         if key not in time_s:
-            time_s[key] = places_all_reduce_s(server, _members(places, mask), payload_bytes)
+            time_s[key] = places_all_reduce_s(server, members, payload_bytes)
         times_s[mask] = time_s[key]
     return times_s
+
+
+def _distinct(rows: Real) -> tuple[Whole, Whole]:
+    """First row of each kind, and the kind of every row."""
+    numbers = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        values, place = np.unique(column, return_inverse=True)
+        numbers = numbers * len(values) + place
+    _, firsts, kind = np.unique(numbers, return_index=True, return_inverse=True)
+    return firsts, kind
 
 
 def _members(places: Sequence[int], mask: int) -> tuple[int, ...]:
     """Places of the GPUs of a set."""
     last = len(places) - 1
     return tuple(place for bit, place in enumerate(places) if mask >> last - bit & 1)
-
-
-def _models(server: Server, places: Sequence[int], mask: int) -> frozenset[str | None]:
-    """Models of the GPUs of a set; the same for all sets where the server has one."""
-    if len({gpu.model for gpu in server.gpus}) == 1:
-        return frozenset()
-    return frozenset(server.gpus[place].model for place in _members(places, mask))
 
 
 def _kind(server: Server, members: tuple[int, ...]) -> tuple[object, ...]:

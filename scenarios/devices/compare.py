@@ -65,7 +65,7 @@ def run(config: Config) -> int:
         payload_bytes=config.payload_bytes,
     )
     found = placement_rules.compare_rules(case, seed=config.seed, num_draws=config.draws)
-    title = f"{config.gpus} GPUs of {server.name}"
+    title = f"{config.gpus} GPU{'s' if config.gpus > 1 else ''} of {server.name}"
     if config.json:
         sys.stdout.write(f"{json.dumps(plain_value(found))}\n")
     else:

@@ -147,7 +147,8 @@ def _text(found: "gpu_placement.GpuPlacement", time_s: float | None, payload_byt
         (f"all-reduce of {payload_bytes / 1e6:g} MB [ms]", milliseconds(time_s)),
     ]
     kind = "exact" if found.is_exact else "greedy"
-    return f"GPUs {listed(found.gpus)} of {found.server} ({kind})\n{found.why}\n{aligned(rows)}"
+    gpus = f"GPU{'s' if len(found.gpus) > 1 else ''} {listed(found.gpus)}"
+    return f"{gpus} of {found.server} ({kind})\n{found.why}\n{aligned(rows)}"
 
 
 def _faster_text(fastest: "gpu_placement.GpuPlacement", time_s: float) -> str:

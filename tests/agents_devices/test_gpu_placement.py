@@ -198,6 +198,20 @@ def test_numbering_changes_no_score_and_greedy_is_never_better(server, draw):
     assert score_of_places(server, places_of(server, "gpus", found.gpus), everything) == found.score
 
 
+@given(server=servers(), data=st.data())
+def test_numbering_changes_no_time_and_no_number_of_nodes(server, data):
+    order = data.draw(st.permutations(range(server.num_gpus)))
+    num_gpus = data.draw(st.integers(1, server.num_gpus))
+    other = renamed(server, order)
+
+    for options in ({"by": "time"}, {"policy": "best-effort"}):
+        found = optimal_placement(server, num_gpus, **options)
+        again = optimal_placement(other, num_gpus, **options)
+        assert found.score == again.score
+        assert found.all_reduce_s == again.all_reduce_s
+        assert found.num_nodes == again.num_nodes
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
