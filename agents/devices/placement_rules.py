@@ -32,7 +32,7 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementCase:
+class RulesCase:
     """A job on one server, and what its placement is measured by."""
 
     server: Server
@@ -60,7 +60,7 @@ class PlacementCase:
         )
 
 
-def compare_rules(case: PlacementCase, *, seed: int, num_draws: int) -> list[RuleOutcome]:
+def compare_rules(case: RulesCase, *, seed: int, num_draws: int) -> list[RuleOutcome]:
     """Place a job by each rule: exact, greedy, first fit, and at random.
 
     ``exact`` has the most NVLinks, ``exact_time`` the least predicted time; both are left out where

@@ -12,7 +12,7 @@ from des.devices.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ServerShare:
     """GPUs of one server for a job; ``index`` is the place of the server in the list."""
 
     index: int
@@ -29,7 +29,7 @@ class Share:
 class ServerChoice:
     """Servers for a job, and them as a set of nodes of the cluster."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[ServerShare, ...]
     nodes: NodeSet
 
     def num_named(self, names: Collection[str]) -> int:
@@ -155,7 +155,7 @@ def fitting_servers(
     )
 
 
-def _choice(cluster: Cluster, shares: Sequence[Share]) -> ServerChoice:
+def _choice(cluster: Cluster, shares: Sequence[ServerShare]) -> ServerChoice:
     names = [share.free.name for share in shares]
     nodes = choose_nodes(cluster, names, NodeRequest(count=len(names)))
     return ServerChoice(shares=tuple(sorted(shares, key=lambda share: share.index)), nodes=nodes)
@@ -186,7 +186,7 @@ def _shares(num_gpus: int, most_each: int) -> Iterator[int]:
     return (each for each in range(min(num_gpus, most_each), 0, -1) if num_gpus % each == 0)
 
 
-def _candidates(servers: Sequence[FreeGpus], each: int) -> list[Share]:
+def _candidates(servers: Sequence[FreeGpus], each: int) -> list[ServerShare]:
     """Servers with enough free GPUs, and the best of them; equal servers are looked at once."""
     best: dict[tuple[int, tuple[int, ...]], GpuPlacement] = {}
     found = []
@@ -195,5 +195,5 @@ def _candidates(servers: Sequence[FreeGpus], each: int) -> list[Share]:
             key = id(free.server), free.numbers
             if key not in best:
                 best[key] = optimal_placement(free.server, each, free.numbers)
-            found.append(Share(index=index, free=free, placement=best[key]))
+            found.append(ServerShare(index=index, free=free, placement=best[key]))
     return found

@@ -6,7 +6,7 @@ from typing import cast
 
 from agents.devices.goodness import places_of
 from agents.devices.ring_times import figures_of_models, places_ring
-from agents.devices.server_choice import Share
+from agents.devices.server_choice import ServerShare
 from des import (
     Domain,
     IterationResult,
@@ -71,7 +71,9 @@ class PlacedWires:
     nodes: Nodes | None
 
 
-def job_all_reduce_s(shares: Sequence[Share], wires: PlacedWires, payload_bytes: float) -> float:
+def job_all_reduce_s(
+    shares: Sequence[ServerShare], wires: PlacedWires, payload_bytes: float
+) -> float:
     """Time of an all-reduce over all GPUs of a job, as `agents.devices.ring_times` has it. [s]"""
     if wires.num_servers * wires.gpus_per_server == 1:
         return 0.0
@@ -108,7 +110,7 @@ def _rank_group(wires: PlacedWires) -> RankGroup:
     )
 
 
-def wires_of_shares(shares: Sequence[Share], assumed: TrainingAssumptions) -> PlacedWires:
+def wires_of_shares(shares: Sequence[ServerShare], assumed: TrainingAssumptions) -> PlacedWires:
     """Wires of a job with equal shares of GPUs.
 
     Raises
@@ -131,11 +133,11 @@ def wires_of_shares(shares: Sequence[Share], assumed: TrainingAssumptions) -> Pl
     )
 
 
-def _places(share: Share) -> tuple[int, ...]:
+def _places(share: ServerShare) -> tuple[int, ...]:
     return places_of(share.free.server, "gpus", share.placement.gpus)
 
 
-def _nodes(shares: Sequence[Share], assumed: TrainingAssumptions) -> Nodes:
+def _nodes(shares: Sequence[ServerShare], assumed: TrainingAssumptions) -> Nodes:
     cards = [_cards(share, assumed) for share in shares]
     return Nodes(
         gpus_per_node=len(shares[0].placement.gpus),
@@ -145,7 +147,7 @@ def _nodes(shares: Sequence[Share], assumed: TrainingAssumptions) -> Nodes:
     )
 
 
-def _cards(share: Share, assumed: TrainingAssumptions) -> tuple[int, float]:
+def _cards(share: ServerShare, assumed: TrainingAssumptions) -> tuple[int, float]:
     """Number of cards in use for a share, and the bandwidth that each reaches."""
     server = share.free.server
     near = [server.nearest_nics(place) for place in _places(share)]
@@ -169,7 +171,7 @@ def _cards(share: Share, assumed: TrainingAssumptions) -> tuple[int, float]:
 
 
 def simulated_iteration(
-    shares: Sequence[Share], wires: PlacedWires, assumed: TrainingAssumptions
+    shares: Sequence[ServerShare], wires: PlacedWires, assumed: TrainingAssumptions
 ) -> IterationResult:
     """Simulate one iteration of training on the GPUs of a job, as one domain.
 
@@ -202,7 +204,7 @@ def simulated_iteration(
     return simulate(Topology.of([domain], []), workload, plan)
 
 
-def _gpu_name(shares: Sequence[Share], assumed: TrainingAssumptions) -> str:
+def _gpu_name(shares: Sequence[ServerShare], assumed: TrainingAssumptions) -> str:
     if assumed.gpu is not None:
         return assumed.gpu
     names = {gpu.model for share in shares for gpu in share.free.server.gpus}

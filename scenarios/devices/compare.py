@@ -12,7 +12,7 @@ from des.base.lazy import lazy
 from scenarios.devices.placement_flags import (
     PlacedServerFlags,
     aligned,
-    listed,
+    comma_separated,
     milliseconds,
     mix_of,
     note_on_times,
@@ -57,7 +57,7 @@ class Config(PlacedServerFlags):
 def run(config: Config) -> int:
     """Place the job by each rule and print the figures."""
     server = placed_server_of(config)
-    case = placement_rules.PlacementCase(
+    case = placement_rules.RulesCase(
         server=server,
         num_gpus=config.gpus,
         free=config.free,
@@ -84,7 +84,7 @@ def _table(found: "list[placement_rules.RuleOutcome]", num_draws: int) -> str:
     rows = [
         (
             each.rule,
-            f"mean of {num_draws}" if each.gpus is None else listed(each.gpus),
+            f"mean of {num_draws}" if each.gpus is None else comma_separated(each.gpus),
             f"{each.nvlinks:g}",
             f"{each.distances:g}",
             milliseconds(each.all_reduce_s),

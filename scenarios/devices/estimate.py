@@ -13,7 +13,7 @@ from des.base.flags import option
 from des.base.lazy import lazy
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, SIZE_BYTES, parse_quantity
 from des.devices.server import Server
-from scenarios.devices.placement_flags import aligned, listed
+from scenarios.devices.placement_flags import aligned, comma_separated
 from scenarios.devices.sources import ServerFlags, server_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _group(config: Config, figures: "DeviceFigures") -> "device_groups.DeviceGro
     numbers = [gpu.number for gpu in server.gpus]
     for number in config.gpus or ():
         if number not in numbers:
-            raise UsageError(f"--gpus must be some of {listed(numbers)}, got {number}")
+            raise UsageError(f"--gpus must be some of {comma_separated(numbers)}, got {number}")
     chosen = numbers if config.gpus is None else config.gpus
     places = tuple(numbers.index(number) for number in chosen)
     return device_groups.DeviceGroup.of_server(
@@ -221,7 +221,7 @@ def _text(
     found: "list[device_collectives.CollectiveTime]",
 ) -> str:
     server, places = group.parts[0]
-    numbers = listed([server.gpus[place].number for place in places])
+    numbers = comma_separated([server.gpus[place].number for place in places])
     several = f" on each of {len(group.parts)} servers" if len(group.parts) > 1 else ""
     names = list(found[0].times_s)
     rows = [("bytes", "time [ms]", "bus [GB/s]", "algorithm", *(f"{n} [ms]" for n in names))]
@@ -238,6 +238,6 @@ def _text(
     reasons = dict.fromkeys(f"{each.algorithm}: {each.reason}" for each in found)
     return (
         f"{config.collective} over GPUs {numbers} of {server.name}{several}\n"
-        f"ring: {listed(_ring(group))}\n{aligned(rows)}"
+        f"ring: {comma_separated(_ring(group))}\n{aligned(rows)}"
         + "".join(f"{line}\n" for line in (*reasons, *group.origins, *_network_origin(group)))
     )

@@ -11,7 +11,7 @@ from des.devices.gpus import MOST_GPUS
 from scenarios.devices.placement_flags import (
     PlacedServerFlags,
     aligned,
-    listed,
+    comma_separated,
     milliseconds,
     note_on_times,
     placed_server_of,
@@ -64,7 +64,7 @@ def run(config: Config) -> int:
     heads = ("GPUs", "NVLinks", "distances", "farthest", "all-reduce [ms]")
     rows = [
         (
-            listed(group),
+            comma_separated(group),
             str(score.nvlinks),
             str(score.distances),
             score.farthest,
@@ -73,7 +73,7 @@ def run(config: Config) -> int:
         for group, score, time_s in zip(found.groups, found.scores, times_s, strict=True)
     ]
     kind = "exact" if found.is_exact else "greedy"
-    left = f"; left over: {listed(found.left)}" if found.left else ""
+    left = f"; left over: {comma_separated(found.left)}" if found.left else ""
     sys.stdout.write(
         f"{len(found.groups)} groups of {config.size} GPUs of {found.server} ({kind}), "
         f"{found.nvlinks} NVLinks inside, worst group {found.worst.nvlinks}{left}\n"

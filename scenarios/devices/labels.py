@@ -12,7 +12,7 @@ from des.base.flags import option
 from des.devices.cluster import Cluster
 from des.devices.cluster_files.features import FEATURES
 from des.devices.cluster_files.label_keys import level_of_key
-from des.devices.cluster_files.node_labels import places_of
+from des.devices.cluster_files.node_labels import place_labels
 from des.devices.cluster_files.table import CLUSTER_FORMATS, write_cluster
 from scenarios.devices.cluster_source import ClusterFlags, FormatName, cluster_of
 from scenarios.devices.cluster_tree import cluster_text
@@ -92,6 +92,6 @@ def _labels_text(cluster: Cluster) -> str:
     """Nodes with the labels of their places, one a line, as ``kubectl label node`` takes them."""
     lines = []
     for node in cluster.nodes:
-        places = places_of(cluster, node)
+        places = place_labels(cluster, node)
         lines.append(" ".join((node.name, *(f"{key}={value}" for key, value in places.items()))))
     return "".join(f"{line}\n" for line in lines)

@@ -14,7 +14,7 @@ from des.devices.server import Server
 from scenarios.devices.job_flags import JobFlags
 from scenarios.devices.placement_flags import (
     aligned,
-    listed,
+    comma_separated,
     milliseconds,
     mix_of,
     note_on_times,
@@ -147,7 +147,7 @@ def _text(found: "gpu_placement.GpuPlacement", time_s: float | None, payload_byt
         (f"all-reduce of {payload_bytes / 1e6:g} MB [ms]", milliseconds(time_s)),
     ]
     kind = "exact" if found.is_exact else "greedy"
-    gpus = f"GPU{'s' if len(found.gpus) > 1 else ''} {listed(found.gpus)}"
+    gpus = f"GPU{'s' if len(found.gpus) > 1 else ''} {comma_separated(found.gpus)}"
     return f"{gpus} of {found.server} ({kind})\n{found.why}\n{aligned(rows)}"
 
 
@@ -156,12 +156,12 @@ def _faster_text(fastest: "gpu_placement.GpuPlacement", time_s: float) -> str:
     assert fastest.all_reduce_s is not None
     if fastest.all_reduce_s >= time_s:
         return ""
-    shown = f"{listed(fastest.gpus)}, {milliseconds(fastest.all_reduce_s)} ms"
+    shown = f"{comma_separated(fastest.gpus)}, {milliseconds(fastest.all_reduce_s)} ms"
     return f"faster by prediction: {shown} (--by time)\n"
 
 
 def _ties_text(ties: tuple[tuple[int, ...], ...]) -> str:
-    shown = [f"  {listed(gpus)}\n" for gpus in ties[:_MOST_SHOWN]]
+    shown = [f"  {comma_separated(gpus)}\n" for gpus in ties[:_MOST_SHOWN]]
     left = len(ties) - len(shown)
     more = f"  ({left} more, which --json lists)\n" if left else ""
     return f"sets with the most NVLinks inside: {len(ties)}\n{''.join(shown)}{more}"

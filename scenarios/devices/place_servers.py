@@ -20,7 +20,7 @@ from des.plan.parallelism import Parallelism
 from scenarios.devices.job_flags import JobFlags
 from scenarios.devices.placement_flags import (
     aligned,
-    listed,
+    comma_separated,
     milliseconds,
     modelled,
     placed_server_of,
@@ -145,7 +145,7 @@ def _free_gpus(path: Path, form: _ServerForm, gpu: str | None) -> FreeGpus:
 
 
 def _text(found: TrainingPlacement, assumed: TrainingAssumptions) -> str:
-    rows = [("server", "GPUs"), *zip(found.servers, map(listed, found.gpus), strict=True)]
+    rows = [("server", "GPUs"), *zip(found.servers, map(comma_separated, found.gpus), strict=True)]
     fits = "" if found.fits_memory else " (does not fit into memory)"
     figures = [
         (found.level, found.unit),

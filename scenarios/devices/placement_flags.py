@@ -84,7 +84,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def listed(gpus: Sequence[int]) -> str:
+def comma_separated(gpus: Sequence[int]) -> str:
     """Numbers of GPUs with commas, as the flags take them."""
     return ",".join(map(str, gpus))
 

@@ -3,11 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
+from des.base.lazy import lazy
 from des.devices.closeness import relation
 from des.devices.files.link_matrix import LinkMatrix
 from des.devices.server import Gpu, Nic, NumaNode, Server
 from des.devices.spans import format_spans, spans_of
+
+if TYPE_CHECKING:
+    from agents.devices import gpu_placement
+else:
+    gpu_placement = lazy("agents.devices.gpu_placement")
 
 _MOST_BEST_SETS = 8
 """Most GPUs of a server whose sets are listed."""
@@ -42,22 +49,20 @@ def facts_of(server: Server, matrix: LinkMatrix | None = None) -> dict[str, obje
         "numa_nodes": [_node_facts(node) for node in server.numa_nodes],
     }
     if _has_unequal_pairs(server.nvlinks):
-        facts["best_sets_by_nvlink_sum"] = best_sets(server.nvlinks)
+        facts["best_sets_by_nvlink_sum"] = _sets_with_most_nvlinks(server)
     return facts
 
 
-def best_sets(nvlinks: Sequence[Sequence[int]]) -> dict[str, object]:
-    """Return all sets of 2 GPUs up to half of them with the most NVLinks inside, by size."""
+def _sets_with_most_nvlinks(server: Server) -> dict[str, object]:
+    """All sets of 2 GPUs up to half of them with the most NVLinks inside, by size."""
+    place_of = {gpu.number: place for place, gpu in enumerate(server.gpus)}
     found: dict[str, object] = {}
-    for size in range(2, len(nvlinks) // 2 + 1):
-        sums = {
-            group: sum(nvlinks[one][other] for one, other in combinations(group, 2))
-            for group in combinations(range(len(nvlinks)), size)
-        }
-        most = max(sums.values())
+    for size in range(2, server.num_gpus // 2 + 1):
+        sets = gpu_placement.best_sets(server, size)
+        places = [[place_of[number] for number in one] for one in sets]
         found[str(size)] = {
-            "nvlink_sum": most,
-            "sets": [list(group) for group, links in sums.items() if links == most],
+            "nvlink_sum": sum(server.nvlinks[a][b] for a, b in combinations(places[0], 2)),
+            "sets": [list(one) for one in sets],
         }
     return found
 

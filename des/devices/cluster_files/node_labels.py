@@ -159,7 +159,7 @@ def write_node_labels(cluster: Cluster) -> str:
 
 def written_nodes(cluster: Cluster) -> list[dict[str, Any]]:
     """Nodes as objects of Kubernetes."""
-    return [object_of_node(node, places_of(cluster, node)) for node in cluster.nodes]
+    return [object_of_node(node, place_labels(cluster, node)) for node in cluster.nodes]
 
 
 def object_of_node(node: ClusterNode, places: Mapping[str, str]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def object_of_node(node: ClusterNode, places: Mapping[str, str]) -> dict[str, An
     return item
 
 
-def places_of(cluster: Cluster, node: ClusterNode) -> dict[str, str]:
+def place_labels(cluster: Cluster, node: ClusterNode) -> dict[str, str]:
     """Labels of a node that name its places, coarse to fine, then its NVLink domain."""
     places = {
         key_of_level(cluster.switch_named[name].level): label_value("switch", name)
