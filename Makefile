@@ -16,7 +16,7 @@ train: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(MAKE) --no-print-directory check
 
-WARM_UP := $(BIN)/python -m scenarios.east_west_train --quick --steps 256 --evaluation-draws 1 --workers 1
+WARM_UP := $(BIN)/python -m scenarios.east_west_train --quick --steps 256 --evaluation-draws 1 --workers 1 --kpi
 
 # The same checks without touching the installation.
 check:
@@ -62,7 +62,7 @@ lock:
 		--output-file requirements/cuda.lock
 
 # Property tests on new random examples, hours of them: SEED repeats a run, EXAMPLES sets its size
-# (40000: 2000 times that of `make test`), ARGS picks files.
+# (40000: 2,667 times that of `make test`), ARGS picks files.
 soak: $(VENV)/.installed-test
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "soak: seed $$seed, the same examples again with: make soak SEED=$$seed"; \

@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-SAMPLE = 20
+SAMPLE = 15
 """Examples of a property without a number of its own in `make test`."""
 
 SOAK = int(os.environ.get("EXAMPLES", "40000"))

@@ -2,14 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich import box
 from rich.table import Table
-from scipy.stats import kendalltau
 
 from calibration.cases.case import Measurement
 from calibration.fit.relative_errors import relative_errors
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = lazy("scipy.stats")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,4 +173,4 @@ def _errors(names: Sequence[str], errors: Sequence[float], *, kendall_tau: float
 def _kendall_tau(predicted: Sequence[float], reference: Sequence[float]) -> float | None:
     if len(set(predicted)) == 1 or len(set(reference)) == 1:
         return None
-    return float(kendalltau(predicted, reference).statistic)
+    return float(stats.kendalltau(predicted, reference).statistic)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from calibration.fit.coordinates import FACTORS
 
@@ -107,6 +107,6 @@ def half_widths(jacobian: np.ndarray, residuals: np.ndarray) -> np.ndarray:
     left = _ALONE * np.eye(2) - curved_blocks @ inverse @ np.swapaxes(blocks, 1, 2)
     scores = (np.swapaxes(blocks, 1, 2) @ np.linalg.solve(left, pulls))[:, :, 0]
     covariance = inverse @ (scores.T @ scores) @ inverse * (num_cases - 1) / num_cases
-    quantile = float(student_t.ppf(0.5 + CONFIDENCE / 2.0, num_cases - num_factors))
+    quantile = float(stdtrit(num_cases - num_factors, 0.5 + CONFIDENCE / 2.0))
     widths: np.ndarray = quantile * np.sqrt(np.diagonal(covariance))
     return widths

@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from calibration.fit.coordinates import FACTORS, LARGEST_FACTOR, OVERHEAD, STEPS, factor_bounds
 from calibration.fit.identification import OUTLIER_ERROR, NotIdentified, half_widths, not_identified
 from calibration.fit.residuals import Residuals
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from scipy import optimize
+else:
+    optimize = lazy("scipy.optimize")
 
 _LARGEST_HALF_WIDTH = 0.25
 """Largest half-width of a logarithm: a factor known less exactly is not identified."""
@@ -59,7 +65,7 @@ class Solution:
         def derivatives(_: np.ndarray) -> np.ndarray:
             return np.concatenate([jacobian, damping * np.eye(len(factors))])
 
-        best = least_squares(
+        best = optimize.least_squares(
             errors,
             centre,
             derivatives,

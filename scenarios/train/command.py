@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from agents.ppo import trainer as ppo_trainer
     from agents.ppo.rollout import RolloutSource
     from calibration.loop import Subject
-    from scenarios.measure.targets import table
+    from scenarios.measure.targets import after_training, table
+    from scenarios.measure.targets.measurement_size import Sizes
     from scenarios.train import outcome, training_calibration, training_loop
     from scenarios.train import rollouts as train_rollouts
 else:
@@ -47,6 +48,7 @@ else:
     devices = lazy("agents.ppo.devices")
     ppo_trainer = lazy("agents.ppo.trainer")
     rich_console = lazy("rich.console")
+    after_training = lazy("scenarios.measure.targets.after_training")
     table = lazy("scenarios.measure.targets.table")
     outcome = lazy("scenarios.train.outcome")
     train_rollouts = lazy("scenarios.train.rollouts")
@@ -121,7 +123,7 @@ def _run(
                 num_draws=config.evaluation_draws,
                 seed=config.evaluation_seed,
                 fidelity=calibration.lines(),
-                has_targets=config.kpi,
+                target_sizes=_target_sizes(config),
             )
             command = f"{PROG} --config {shlex.quote(str(folder.config_json))}"
             outcome.evaluate_and_report(evaluation, folder, folder.read_config(), command, console)
@@ -132,6 +134,13 @@ def _run(
         f"Interrupted. Continue with: {PROG} --resume --out {path}", soft_wrap=True, markup=False
     )
     return INTERRUPTED
+
+
+def _target_sizes(config: Config) -> Sizes | None:
+    """Sizes of the measurement of targets; None where there is none."""
+    if not config.kpi:
+        return None
+    return after_training.QUICK_SIZES if config.quick else after_training.SIZES
 
 
 @contextmanager

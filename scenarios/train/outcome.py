@@ -23,6 +23,7 @@ from scenarios.frame.report import Report, summary_table, write_report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference, summarise
 from scenarios.measure.targets.after_training import RunTargets, targets_of_run
+from scenarios.measure.targets.measurement_size import Sizes
 from scenarios.train.evaluation import (
     COSTS_OF_CHANGE,
     HeldOutDraw,
@@ -46,15 +47,16 @@ class Evaluation:
     ----------
     fidelity
         Accuracy of the simulator in the task.
-    has_targets
-        Whether the targets are measured too, see `scenarios.measure.targets.after_training`.
+    target_sizes
+        Sizes of the measurement of targets, see `scenarios.measure.targets.after_training`; None
+        leaves it out.
     """
 
     task: PlacementTask
     num_draws: int
     seed: int
     fidelity: tuple[str, ...] = ()
-    has_targets: bool = False
+    target_sizes: Sizes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ def evaluate_and_report(
     references = {name: float(times_s[name]) for name in _CURVE_REFERENCES if name in times_s}
     curve = png_bytes(learning_curve(read_metrics(folder.metrics_csv), references))
     write_bytes(folder.learning_curve_png, curve)
-    targets = _measured_targets(evaluation, folder, console) if evaluation.has_targets else None
+    sizes = evaluation.target_sizes
+    targets = None if sizes is None else _measured_targets(evaluation, sizes, folder, console)
     domains = ", ".join(memory.domain for memory in outcome.at_base_figures.memory)
     report = Report(
         title=f"{evaluation.task.workload.name} on {domains}",
@@ -116,11 +119,13 @@ def evaluate_and_report(
         targets.show(console)
 
 
-def _measured_targets(evaluation: Evaluation, folder: RunFolder, console: Console) -> RunTargets:
+def _measured_targets(
+    evaluation: Evaluation, sizes: Sizes, folder: RunFolder, console: Console
+) -> RunTargets:
     """Measure the targets with the trained policy; kpi.json has all there is to say of them."""
     policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, evaluation.task)
     with console.status("measuring the targets; --no-kpi leaves that out"):
-        targets = targets_of_run(evaluation.task, policy)
+        targets = targets_of_run(evaluation.task, policy, sizes=sizes)
     write_json(folder.path / "kpi.json", targets.to_plain())
     return targets
 

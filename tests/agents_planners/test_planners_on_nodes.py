@@ -8,6 +8,7 @@ from sharing import gpus
 from strategies import unit_workload
 
 from agents.decision.problem import PlanningProblem
+from agents.hi_ppo.local.by_rule import alternatives_by_rule
 from agents.hi_ppo.local.case import DomainCase, TrainingJob
 from agents.planners.rules.atlas import atlas
 from agents.planners.rules.zero import zero1
@@ -57,13 +58,12 @@ def test_sailor_counts_the_cards_in_its_estimate():
     assert found.estimate_s == pytest.approx(6.0 + ring_all_reduce_s(4.0, 8, 100.0))
 
 
-def test_local_plans_refuse_nodes_by_name():
-    with pytest.raises(
-        ValueError, match=r"local case of domain A: nodes must be left out.* 2 GPUs"
-    ):
-        DomainCase(
-            domain=on_pairs(8, card_bytes_per_s=1.0),
-            job=TrainingJob(model="llama2_7b", num_sequences=4),
-            first_layer=0,
-            num_layers=32,
-        )
+def test_tensor_groups_of_local_plans_keep_to_nodes():
+    job = TrainingJob(model="llama2_7b", num_sequences=4)
+    domain = replace(on_pairs(8, card_bytes_per_s=1e9), gpu_memory_bytes=80e9)
+    case = DomainCase(domain=domain, job=job, first_layer=0, num_layers=32)
+
+    assert all(
+        each.parallelism.tensor <= 2 and each.is_by_rule
+        for each in alternatives_by_rule(case).values()
+    )

@@ -2,7 +2,8 @@
 
 import ast
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,20 @@ MAX_FUNCTION_LINES = 40
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 NEEDS = runpy.run_path(str(ROOT / "conftest.py"))["NEEDS"]
 MODULES = [
-    pytest.param(package, path, id=str(path.relative_to(ROOT)))
-    for package, folder in SOURCES.items()
-    for path in sorted(folder.rglob("*.py"))
+    (package, path) for package, folder in SOURCES.items() for path in sorted(folder.rglob("*.py"))
 ]
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A module as Python reads it."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def found_in_modules(look: Callable[[str, Path], object]) -> dict[str, object]:
+    """What is found in modules, by their paths, where anything is."""
+    found = {str(path.relative_to(ROOT)): look(package, path) for package, path in MODULES}
+    return {path: what for path, what in found.items() if what}
 
 
 def imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
@@ -55,20 +66,22 @@ def test_every_package_has_modules_to_check(package):
     assert (SOURCES[package] / "__init__.py").is_file()
 
 
-@pytest.mark.parametrize(("package", "path"), MODULES)
-def test_imports_point_one_way(package, path):
+def test_imports_point_one_way():
     """No package imports one above it; scenarios are on top."""
-    ours = imported_packages(package, ast.parse(path.read_text(encoding="utf-8"))) & set(SOURCES)
 
-    assert ours <= MAY_IMPORT[package]
+    def above(package: str, path: Path) -> set[str]:
+        ours = imported_packages(package, tree_of(path)) & set(SOURCES)
+        return ours - MAY_IMPORT[package]
+
+    assert found_in_modules(above) == {}
 
 
-@pytest.mark.parametrize(("package", "path"), MODULES)
-def test_simpy_stays_in_des_and_torch_in_agents(package, path):
-    packages = imported_packages(package, ast.parse(path.read_text(encoding="utf-8")))
+def test_simpy_stays_in_des_and_torch_in_agents():
+    def foreign(package: str, path: Path) -> set[str]:
+        packages = imported_packages(package, tree_of(path))
+        return {name for name, owner in ONLY_IN.items() if name in packages and owner != package}
 
-    foreign = {name for name, owner in ONLY_IN.items() if name in packages and owner != package}
-    assert not foreign
+    assert found_in_modules(foreign) == {}
 
 
 @pytest.mark.parametrize("extra", NEEDS)
@@ -77,26 +90,30 @@ def test_extras_are_imported_by_few(extra):
         str(path.relative_to(ROOT))
         for package, folder in SOURCES.items()
         for path in folder.rglob("*.py")
-        if extra in imported_packages(package, ast.parse(path.read_text(encoding="utf-8")))
+        if extra in imported_packages(package, tree_of(path))
     }
 
     assert users == set(NEEDS[extra])
 
 
-@pytest.mark.parametrize(("package", "path"), MODULES)
-def test_no_function_imports(package, path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = (
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+def test_no_function_imports():
+    def inner(package: str, path: Path) -> list[str]:
+        functions = (
+            node
+            for node in ast.walk(tree_of(path))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        )
+        return [f"line {node.lineno}" for function in functions for node in imports(function)]
 
-    inner = [f"line {node.lineno}" for function in functions for node in imports(function)]
-    assert inner == []
+    assert found_in_modules(inner) == {}
 
 
-@pytest.mark.parametrize(("package", "path"), MODULES)
-def test_no_module_is_too_long(package, path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+def test_no_module_is_too_long():
+    def too_long(package: str, path: Path) -> int:
+        num_lines = len(path.read_text(encoding="utf-8").splitlines())
+        return num_lines if num_lines > MAX_LINES else 0
+
+    assert found_in_modules(too_long) == {}
 
 
 def test_no_module_of_tests_is_too_long():

@@ -177,10 +177,12 @@ def test_the_moves_of_hi_ppo_go_on_wherever_they_are_killed(tmp_path):
     assert_same_hi_ppo(whole, run, (*HI_PPO_FILES, MOVES_CSV, MOVES_PT))
 
 
-def sweep_flags(folder: Path, out: Path) -> list[str]:
-    """Two trainings at once."""
+def sweep_flags(folder: Path, out: Path, *, steps: int = 1408, draws: int = 1) -> list[str]:
+    """Two trainings at once, of 11 updates each unless told otherwise."""
     base = folder / "base.yaml"
-    base.write_text("{steps: 2048, evaluation_draws: 2, num_envs: 16, calibration: none}")
+    base.write_text(
+        f"{{steps: {steps}, evaluation_draws: {draws}, num_envs: 16, calibration: none}}"
+    )
     return [
         *("--quick", "--base", str(base), "--seeds", "0,1", "--processes", "2"),
         *("--out", str(out)),
@@ -205,7 +207,7 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_table(tmp_path):
 @pytest.mark.parametrize("num_rows", [0, 1, 2, 5, 8, 10, 11, 13, 15, 16])
 def test_a_sweep_goes_on_wherever_it_is_killed(num_rows, undisturbed, tmp_path):
     out = tmp_path / "out"
-    flags = sweep_flags(tmp_path, out)
+    flags = sweep_flags(tmp_path, out, steps=2048, draws=2)
     for _ in range(3):
         killed_after_rows(num_rows, out / "seed1" / "metrics.csv", "scenarios.sweep", flags)
 

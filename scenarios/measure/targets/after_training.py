@@ -36,6 +36,11 @@ SIZES: Sizes = replace(
     fluctuations=(0.0, 0.3),
 )
 
+QUICK_SIZES: Sizes = replace(
+    SIZES, num_draws=4, num_epochs=4, num_load_epochs=32, num_decisions=50, timing_budget_s=1.0
+)
+"""Sizes of a run that shows all steps and claims nothing."""
+
 ELSEWHERE = "All targets, on suites of worlds: python -m scenarios.kpi"
 
 _EXPLAINED = ("training time", "utilisation", "communication cost")
