@@ -178,7 +178,7 @@ def test_the_moves_of_hi_ppo_go_on_wherever_they_are_killed(tmp_path):
 
 
 def sweep_flags(folder: Path, out: Path, *, steps: int = 1408, draws: int = 1) -> list[str]:
-    """Two trainings at once, of 11 updates each unless told otherwise."""
+    """Two trainings at once, of 11 updates each if no steps are given."""
     base = folder / "base.yaml"
     base.write_text(
         f"{{steps: {steps}, evaluation_draws: {draws}, num_envs: 16, calibration: none}}"
