@@ -16,7 +16,7 @@ train: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(MAKE) --no-print-directory check
 
-WARM_UP := $(BIN)/python -m scenarios.east_west_train --quick --steps 256 --evaluation-draws 1 --workers 1 --kpi
+WARM_UP := $(BIN)/python -m scenarios.east_west_train --quick --steps 256 --evaluation-draws 1 --workers 1
 
 # The same checks without touching the installation.
 check:
