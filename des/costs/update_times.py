@@ -1,5 +1,7 @@
 """Time of an iteration behind its last gradient: the optimiser's step, and what frameworks add."""
 
+from functools import lru_cache
+
 from des.costs.copy_collectives import shared_expert_parameters
 from des.costs.layer_times import speed_of
 from des.costs.memory import gpus_of_device, parameters_of_devices, runs_of, stages_of_devices
@@ -20,6 +22,7 @@ def optimiser_step_bytes(gradient_bytes: int) -> int:
     return 2 * OPTIMISER_BYTES + gradient_bytes + WEIGHT_BYTES
 
 
+@lru_cache(maxsize=1024)
 def update_figures(
     gradient_bytes: int,
     domain: Domain,
@@ -52,10 +55,8 @@ def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Co
     if all(domain.kernels is None for domain in topology.domains):
         return 0.0
     longest_s = 0.0
-    domain_of = dict(
-        zip(plan.device_of_stage, (stage.domain for stage in plan.stages), strict=True)
-    )
-    stages_of = stages_of_devices(plan)
+    domain_of = plan.domain_of_device
+    stages_of = stages_of_devices(plan) if plan.parallelism else {}
     for device, num_parameters in enumerate(parameters_of_devices(workload, plan)):
         index = domain_of[device]
         shared, others = plan.parallelism_of(index), 0.0

@@ -158,6 +158,15 @@ class Plan:
         """Device of each stage of all replicas, by `device_numbers`."""
         return device_numbers(self.stages)
 
+    @cached_property
+    def domain_of_device(self) -> tuple[int, ...]:
+        """Domain of each device, by its number."""
+        domains = {
+            device: stage.domain
+            for stage, device in zip(self.stages, self.device_of_stage, strict=True)
+        }
+        return tuple(domains[device] for device in range(len(domains)))
+
     def check_against(self, topology: Topology, workload: Workload) -> None:
         """Refuse a plan that does not match the topology or the workload.
 

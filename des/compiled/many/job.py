@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,12 +22,40 @@ from des.world.domain import Domain
 from des.world.topology import Topology, UnreachableError
 
 
+class DomainFigures(NamedTuple):
+    """What a job takes in domains alone, whatever their links do: fields of `Job`."""
+
+    work_before: Real
+    sums_before: Real
+    rate_flops_per_s: Real
+    capacity_bytes: Real
+    update_s: Real
+
+
+def domain_figures(
+    workload: Workload,
+    domains: Sequence[Domain],
+    corrections: Corrections,
+    *,
+    tables: tuple[Real, Real] | None = None,
+) -> DomainFigures:
+    """Make the figures of a workload on the domains of a world; `work_tables` may be at hand."""
+    work, sums = work_tables(workload, domains) if tables is None else tables
+    return DomainFigures(
+        work_before=work,
+        sums_before=sums,
+        rate_flops_per_s=np.array([compute_rate_flops_per_s(one, corrections) for one in domains]),
+        capacity_bytes=np.array([float(domain.memory_bytes) for domain in domains]),
+        update_s=_updates(workload, domains, corrections),
+    )
+
+
 def job_on(
     topology: Topology,
     workload: Workload,
     corrections: Corrections = NO_CORRECTIONS,
     *,
-    tables: tuple[Real, Real] | None = None,
+    figures: DomainFigures | None = None,
 ) -> Job:
     """Work out what stages and borders take; where nothing leads to, the wire takes ``inf``.
 
@@ -34,32 +63,30 @@ def job_on(
     ----------
     topology
         Where its links move, wires and flights are those at base figures, and turns the shortest.
-    tables
-        `work_tables` the workload and these domains where they are at hand.
+    figures
+        `domain_figures` of the workload and these domains where they are at hand.
     """
-    domains = topology.domains
-    work, sums = work_tables(workload, topology) if tables is None else tables
+    known = domain_figures(workload, topology.domains, corrections) if figures is None else figures
     is_plain = topology.movement is None and has_plain_transport(topology)
     borders = _direct if is_plain and has_every_link(topology) else _relayed
     wire_s, latency_s, turn_s = borders(topology, workload, corrections)
     return Job(
         num_microbatches=workload.num_microbatches,
-        sums_before=sums,
-        work_before=work,
-        rate_flops_per_s=np.array([compute_rate_flops_per_s(one, corrections) for one in domains]),
+        sums_before=known.sums_before,
+        work_before=known.work_before,
+        rate_flops_per_s=known.rate_flops_per_s,
         wire_s=wire_s,
         latency_s=latency_s,
         turn_s=turn_s,
         overhead_s=float(corrections.message_overhead_s),
-        capacity_bytes=np.array([float(domain.memory_bytes) for domain in domains]),
+        capacity_bytes=known.capacity_bytes,
         bytes_per_parameter=model_state_bytes(workload, 1.0, None),
-        update_s=_updates(workload, domains, corrections),
+        update_s=known.update_s,
     )
 
 
-def work_tables(workload: Workload, topology: Topology) -> tuple[Real, Real]:
-    """Make `work_table` and `sums_table` of a workload on the domains of a world."""
-    domains = topology.domains
+def work_tables(workload: Workload, domains: Sequence[Domain]) -> tuple[Real, Real]:
+    """Make `work_table` and `sums_table`, which depend on the speeds of GPUs alone."""
     return work_table(workload, domains), sums_table(workload, domains)
 
 

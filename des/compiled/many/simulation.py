@@ -9,7 +9,7 @@ from des.compiled.eligibility import has_plain_transport
 from des.compiled.kernels.lanes import LaneRules
 from des.compiled.kernels.program import STEADY
 from des.compiled.lanes import new_lanes, no_record
-from des.compiled.many.job import direct_pairs, job_on, work_tables
+from des.compiled.many.job import DomainFigures, direct_pairs, domain_figures, job_on, work_tables
 from des.compiled.many.layout import Flags, Real, Whole
 from des.compiled.many.programs import programs_of
 from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
@@ -20,6 +20,7 @@ from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.placement import Placement
 from des.plan.plan import Plan
 from des.schedules import is_static
+from des.world.domain import Domain
 from des.world.topology import Topology
 
 _RULES = LaneRules(
@@ -60,14 +61,21 @@ class PlanSimulation:
         self.lanes, self._record = new_lanes(self.most_stages, num_slots), no_record()
         self._position = {name: index for index, name in enumerate(self.schedules)}
         self._tables: dict[tuple[GpuSpeed | None, ...], tuple[Real, Real]] = {}
+        self._domains: tuple[Domain, ...] = ()
+        self._figures: DomainFigures | None = None
         self._num_groups = len(self.schedules) * self.most_stages
 
     def times_on(self, topology: Topology) -> Job:
         """Work out what stages and borders take, see `des.compiled.many.job.job_on`."""
-        speeds = tuple(map(speed_of, topology.domains))
-        if speeds not in self._tables:
-            self._tables[speeds] = work_tables(self.workload, topology)
-        return job_on(topology, self.workload, self.corrections, tables=self._tables[speeds])
+        if topology.domains is not self._domains or self._figures is None:  # epochs share theirs
+            self._domains = domains = topology.domains
+            speeds = tuple(map(speed_of, domains))
+            if speeds not in self._tables:
+                self._tables[speeds] = work_tables(self.workload, domains)
+            self._figures = domain_figures(
+                self.workload, domains, self.corrections, tables=self._tables[speeds]
+            )
+        return job_on(topology, self.workload, self.corrections, figures=self._figures)
 
     def simulate_rows(self, job: Job, plans: Plans, rows: Whole, times_s: Real) -> None:
         """Write the iteration times of some rows, whose borders have direct links both ways. [s]"""
