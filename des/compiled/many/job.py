@@ -23,7 +23,7 @@ from des.world.topology import Topology, UnreachableError
 
 
 class DomainFigures(NamedTuple):
-    """What a job takes in domains alone, whatever their links do: fields of `Job`."""
+    """Figures of a job in domains alone, whatever their links do: fields of `Job`."""
 
     work_before: Real
     sums_before: Real
