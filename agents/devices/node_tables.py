@@ -24,7 +24,7 @@ _STRIP = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Prices of a choice, each above all that less important ones can come to.
+    """Prices of a choice, each above the greatest sum of all less important ones.
 
     Attributes
     ----------

@@ -1,12 +1,11 @@
 """Keep the simulator faithful to ASTRA-sim: measure by it, fit correction factors, check them."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from types import MappingProxyType
 
 from calibration.reference.binaries import ReferenceRunError
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import parse, parse_command
+from des.base.subcommands import run_subcommand
 
 PROG = "python -m calibration"
 
@@ -34,24 +33,15 @@ _EXIT_CODES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    return exit_code_of(lambda: _command(argv), with_output=ReferenceRunError)
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    name, arguments = parse_command(
-        {name: about for name, (_, about) in COMMANDS.items()},
-        argv,
-        prog=PROG,
-        description=__doc__,
-        epilog=_EXIT_CODES,
+    return exit_code_of(
+        lambda: run_subcommand(
+            COMMANDS,
+            argv,
+            package=__package__,
+            prog=PROG,
+            about=__doc__,
+            epilog=_EXIT_CODES,
+            exit_codes=_EXIT_CODES,
+        ),
+        with_output=ReferenceRunError,
     )
-    module = import_module(f"calibration.commands.{COMMANDS[name][0]}")  # the others take seconds
-    config = parse(
-        module.Config,
-        arguments,
-        prog=f"{PROG} {name}",
-        description=str(module.__doc__),
-        epilog=f"{module.EXAMPLES}\n{_EXIT_CODES}",
-    )
-    code: int = module.run(config)
-    return code

@@ -4,6 +4,7 @@ Keys that say nothing of sizes are skipped. Layers that predict further tokens
 (``num_nextn_predict_layers``) are no part of an architecture.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from des.job.architecture import Architecture, LatentAttention, MixtureOfExperts
 _PROJECTIONS = ("qkv", "output")
 
 
-class _Form(BaseModel):
+class _Form(BaseModel, ABC):
     """Keys of a family; those with a default may be left out, as in the family's own class."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
@@ -26,9 +27,9 @@ class _Form(BaseModel):
     vocab_size: int
     tie_word_embeddings: bool = False
 
+    @abstractmethod
     def to_architecture(self, name: str) -> Architecture:
         """Make the value."""
-        raise NotImplementedError
 
     def shape(self, name: str, **further: Any) -> Architecture:
         """Make the value of the keys of all families and further fields."""

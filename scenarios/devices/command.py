@@ -1,11 +1,10 @@
 """Topology of servers and clusters: read it, show it, place jobs on it, price collectives."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from types import MappingProxyType
 
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import parse, parse_command
+from des.base.subcommands import run_subcommand
 
 PROG = "python -m scenarios.devices"
 
@@ -23,6 +22,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Module of each subcommand, with ``Config``, ``run(config)`` and ``EXAMPLES``; its purpose."""
 
+_EXIT_CODES = f"exit codes: 0 done; 2 bad input; {EXIT_CODES}"
+
 _EXAMPLES = f"""\
 a server comes from --file (what nvidia-smi, numactl or sysfs say of it) or from --simulate KIND;
 one of the two must be given: no topology is ever made up; a cluster comes from --cluster
@@ -34,30 +35,20 @@ examples:
   {PROG} place --file topo.txt --gpus 4
   {PROG} nodes --cluster topology.conf --count 64 --required spine
 
-exit codes: 0 done; 2 bad input; {EXIT_CODES}
+{_EXIT_CODES}
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
-    name, arguments = parse_command(
-        {name: about for name, (_, about) in COMMANDS.items()},
-        argv,
-        prog=PROG,
-        description=__doc__,
-        epilog=_EXAMPLES,
+    return exit_code_of(
+        lambda: run_subcommand(
+            COMMANDS,
+            argv,
+            package=__package__,
+            prog=PROG,
+            about=__doc__,
+            epilog=_EXAMPLES,
+            exit_codes=_EXIT_CODES,
+        )
     )
-    module = import_module(f"scenarios.devices.{COMMANDS[name][0]}")  # the others take time
-    config = parse(
-        module.Config,
-        arguments,
-        prog=f"{PROG} {name}",
-        description=str(module.__doc__),
-        epilog=f"{module.EXAMPLES}\nexit codes: 0 done; 2 bad input; {EXIT_CODES}",
-    )
-    code: int = module.run(config)
-    return code

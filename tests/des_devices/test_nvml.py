@@ -12,6 +12,14 @@ class NVMLError(Exception):
     """Error of the library."""
 
 
+class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818 - a name of the library
+    """Error where the GPU has none of what a function tells."""
+
+
+class NVMLError_InvalidArgument(NVMLError):  # noqa: N801, N818 - a name of the library
+    """Error where the GPU has fewer."""
+
+
 def library(links, levels, *, names=("NVIDIA H100 80GB HBM3",) * 2):
     """Stand-in for pynvml: links of each GPU as (GPU number or None for a switch)."""
 
@@ -20,11 +28,13 @@ def library(links, levels, *, names=("NVIDIA H100 80GB HBM3",) * 2):
 
     def link(handle, place):
         if place >= len(links[handle]):
-            raise NVMLError("no such link")
+            raise NVMLError_InvalidArgument("no such link")
         return links[handle][place]
 
     return SimpleNamespace(
         NVMLError=NVMLError,
+        NVMLError_NotSupported=NVMLError_NotSupported,
+        NVMLError_InvalidArgument=NVMLError_InvalidArgument,
         nvmlInit=lambda: None,
         nvmlShutdown=lambda: None,
         nvmlDeviceGetCount=lambda: len(names),

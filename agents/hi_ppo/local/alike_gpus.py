@@ -37,24 +37,34 @@ class DeviceTimes(NamedTuple):
     hops_s: float
     gradients_s: float
 
+    @property
+    def slowest_s(self) -> float:
+        """Time of the slowest device or wire, which sets the pace of a pipeline. [s]"""
+        return max(float(self.device_s.max()), self.busy_s)
+
+    @property
+    def passage_s(self) -> float:
+        """Time of a microbatch alone through all devices, there and back. [s]"""
+        return float(self.device_s.sum()) + 2 * self.hops_s
+
 
 class Elsewhere(NamedTuple):
     """Times of the other domains of a pipeline, in seconds.
 
-    ``slowest_s`` is the slowest device or wire of them, ``passes_s`` the sum of the passes of all
-    their devices, ``gradients_s`` their slowest sum of gradients.
+    ``slowest_s`` is the slowest device or wire of them, ``passage_s`` the way of a microbatch
+    through all their devices there and back, ``gradients_s`` their slowest sum of gradients.
     """
 
     slowest_s: float
-    passes_s: float
+    passage_s: float
     gradients_s: float
 
     @classmethod
     def of(cls, others: Sequence[DeviceTimes]) -> Self:
         """Sum up the times of the other domains."""
         return cls(
-            max((max(float(each.device_s.max()), each.busy_s) for each in others), default=0.0),
-            sum(float(each.device_s.sum()) for each in others),
+            max((each.slowest_s for each in others), default=0.0),
+            sum(each.passage_s for each in others),
             max((each.gradients_s for each in others), default=0.0),
         )
 
@@ -67,13 +77,12 @@ def pipelined_s(
     Stages of other domains are as slow as the slowest device of this one, unless they are known.
     """
     num_microbatches = case.job.num_sequences // option.microbatch_size
-    others = num_microbatches - 1 + case.stages_before + case.stages_behind
-    slowest_s = max(float(times.device_s.max()), times.busy_s)
-    own_s = float(times.device_s.sum()) + 2 * times.hops_s
     if elsewhere is None:
-        return others * slowest_s + own_s + times.gradients_s
-    paced_s = (num_microbatches - 1) * max(slowest_s, elsewhere.slowest_s)
-    return paced_s + own_s + elsewhere.passes_s + max(times.gradients_s, elsewhere.gradients_s)
+        others = num_microbatches - 1 + case.stages_before + case.stages_behind
+        return others * times.slowest_s + times.passage_s + times.gradients_s
+    paced_s = (num_microbatches - 1) * max(times.slowest_s, elsewhere.slowest_s)
+    passage_s = times.passage_s + elsewhere.passage_s
+    return paced_s + passage_s + max(times.gradients_s, elsewhere.gradients_s)
 
 
 def alike_times(case: DomainCase, option: LocalOption) -> DeviceTimes:

@@ -3,8 +3,9 @@
 The rule: of all numbers of GPUs in a tensor group, replicas and devices that fit into memory the
 quickest by the costs of `des`, see `agents.hi_ppo.local.alike_gpus`; once the other domains of the
 pipeline are decided, with their times in place of equal stages. GPUs are taken in the order of
-their numbers, inside servers that are known so that the slowest tensor group is the quickest that
-can be. A number of devices is looked at if fewer would have more layers on the fullest one.
+their numbers; inside servers that are known, and that tensor groups fill, so that the slowest of
+these is the quickest that can be. A number of devices is looked at if fewer would have more layers
+on the fullest one.
 """
 
 import time
@@ -25,7 +26,7 @@ from des.devices.gpus import GROUP_SIZES
 from des.devices.partitions import best_partition
 from des.plan.parallelism import Sharding
 
-SHARDED: Final[tuple[Sharding, ...]] = ("none", "optimiser")
+_SHARDED: Final[tuple[Sharding, ...]] = ("none", "optimiser")
 """Levels of sharding to choose from."""
 
 
@@ -66,7 +67,7 @@ def decide_by_rule(
     Parameters
     ----------
     elsewhere
-        What is known of the other domains; None takes their stages as slow as those of this one.
+        Times of the other domains; None takes their stages as slow as those of this one.
     most_devices
         Most devices in a row; None for any number.
 
@@ -147,7 +148,7 @@ def _shapes(
             fullest = -(-num_layers // pipeline)
             if pipeline > 1 and fullest == -(-num_layers // (pipeline - 1)):
                 continue
-            for sharding in SHARDED if data > 1 else SHARDED[:1]:
+            for sharding in _SHARDED if data > 1 else _SHARDED[:1]:
                 shape = Parallelism(tensor=tensor, data=data, pipeline=pipeline, sharding=sharding)
                 if nodes is None or nodes.allows_tensor(tensor, shape.num_gpus):
                     found.append(shape)

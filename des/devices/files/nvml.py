@@ -91,11 +91,16 @@ def _links(nvml: ModuleType, handle: Any, buses: Sequence[str]) -> tuple[list[in
                 to_switches += 1
                 continue
             bus = _bus(nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link))
-        except nvml.NVMLError:  # the GPU has no such link
+        except _absent(nvml):  # the GPU has no such link
             continue
         if bus in buses:
             to_gpus[buses.index(bus)] += 1
     return to_gpus, to_switches
+
+
+def _absent(nvml: ModuleType) -> tuple[type[Exception], ...]:
+    """Errors by which NVML says that a device does not have a link or a set of its kind."""
+    return nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument
 
 
 def _gpu(nvml: ModuleType, number: int, handle: Any) -> Gpu:
@@ -113,7 +118,7 @@ def _set(nvml: ModuleType, call: str, *arguments: Any) -> list[int]:
     """Numbers whose bits are set; none where the machine does not say."""
     try:
         words = getattr(nvml, call)(*arguments)
-    except nvml.NVMLError:
+    except _absent(nvml):
         return []
     return [
         place * _WORD_BITS + bit
