@@ -131,6 +131,7 @@ def iteration_summary(
         "schedule": scenario.plan.schedule,
         "placement": list(scenario.plan.placement.domain_of_layer),
         "replicas": [list(one.domain_of_layer) for one in scenario.plan.replicas],
+        "shares": list(scenario.plan.shares),
         "parallelism": [asdict(one) for one in scenario.plan.parallelism],
         "exchange": asdict(scenario.plan.exchange),
         "activation_compression": scenario.plan.activation_compression,

@@ -28,6 +28,7 @@ from des.base.flags import option
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.parallelism import Sharding
+from des.plan.shares import parse_shares
 from scenarios.frame.profile_flags import (
     EXTRAPOLATE_HELP,
     PROFILE_GPU_HELP,
@@ -82,6 +83,9 @@ class Config:
     )
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
+    )
+    shares: str | None = option(
+        None, "microbatches of each replica, such as 20,12; none: as even as can be"
     )
     share_domains: bool = option(
         False,
@@ -192,6 +196,7 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
         schedule=config.schedule,
         parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
+        shares=() if config.shares is None else parse_shares(config.shares),
         shares_domains=config.share_domains,
         exchange=GradientExchange(
             overlapped=config.overlap_gradients,

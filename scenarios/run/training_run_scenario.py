@@ -59,7 +59,7 @@ OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes")
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
 """Flags without effect where no background jobs arrive."""
-OF_A_PLACEMENT = ("placement", "parallelism", "replicas")
+OF_A_PLACEMENT = ("placement", "parallelism", "replicas", "shares")
 """Flags that say what a planner decides, or does not know."""
 OF_A_PROPOSAL = ("horizon_epochs", "schedule")
 """Flags for planners of one plan: rules and schedulers have a horizon and choose the schedule."""
@@ -93,6 +93,9 @@ class Config:
     )
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
+    )
+    shares: str | None = option(
+        None, "microbatches of each replica, such as 20,12; none: as even as can be"
     )
     planner: str | None = option(
         None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
@@ -233,6 +236,7 @@ def _fixed_plan(config: Config) -> Plan:
         schedule=config.schedule,
         parallelism=config.parallelism,
         replicas=config.replicas,
+        shares=config.shares,
         microbatches=config.microbatches,
         microbatch_size=config.microbatch_size,
         sequence_length=config.sequence_length,
@@ -285,13 +289,7 @@ def _replanner(
 
 
 def _scheduler(name: str) -> Scheduler:
-    """Make the scheduler of a name; that of the trained policies is the first one shipped.
-
-    Raises
-    ------
-    UsageError
-        If no policies are shipped.
-    """
+    """Make the scheduler of a name; `UsageError` if no trained policies are shipped."""
     make = schedulers.shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
     if make is None:
         raise UsageError(f"{PROG}: planner must be another than {POLICY}, as no policy is shipped")

@@ -70,6 +70,8 @@ def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys
         ),
         (["--replicas", "0*80"], "plan: a domain must serve one replica, got domain 0 in two"),
         (["--replicas", "2*80;x"], "placement: each item must be .*; got 'x'"),
+        (["--shares", "32;1"], "shares: each item must be a number of microbatches, .* got '32;1'"),
+        (["--shares", "31"], "shares must add up to the 32 microbatches of an iteration, got 31"),
         (["--gradient-bucket-mb", "0"], "gradient exchange: bucket_bytes must be positive"),
         (["--activation-compression", "0.5"], "plan: activation_compression must be at least 1"),
         (["--microbatches", "0"], "num_microbatches must be a whole number .*, got 0"),
