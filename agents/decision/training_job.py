@@ -5,11 +5,14 @@ from functools import cached_property, lru_cache
 from typing import Self
 
 from des import Workload, build_workload
-from des.base.checks import require_count
+from des.base.checks import MOST_ITEMS, require_count
 from des.job.models import architecture_named, architecture_workload
 
 MICROBATCH_SIZES = (1, 2, 4)
 """Sequences of a microbatch to choose from."""
+
+MOST_TOKENS = 10**12
+"""Most tokens of a step accepted; more is taken for a typing error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,8 @@ class TrainingJob:
         architecture_named(self.model)
         require_count("training job", "num_sequences", self.num_sequences)
         require_count("training job", "sequence_length", self.sequence_length)
+        if self.num_layers is not None:
+            require_count("training job", "num_layers", self.num_layers, MOST_ITEMS)
 
     @classmethod
     def of(cls, workload: Workload, *, microbatch_size: int = 1) -> Self:
@@ -52,10 +57,64 @@ class TrainingJob:
             )
         return job
 
+    @classmethod
+    def of_tokens(
+        cls,
+        model: str,
+        tokens_per_step: int,
+        sequence_length: int = 4096,
+        num_layers: int | None = None,
+        *,
+        sizes: tuple[int, ...] = MICROBATCH_SIZES,
+    ) -> Self:
+        """Return the job of a number of tokens a step, rounded to whole sequences.
+
+        Half a sequence is rounded up; ``tokens_per_step`` of the job is the rounded figure.
+
+        Examples
+        --------
+        >>> TrainingJob.of_tokens("llama2_7b", 4_000_000).tokens_per_step
+        4001792
+
+        Raises
+        ------
+        ValueError
+            If there is less than one sequence, or microbatches of none of the sizes divide them.
+        """
+        require_count("training job", "tokens_per_step", tokens_per_step, MOST_TOKENS)
+        require_count("training job", "sequence_length", sequence_length)
+        if tokens_per_step < sequence_length:
+            raise ValueError(
+                f"training job: tokens_per_step must be at least one sequence of "
+                f"{sequence_length} tokens, got {tokens_per_step}"
+            )
+        job = cls(
+            model=model,
+            num_sequences=(2 * tokens_per_step + sequence_length) // (2 * sequence_length),
+            sequence_length=sequence_length,
+            num_layers=num_layers,
+        )
+        if not job.sizes_among(sizes):
+            raise ValueError(
+                f"training job: one of the microbatch sizes {', '.join(map(str, sizes))} must "
+                f"divide the sequences of tokens_per_step {tokens_per_step}, got "
+                f"{job.num_sequences} sequences of {sequence_length} tokens"
+            )
+        return job
+
     @property
     def tokens_per_step(self) -> int:
         """Tokens of one iteration."""
         return self.num_sequences * self.sequence_length
+
+    def rounding(self, tokens_per_step: int) -> str:
+        """Sentence that says how asked tokens a step were rounded; empty where they were not."""
+        if tokens_per_step == self.tokens_per_step:
+            return ""
+        return (
+            f"{tokens_per_step} tokens a step are rounded to {self.num_sequences} sequences of "
+            f"{self.sequence_length}, {self.tokens_per_step} tokens"
+        )
 
     @property
     def microbatch_sizes(self) -> tuple[int, ...]:
