@@ -1,0 +1,149 @@
+"""Pipelines over any domains: simple ones first, then orders that are better step by step."""
+
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+
+import numpy as np
+
+from agents.judge.paced_judge import Order, PacedJudge, Scored
+from agents.planners.choice.chains import grown_chain
+from agents.planners.choice.choosing import shared_out
+from agents.planners.search.search_moves import neighbours
+from des import Topology
+from des.compiled.many.simulation import plan_rows
+
+MOST_FOR_ALL_ORDERS = 5
+"""Most domains of which all orders of all subsets are judged: 325."""
+
+_NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
+"""Orders that are refined, and neighbours of each that are judged."""
+
+
+class OrderSearch:
+    """A search for the order of one pipeline, on a budget of plans.
+
+    Seeds come first: every domain alone, the order of the file, orders by speed and by bandwidth,
+    chains that grow along the best links from every domain, and parts of all these from the front;
+    layers even in time, even in number, and in proportion to speeds. So no planner that does the
+    like is better. Then the best orders descend over `neighbours`.
+    """
+
+    def __init__(self, judge: PacedJudge, topology: Topology, bandwidth: np.ndarray) -> None:
+        self.judge, self._bandwidth = judge, bandwidth
+        self._size = topology.num_domains
+        self._speeds = [domain.attainable_flops_per_s for domain in topology.domains]
+        self._found: dict[Order, float] = {}
+        self._best: list[Scored] = []
+
+    def run(self, most: int) -> Scored:
+        """Search until ``most`` plans were judged; returns the best pipelines, quickest first."""
+        end = self.judge.num_judged + most
+        self._look_at(self._seeds())
+        self._judge_as_shared()
+        if self._size > MOST_FOR_ALL_ORDERS:
+            self._descend(end)
+        return self._refined(end)
+
+    def _seeds(self) -> Iterable[Order]:
+        """Orders to begin with."""
+        most = self.judge.most_stages
+        if self._size <= MOST_FOR_ALL_ORDERS:
+            for length in range(1, min(self._size, most) + 1):
+                yield from permutations(range(self._size), length)
+            return
+        yield from ((domain,) for domain in range(self._size))
+        for order in self._long_orders():
+            for length in _lengths(min(len(order), most)):
+                yield order[:length]
+
+    def _long_orders(self) -> list[Order]:
+        """Orders of all domains that simple planners take."""
+        everyone = range(self._size)
+        total = self._bandwidth.sum(axis=1).tolist()
+        by_speed = sorted(everyone, key=lambda domain: (-self._speeds[domain], -total[domain]))
+        by_total = sorted(everyone, key=lambda domain: (-total[domain], -self._speeds[domain]))
+        chains = [grown_chain(self._bandwidth, start) for start in everyone]
+        return [tuple(everyone), tuple(by_speed), tuple(by_total), *chains]
+
+    def _judge_as_shared(self) -> None:
+        """Judge the simple orders with layers even in number and in proportion to speeds."""
+        rows = [
+            (order[:length], counts)
+            for order in self._long_orders()[:4]
+            for length in _lengths(min(len(order), self.judge.most_stages))
+            for counts in self._shared_counts(order[:length])
+        ]
+        self._best.append(self.judge.judged_splits(rows))
+
+    def _shared_counts(self, order: Order) -> tuple[list[int], ...]:
+        num_layers = self.judge.workload.num_layers
+        even = [len(part) for part in np.array_split(np.arange(num_layers), len(order))]
+        shared = shared_out(num_layers, [self._speeds[domain] for domain in order])
+        return (even, shared) if min(shared) > 0 else (even,)
+
+    def _look_at(self, orders: Iterable[Order]) -> None:
+        """Judge orders that are new."""
+        new = [order for order in dict.fromkeys(orders) if order not in self._found]
+        if not new:
+            return
+        scored = self.judge.scored(new, [self.judge.workload.num_microbatches] * len(new))
+        times_s = scored.times_s.reshape(len(new), -1)
+        best = times_s.argmin(axis=1)
+        self._found.update(zip(new, times_s.min(axis=1).tolist(), strict=True))
+        rows = np.arange(len(new)) * times_s.shape[1] + best
+        keep = rows[np.argsort(scored.times_s[rows], kind="stable")[: 4 * _NUM_REFINED]]
+        self._best.append(_rows(scored, keep))
+
+    def _descend(self, end: int) -> None:
+        """Take the best orders to their best neighbours until none is better or plans run out."""
+        active = sorted(self._found, key=lambda order: self._found[order])[:2]
+        been = set(active)
+        while active and self.judge.num_judged < end:
+            order = active.pop(0)
+            near = neighbours(order, self._size, self.judge.most_stages)
+            most = max(1, (end - self.judge.num_judged) // len(self.judge.schedules))
+            self._look_at(near[:most])
+            best = min(
+                (one for one in near if one in self._found),
+                key=lambda one: self._found[one],
+                default=order,
+            )
+            if self._found[best] < self._found[order] and best not in been:
+                been.add(best)
+                active.insert(0, best)
+
+    def _refined(self, end: int) -> Scored:
+        """Refine the splits of the best plans of different orders."""
+        scored = _joined(self._best)
+        seen: set[Order] = set()
+        rows: list[int] = []
+        for row in np.argsort(scored.times_s, kind="stable").tolist():
+            order = tuple(scored.plans.domain[row, : scored.plans.num_stages[row]].tolist())
+            if order not in seen and len(rows) < _NUM_REFINED:
+                seen.add(order)
+                rows.append(row)
+        left = max(0, end - self.judge.num_judged) // len(rows)
+        refined = self.judge.refined(_rows(scored, np.array(rows)), min(left, _MOST_NEIGHBOURS))
+        return _rows(refined, np.argsort(refined.times_s, kind="stable"))
+
+
+def _lengths(most: int) -> list[int]:
+    """All lengths up to 8, then about every eighth more."""
+    found, length = [], 1
+    while length < most:
+        found.append(length)
+        length += max(1, length // 8)
+    return [*found, most]
+
+
+def _joined(parts: Sequence[Scored]) -> Scored:
+    """Return the rows of several tables as one."""
+    plans = type(parts[0].plans)(
+        *(np.concatenate(fields) for fields in zip(*(one.plans for one in parts), strict=True))
+    )
+    rest = zip(*(one[1:] for one in parts), strict=True)
+    return Scored(plans, *(np.concatenate(fields) for fields in rest))
+
+
+def _rows(scored: Scored, rows: np.ndarray) -> Scored:
+    return Scored(plan_rows(scored.plans, rows), *(field[rows] for field in scored[1:]))

@@ -1,0 +1,234 @@
+"""The search over all families of plans: whether to split a job over domains, and how."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from agents.decision.families import Family
+from agents.decision.problem import PlanningProblem
+from agents.decision.whole_plan import JudgedPlan, WholeProblem
+from agents.judge.paced_judge import PacedJudge, Scored
+from agents.planners.choice.chains import mutual_links
+from agents.planners.rules.diloco import mean_step_s
+from agents.planners.whole.copies import CopySearch, Sketch
+from agents.planners.whole.pipelines import OrderSearch
+from agents.planners.whole.rings import Exchanges
+from des import InfeasiblePlacementError, Plan, Workload, domain_memory
+from des.compiled.simulate import simulate_compiled
+from des.costs.feasibility import tightest_domain
+from des.costs.outer_state import OUTER_STATE_BYTES
+from des.plan.synchronisation import Synchronisation
+from des.schedules import has_pace
+
+BUDGET = 60_000
+"""Plans that a search of pipelines judges for each size of microbatches and compression."""
+
+_NUM_SKETCHES = 3
+"""Sketches of each family that are worked out, of the best over all sizes of microbatches."""
+
+_NUM_ORDERS_MADE = 2
+"""Best pipelines for which schedules that look at times are made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeFound:
+    """Result of a search.
+
+    Attributes
+    ----------
+    best
+        The plan of least mean step time.
+    by_family
+        The best plan of each family of which one fits.
+    misfits
+        What the nearest plan of other families lacks.
+    num_judged
+        Plans judged, the same ones counted again.
+    """
+
+    best: JudgedPlan
+    by_family: Mapping[Family, JudgedPlan]
+    misfits: Mapping[Family, InfeasiblePlacementError]
+    num_judged: int
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The search for plans of one size of microbatches and compression."""
+
+    workload: Workload
+    judge: PacedJudge
+    copies: Mapping[float, CopySearch]
+
+
+def search_whole(problem: WholeProblem, *, max_judged: int = BUDGET) -> WholeFound:
+    """Find the plan of least step time among all that the space of a problem allows.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If no plan of any family allowed fits, naming what the nearest one lacks.
+    """
+    return _WholeSearch(problem, max_judged).run()
+
+
+class _WholeSearch:
+    def __init__(self, problem: WholeProblem, max_judged: int) -> None:
+        self._problem, self._max_judged = problem, max_judged
+        topology = problem.topology
+        self._bandwidth, _ = mutual_links(topology)
+        self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
+        self._paced = tuple(name for name in problem.space.schedules if has_pace(name))
+        self._by_family: dict[Family, JudgedPlan] = {}
+        self._nearest: dict[Family, tuple[float, InfeasiblePlacementError]] = {}
+        self._num_judged = 0
+
+    def run(self) -> WholeFound:
+        """Look at pipelines, then at copies, each for all sizes of microbatches together."""
+        space = self._problem.space
+        parts = [
+            self._part(workload, compression)
+            for workload, compression in product(self._problem.workloads, space.compressions)
+        ]
+        self._look_at_pipelines(parts)
+        self._look_at_copies(parts)
+        if not self._by_family:
+            raise min(self._nearest.values(), key=lambda each: each[0])[1]
+        order = {family: place for place, family in enumerate(space.families)}
+        by_family = dict(sorted(self._by_family.items(), key=lambda each: order[each[0]]))
+        return WholeFound(
+            best=min(by_family.values(), key=lambda each: each.step_s),
+            by_family=by_family,
+            misfits={
+                family: nearest[1]
+                for family, nearest in self._nearest.items()
+                if family not in by_family
+            },
+            num_judged=self._num_judged + sum(_num_judged(part) for part in parts),
+        )
+
+    def _part(self, workload: Workload, compression: float) -> _Part:
+        problem = self._problem
+        exchanges = Exchanges(problem.topology, workload, problem.corrections)
+
+        def judge(extra_state_bytes: float) -> PacedJudge:
+            return PacedJudge(
+                problem.topology,
+                workload,
+                problem.corrections,
+                schedules=self._paced,
+                compression=compression,
+                extra_state_bytes=extra_state_bytes,
+            )
+
+        extras = {self._extra_state(mode) for _, mode in self._modes()}
+        return _Part(
+            workload,
+            judge(0.0),
+            {
+                extra: CopySearch(judge(extra), exchanges, self._bandwidth, self._rates)
+                for extra in sorted(extras)
+            },
+        )
+
+    def _modes(self) -> list[tuple[Family, Synchronisation]]:
+        """Families of several copies, with their ways to keep in step."""
+        space = self._problem.space
+        several: tuple[Family, ...] = ("replicas", "hybrid", "diloco", "streaming_diloco")
+        return [
+            (family, mode)
+            for family in several
+            if family in space.families
+            for mode in space.modes(family)
+        ]
+
+    @staticmethod
+    def _extra_state(mode: Synchronisation) -> float:
+        """Bytes of a parameter that a mode keeps on the GPUs, on top of the job's."""
+        on_gpu = mode.steps_between > 1 and mode.outer_state == "gpu"
+        return OUTER_STATE_BYTES if on_gpu else 0.0
+
+    def _look_at_pipelines(self, parts: Sequence[_Part]) -> None:
+        """Search pipelines; then make schedules that look at times for the best of them."""
+        wanted = {"single", "pipeline"} & set(self._problem.space.families)
+        if not wanted:
+            return
+        found: list[tuple[float, _Part, Plan]] = []
+        for part in parts:
+            search = OrderSearch(part.judge, self._problem.topology, self._bandwidth)
+            scored = search.run(self._max_judged)
+            found += self._fitting(part, scored)
+        found.sort(key=lambda each: each[0])
+        for kind in ("single", "pipeline"):
+            own = [
+                each for each in found if (each[2].placement.num_borders == 0) == (kind == "single")
+            ]
+            if kind in wanted:
+                self._judge_pipelines(own)
+
+    def _fitting(self, part: _Part, scored: Scored) -> list[tuple[float, _Part, Plan]]:
+        return [
+            (float(scored.times_s[row]), part, part.judge.plan(scored.plans, row))
+            for row in np.flatnonzero(np.isfinite(scored.times_s)).tolist()
+        ]
+
+    def _judge_pipelines(self, own: Sequence[tuple[float, _Part, Plan]]) -> None:
+        made = [name for name in self._problem.space.schedules if not has_pace(name)]
+        for place, (_, part, plan) in enumerate(own[:_NUM_ORDERS_MADE]):
+            self._judge(part.workload, plan)
+            if plan.placement.num_borders > 0 and place < _NUM_ORDERS_MADE:
+                for name in made:
+                    self._judge(part.workload, replace(plan, schedule=name))
+
+    def _look_at_copies(self, parts: Sequence[_Part]) -> None:
+        """Search partitions into groups; the best sketches of each family are worked out."""
+        modes = self._modes()
+        sketched: dict[tuple[Family, Synchronisation], list[tuple[Sketch, _Part]]] = {}
+        for part in parts:
+            for extra, copies in part.copies.items():
+                own = [each for each in modes if self._extra_state(each[1]) == extra]
+                for kind, found in copies.sketches(own, _NUM_SKETCHES).items():
+                    sketched.setdefault(kind, []).extend((one, part) for one in found)
+        for (_, mode), found_of in sketched.items():
+            found_of.sort(key=lambda each: each[0].step_s)
+            for sketch, part in found_of[:_NUM_SKETCHES]:
+                for plan in part.copies[self._extra_state(mode)].plans(sketch):
+                    self._judge(part.workload, plan)
+
+    def _judge(self, workload: Workload, plan: Plan) -> None:
+        """Simulate a plan, if it fits, and keep it if it is the best of its family."""
+        problem = self._problem
+        self._num_judged += 1
+        tightest = tightest_domain(domain_memory(problem.topology, workload, plan))
+        judged = JudgedPlan(workload=workload, plan=plan, step_s=np.inf)
+        if not tightest.fits:
+            self._note_misfit(judged.family, tightest.overflow_fraction, str(tightest))
+            return
+        planning = PlanningProblem(
+            topology=problem.topology,
+            workload=workload,
+            simulator=simulate_compiled,
+            corrections=problem.corrections,
+        )
+        step_s = (
+            planning.judge(plan).makespan_s
+            if plan.synchronisation.steps_between == 1
+            else mean_step_s(planning, plan)
+        )
+        known = self._by_family.get(judged.family)
+        if known is None or step_s < known.step_s:
+            self._by_family[judged.family] = replace(judged, step_s=step_s)
+
+    def _note_misfit(self, family: Family, lack: float, what: str) -> None:
+        nearest = self._nearest.get(family)
+        if nearest is None or lack < nearest[0]:
+            self._nearest[family] = (
+                lack,
+                InfeasiblePlacementError(f"{family}: no plan fits; at best, {what}"),
+            )
+
+
+def _num_judged(part: _Part) -> int:
+    return part.judge.num_judged + sum(own.judge.num_judged for own in part.copies.values())
