@@ -97,6 +97,14 @@ class Config:
         None, "largest bucket of gradients, in 1e6 bytes; none: all of a stage"
     )
     activation_compression: float = option(1.0, "factor by which messages between domains shrink")
+    job: Path | None = option(
+        None, "JSON file of a job: model, layers, microbatches and sequences", is_file=True
+    )
+    tokens_per_step: str | None = option(
+        None,
+        "tokens of an iteration in place of microbatches, such as 4M or 512Ki, rounded to whole "
+        "sequences",
+    )
     microbatches: int = option(32, "microbatches of an iteration")
     microbatch_size: int = option(1, "sequences of a microbatch")
     sequence_length: int = option(4096, "tokens of a sequence")

@@ -114,3 +114,39 @@ def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, capsys):
     shown = capsys.readouterr()
     assert shown.err == f"error: {tmp_path / 'file'}: cannot be written: File exists\n"
     assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--microbatches", "8"], "microbatches must not be given with tokens-per-step"),
+        (["--microbatch-size", "4"], "one of the microbatch sizes 4 must divide .* 5 sequences"),
+        (
+            ["--sequence-length", "32768"],
+            "must be at least one sequence of 32768 tokens, got 20480",
+        ),
+    ],
+)
+def test_tokens_a_step_that_contradict_other_flags_are_refused(flags, message, tmp_path, capsys):
+    tokens = ["--model", "llama2_7b", "--tokens-per-step", "20Ki"]
+
+    out = tmp_path / "out"
+    assert_refused(main, [*tokens, *flags, "--out", str(out)], message, capsys, unwritten=out)
+
+
+def test_a_job_from_a_file_is_simulated_and_leaves_no_room_for_its_flags(tmp_path, capsys):
+    job, out = tmp_path / "a.job.json", tmp_path / "out"
+    job.write_text(
+        '{"model": "llama2_7b", "microbatches": 4, "microbatch_size": 2, "sequence_length": 512}',
+        encoding="utf-8",
+    )
+    flags = ["--job", str(job)]
+    message = "model must not be given with job, which says it; got both"
+    assert_refused(
+        main, [*flags, "--model", "llama2_7b", "--out", str(out)], message, capsys, unwritten=out
+    )
+
+    assert main([*flags, "--tokens-per-step", "5k", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "5000 tokens a step are rounded to 10 sequences of 512, 5120 tokens\n" in shown
+    assert "llama2_7b, 32 layers, 5 microbatches" in shown
