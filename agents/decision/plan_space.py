@@ -9,7 +9,7 @@ from des.base.checks import require_count, require_positive
 from des.plan.synchronisation import Synchronisation
 from des.schedules import require_quick
 
-HALVED_SCHEDULES = ("zb_h1", "zb_h2", "zb_auto", "greedy")
+HALVED_SCHEDULES = ("zb_h1", "zb_h1_2x", "zb_h1_4x", "zb_h1_8x", "zb_h1_32x", "zb_auto")
 """Schedules of halved backward passes."""
 
 SPACE_MICROBATCH_SIZES = (1, 2, 4, 8)

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from agents.decision.families import Family
+from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import PlanningProblem
 from agents.decision.whole_plan import JudgedPlan, WholeProblem
 from agents.judge.paced_judge import PacedJudge, Scored
@@ -15,7 +16,14 @@ from agents.planners.rules.diloco import mean_step_s
 from agents.planners.whole.copies import CopySearch, Sketch
 from agents.planners.whole.pipelines import OrderSearch
 from agents.planners.whole.rings import Exchanges
-from des import InfeasiblePlacementError, Plan, Workload, domain_memory
+from des import (
+    Corrections,
+    InfeasiblePlacementError,
+    Plan,
+    Topology,
+    Workload,
+    domain_memory,
+)
 from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import tightest_domain
 from des.costs.outer_state import OUTER_STATE_BYTES
@@ -71,26 +79,52 @@ def search_whole(problem: WholeProblem, *, max_judged: int = BUDGET) -> WholeFou
     InfeasiblePlacementError
         If no plan of any family allowed fits, naming what the nearest one lacks.
     """
-    return _WholeSearch(problem, max_judged).run()
+    return _WholeSearch(
+        problem.topology, problem.workloads, problem.space, problem.corrections, max_judged
+    ).run()
+
+
+def whole(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Choose among the families that leave the arithmetic unchanged; draws nothing.
+
+    Microbatches stay as large as the problem has them, schedules are all that a `PlanSpace` allows.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        See `search_whole`.
+    """
+    standing = problem.topology.at_start()
+    found = _WholeSearch(standing, (problem.workload,), PlanSpace(), problem.corrections, BUDGET)
+    return found.run().best.plan
 
 
 class _WholeSearch:
-    def __init__(self, problem: WholeProblem, max_judged: int) -> None:
-        self._problem, self._max_judged = problem, max_judged
-        topology = problem.topology
+    """The search on one network for a job in microbatches of several sizes."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        workloads: Sequence[Workload],
+        space: PlanSpace,
+        corrections: Corrections,
+        max_judged: int,
+    ) -> None:
+        self._topology, self._workloads = topology, workloads
+        self._space, self._corrections, self._max_judged = space, corrections, max_judged
         self._bandwidth, _ = mutual_links(topology)
         self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
-        self._paced = tuple(name for name in problem.space.schedules if has_pace(name))
+        self._paced = tuple(name for name in space.schedules if has_pace(name))
         self._by_family: dict[Family, JudgedPlan] = {}
         self._nearest: dict[Family, tuple[float, InfeasiblePlacementError]] = {}
         self._num_judged = 0
 
     def run(self) -> WholeFound:
         """Look at pipelines, then at copies, each for all sizes of microbatches together."""
-        space = self._problem.space
+        space = self._space
         parts = [
             self._part(workload, compression)
-            for workload, compression in product(self._problem.workloads, space.compressions)
+            for workload, compression in product(self._workloads, space.compressions)
         ]
         self._look_at_pipelines(parts)
         self._look_at_copies(parts)
@@ -110,14 +144,13 @@ class _WholeSearch:
         )
 
     def _part(self, workload: Workload, compression: float) -> _Part:
-        problem = self._problem
-        exchanges = Exchanges(problem.topology, workload, problem.corrections)
+        exchanges = Exchanges(self._topology, workload, self._corrections)
 
         def judge(extra_state_bytes: float) -> PacedJudge:
             return PacedJudge(
-                problem.topology,
+                self._topology,
                 workload,
-                problem.corrections,
+                self._corrections,
                 schedules=self._paced,
                 compression=compression,
                 extra_state_bytes=extra_state_bytes,
@@ -135,7 +168,7 @@ class _WholeSearch:
 
     def _modes(self) -> list[tuple[Family, Synchronisation]]:
         """Families of several copies, with their ways to keep in step."""
-        space = self._problem.space
+        space = self._space
         several: tuple[Family, ...] = ("replicas", "hybrid", "diloco", "streaming_diloco")
         return [
             (family, mode)
@@ -152,12 +185,12 @@ class _WholeSearch:
 
     def _look_at_pipelines(self, parts: Sequence[_Part]) -> None:
         """Search pipelines; then make schedules that look at times for the best of them."""
-        wanted = {"single", "pipeline"} & set(self._problem.space.families)
+        wanted = {"single", "pipeline"} & set(self._space.families)
         if not wanted:
             return
         found: list[tuple[float, _Part, Plan]] = []
         for part in parts:
-            search = OrderSearch(part.judge, self._problem.topology, self._bandwidth)
+            search = OrderSearch(part.judge, self._topology, self._bandwidth)
             scored = search.run(self._max_judged)
             found += self._fitting(part, scored)
         found.sort(key=lambda each: each[0])
@@ -175,7 +208,7 @@ class _WholeSearch:
         ]
 
     def _judge_pipelines(self, own: Sequence[tuple[float, _Part, Plan]]) -> None:
-        made = [name for name in self._problem.space.schedules if not has_pace(name)]
+        made = [name for name in self._space.schedules if not has_pace(name)]
         for place, (_, part, plan) in enumerate(own[:_NUM_ORDERS_MADE]):
             self._judge(part.workload, plan)
             if plan.placement.num_borders > 0 and place < _NUM_ORDERS_MADE:
@@ -199,18 +232,17 @@ class _WholeSearch:
 
     def _judge(self, workload: Workload, plan: Plan) -> None:
         """Simulate a plan, if it fits, and keep it if it is the best of its family."""
-        problem = self._problem
         self._num_judged += 1
-        tightest = tightest_domain(domain_memory(problem.topology, workload, plan))
+        tightest = tightest_domain(domain_memory(self._topology, workload, plan))
         judged = JudgedPlan(workload=workload, plan=plan, step_s=np.inf)
         if not tightest.fits:
             self._note_misfit(judged.family, tightest.overflow_fraction, str(tightest))
             return
         planning = PlanningProblem(
-            topology=problem.topology,
+            topology=self._topology,
             workload=workload,
             simulator=simulate_compiled,
-            corrections=problem.corrections,
+            corrections=self._corrections,
         )
         step_s = (
             planning.judge(plan).makespan_s
