@@ -78,7 +78,7 @@ class PacedJudge:
             begin = row * num_schedules
             plans.domain[begin : begin + num_schedules, : len(order)] = order
         repeated = np.repeat(np.asarray(counts, dtype=np.int64), num_schedules)
-        paced_fill(self.job, self.paces, plans, repeated, np.empty(len(repeated)))
+        paced_fill(self.job, self.paces, plans, repeated, num_schedules)
         return self.judged(plans, repeated)
 
     def judged_splits(self, rows: Sequence[tuple[Order, Sequence[int]]]) -> Scored:
@@ -118,9 +118,9 @@ class PacedJudge:
         for number, order in enumerate(orders):
             plans.domain[number, : len(order)] = order
         alone = Paces(*(field[schedule : schedule + 1] for field in self.paces))
-        counts, times_s = np.full(len(orders), count), np.empty(len(orders))
-        paced_fill(self.job, alone, plans, counts, times_s)
-        overflow = np.empty(len(orders))
+        counts = np.full(len(orders), count)
+        paced_fill(self.job, alone, plans, counts, 1)
+        times_s, overflow = np.empty((2, len(orders)))
         paced_scores(self.job, alone, plans, counts, self._desk, times_s, overflow)
         row = np.array([int(times_s.argmin())])
         best = Scored(

@@ -19,45 +19,72 @@ _STEP = 1.08
 
 
 @kernel
-def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, levels_s: Real) -> None:
+def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: int) -> None:
     """Split the layers of plans, whose domains and schedules are given, evenly in time.
 
     Every stage gets the most layers with which a common level holds: the time before its first
     forward, its work on all microbatches and, but for weight gradients that may come last, the time
     behind its last backward; and which fit into its memory. It gets one at least. Where the stages
-    cannot hold all layers at any level, that is ``inf``. [s]
+    cannot hold all layers at any level, the split means nothing and does not fit.
+
+    Parameters
+    ----------
+    per_order
+        Plans in a row that differ in their schedules alone: where memory does not matter, those of
+        whole backward passes have one split, and those of halved ones.
     """
-    for plan in range(plans.num_stages.size):
-        levels_s[plan] = _filled(job, paces, plans, plan, counts[plan])
+    for first in range(0, plans.num_stages.size, per_order):
+        whole = halved = -1
+        for plan in range(first, first + per_order):
+            is_whole = paces.behind[plans.schedule[plan]] == WHOLE
+            known = whole if is_whole else halved
+            if known >= 0:
+                for stage in range(plans.num_stages[plan]):
+                    plans.end_layer[plan, stage] = plans.end_layer[known, stage]
+            else:
+                _fill(job, paces, plans, plan, counts[plan], False)
+            if paced_overflow(job, paces, plans, plan, counts[plan]) != FITS:
+                _fill(job, paces, plans, plan, counts[plan], True)
+            elif is_whole:
+                whole = plan
+            else:
+                halved = plan
 
 
 @kernel
-def _filled(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
-    if not _fill_to(job, paces, plans, plan, count, math.inf):
-        return math.inf
+def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory: bool) -> None:
+    if in_memory and not _fill_to(job, paces, plans, plan, count, math.inf, True):
+        return
     rate = 0.0
     for stage in range(plans.num_stages[plan]):
         rate += job.rate_flops_per_s[plans.domain[plan, stage]]
     low_s: float = count * (job.sums_before[-1, 0] + job.sums_before[-1, 1]) / rate
     high_s: float = low_s * _STEP
-    while not _fill_to(job, paces, plans, plan, count, high_s):
+    while not _fill_to(job, paces, plans, plan, count, high_s, in_memory):
         low_s, high_s = high_s, high_s * _STEP
     while high_s - low_s > _PRECISION * high_s:
         middle_s = (low_s + high_s) / 2.0
-        if _fill_to(job, paces, plans, plan, count, middle_s):
+        if _fill_to(job, paces, plans, plan, count, middle_s, in_memory):
             high_s = middle_s
         else:
             low_s = middle_s
-    _fill_to(job, paces, plans, plan, count, high_s)
-    return high_s
+    _fill_to(job, paces, plans, plan, count, high_s, in_memory)
 
 
 @kernel
-def _fill_to(job: Job, paces: Paces, plans: Plans, plan: int, count: int, level_s: float) -> bool:
-    """Give every stage what fits below a level, a layer at least; whether no layer is left."""
+def _fill_to(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    plan: int,
+    count: int,
+    level_s: float,
+    in_memory: bool,
+) -> bool:
+    """Give every stage what fits below a level; whether each has a layer and none is left."""
     num_stages, num_layers = plans.num_stages[plan], job.sums_before.shape[0] - 1
-    is_halved = paces.behind[plans.schedule[plan]] != WHOLE
-    begin, head_s, tail_s, is_below = 0, 0.0, 0.0, True
+    back = 1 if paces.behind[plans.schedule[plan]] == WHOLE else 2
+    begin, head_s, tail_s = 0, 0.0, 0.0
     for stage in range(num_stages):
         domain = plans.domain[plan, stage]
         if stage > 0:
@@ -65,20 +92,27 @@ def _fill_to(job: Job, paces: Paces, plans: Plans, plan: int, count: int, level_
             head_s += job.wire_s[before, domain] + job.latency_s[before, domain] + job.overhead_s
             tail_s += job.wire_s[domain, before] + job.latency_s[domain, before] + job.overhead_s
         most = num_layers - (num_stages - 1 - stage)
-        least = _last_that_fits(
-            job, paces, plans, plan, stage, begin, most, count, head_s, tail_s, level_s
+        end = _last_that_fits(
+            job, paces, plans, plan, stage, begin, most, count, head_s, tail_s, level_s, in_memory
         )
-        if least == begin:
-            is_below, least = False, begin + 1
-        work, first = job.work_before, 4 * domain
-        rate = job.rate_flops_per_s[domain]
-        head_s += (work[least, first] - work[begin, first]) / rate
-        back = 2 if is_halved else 1
-        tail_s += (work[least, first + back] - work[begin, first + back]) / rate
-        plans.end_layer[plan, stage] = begin = least
-    is_below = is_below and begin == num_layers
+        if end == begin:
+            _fill_any(plans, plan, stage, begin, num_layers)
+            return False
+        work, first, rate = job.work_before, 4 * domain, job.rate_flops_per_s[domain]
+        head_s += (work[end, first] - work[begin, first]) / rate
+        tail_s += (work[end, first + back] - work[begin, first + back]) / rate
+        plans.end_layer[plan, stage] = begin = end
     plans.end_layer[plan, num_stages - 1] = num_layers
-    return is_below
+    return bool(begin == num_layers)
+
+
+@kernel
+def _fill_any(plans: Plans, plan: int, stage: int, begin: int, num_layers: int) -> None:
+    """Give a layer to each of the stages that are left, and the last one what remains."""
+    for later in range(stage, plans.num_stages[plan]):
+        begin += 1
+        plans.end_layer[plan, later] = begin
+    plans.end_layer[plan, plans.num_stages[plan] - 1] = num_layers
 
 
 @kernel
@@ -94,29 +128,36 @@ def _last_that_fits(
     head_s: float,
     tail_s: float,
     level_s: float,
+    in_memory: bool,
 ) -> int:
     """Last end with which a stage stays below a level and fits; ``begin`` if there is none.
 
-    Layers are much alike, so the search sets out from where equal ones would end.
+    Layers are much alike, so the search sets out from where equal ones would end, by steps that
+    double, and halves what is left.
     """
     first, num_layers = 4 * plans.domain[plan, stage], job.sums_before.shape[0] - 1
     total = job.work_before[num_layers, first] + job.work_before[num_layers, first + 1]
     own_s = count * total / num_layers / job.rate_flops_per_s[plans.domain[plan, stage]]
-    guess = (level_s - head_s - tail_s) / own_s
-    end = int(max(begin + 1.0, min(float(most), begin + guess)))
-    is_in = _stage_fits(job, paces, plans, plan, stage, begin, end, count, head_s, tail_s, level_s)
-    while is_in and end < most:
-        if not _stage_fits(
-            job, paces, plans, plan, stage, begin, end + 1, count, head_s, tail_s, level_s
+    guess = begin + (level_s - head_s - tail_s) / own_s
+    at = int(max(begin + 1.0, min(float(most), guess)))
+    least, above, step = begin, most + 1, 1  # what fits, what does not
+    while above - least > 1:
+        if _stage_fits(
+            job, paces, plans, plan, stage, begin, at, count, head_s, tail_s, level_s, in_memory
         ):
-            return end
-        end += 1
-    while not is_in and end > begin:
-        end -= 1
-        is_in = end > begin and _stage_fits(
-            job, paces, plans, plan, stage, begin, end, count, head_s, tail_s, level_s
-        )
-    return end
+            least = at
+        else:
+            above = at
+        if above == most + 1:
+            at = min(most, at + step)
+        elif least == begin:
+            at = max(begin + 1, at - step)
+        else:
+            at = (least + above) // 2
+        if at <= least or at >= above:
+            at = (least + above) // 2
+        step *= 2
+    return least
 
 
 @kernel
@@ -132,6 +173,7 @@ def _stage_fits(
     head_s: float,
     tail_s: float,
     level_s: float,
+    in_memory: bool,
 ) -> bool:
     """Whether a stage of some layers stays below a level and within its memory."""
     domain = plans.domain[plan, stage]
@@ -145,8 +187,8 @@ def _stage_fits(
         put_off_s = (work[end, first + 3] - work[begin, first + 3]) / rate
         busy_s = head_s + count * (forward_s + back_s)
         busy_s = max(busy_s + tail_s, busy_s + count * put_off_s)
-    if busy_s > level_s:
-        return False
+    if busy_s > level_s or not in_memory:
+        return bool(busy_s <= level_s)
     needed = paced_bytes(job, paces, plans, plan, stage, begin, end, count)
     return bool(needed <= job.capacity_bytes[domain])
 
