@@ -8,15 +8,14 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from agents.decision.problem import PlanningProblem
+from agents.planners.choice.choosing import quick_simulator
 from des import (
     InfeasiblePlacementError,
     Plan,
     Topology,
     UnreachableError,
     domain_memory,
-    simulate,
 )
-from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import tightest_domain
 from des.costs.message_times import quickest_message_s
 
@@ -126,7 +125,7 @@ def quickest_of(problem: PlanningProblem, plans: Iterable[Plan]) -> tuple[Plan, 
     The schedules of the plans themselves do not count. Of equal plans the first one is kept, under
     the first schedule. None if none fits.
     """
-    judge = simulate_compiled if problem.simulator is simulate else problem.simulator
+    judge = quick_simulator(problem)
     best: tuple[Plan, float] | None = None
     for plan in plans:
         for schedule in problem.choices:
