@@ -44,7 +44,7 @@ def border_bandwidths(topology: Topology) -> np.ndarray:
     return bandwidths
 
 
-def message_times_s(
+def one_way_messages_s(
     problem: PlanningProblem, bandwidths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Time of a message from every domain (row) to every other (column), shaped (K, K). [s]

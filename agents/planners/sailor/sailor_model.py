@@ -3,7 +3,7 @@
 import numpy as np
 
 from agents.decision.problem import PlanningProblem
-from agents.planners.sailor.sailor_lists import Order, border_bandwidths, message_times_s
+from agents.planners.sailor.sailor_lists import Order, border_bandwidths, one_way_messages_s
 from des.base.arithmetic import held_bytes
 from des.costs.layer_work import work_before
 from des.costs.memory import model_state_bytes
@@ -24,7 +24,7 @@ class WholeDomains:
         topology, sums = problem.topology, problem.workload.sums_before
         self.bandwidths = border_bandwidths(topology)
         self.num_later = problem.workload.num_microbatches - 1
-        self.message_s, self._wire_s = message_times_s(problem, self.bandwidths)
+        self.message_s, self._wire_s = one_way_messages_s(problem, self.bandwidths)
         self._work = []  # of each domain, from the first layer of a row to that of a column
         for domain in topology.domains:
             passes = work_before(problem.workload, domain)

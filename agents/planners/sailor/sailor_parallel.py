@@ -12,7 +12,7 @@ from agents.planners.sailor.sailor_lists import (
     Order,
     border_bandwidths,
     lists_in_turn,
-    message_times_s,
+    one_way_messages_s,
 )
 from des import Parallelism, Placement, Plan
 from des.costs.local_borders import local_message_s
@@ -57,7 +57,7 @@ def search_parallel(
     topology, num_layers = problem.topology, problem.workload.num_layers
     num_gpus = sum(domain.num_gpus for domain in topology.domains)
     bandwidths = border_bandwidths(topology)
-    message_s, _ = message_times_s(problem, bandwidths)
+    message_s, _ = one_way_messages_s(problem, bandwidths)
     found: list[tuple[float, int, Plan]] = []
     count, is_complete = 0, True
     for num_stages in range(1, min(num_layers, num_gpus) + 1):
