@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import get_args
 
 from hypothesis import strategies as st
@@ -129,6 +129,18 @@ def shortest_runs(layouts: Iterable[Placement], topology: Topology) -> list[int]
 
 
 @st.composite
+def shares(draw: st.DrawFn, num_replicas: int, num_microbatches: int) -> tuple[int, ...]:
+    """Microbatches of each replica, at least one; or none, for an even split."""
+    if draw(st.booleans()):
+        return ()
+    cuts = st.sets(
+        st.integers(1, num_microbatches - 1), min_size=num_replicas - 1, max_size=num_replicas - 1
+    )
+    ends = [0, *sorted(draw(cuts) if num_replicas > 1 else []), num_microbatches]
+    return tuple(end - start for start, end in pairwise(ends))
+
+
+@st.composite
 def parallel_plans(
     draw: st.DrawFn,
     topology: Topology,
@@ -161,6 +173,7 @@ def parallel_plans(
         schedule=draw(st.sampled_from(STATIC_SCHEDULES)),
         parallelism=draw(st.sampled_from([shared, ()])),
         replicas=tuple(layouts[1:]),
+        shares=draw(shares(num_replicas, workload.num_microbatches)),
         synchronisation=draw(st.sampled_from(MODES)),
         exchange=GradientExchange(
             overlapped=draw(st.booleans()), bucket_bytes=draw(st.none() | st.floats(1e6, 4e9))

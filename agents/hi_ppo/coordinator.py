@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from agents.decision.occupied import occupied
 from agents.decision.situation import TIME_ONLY, Decision, Situation, level_of
+from agents.decision.threshold import ReplanThreshold
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.moves.choosing import Chooser, NamesRules
 from agents.hi_ppo.moves.known_plans import KnownPlans
@@ -75,6 +77,9 @@ class Coordinator:
         Where bytes count, plans for time alone are proposed too, so that quick ones are known.
         `agents.hi_ppo.moves.choosing.Chooser` describes the plan taken instead. It cannot hold
         where the plan is not valid and the last one stays. None: no bound.
+    replan_threshold
+        The last plan stays, without a proposal, while it can be used and no link or domain that it
+        uses has changed by more than this since the last question. None: asked in every epoch.
     clock
         For response times.
     """
@@ -88,11 +93,13 @@ class Coordinator:
         num_new: int = 3,
         validate: Callable[[Situation, Plan], None] | None = None,
         most_slowdown: float | None = None,
+        replan_threshold: ReplanThreshold | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         require_count("coordinator", "num_new", num_new)
         self.proposer, self.moves, self._trained_range = proposer, moves, trained_range
         self._chooser = Chooser(moves, most_slowdown)
+        self._threshold = replan_threshold
         self._num_new, self._clock = num_new, clock
         self._validate = require_valid if validate is None else validate
         self.counts = Counts()
@@ -103,6 +110,7 @@ class Coordinator:
         self._known: KnownPlans | None = None
         self._chooser.begin()
         self._names: tuple[str, ...] = ()
+        self._asked: Topology | None = None
         self._seed = 0
         self._judged_range: tuple[Topology, Workload] | None = None
         self.misfits: tuple[str, ...] = ()
@@ -127,6 +135,9 @@ class Coordinator:
         began_s = self._clock()
         situation = self._of_these_domains(situation)
         last = situation.last_plan
+        if last is not None and self._is_calm(situation, last):
+            return self._unasked(last, began_s)
+        self._asked = occupied(situation)
         known = self._remembered(situation)
         proposed_s = self._clock()
         plan, self._known = self._chooser.choose(situation, known)
@@ -148,6 +159,24 @@ class Coordinator:
                 "validation": ended_s - chosen_s,
                 "inter_domain": ended_s - began_s,
             },
+        )
+
+    def _is_calm(self, situation: Situation, last: Plan) -> bool:
+        """Whether the last plan can be used and little has changed since the last question."""
+        if self._threshold is None or self._asked is None:
+            return False
+        if self._threshold.is_exceeded(last, self._asked, occupied(situation)):
+            return False
+        try:
+            self._validate(situation, last)
+        except (InfeasiblePlacementError, UnreachableError):
+            return False
+        return True
+
+    def _unasked(self, last: Plan, began_s: float) -> Decision:
+        self.counts = replace(self.counts, decisions=self.counts.decisions + 1)
+        return Decision(
+            plan=last, level="nothing", response_s={"inter_domain": self._clock() - began_s}
         )
 
     def _of_these_domains(self, situation: Situation) -> Situation:

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 from agents.decision.situation import Decision, Situation
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.explanation import Explanation, explain
 from agents.hi_ppo.fallback import FALLBACK_BUDGET
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
 from agents.hi_ppo.known_gpus import gpus_of_domains
-from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, TrainingJob
+from agents.hi_ppo.local.case import MOST_LOCAL_GPUS
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies

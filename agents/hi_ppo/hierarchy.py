@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agents.decision.situation import Decision, Scheduler, Situation, level_of
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.coordinator import NoValidPlanError
-from agents.hi_ppo.local.case import DomainCase, TrainingJob
+from agents.hi_ppo.local.case import DomainCase
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
 from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
 from agents.hi_ppo.validation import plan_of_other_domains, require_free, require_valid

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.decision.problem import Planner, PlanningProblem
+from agents.decision.threshold import ReplanThreshold
 from agents.replanning.payoff import pays
 from des import (
     NO_CORRECTIONS,
     Corrections,
     InfeasiblePlacementError,
     Plan,
+    Topology,
     UnreachableError,
     Workload,
 )
 from des.base.checks import require_positive
+from des.costs.feasibility import domain_memory
 from des.engine.migration import migration_s
 from des.training.background import beside_jobs
 from des.training.training_settings import EpochView, TrainingRun
@@ -87,6 +90,36 @@ class Replanning:
             return False
         epoch_s = self.run.epoch_s
         return pays(move_s, epoch_s * (new_s / old_s), epoch_s, self.horizon_epochs)
+
+
+def asked_on_change(
+    planner: Callable[[EpochView], Plan], threshold: ReplanThreshold, workload: Workload
+) -> Callable[[EpochView], Plan]:
+    """Return the planner of a run that is asked only where a figure in use has changed.
+
+    Before its first plan, and where the plan in force no longer fits into the memory, it is asked
+    as well. Changes count from the last question on.
+    """
+    asked: list[Topology] = []
+
+    def asking(view: EpochView) -> Plan:
+        now = beside_jobs(view.topology, view.loads)
+        plan = view.plan
+        if (
+            plan is not None
+            and asked
+            and not threshold.is_exceeded(plan, asked[-1], now)
+            and _fits(now, workload, plan)
+        ):
+            return plan
+        asked[:] = [now]
+        return planner(view)
+
+    return asking
+
+
+def _fits(topology: Topology, workload: Workload, plan: Plan) -> bool:
+    return all(memory.fits for memory in domain_memory(topology, workload, plan))
 
 
 def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:

@@ -24,6 +24,7 @@ _LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
 """Fields that came later: cases without them keep their digests."""
 
 _LEFT_OUT_AT = {
+    "shares": (),
     "shares_domains": False,
     "chunks": 1,
     "chunk_order": "loop",

@@ -26,6 +26,7 @@ from des.base.flags import option, required
 from des.job.models import MODEL_HELP
 from des.job.transformer import Recomputation
 from des.plan.parallelism import Sharding
+from des.plan.shares import parse_shares
 
 EXAMPLES = """\
 examples:
@@ -57,6 +58,9 @@ class Config(WorldFlags):
         None, "domain times layers, such as 0*28,1*26,2*26; none: even parts"
     )
     replicas: str | None = option(None, "placements of further replicas, separated by semicolons")
+    shares: str | None = option(
+        None, "microbatches of each replica, such as 20,12; none: as even as can be"
+    )
     schedule: str = option(DEFAULT_SCHEDULE, f"one of {', '.join(SCHEDULES)}")
     parallelism: str | None = option(
         None, "tensor x data x pipeline, for all domains or one for each"
@@ -114,6 +118,7 @@ def case_of(config: Config) -> PlacementCase:
         schedule=config.schedule,
         parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
+        shares=() if config.shares is None else parse_shares(config.shares),
         activation_compression=config.activation_compression,
     )
     return PlacementCase(

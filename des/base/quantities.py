@@ -61,6 +61,37 @@ FLOPS_PER_S = Units(
     worth=_prefixed({"FLOP/s": Decimal(1), "FLOPS": Decimal(1), "FLOPs": Decimal(1)}),
 )
 
+_TOKENS_OF_SUFFIX = {"": 1, "k": 10**3, "M": 10**6, "Ki": 2**10, "Mi": 2**20}
+
+_NUMBER_AND_SUFFIX = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*)(k|M|Ki|Mi)?\s*")
+
+
+def parse_tokens(text: str) -> int:
+    """Convert a number of tokens, as digits or with a suffix, into tokens.
+
+    Examples
+    --------
+    >>> parse_tokens("4M"), parse_tokens("0.5Mi"), parse_tokens("131072")
+    (4000000, 524288, 131072)
+
+    Raises
+    ------
+    ValueError
+        If there is no number, an unknown suffix, or not a whole number of at least one token.
+    """
+    match = _NUMBER_AND_SUFFIX.fullmatch(text)
+    try:
+        number, suffix = ("", "") if match is None else match.groups(default="")
+        tokens = Decimal(number) * _TOKENS_OF_SUFFIX[suffix]
+        if tokens < 1 or tokens != int(tokens):
+            raise ValueError("not a whole number")
+    except (ArithmeticError, ValueError) as error:
+        raise ValueError(
+            "must be a whole number of tokens such as 131072, 4M or 512Ki "
+            f"(k, M: powers of 1000; Ki, Mi: powers of 1024), got {text!r}"
+        ) from error
+    return int(tokens)
+
 
 def parse_quantity(text: object, units: Units) -> float:
     """Convert a number with a unit into a float of the base unit.

@@ -10,6 +10,7 @@ from des.base.checks import require_positive
 from des.job.workload import Workload
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement, Stage
+from des.plan.shares import check_shares
 from des.plan.sharing_checks import check_sharing
 from des.plan.synchronisation import EVERY_STEP, Synchronisation
 from des.schedules import DEFAULT_SCHEDULE, is_static, schedule_named
@@ -50,6 +51,8 @@ class Plan:
     replicas
         Placements of further pipelines that train the same model on their share of the microbatches
         (data parallelism across domains). No domain may serve two pipelines, unless they share.
+    shares
+        Microbatches of each replica, that of ``placement`` first; empty: as even as can be.
     shares_domains
         Whether pipelines may share domains and devices, which then hold the layers of each; they
         do what can start first. Every second pipeline through a domain passes its devices from the
@@ -67,6 +70,7 @@ class Plan:
     schedule: str = DEFAULT_SCHEDULE
     parallelism: tuple[Parallelism, ...] = ()
     replicas: tuple[Placement, ...] = ()
+    shares: tuple[int, ...] = ()
     shares_domains: bool = False
     synchronisation: Synchronisation = EVERY_STEP
     exchange: GradientExchange = GradientExchange()
@@ -86,6 +90,7 @@ class Plan:
                 "plan: activation_compression must be at least 1 and finite, "
                 f"got {self.activation_compression!r}"
             )
+        check_shares(self.shares, 1 + len(self.replicas))
         self._check_sharing()
 
     def _check_sharing(self) -> None:
@@ -182,6 +187,11 @@ class Plan:
                 f"plan: there must be at most one replica per microbatch, "
                 f"{workload.num_microbatches}; got {len(self.placements)}"
             )
+        if self.shares and sum(self.shares) != workload.num_microbatches:
+            raise ValueError(
+                f"plan: shares must add up to the {workload.num_microbatches} microbatches of an "
+                f"iteration, got {sum(self.shares)}"
+            )
         if self.parallelism and len(self.parallelism) != topology.num_domains:
             raise ValueError(
                 f"plan: parallelism must hold one entry for each of {topology.num_domains} "
@@ -196,8 +206,8 @@ class Plan:
         return self.parallelism[domain] if self.parallelism else None
 
     def microbatches_of_replicas(self, num_microbatches: int) -> tuple[int, ...]:
-        """Share of each replica: as even as can be, the first ones take the remainder."""
-        return split_evenly(num_microbatches, len(self.placements))
+        """Share of each replica: as given, else even, where the first ones take the remainder."""
+        return self.shares or split_evenly(num_microbatches, len(self.placements))
 
 
 def split_evenly(total: int, parts: int) -> tuple[int, ...]:

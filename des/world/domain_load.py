@@ -33,3 +33,10 @@ class DomainLoad:
 
 IDLE = DomainLoad()
 """A domain without other jobs."""
+
+LOADS_HELP = (
+    "what other jobs take of domains: East=0.2/0.1/3, with commas between domains, is the share of "
+    "GPU time, the share of memory and the jobs that wait; or a YAML or JSON file of these by "
+    "domain; a domain that is not named is idle"
+)
+"""Forms of loads, for help texts of flags."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from des import IterationResult, cross_domain_bytes, simulate
 from des.base.command import exit_code_of
-from des.base.flags import parse
+from des.base.flags import parse_given
 from des.base.lazy import lazy
 from des.views.chrome_trace import chrome_trace_json
 from des.views.exposure import exposed_communication_s
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from des.views import gantt
-    from scenarios.iteration import memory_figure, other_jobs
+    from scenarios.iteration import job_choice, memory_figure, other_jobs
     from scenarios.iteration.other_jobs import JobTimes
 else:
     gantt = lazy("des.views.gantt")
     rich_table = lazy("rich.table")
+    job_choice = lazy("scenarios.iteration.job_choice")
     memory_figure = lazy("scenarios.iteration.memory_figure")
     other_jobs = lazy("scenarios.iteration.other_jobs")
 
@@ -48,6 +49,8 @@ examples:
       three replicas of the model, one in each domain
   python -m scenarios.simulate --model ./config.json --network cluster.yaml --profile layers.csv
       a model of Hugging Face on a cluster of your own, with times of its layers that were measured
+  python -m scenarios.simulate --model llama2_7b --tokens-per-step 4Mi --microbatch-size 4
+      a step of 4 x 2^20 tokens in 256 microbatches; --job FILE takes all of it from a JSON file
   python -m scenarios.simulate --other-jobs "llama2_13b:0*20,1*20:1;llama2_7b:1*16,2*16"
       and how long it takes when its messages share the links with those of two other jobs, one of
       them of higher priority; GPUs and memory are not shared, other figures are of the job alone
@@ -79,7 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    config, rounding = job_choice.with_job(config, given)
     scenario = load_iteration(config)
     result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
     network_cost = network_cost_of(scenario, result)
@@ -87,6 +93,8 @@ def _command(argv: Sequence[str] | None) -> None:
     times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
     files = iteration_files(scenario, result, network_cost, memory, times)
     paths = write_files(config.out, files)
+    if rounding:
+        sys.stdout.write(f"{rounding}\n")
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
 
 
@@ -123,6 +131,7 @@ def iteration_summary(
         "schedule": scenario.plan.schedule,
         "placement": list(scenario.plan.placement.domain_of_layer),
         "replicas": [list(one.domain_of_layer) for one in scenario.plan.replicas],
+        "shares": list(scenario.plan.shares),
         "parallelism": [asdict(one) for one in scenario.plan.parallelism],
         "exchange": asdict(scenario.plan.exchange),
         "activation_compression": scenario.plan.activation_compression,

@@ -28,6 +28,7 @@ from des.base.flags import option
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.parallelism import Sharding
+from des.plan.shares import parse_shares
 from scenarios.frame.profile_flags import (
     EXTRAPOLATE_HELP,
     PROFILE_GPU_HELP,
@@ -83,6 +84,9 @@ class Config:
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )
+    shares: str | None = option(
+        None, "microbatches of each replica, such as 20,12; none: as even as can be"
+    )
     share_domains: bool = option(
         False,
         "replicas may pass domains of others, every second one from the last device to the first, "
@@ -93,6 +97,14 @@ class Config:
         None, "largest bucket of gradients, in 1e6 bytes; none: all of a stage"
     )
     activation_compression: float = option(1.0, "factor by which messages between domains shrink")
+    job: Path | None = option(
+        None, "JSON file of a job: model, layers, microbatches and sequences", is_file=True
+    )
+    tokens_per_step: str | None = option(
+        None,
+        "tokens of an iteration in place of microbatches, such as 4M or 512Ki, rounded to whole "
+        "sequences",
+    )
     microbatches: int = option(32, "microbatches of an iteration")
     microbatch_size: int = option(1, "sequences of a microbatch")
     sequence_length: int = option(4096, "tokens of a sequence")
@@ -184,6 +196,7 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
         schedule=config.schedule,
         parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
+        shares=() if config.shares is None else parse_shares(config.shares),
         shares_domains=config.share_domains,
         exchange=GradientExchange(
             overlapped=config.overlap_gradients,

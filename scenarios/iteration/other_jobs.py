@@ -62,7 +62,7 @@ def _job(text: str, config: Config, topology: Topology, first: Plan) -> Concurre
             gradient_precision=config.gradient_precision,
         )
         parsed = Placement.parse(placement, list(topology.index_of))
-        plan = replace(first, placement=parsed, replicas=())
+        plan = replace(first, placement=parsed, replicas=(), shares=())
         plan.check_against(topology, workload)
         check_memory(topology, workload, plan)
     except ValueError as error:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES, SCHEDULER_NAMES
 from calibration.fit.fitted_for import FittedFor
 from des import (
@@ -28,8 +26,9 @@ from des.base.lazy import lazy
 from des.dynamics import DYNAMICS
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
-from des.training.background import BackgroundLoad
+from des.training.background import BackgroundLoad, beside_jobs
 from des.training.training_settings import Planner, TrainingRun
+from des.world.domain_load import LOADS_HELP
 from scenarios.frame.profile_flags import (
     EXTRAPOLATE_HELP,
     PROFILE_GPU_HELP,
@@ -37,29 +36,22 @@ from scenarios.frame.profile_flags import (
     with_profiles,
 )
 from scenarios.iteration import iteration_scenario
+from scenarios.run.deciders import Decided, planner_of
 
 if TYPE_CHECKING:
-    from agents.decision.situation import Scheduler
-    from agents.hi_ppo import schedulers
-    from agents.planners import table
-    from agents.replanning import table as replanning_table
-    from agents.replanning import training_planner, training_schedulers
     from calibration.fit import corrections_file
+    from des.world.files import load_files
 else:
-    schedulers = lazy("agents.hi_ppo.schedulers")
-    table = lazy("agents.planners.table")
-    replanning_table = lazy("agents.replanning.table")
-    training_planner = lazy("agents.replanning.training_planner")
-    training_schedulers = lazy("agents.replanning.training_schedulers")
+    load_files = lazy("des.world.files.load_files")
     corrections_file = lazy("calibration.fit.corrections_file")
 
 
 PROG = "python -m scenarios.training_run"
-OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes")
+OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold")
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
 """Flags without effect where no background jobs arrive."""
-OF_A_PLACEMENT = ("placement", "parallelism", "replicas")
+OF_A_PLACEMENT = ("placement", "parallelism", "replicas", "shares")
 """Flags that say what a planner decides, or does not know."""
 OF_A_PROPOSAL = ("horizon_epochs", "schedule")
 """Flags for planners of one plan: rules and schedulers have a horizon and choose the schedule."""
@@ -94,6 +86,9 @@ class Config:
     replicas: str | None = option(
         None, "placements of further replicas in other domains, separated by semicolons"
     )
+    shares: str | None = option(
+        None, "microbatches of each replica, such as 20,12; none: as even as can be"
+    )
     planner: str | None = option(
         None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
     )
@@ -105,6 +100,9 @@ class Config:
     corrections: Path | None = option(
         None, "factors found by calibration, a JSON file", is_file=True
     )
+    loads: str | None = option(
+        None, f"{LOADS_HELP}; for the whole run, in which the queue has no effect", is_file=True
+    )
     epochs: int = option(24, "epochs of the run")
     epoch_s: float = option(1200.0, "seconds of an epoch")
     seed: int = option(0, "seed of the links and the jobs")
@@ -113,6 +111,11 @@ class Config:
     gpu_fraction: float = option(0.125, "share of a domain's GPUs that it takes")
     memory_fraction: float = option(0.05, "share of a domain's memory that it takes")
     most_jobs: int = option(4, "background jobs at a time in a domain, at most; the others wait")
+    replan_threshold: float | None = option(
+        None,
+        "ask the planner only where a link or a domain in use has changed by more than this share "
+        "since it was asked, such as 0.2; none: in every epoch",
+    )
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
     out: Path = option(Path("runs/training_run"), "folder for the files")
@@ -174,6 +177,8 @@ def load_training_run(config: Config) -> TrainingRunScenario:
             allowed = ", ".join(DYNAMICS)
             raise UsageError(f"{PROG}: dynamics must be one of {allowed}; got {config.dynamics!r}")
         topology = replace(topology, dynamics=DYNAMICS[config.dynamics])
+    if config.loads is not None:
+        topology = beside_jobs(topology, load_files.read_loads(config.loads, topology))
     workload = build_workload(
         config.model,
         num_layers=config.num_layers,
@@ -201,7 +206,7 @@ def load_training_run(config: Config) -> TrainingRunScenario:
         workload=workload,
         planner=_fixed_plan(config)
         if config.planner is None
-        else _replanner(config, topology, workload, settings, corrections),
+        else _decider(config, topology, workload, settings, corrections),
         settings=settings,
         corrections=corrections,
     )
@@ -233,6 +238,7 @@ def _fixed_plan(config: Config) -> Plan:
         schedule=config.schedule,
         parallelism=config.parallelism,
         replicas=config.replicas,
+        shares=config.shares,
         microbatches=config.microbatches,
         microbatch_size=config.microbatch_size,
         sequence_length=config.sequence_length,
@@ -240,59 +246,29 @@ def _fixed_plan(config: Config) -> Plan:
     return iteration_scenario.load_iteration(one_iteration).plan
 
 
-def _replanner(
+def _decider(
     config: Config,
     topology: Topology,
     workload: Workload,
     settings: TrainingRun,
     corrections: Corrections,
 ) -> Planner:
-    for name in OF_A_PLACEMENT:
-        if getattr(config, name) is not None:
-            raise UsageError(f"{PROG}: {name} must be left out where planner is given")
+    for field in OF_A_PLACEMENT:
+        if getattr(config, field) is not None:
+            raise UsageError(f"{PROG}: {field} must be left out where planner is given")
     name = str(config.planner)
     if name not in DECIDERS:
         raise UsageError(f"{PROG}: planner must be one of {', '.join(DECIDERS)}; got {name!r}")
-    if name in RULE_NAMES:
-        episode = training_schedulers.TrainingEpisode(
-            topology=topology,
-            workload=workload,
-            schedule=config.schedule,
-            run=settings,
-            corrections=corrections,
+    if config.replan_threshold is not None and name in RULE_NAMES:
+        raise UsageError(
+            f"{PROG}: replan_threshold must be left out with {name}, a rule of all epochs at once"
         )
-        return training_schedulers.planned_ahead(
-            training_schedulers.plans_of_rule(replanning_table.RULES[name], episode)
-        )
-    if name not in PLANNER_NAMES:
-        scheduled = training_schedulers.ScheduledRun(
-            scheduler=_scheduler(name),
-            topology=topology,
-            workload=workload,
-            run=settings,
-            corrections=corrections,
-        )
-        return scheduled.decide()
-    replanning = training_planner.Replanning(
-        planner=table.PLANNERS[name],
+    decided = Decided(
+        topology=topology,
         workload=workload,
         schedule=config.schedule,
         run=settings,
         horizon_epochs=config.horizon_epochs,
         corrections=corrections,
     )
-    return replanning.decide(np.random.default_rng(config.seed))
-
-
-def _scheduler(name: str) -> Scheduler:
-    """Make the scheduler of a name; that of the trained policies is the first one shipped.
-
-    Raises
-    ------
-    UsageError
-        If no policies are shipped.
-    """
-    make = schedulers.shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
-    if make is None:
-        raise UsageError(f"{PROG}: planner must be another than {POLICY}, as no policy is shipped")
-    return make()
+    return planner_of(name, decided, config.replan_threshold)

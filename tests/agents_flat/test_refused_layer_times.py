@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from profiled import profile_of_shapes
 
+from agents.decision.training_job import TrainingJob
 from agents.flat.batch_arrays import batch_work_of
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import GivenWorld
-from agents.hi_ppo.local.case import DomainCase, TrainingJob
+from agents.hi_ppo.local.case import DomainCase
 from des import Topology, build_workload, read_topology
 from des.world.gpu_models import FITTED_KERNELS
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from small_policies import JOB, THREE, coordinator, situation_on, slowed, with_memory, without
 
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
-from agents.hi_ppo.local.case import TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.together import cases_of

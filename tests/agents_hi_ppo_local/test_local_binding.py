@@ -8,9 +8,9 @@ import pytest
 from gpu_numbers import renumbered
 from test_local_options import case_of
 
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.best_binding import best_binding
 from agents.hi_ppo.local.binding import iteration_s, least_iteration_s, quick_binding
-from agents.hi_ppo.local.case import TrainingJob
 from agents.hi_ppo.local.draws import draw_case
 from agents.hi_ppo.local.options import LocalOption, options_of
 from agents.hi_ppo.local.rules import largest_tensor, largest_tensor_bound, least_estimate

@@ -5,8 +5,9 @@ from itertools import product
 
 import pytest
 
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule, shapes_of
-from agents.hi_ppo.local.case import DomainCase, ServersCase, TrainingJob
+from agents.hi_ppo.local.case import DomainCase, ServersCase
 from agents.hi_ppo.local.decide import SharedSetting
 from agents.hi_ppo.local.options import LocalOption
 from agents.hi_ppo.local.times import seconds_per_sequence

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.hi_ppo.local.case import LocalCase, TrainingJob
+from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.draws import draw_case
 from agents.hi_ppo.local.options import options_of, rows_of
 from des import (

@@ -7,7 +7,7 @@ import pytest
 import torch
 from test_local_options import domain_of_gpus
 
-from agents.hi_ppo.local.case import TrainingJob
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.together import (

@@ -8,8 +8,9 @@ from sharing import gpus
 from strategies import unit_workload
 
 from agents.decision.problem import PlanningProblem
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.by_rule import alternatives_by_rule
-from agents.hi_ppo.local.case import DomainCase, TrainingJob
+from agents.hi_ppo.local.case import DomainCase
 from agents.planners.rules.atlas import atlas
 from agents.planners.rules.zero import zero1
 from agents.planners.sailor.sailor import sailor_search

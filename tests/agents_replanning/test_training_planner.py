@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from strategies import plan, unit_domain, unit_workload, world
 
+from agents.decision.threshold import ReplanThreshold
 from agents.planners.table import PLANNERS
-from agents.replanning.training_planner import Replanning
+from agents.replanning.training_planner import Replanning, asked_on_change
 from des import STEADY, InfeasiblePlacementError, simulate
 from des.engine.migration import migration_s
 from des.training.training_run import run_training
@@ -91,3 +92,34 @@ def test_the_rule_costs_nothing_where_the_world_stands_still():
     assert history.total_s == 100 * best_s
     assert PAIR.dynamics == STEADY
     assert migration_s(PAIR, TWO_LAYERS, plan(0, 0), plan(1, 1), restart_s=0.0) == 8.0
+
+
+def test_a_planner_is_asked_again_only_where_something_in_use_has_changed():
+    """B is busy by a half, then by a tenth more than at the last question, then by a quarter."""
+    asked = []
+
+    def here(view):
+        asked.append(view.loads[1].utilisation)
+        return plan(0, 1)
+
+    quiet = asked_on_change(here, ReplanThreshold(share=0.2), TWO_LAYERS)
+    for utilisation in (0.5, 0.55, 0.58, 0.625, 0.6):
+        loads = (IDLE, DomainLoad(utilisation=utilisation))
+        assert quiet(view_of(PAIR, None if not asked else plan(0, 1), loads)) == plan(0, 1)
+    quiet(view_of(PAIR, None))
+
+    assert asked == [0.5, 0.625, 0.5]
+
+
+def test_a_plan_that_no_longer_fits_is_asked_about():
+    """A layer holds 17 bytes at work, of which 40 are enough for two."""
+    small = replace(PAIR, domains=tuple(unit_domain(name, memory_bytes=40.0) for name in "AB"))
+    asked = []
+    quiet = asked_on_change(
+        lambda view: asked.append(view.epoch) or plan(0, 0), ReplanThreshold(share=0.9), TWO_LAYERS
+    )
+    for occupancy in (0.0, 0.1, 0.5):
+        loads = (DomainLoad(memory_occupancy=occupancy), IDLE)
+        quiet(view_of(small, plan(0, 0), loads))
+
+    assert len(asked) == 2

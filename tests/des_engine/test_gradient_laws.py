@@ -39,7 +39,7 @@ def test_replicas_on_links_of_their_own_compute_as_if_alone(case, found, step):
     first_stage = 0
     shares = chosen.microbatches_of_replicas(workload.num_microbatches)
     for placement, num_microbatches in zip(chosen.placements, shares, strict=True):
-        single = dataclasses.replace(chosen, placement=placement, replicas=())
+        single = dataclasses.replace(chosen, placement=placement, replicas=(), shares=())
         share = dataclasses.replace(workload, num_microbatches=num_microbatches)
         alone = simulate(topology, share, single, found, step=step)
         last_stage = first_stage + len(alone.stages)

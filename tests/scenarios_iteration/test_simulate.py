@@ -175,7 +175,15 @@ def test_other_jobs_share_the_links_and_change_nothing_else(tmp_path, capsys):
 
 def test_flags_of_a_plan_are_the_plan(tmp_path):
     """Two replicas, one of them with four GPUs that share everything in three ways."""
-    flags = ["--placement", "East*32", "--replicas", "2*32", "--no-overlap-gradients"]
+    flags = [
+        "--placement",
+        "East*32",
+        "--replicas",
+        "2*32",
+        "--no-overlap-gradients",
+        "--shares",
+        "3,1",
+    ]
     flags += ["--parallelism", "2x2x2,1x1x1,2x1x4", "--shard-optimiser"]
     flags += ["--gradient-bucket-mb", "500", "--activation-compression", "2"]
     said = figures(tmp_path, *SMALL, *flags)
@@ -183,6 +191,7 @@ def test_flags_of_a_plan_are_the_plan(tmp_path):
     chosen = Plan(
         placement=Placement.parse("0*32"),
         replicas=(Placement.parse("2*32"),),
+        shares=(3, 1),
         parallelism=(
             Parallelism(tensor=2, data=2, pipeline=2, sharding="optimiser"),
             Parallelism(sharding="optimiser"),
@@ -196,7 +205,7 @@ def test_flags_of_a_plan_are_the_plan(tmp_path):
     result = simulate(topology, workload, chosen)
     assert said["makespan_s"] == result.makespan_s
     assert said["exposed_exchange_s"] == result.exposed_exchange_s > 0
-    assert said["replicas"] == [[2] * 32]
+    assert (said["replicas"], said["shares"]) == ([[2] * 32], [3, 1])
     assert said["parallelism"][2]["pipeline"] == 4
     assert said["exchange"] == {"overlapped": False, "bucket_bytes": 500e6}
     assert said["activation_compression"] == 2.0

@@ -70,6 +70,8 @@ def test_priorities_on_links_that_are_shared_fairly_are_refused(tmp_path, capsys
         ),
         (["--replicas", "0*80"], "plan: a domain must serve one replica, got domain 0 in two"),
         (["--replicas", "2*80;x"], "placement: each item must be .*; got 'x'"),
+        (["--shares", "32;1"], "shares: each item must be a number of microbatches, .* got '32;1'"),
+        (["--shares", "31"], "shares must add up to the 32 microbatches of an iteration, got 31"),
         (["--gradient-bucket-mb", "0"], "gradient exchange: bucket_bytes must be positive"),
         (["--activation-compression", "0.5"], "plan: activation_compression must be at least 1"),
         (["--microbatches", "0"], "num_microbatches must be a whole number .*, got 0"),
@@ -112,3 +114,39 @@ def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, capsys):
     shown = capsys.readouterr()
     assert shown.err == f"error: {tmp_path / 'file'}: cannot be written: File exists\n"
     assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--microbatches", "8"], "microbatches must not be given with tokens-per-step"),
+        (["--microbatch-size", "4"], "one of the microbatch sizes 4 must divide .* 5 sequences"),
+        (
+            ["--sequence-length", "32768"],
+            "must be at least one sequence of 32768 tokens, got 20480",
+        ),
+    ],
+)
+def test_tokens_a_step_that_contradict_other_flags_are_refused(flags, message, tmp_path, capsys):
+    tokens = ["--model", "llama2_7b", "--tokens-per-step", "20Ki"]
+
+    out = tmp_path / "out"
+    assert_refused(main, [*tokens, *flags, "--out", str(out)], message, capsys, unwritten=out)
+
+
+def test_a_job_from_a_file_is_simulated_and_leaves_no_room_for_its_flags(tmp_path, capsys):
+    job, out = tmp_path / "a.job.json", tmp_path / "out"
+    job.write_text(
+        '{"model": "llama2_7b", "microbatches": 4, "microbatch_size": 2, "sequence_length": 512}',
+        encoding="utf-8",
+    )
+    flags = ["--job", str(job)]
+    message = "model must not be given with job, which says it; got both"
+    assert_refused(
+        main, [*flags, "--model", "llama2_7b", "--out", str(out)], message, capsys, unwritten=out
+    )
+
+    assert main([*flags, "--tokens-per-step", "5k", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "5000 tokens a step are rounded to 10 sequences of 512, 5120 tokens\n" in shown
+    assert "llama2_7b, 32 layers, 5 microbatches" in shown

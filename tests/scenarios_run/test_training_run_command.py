@@ -104,6 +104,15 @@ def test_a_planner_that_is_given_moves_the_model(tmp_path):
     assert said["total_s"] == pytest.approx(said["training_s"] + said["migration_s"])
 
 
+def test_a_high_threshold_leaves_the_first_plan_and_loads_slow_the_run(tmp_path):
+    calm = json.loads(run(tmp_path, *MOVING, *JOBS, "--replan-threshold", "99")["result.json"])
+    assert calm["num_plan_changes"] == 0
+
+    busy = json.loads(run(tmp_path, "--loads", "East=0.5/0.1")["result.json"])
+    free = json.loads(run(tmp_path)["result.json"])
+    assert busy["mean_iteration_s"] > free["mean_iteration_s"]
+
+
 def test_moves_can_cost_the_restart_only(tmp_path):
     said = json.loads(run(tmp_path, *MOVING, *JOBS, "--no-pays-bytes")["result.json"])
 
@@ -157,6 +166,13 @@ def test_the_terminal_shows_sums_and_files(tmp_path, capsys):
         (["--parallelism", "9x9x1"], "parallelism of domain East must use at most its 8 GPUs"),
         (["--arrivals-per-s", "-1"], "arrivals_per_s must be positive and finite, got -1"),
         (["--arrivals-per-s", "1", "--most-jobs", "9"], "gpu_fraction times most_jobs .* below 1"),
+        (["--replan-threshold", "0.2"], "replan_threshold must be left out without a planner"),
+        (["--replan-threshold", "-1", "--planner", "exact"], "share must be finite and not neg"),
+        (
+            ["--replan-threshold", "1", "--planner", "H8"],
+            "replan_threshold .* with H8, a rule",
+        ),
+        (["--loads", "Mars=0.2"], "loads: unknown domain 'Mars'; allowed are East, Central, West"),
         (["--network", "none.yaml"], "none.yaml: topology file cannot be read"),
         (["--corrections", "none.json"], "none.json: corrections file cannot be read"),
     ],

@@ -11,7 +11,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from agents.hi_ppo.local.case import DomainCase, ServersCase, TrainingJob, sums_of
+from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.local.case import DomainCase, ServersCase, sums_of
 from agents.hi_ppo.local.options import LocalOption
 from des import Corrections, Domain, Parallelism
 from des.costs.local_borders import local_message_s

@@ -2,19 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Self
 
 import numpy as np
 
-from des import NO_CORRECTIONS, Corrections, Domain, Workload, build_workload
+from agents.decision.training_job import TrainingJob
+from des import NO_CORRECTIONS, Corrections, Domain
 from des.base.checks import require_count
 from des.devices.gpus import GpuTopology
-from des.job.models import architecture_named
 from des.schedules import schedule_named
 from des.world.domain_load import IDLE, DomainLoad
-
-MICROBATCH_SIZES = (1, 2, 4)
-"""Sequences of a microbatch to choose from."""
 
 MOST_LOCAL_GPUS = 8
 """Most GPUs that the local agent knows one by one: a server as its policy was trained on."""
@@ -25,78 +21,6 @@ RECOMPUTATIONS = ("flash", "full")
 ``none`` keeps more than ``flash`` and saves no work that is counted, ``selective`` keeps as much
 and works more (`des.job.transformer`), so neither can be better.
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingJob:
-    """A model and the sequences of an iteration, however they are divided into microbatches.
-
-    ``num_layers`` is what the model is divided into; None is its own number.
-    """
-
-    model: str
-    num_sequences: int
-    sequence_length: int = 4096
-    num_layers: int | None = None
-
-    def __post_init__(self) -> None:
-        architecture_named(self.model)
-        require_count("training job", "num_sequences", self.num_sequences)
-        require_count("training job", "sequence_length", self.sequence_length)
-
-    @classmethod
-    def of(cls, workload: Workload, *, microbatch_size: int = 1) -> Self:
-        """Return the job of a workload that `des.build_workload` made.
-
-        Raises
-        ------
-        ValueError
-            If it did not, or not with that size of microbatches.
-        """
-        job = cls(
-            model=workload.name,
-            num_sequences=workload.num_microbatches * microbatch_size,
-            sequence_length=workload.tokens_per_microbatch // microbatch_size,
-            num_layers=workload.num_layers,
-        )
-        made = (job.workload(microbatch_size, name) for name in ("flash", "full", "none"))
-        if not any(workload == each for each in made):
-            raise ValueError(
-                f"training job: workload {workload.name} must be one of build_workload with "
-                f"microbatch_size {microbatch_size}, got other layers, messages or gradients"
-            )
-        return job
-
-    @property
-    def microbatch_sizes(self) -> tuple[int, ...]:
-        """Sizes that divide the sequences of an iteration."""
-        return tuple(size for size in MICROBATCH_SIZES if self.num_sequences % size == 0)
-
-    def workload(self, microbatch_size: int, recomputation: str) -> Workload:
-        """Workload of the job in microbatches of this size."""
-        return _workload(self, microbatch_size, recomputation)
-
-    @cached_property
-    def layer_count(self) -> int:
-        """Layers that the model is divided into."""
-        return self.num_layers or architecture_named(self.model).num_layers
-
-
-@lru_cache(maxsize=1024)
-def _workload(job: TrainingJob, microbatch_size: int, recomputation: str) -> Workload:
-    if job.num_sequences % microbatch_size:
-        raise ValueError(
-            f"training job: microbatch_size must divide the {job.num_sequences} sequences of an "
-            f"iteration, got {microbatch_size}"
-        )
-    return build_workload(
-        job.model,
-        num_layers=job.num_layers,
-        num_microbatches=job.num_sequences // microbatch_size,
-        microbatch_size=microbatch_size,
-        sequence_length=job.sequence_length,
-        recomputation=recomputation,
-    )
 
 
 @lru_cache(maxsize=1024)

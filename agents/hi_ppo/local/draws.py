@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from agents.hi_ppo.local.case import LocalCase, TrainingJob
+from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.options import options_of
 from des import Domain, InfeasiblePlacementError
 from des.devices.servers import draw_server

@@ -7,15 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.hi_ppo.local.case import (
-    MICROBATCH_SIZES,
-    MOST_LOCAL_GPUS,
-    RECOMPUTATIONS,
-    DomainCase,
-    LocalCase,
-    TrainingJob,
-    sums_of,
-)
+from agents.decision.training_job import MICROBATCH_SIZES, TrainingJob
+from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, RECOMPUTATIONS, DomainCase, LocalCase, sums_of
 from des import InfeasiblePlacementError, Parallelism
 from des.costs.memory import bytes_per_parameter
 from des.costs.stage_times import TENSOR_ALL_REDUCES_PER_PASS, compute_rate_flops_per_s

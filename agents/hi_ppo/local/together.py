@@ -6,15 +6,10 @@ from itertools import cycle, islice
 
 import numpy as np
 
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.alike_gpus import Elsewhere
 from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule
-from agents.hi_ppo.local.case import (
-    MOST_LOCAL_GPUS,
-    DomainCase,
-    LocalCase,
-    ServersCase,
-    TrainingJob,
-)
+from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, DomainCase, LocalCase, ServersCase
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.times import device_times, joined_by
 from des import (

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from agents.decision.situation import Decision, Scheduler, Situation
+from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.hierarchy import Hierarchy
 from agents.hi_ppo.known_gpus import gpus_of_domains
-from agents.hi_ppo.local.case import TrainingJob
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.draws import draw_case
 from des import InfeasiblePlacementError, Topology

@@ -1,0 +1,64 @@
+"""Job of a simulated iteration from a file, or from its tokens a step."""
+
+from collections.abc import Set
+from dataclasses import replace
+
+from agents.decision.job_files import read_job
+from agents.decision.training_job import TrainingJob
+from des.base.command import UsageError
+from des.base.quantities import parse_tokens
+from scenarios.iteration.iteration_scenario import Config
+
+_IN_FILE = ("model", "num_layers", "microbatches", "microbatch_size", "sequence_length")
+
+
+def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
+    """Return the configuration with the fields of its job filled in, and a sentence on rounding.
+
+    ``given`` are the fields that the user gave. The sentence is empty where nothing is rounded.
+
+    Raises
+    ------
+    ValueError
+        If the file or the tokens are wrong, or a field is given twice.
+    """
+    if config.job is not None:
+        _refuse_given("job", _IN_FILE, given)
+        job, size = read_job(config.job)
+        config = _filled(config, job, size)
+    if config.tokens_per_step is None:
+        return config, ""
+    if config.job is None:
+        _refuse_given("tokens-per-step", ("microbatches",), given)
+    try:
+        tokens = parse_tokens(config.tokens_per_step)
+    except ValueError as error:
+        raise UsageError(f"tokens-per-step {error}") from error
+    job = TrainingJob.of_tokens(
+        config.model,
+        tokens,
+        config.sequence_length,
+        config.num_layers,
+        sizes=(config.microbatch_size,),
+    )
+    return _filled(config, job, config.microbatch_size), job.rounding(tokens)
+
+
+def _filled(config: Config, job: TrainingJob, microbatch_size: int) -> Config:
+    return replace(
+        config,
+        model=job.model,
+        num_layers=job.num_layers,
+        microbatches=job.num_sequences // microbatch_size,
+        microbatch_size=microbatch_size,
+        sequence_length=job.sequence_length,
+    )
+
+
+def _refuse_given(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
+    """Refuse a field that another flag says as well."""
+    twice = next((field for field in fields if field in given), None)
+    if twice is not None:
+        raise UsageError(
+            f"{twice.replace('_', '-')} must not be given with {flag}, which says it; got both"
+        )

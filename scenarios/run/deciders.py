@@ -1,0 +1,99 @@
+"""Planners, rules, schedulers and trained policies that decide in a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agents.planners.names import PLANNER_NAMES, POLICY, RULE_NAMES
+from des import Corrections, Topology, Workload
+from des.base.command import UsageError
+from des.base.lazy import lazy
+from des.training.training_settings import Planner, TrainingRun
+
+if TYPE_CHECKING:
+    from agents.decision import threshold
+    from agents.decision.situation import Scheduler
+    from agents.hi_ppo import schedulers
+    from agents.planners import table
+    from agents.replanning import table as replanning_table
+    from agents.replanning import training_planner, training_schedulers
+else:
+    threshold = lazy("agents.decision.threshold")
+    schedulers = lazy("agents.hi_ppo.schedulers")
+    table = lazy("agents.planners.table")
+    replanning_table = lazy("agents.replanning.table")
+    training_planner = lazy("agents.replanning.training_planner")
+    training_schedulers = lazy("agents.replanning.training_schedulers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """A training run that is decided epoch by epoch."""
+
+    topology: Topology
+    workload: Workload
+    schedule: str
+    run: TrainingRun
+    horizon_epochs: float
+    corrections: Corrections
+
+
+def planner_of(name: str, decided: Decided, replan_threshold: float | None) -> Planner:
+    """Return what decides in a run, by its name; with a threshold it is asked only on changes.
+
+    Raises
+    ------
+    UsageError
+        If the name is that of the policies and none are shipped.
+    ValueError
+        If the threshold or the horizon is out of range, or no plan of a rule fits.
+    """
+    planner = _asked_always(name, decided)
+    if replan_threshold is None:
+        return planner
+    return training_planner.asked_on_change(
+        planner, threshold.ReplanThreshold(share=replan_threshold), decided.workload
+    )
+
+
+def _asked_always(name: str, decided: Decided) -> Planner:
+    if name in RULE_NAMES:
+        episode = training_schedulers.TrainingEpisode(
+            topology=decided.topology,
+            workload=decided.workload,
+            schedule=decided.schedule,
+            run=decided.run,
+            corrections=decided.corrections,
+        )
+        return training_schedulers.planned_ahead(
+            training_schedulers.plans_of_rule(replanning_table.RULES[name], episode)
+        )
+    if name not in PLANNER_NAMES:
+        scheduled = training_schedulers.ScheduledRun(
+            scheduler=_scheduler(name),
+            topology=decided.topology,
+            workload=decided.workload,
+            run=decided.run,
+            corrections=decided.corrections,
+        )
+        return scheduled.decide()
+    replanning = training_planner.Replanning(
+        planner=table.PLANNERS[name],
+        workload=decided.workload,
+        schedule=decided.schedule,
+        run=decided.run,
+        horizon_epochs=decided.horizon_epochs,
+        corrections=decided.corrections,
+    )
+    return replanning.decide(np.random.default_rng(decided.run.seed))
+
+
+def _scheduler(name: str) -> Scheduler:
+    """Make the scheduler of a name."""
+    make = schedulers.shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
+    if make is None:
+        raise UsageError(f"planner must be another than {POLICY}, as no policy is shipped")
+    return make()
