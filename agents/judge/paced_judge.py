@@ -68,12 +68,15 @@ class PacedJudge:
         self._desk = new_desk(self.most_stages, workload.num_microbatches)
         self.num_judged = 0
 
-    def scored(self, orders: Sequence[Order], counts: Sequence[int]) -> Scored:
-        """Fill and judge the pipelines of orders under all schedules, order by order."""
-        num_schedules = len(self.schedules)
+    def scored(
+        self, orders: Sequence[Order], counts: Sequence[int], schedules: Sequence[int] = ()
+    ) -> Scored:
+        """Fill and judge the pipelines of orders under some schedules or all, order by order."""
+        numbers = schedules or range(len(self.schedules))
+        num_schedules = len(numbers)
         plans = paced_table(len(orders) * num_schedules, self.most_stages)
         plans.num_stages[:] = np.repeat([len(one) for one in orders], num_schedules)
-        plans.schedule[:] = np.tile(np.arange(num_schedules), len(orders))
+        plans.schedule[:] = np.tile(numbers, len(orders))
         for row, order in enumerate(orders):
             begin = row * num_schedules
             plans.domain[begin : begin + num_schedules, : len(order)] = order

@@ -22,6 +22,12 @@ from des.plan.synchronisation import Synchronisation
 _NUM_CHANGED = 4
 """Partitions whose neighbours are looked at, of more domains than all partitions are judged of."""
 
+_MOST_ROUNDS = 8
+"""Rounds of neighbours."""
+
+_FEW = frozenset({"1f1b", "1f1b_4x", "gpipe", "zb_h1", "zb_h1_4x"})
+"""Schedules under which groups are sketched, where they are allowed."""
+
 _MOST_NEIGHBOURS = 400
 """Neighbours of a split of layers that are judged when a copy is refined."""
 
@@ -54,7 +60,7 @@ class CopySearch:
         self, judge: PacedJudge, exchanges: Exchanges, bandwidth: np.ndarray, rates: Sequence[float]
     ) -> None:
         self.judge, self._exchanges = judge, exchanges
-        self._table = GroupTable(judge, bandwidth)
+        self._table = GroupTable(judge, bandwidth, _few(judge.schedules))
         self._bandwidth, self._rates = bandwidth, rates
         self.least_lack = np.inf
 
@@ -67,7 +73,7 @@ class CopySearch:
             return self._kept(self._sketched(all_partitions(size), modes), num_kept)
         found = self._sketched(clustered(self._bandwidth, self._rates), modes)
         been: set[Partition] = set()
-        for _ in range(len(self._rates)):
+        for _ in range(_MOST_ROUNDS):
             best = {
                 one.partition for own in self._kept(found, _NUM_CHANGED).values() for one in own
             }
@@ -107,7 +113,7 @@ class CopySearch:
             levels = partition_levels(self._table, own, count, total)
             for row in np.flatnonzero(np.isfinite(levels.step_s)).tolist():
                 schedule = int(levels.schedule[row])
-                placements = [self._table.of(one, count).placements[schedule] for one in own[row]]
+                placements = [self._table.placement(one, count, schedule) for one in own[row]]
                 _, byte_s = self._exchanges.ring(tuple(placements), 8.0)
                 for family, mode in modes:
                     if not _is_of(own[row], family):
@@ -115,7 +121,7 @@ class CopySearch:
                     found.append(
                         Sketch(
                             partition=own[row],
-                            schedule=schedule,
+                            schedule=self._table.schedules[schedule],
                             shares=tuple(levels.shares[row].tolist()),
                             mode=mode,
                             family=family,
@@ -182,6 +188,12 @@ class CopySearch:
         own = [scored(*each) for each in enumerate(shares)]
         fits = all(np.isfinite(one.times_s[0]) for one in own)
         return (shares, own) if fits else None
+
+
+def _few(schedules: Sequence[str]) -> list[int]:
+    """Numbers of the schedules of sketches; all where none of `_FEW` is allowed."""
+    found = [number for number, name in enumerate(schedules) if name in _FEW]
+    return found or list(range(len(schedules)))
 
 
 def _is_of(partition: Partition, family: Family) -> bool:

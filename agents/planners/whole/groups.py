@@ -12,6 +12,9 @@ from agents.planners.choice.chains import grown_chain
 from agents.planners.whole.partitions import Group, Partition
 from des import Placement
 from des.compiled.many.layout import Real, Whole
+from des.compiled.many.paced import paced_table
+from des.compiled.many.simulation import plan_rows
+from des.compiled.many.steady import Plans
 
 MOST_FOR_ALL_ORDERS = 3
 """Most domains of a group of which all orders are judged."""
@@ -24,13 +27,14 @@ _MOST_STARTS = 6
 class GroupTimes:
     """Best pipeline of a group under each schedule.
 
-    ``times_s`` and ``beat_s`` (schedules,) are of an iteration and of each further microbatch;
-    ``inf`` where none fits. [s] ``lack`` is the least share of its memory that a domain lacks.
+    ``plans``, ``times_s`` and ``beat_s`` (schedules,) are of an iteration and of each further
+    microbatch; ``inf`` where none fits. [s] ``lack`` is the least share of its memory that a domain
+    lacks.
     """
 
     times_s: Real
     beat_s: Real
-    placements: tuple[Placement, ...]
+    plans: Plans
     lack: float
 
 
@@ -41,11 +45,14 @@ class GroupTable:
     ----------
     bandwidth
         Between every two domains, (K, K), for orders of larger groups. [bytes/s]
+    schedules
+        Numbers of the schedules that groups are judged under.
     """
 
-    def __init__(self, judge: PacedJudge, bandwidth: np.ndarray) -> None:
-        self.judge, self._bandwidth = judge, bandwidth
+    def __init__(self, judge: PacedJudge, bandwidth: np.ndarray, schedules: Sequence[int]) -> None:
+        self.judge, self._bandwidth, self.schedules = judge, bandwidth, tuple(schedules)
         self._known: dict[tuple[Group, int], GroupTimes] = {}
+        self._placements: dict[tuple[Group, int, int], Placement] = {}
 
     def look_at(self, groups: Iterable[Group], count: int) -> None:
         """Judge the groups that are new together, each on ``count`` microbatches."""
@@ -54,12 +61,14 @@ class GroupTable:
             return
         orders = [(group, order) for group in new for order in self.orders(group)]
         only = [order for _, order in orders]
-        scored = self.judge.scored(only, [count] * len(only))
+        scored = self.judge.scored(only, [count] * len(only), self.schedules)
         later = count + max(1, count // 4)
         further = self.judge.judged(scored.plans, np.full(len(scored.counts), later))
-        num = len(self.judge.schedules)
+        num = len(self.schedules)
         times_s = scored.times_s.reshape(-1, num)
-        beats_s = (further.times_s - scored.times_s).reshape(-1, num) / (later - count)
+        both_s = np.array([scored.times_s, further.times_s])
+        gains_s = np.where(np.isfinite(both_s), both_s, np.nan)
+        beats_s = (gains_s[1] - gains_s[0]).reshape(-1, num) / (later - count)
         lacks = scored.overflow.reshape(-1, num)
         begin, schedules = 0, np.arange(num)
         for group in new:
@@ -71,10 +80,7 @@ class GroupTable:
             self._known[group, count] = GroupTimes(
                 times_s=times_s[rows, schedules],
                 beat_s=beats_s[rows, schedules],
-                placements=tuple(
-                    self.judge.placement(scored.plans, row * num + schedule)
-                    for schedule, row in enumerate(rows.tolist())
-                ),
+                plans=plan_rows(scored.plans, rows * num + schedules),
                 lack=float(lacks[begin:end].min()),
             )
             begin = end
@@ -82,6 +88,13 @@ class GroupTable:
     def of(self, group: Group, count: int) -> GroupTimes:
         """Times of a group that was looked at."""
         return self._known[group, count]
+
+    def placement(self, group: Group, count: int, schedule: int) -> Placement:
+        """Placement of a group under the schedule of a position."""
+        key = (group, count, schedule)
+        if key not in self._placements:
+            self._placements[key] = self.judge.placement(self.of(group, count).plans, schedule)
+        return self._placements[key]
 
     def orders(self, group: Group) -> Iterator[Order]:
         """Orders of a group that are worth a look; none where it is larger than a pipeline."""
@@ -104,7 +117,7 @@ class GroupTable:
 def _unjoined(num_schedules: int) -> GroupTimes:
     """Times of a group that no links join, or of more domains than there are layers."""
     never_s = np.full(num_schedules, np.inf)
-    return GroupTimes(times_s=never_s, beat_s=never_s, placements=(), lack=np.inf)
+    return GroupTimes(times_s=never_s, beat_s=never_s, plans=paced_table(0, 1), lack=np.inf)
 
 
 class Levels(NamedTuple):

@@ -15,6 +15,9 @@ from des.compiled.many.simulation import plan_rows
 MOST_FOR_ALL_ORDERS = 5
 """Most domains of which all orders of all subsets are judged: 325."""
 
+_NUM_STARTS = 4
+"""Orders from which a search descends."""
+
 _NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
 """Orders that are refined, and neighbours of each that are judged."""
 
@@ -32,17 +35,21 @@ class OrderSearch:
         self.judge, self._bandwidth = judge, bandwidth
         self._size = topology.num_domains
         self._speeds = [domain.attainable_flops_per_s for domain in topology.domains]
-        self._found: dict[Order, float] = {}
+        self._found: dict[Order, tuple[float, int]] = {}
         self._best: list[Scored] = []
 
-    def run(self, most: int) -> Scored:
-        """Search until ``most`` plans were judged; returns the best pipelines, quickest first."""
-        end = self.judge.num_judged + most
+    def begin(self) -> float:
+        """Judge the seeds; returns the time of the best, ``inf`` where none fits. [s]"""
         self._look_at(self._seeds())
         self._judge_as_shared()
+        return min(float(each.times_s.min()) for each in self._best)
+
+    def run(self, most: int) -> Scored:
+        """Go on until ``most`` plans were judged in all; returns the best pipelines, quickest
+        first."""
         if self._size > MOST_FOR_ALL_ORDERS:
-            self._descend(end)
-        return self._refined(end)
+            self._descend(most)
+        return self._refined(most)
 
     def _seeds(self) -> Iterable[Order]:
         """Orders to begin with."""
@@ -81,36 +88,38 @@ class OrderSearch:
         shared = shared_out(num_layers, [self._speeds[domain] for domain in order])
         return (even, shared) if min(shared) > 0 else (even,)
 
-    def _look_at(self, orders: Iterable[Order]) -> None:
-        """Judge orders that are new."""
+    def _look_at(self, orders: Iterable[Order], schedules: Sequence[int] = ()) -> None:
+        """Judge orders that are new, under some schedules or all."""
         new = [order for order in dict.fromkeys(orders) if order not in self._found]
         if not new:
             return
-        scored = self.judge.scored(new, [self.judge.workload.num_microbatches] * len(new))
+        counts = [self.judge.workload.num_microbatches] * len(new)
+        scored = self.judge.scored(new, counts, schedules)
         times_s = scored.times_s.reshape(len(new), -1)
-        best = times_s.argmin(axis=1)
-        self._found.update(zip(new, times_s.min(axis=1).tolist(), strict=True))
-        rows = np.arange(len(new)) * times_s.shape[1] + best
+        rows = np.arange(len(new)) * times_s.shape[1] + times_s.argmin(axis=1)
+        for order, row in zip(new, rows.tolist(), strict=True):
+            self._found[order] = float(scored.times_s[row]), int(scored.plans.schedule[row])
         keep = rows[np.argsort(scored.times_s[rows], kind="stable")[: 4 * _NUM_REFINED]]
         self._best.append(_rows(scored, keep))
 
+    def _time_s(self, order: Order) -> float:
+        return self._found[order][0] if order in self._found else np.inf
+
     def _descend(self, end: int) -> None:
-        """Take the best orders to their best neighbours until none is better or plans run out."""
-        active = sorted(self._found, key=lambda order: self._found[order])[:2]
-        been = set(active)
-        while active and self.judge.num_judged < end:
-            order = active.pop(0)
-            near = neighbours(order, self._size, self.judge.most_stages)
-            most = max(1, (end - self.judge.num_judged) // len(self.judge.schedules))
-            self._look_at(near[:most])
-            best = min(
-                (one for one in near if one in self._found),
-                key=lambda one: self._found[one],
-                default=order,
-            )
-            if self._found[best] < self._found[order] and best not in been:
-                been.add(best)
-                active.insert(0, best)
+        """Take the best orders to their best neighbours until none is better or plans run out.
+
+        Neighbours are judged under the schedule that is best for the order itself.
+        """
+        starts = sorted(self._found, key=self._time_s)[:_NUM_STARTS]
+        been: set[Order] = set()
+        for start in starts:
+            order, better = start, start
+            while better not in been and self.judge.num_judged < end:
+                order = better
+                been.add(order)
+                near = neighbours(order, self._size, self.judge.most_stages)
+                self._look_at(near[: end - self.judge.num_judged], (self._found[order][1],))
+                better = min([order, *near], key=self._time_s)
 
     def _refined(self, end: int) -> Scored:
         """Refine the splits of the best plans of different orders."""

@@ -33,6 +33,9 @@ from des.schedules import has_pace
 BUDGET = 60_000
 """Plans that a search of pipelines judges for each size of microbatches and compression."""
 
+_NUM_SIZES = 2
+"""Sizes of microbatches, the best for simple pipelines, whose pipelines are searched further."""
+
 _NUM_SKETCHES = 3
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
 
@@ -189,10 +192,13 @@ class _WholeSearch:
         if not wanted:
             return
         found: list[tuple[float, _Part, Plan]] = []
-        for part in parts:
-            search = OrderSearch(part.judge, self._topology, self._bandwidth)
-            scored = search.run(self._max_judged)
-            found += self._fitting(part, scored)
+        begun = [
+            (search.begin(), search, part)
+            for part in parts
+            for search in [OrderSearch(part.judge, self._topology, self._bandwidth)]
+        ]
+        for _, search, part in sorted(begun, key=lambda each: each[0])[:_NUM_SIZES]:
+            found += self._fitting(part, search.run(self._max_judged))
         found.sort(key=lambda each: each[0])
         for kind in ("single", "pipeline"):
             own = [
@@ -219,7 +225,7 @@ class _WholeSearch:
         """Search partitions into groups; the best sketches of each family are worked out."""
         modes = self._modes()
         sketched: dict[tuple[Family, Synchronisation], list[tuple[Sketch, _Part]]] = {}
-        for part in parts:
+        for part in (parts[0], parts[-1]) if len(parts) > 1 else parts:
             for extra, copies in part.copies.items():
                 own = [each for each in modes if self._extra_state(each[1]) == extra]
                 for kind, found in copies.sketches(own, _NUM_SKETCHES).items():
