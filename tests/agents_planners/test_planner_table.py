@@ -12,7 +12,8 @@ from agents.planners.table import PLANNERS, quick_planners, reference_planners
 from agents.replanning.table import RULES, SCHEDULERS, scheduler_makers
 from des.base.command import UsageError
 from scenarios.measure.compare import command as compare
-from scenarios.measure.compare.static_part import BEST_SCHEDULE, static_planners
+from scenarios.measure.compare.cases import BEST_SCHEDULE
+from scenarios.measure.compare.static_part import static_planners
 from scenarios.measure.robustness import command as robustness
 from scenarios.measure.robustness.methods import default_names, held_planners, planner_names
 from scenarios.measure.targets import command as kpi

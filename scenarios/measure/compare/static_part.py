@@ -20,10 +20,7 @@ from des import EVERY_STEP, Plan
 from des.compiled.simulate import simulate_compiled
 from des.plan.buckets import bits_on_wire
 from des.plan.synchronisation import all_reduce_bytes
-from scenarios.measure.compare.cases import ComparedDraw
-
-BEST_SCHEDULE = "_best_schedule"
-"""Ends the names of planners whose plans may have a schedule of halved backward passes."""
+from scenarios.measure.compare.cases import BEST_SCHEDULE, ComparedDraw
 
 
 def static_planners() -> Mapping[str, PlannerRow]:
