@@ -1,4 +1,4 @@
-"""Decision times of the planners."""
+"""Decision times of the planners, and how many plans of each family are simulated a second."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import numpy as np
 
 from agents.decision.problem import Planner, PlanningProblem
 from agents.planners.table import reference_planners
+from bench import families
 from bench.report import Section, Table, column
 from bench.timing import Contestant, Effort, Timing, race
 from bench.worlds import DRAWN, SEED, SIZES, SMALL, Size, job, mesh
@@ -34,7 +35,11 @@ def measure(effort: Effort) -> Section:
         for timing in race([_contestant(name, planners[name], size) for name in planners], effort)
     ]
     return Section(
-        name="planners", tables=[Table(title="One decision, on links drawn once", rows=rows)]
+        name="planners",
+        tables=[
+            Table(title="One decision, on links drawn once", rows=rows),
+            Table(title="Plans of a family, simulated together", rows=families.measure(effort)),
+        ],
     )
 
 
