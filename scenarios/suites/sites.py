@@ -47,13 +47,13 @@ SITE_MODELS = (
 
 SEQUENCE_LENGTH = 4096
 LEAST_SEQUENCES, MOST_SEQUENCES = 24, 4096
-"""Of a step: 0.1 to 16.8 million tokens, a multiple of 8 sequences, so that 1, 2, 4, 8 divide."""
+"""Sequences of a step, 0.1 to 16.8 million tokens; multiples of 8, so that 1, 2, 4, 8 divide."""
 
 MOST_MICROBATCHES = 512
-"""Of the workload of a world; the least size of a microbatch that keeps to it is taken."""
+"""Bound of the microbatches of a step; the least size of one that keeps to it is taken."""
 
 MOST_SITE_TRIES = 8192
-"""Most draws for one place: of many sites, few have links in range at low ratios."""
+"""Bound of the draws for one place: of many sites, few have links in range at low ratios."""
 
 REGIONS = {
     "North America": ((30.0, 48.0), (-123.0, -74.0)),
@@ -63,7 +63,7 @@ REGIONS = {
 """Latitudes and longitudes between which sites of a region are. [degrees]"""
 
 NEAR_FACTORS = (1.0, 2.0, 4.0)
-"""How much quicker than others the links inside a region may be."""
+"""Factors on the bandwidth of links inside a region."""
 
 LINK_LOG_DEVIATION = 0.5
 """Standard deviation of the logarithm of a bandwidth, as `PlaneWorlds` has it."""
