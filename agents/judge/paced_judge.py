@@ -18,6 +18,10 @@ Order = tuple[int, ...]
 """Domains from the input on, each at most once."""
 
 
+FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "gpipe", "zb_h1", "zb_h1_4x"})
+"""Schedules under which many orders and groups are looked at, where they are allowed."""
+
+
 class Scored(NamedTuple):
     """Pipelines of some orders: rows of plans (N,), their microbatches and iteration times (N,).
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.decision.families import Family
-from agents.judge.paced_judge import PacedJudge, Scored
+from agents.judge.paced_judge import FEW_SCHEDULES, PacedJudge, Scored
 from agents.planners.whole.groups import GroupTable, partition_levels, whole_shares
 from agents.planners.whole.partitions import (
     MOST_DOMAINS_FOR_ALL,
@@ -24,9 +24,6 @@ _NUM_CHANGED = 4
 
 _MOST_ROUNDS = 8
 """Rounds of neighbours."""
-
-_FEW = frozenset({"1f1b", "1f1b_4x", "gpipe", "zb_h1", "zb_h1_4x"})
-"""Schedules under which groups are sketched, where they are allowed."""
 
 _MOST_NEIGHBOURS = 400
 """Neighbours of a split of layers that are judged when a copy is refined."""
@@ -65,9 +62,13 @@ class CopySearch:
         self.least_lack = np.inf
 
     def sketches(
-        self, modes: Sequence[tuple[Family, Synchronisation]], num_kept: int
+        self, modes: Sequence[tuple[Family, Synchronisation]], num_kept: int, most: int
     ) -> dict[tuple[Family, Synchronisation], list[Sketch]]:
-        """Sketch the best partitions of each family and mode, the quickest first."""
+        """Sketch the best partitions of each family and mode, the quickest first.
+
+        Of many domains until about ``most`` plans were judged.
+        """
+        end = self.judge.num_judged + most
         size = len(self._rates)
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._sketched(all_partitions(size), modes), num_kept)
@@ -78,7 +79,7 @@ class CopySearch:
                 one.partition for own in self._kept(found, _NUM_CHANGED).values() for one in own
             }
             new = sorted(best - been, key=lambda one: [sorted(group) for group in one])
-            if not new:
+            if not new or self.judge.num_judged >= end:
                 break
             been |= best
             near = {near: None for one in new for near in partitions_near(one, size)}
@@ -191,8 +192,8 @@ class CopySearch:
 
 
 def _few(schedules: Sequence[str]) -> list[int]:
-    """Numbers of the schedules of sketches; all where none of `_FEW` is allowed."""
-    found = [number for number, name in enumerate(schedules) if name in _FEW]
+    """Numbers of the schedules of sketches; all where none of the few is allowed."""
+    found = [number for number, name in enumerate(schedules) if name in FEW_SCHEDULES]
     return found or list(range(len(schedules)))
 
 

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 
-from agents.judge.paced_judge import Order, PacedJudge, Scored
+from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
 from agents.planners.choice.chains import grown_chain
 from agents.planners.choice.choosing import shared_out
 from agents.planners.search.search_moves import neighbours
@@ -14,6 +14,9 @@ from des.compiled.many.simulation import plan_rows
 
 MOST_FOR_ALL_ORDERS = 5
 """Most domains of which all orders of all subsets are judged: 325."""
+
+_MOST_STARTS, _FEW_STARTS = 10, 4
+"""Most domains from each of which a chain grows, and how many of more."""
 
 _NUM_STARTS = 4
 """Orders from which a search descends."""
@@ -35,12 +38,14 @@ class OrderSearch:
         self.judge, self._bandwidth = judge, bandwidth
         self._size = topology.num_domains
         self._speeds = [domain.attainable_flops_per_s for domain in topology.domains]
+        few = [each for each, name in enumerate(judge.schedules) if name in FEW_SCHEDULES]
+        self._few = few if self._size > MOST_FOR_ALL_ORDERS else ()
         self._found: dict[Order, tuple[float, int]] = {}
         self._best: list[Scored] = []
 
     def begin(self) -> float:
         """Judge the seeds; returns the time of the best, ``inf`` where none fits. [s]"""
-        self._look_at(self._seeds())
+        self._look_at(self._seeds(), self._few)
         self._judge_as_shared()
         return min(float(each.times_s.min()) for each in self._best)
 
@@ -69,7 +74,8 @@ class OrderSearch:
         total = self._bandwidth.sum(axis=1).tolist()
         by_speed = sorted(everyone, key=lambda domain: (-self._speeds[domain], -total[domain]))
         by_total = sorted(everyone, key=lambda domain: (-total[domain], -self._speeds[domain]))
-        chains = [grown_chain(self._bandwidth, start) for start in everyone]
+        starts = by_total if self._size <= _MOST_STARTS else by_total[:_FEW_STARTS]
+        chains = [grown_chain(self._bandwidth, start) for start in starts]
         return [tuple(everyone), tuple(by_speed), tuple(by_total), *chains]
 
     def _judge_as_shared(self) -> None:

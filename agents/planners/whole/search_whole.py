@@ -30,8 +30,8 @@ from des.costs.outer_state import OUTER_STATE_BYTES
 from des.plan.synchronisation import Synchronisation
 from des.schedules import has_pace
 
-BUDGET = 60_000
-"""Plans that a search of pipelines judges for each size of microbatches and compression."""
+_LEAST_BUDGET, _BUDGET_STAGES = 1_500, 120_000
+"""Default budget of plans of a search: as many stages in all, but no fewer plans than this."""
 
 _NUM_SIZES = 2
 """Sizes of microbatches, the best for simple pipelines, whose pipelines are searched further."""
@@ -74,8 +74,19 @@ class _Part:
     copies: Mapping[float, CopySearch]
 
 
-def search_whole(problem: WholeProblem, *, max_judged: int = BUDGET) -> WholeFound:
+def default_budget(num_domains: int) -> int:
+    """Return how many plans a search judges for each size of microbatches and compression."""
+    return max(_LEAST_BUDGET, _BUDGET_STAGES // num_domains)
+
+
+def search_whole(problem: WholeProblem, *, max_judged: int | None = None) -> WholeFound:
     """Find the plan of least step time among all that the space of a problem allows.
+
+    Parameters
+    ----------
+    max_judged
+        Plans that are judged of pipelines, and of groups of domains, for each size of microbatches
+        and compression, seeds aside; None: `default_budget`.
 
     Raises
     ------
@@ -98,7 +109,7 @@ def whole(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
         See `search_whole`.
     """
     standing = problem.topology.at_start()
-    found = _WholeSearch(standing, (problem.workload,), PlanSpace(), problem.corrections, BUDGET)
+    found = _WholeSearch(standing, (problem.workload,), PlanSpace(), problem.corrections)
     return found.run().best.plan
 
 
@@ -111,10 +122,12 @@ class _WholeSearch:
         workloads: Sequence[Workload],
         space: PlanSpace,
         corrections: Corrections,
-        max_judged: int,
+        max_judged: int | None = None,
     ) -> None:
         self._topology, self._workloads = topology, workloads
-        self._space, self._corrections, self._max_judged = space, corrections, max_judged
+        self._space, self._corrections = space, corrections
+        budget = default_budget(topology.num_domains)
+        self._max_judged = budget if max_judged is None else max_judged
         self._bandwidth, _ = mutual_links(topology)
         self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
         self._paced = tuple(name for name in space.schedules if has_pace(name))
@@ -228,7 +241,7 @@ class _WholeSearch:
         for part in (parts[0], parts[-1]) if len(parts) > 1 else parts:
             for extra, copies in part.copies.items():
                 own = [each for each in modes if self._extra_state(each[1]) == extra]
-                for kind, found in copies.sketches(own, _NUM_SKETCHES).items():
+                for kind, found in copies.sketches(own, _NUM_SKETCHES, self._max_judged).items():
                     sketched.setdefault(kind, []).extend((one, part) for one in found)
         for (_, mode), found_of in sketched.items():
             found_of.sort(key=lambda each: each[0].step_s)
