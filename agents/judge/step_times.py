@@ -7,7 +7,6 @@ when the first begins.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -69,12 +68,15 @@ def step_times_s(
     if topology.movement is not None:
         raise ValueError("step times: topology must stand still; give topology.at_start()")
     waited, behind, plain = _Steps([], []), _Steps([], []), _Steps([], [])
+    due_steps: dict[int, tuple[int, ...]] = {}
     for number, plan in enumerate(plans):
         mode = plan.synchronisation
         if not plan.replicas or (mode.steps_between == 1 and mode.overlap_steps == 0):
             plain.add(number, 0)
             continue
-        due = _due_steps(mode, workload.num_layers)
+        if id(mode) not in due_steps:
+            due_steps[id(mode)] = _due_steps(mode, workload.num_layers)
+        due = due_steps[id(mode)]
         (behind if mode.overlap_steps > 0 else waited).add(number, *due)
         if mode.overlap_steps > 0:
             plain.add(number, 0)
@@ -116,7 +118,6 @@ def step_wan_bytes(workload: Workload, plans: Sequence[Plan]) -> Real:
     return found
 
 
-@lru_cache(maxsize=1024)
 def _due_steps(mode: Synchronisation, num_layers: int) -> tuple[int, ...]:
     """Steps of a period in which an exchange is due, from 0."""
     return tuple(sorted({one.due_step - 1 for one in mode.fragments(num_layers)}))
@@ -138,7 +139,8 @@ def _simulated_s(
     """Time of each step, with the exchanges that it waits for. [s]"""
     chosen = [plans[each] for each in steps.plans]
     if simulator in (simulate, simulate_compiled):
-        return simulate_many([topology], workload, chosen, corrections, steps=steps.steps)[0]
+        own_s: Real = simulate_many([topology], workload, chosen, corrections, steps=steps.steps)[0]
+        return own_s
     epochs = (
         simulate_epoch(
             topology, workload, plan, corrections=corrections, first_step=step, simulator=simulator

@@ -236,7 +236,8 @@ def exchanges_behind_s(
 
     Equal to `des.engine.gradients.exchange_behind_s`, side by side where `simulate_many` is. [s]
     """
-    times_s = family_times_s([topology], workload, plans, corrections, steps, is_behind=True)[0]
+    many_s = family_times_s([topology], workload, plans, corrections, steps, is_behind=True)
+    times_s: Real = many_s[0]
     for row in np.flatnonzero(np.isnan(times_s)).tolist():
         times_s[row] = exchange_behind_s(topology, workload, plans[row], steps[row], corrections)
     return times_s
