@@ -6,13 +6,13 @@ from itertools import product
 
 import numpy as np
 
-from agents.decision.families import Family
+from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import PlanningProblem
 from agents.decision.whole_plan import JudgedPlan, WholeProblem
 from agents.judge.paced_judge import PacedJudge, Scored
+from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
-from agents.planners.rules.diloco import mean_step_s
 from agents.planners.whole.copies import CopySearch, Sketch
 from agents.planners.whole.pipelines import OrderSearch
 from agents.planners.whole.rings import Exchanges
@@ -24,6 +24,8 @@ from des import (
     Workload,
     domain_memory,
 )
+from des.compiled.eligibility import has_plain_transport
+from des.compiled.many.job import has_every_link
 from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import tightest_domain
 from des.costs.outer_state import OUTER_STATE_BYTES
@@ -39,8 +41,9 @@ _NUM_SIZES = 2
 _NUM_SKETCHES = 3
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
 
-_NUM_ORDERS_MADE = 2
-"""Best pipelines for which schedules that look at times are made."""
+_NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
+"""Best pipelines for which schedules that look at times are made, of at most this many stages times
+microbatches: that takes about a tenth of a second for every 256."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +131,7 @@ class _WholeSearch:
         self._space, self._corrections = space, corrections
         budget = default_budget(topology.num_domains)
         self._max_judged = budget if max_judged is None else max_judged
+        self._is_plain = has_plain_transport(topology) and has_every_link(topology)
         self._bandwidth, _ = mutual_links(topology)
         self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
         self._paced = tuple(name for name in space.schedules if has_pace(name))
@@ -204,35 +208,51 @@ class _WholeSearch:
         wanted = {"single", "pipeline"} & set(self._space.families)
         if not wanted:
             return
-        found: list[tuple[float, _Part, Plan]] = []
         begun = [
             (search.begin(), search, part)
             for part in parts
             for search in [OrderSearch(part.judge, self._topology, self._bandwidth)]
         ]
+        found: list[tuple[float, _Part, Plan]] = []
         for _, search, part in sorted(begun, key=lambda each: each[0])[:_NUM_SIZES]:
-            found += self._fitting(part, search.run(self._max_judged))
+            scored = search.run(self._max_judged)
+            self._note_misfits(part, scored)
+            found += self._fitting(part, scored)
         found.sort(key=lambda each: each[0])
-        for kind in ("single", "pipeline"):
-            own = [
-                each for each in found if (each[2].placement.num_borders == 0) == (kind == "single")
-            ]
-            if kind in wanted:
-                self._judge_pipelines(own)
+        for kind in sorted(wanted):
+            own = [each for each in found if _is_single(each[2]) == (kind == "single")]
+            self._judge_pipelines(own[:_NUM_ORDERS_MADE])
 
     def _fitting(self, part: _Part, scored: Scored) -> list[tuple[float, _Part, Plan]]:
+        """Pipelines that fit, with their times. [s]"""
         return [
             (float(scored.times_s[row]), part, part.judge.plan(scored.plans, row))
             for row in np.flatnonzero(np.isfinite(scored.times_s)).tolist()
         ]
 
+    def _note_misfits(self, part: _Part, scored: Scored) -> None:
+        """Remember what the pipelines lack that lack least, of one domain and of several."""
+        for kind in ("single", "pipeline"):
+            rows = np.flatnonzero((scored.plans.num_stages == 1) == (kind == "single"))
+            lacking = rows[scored.overflow[rows] > 0.0]
+            if len(lacking) and not np.isfinite(scored.times_s[rows]).any():
+                row = int(lacking[scored.overflow[lacking].argmin()])
+                self._fits(part.workload, part.judge.plan(scored.plans, row))
+
     def _judge_pipelines(self, own: Sequence[tuple[float, _Part, Plan]]) -> None:
+        """Keep the best; paces are judged already where every border has a link of its own."""
         made = [name for name in self._space.schedules if not has_pace(name)]
-        for place, (_, part, plan) in enumerate(own[:_NUM_ORDERS_MADE]):
-            self._judge(part.workload, plan)
-            if plan.placement.num_borders > 0 and place < _NUM_ORDERS_MADE:
-                for name in made:
-                    self._judge(part.workload, replace(plan, schedule=name))
+        for time_s, part, plan in own:
+            if self._is_plain:
+                self._keep(part.workload, plan, time_s)
+            else:
+                self._judge(part.workload, [plan])
+            num_passes = len(plan.stages) * part.workload.num_microbatches
+            if not _is_single(plan) and num_passes <= _MOST_PASSES_MADE:
+                others = [replace(plan, schedule=name) for name in made]
+                self._judge(
+                    part.workload, [one for one in others if self._fits(part.workload, one)]
+                )
 
     def _look_at_copies(self, parts: Sequence[_Part]) -> None:
         """Search partitions into groups; the best sketches of each family are worked out."""
@@ -241,36 +261,39 @@ class _WholeSearch:
         for part in (parts[0], parts[-1]) if len(parts) > 1 else parts:
             for extra, copies in part.copies.items():
                 own = [each for each in modes if self._extra_state(each[1]) == extra]
-                for kind, found in copies.sketches(own, _NUM_SKETCHES, self._max_judged).items():
-                    sketched.setdefault(kind, []).extend((one, part) for one in found)
+                found = copies.sketches(own, _NUM_SKETCHES, self._max_judged)
+                for kind, sketches in found.items():
+                    sketched.setdefault(kind, []).extend((one, part) for one in sketches)
+        plans: dict[Workload, list[Plan]] = {}
         for (_, mode), found_of in sketched.items():
             found_of.sort(key=lambda each: each[0].step_s)
             for sketch, part in found_of[:_NUM_SKETCHES]:
-                for plan in part.copies[self._extra_state(mode)].plans(sketch):
-                    self._judge(part.workload, plan)
+                copies = part.copies[self._extra_state(mode)]
+                plans.setdefault(part.workload, []).extend(copies.plans(sketch))
+        for workload, of_size in plans.items():
+            self._judge(workload, of_size)
 
-    def _judge(self, workload: Workload, plan: Plan) -> None:
-        """Simulate a plan, if it fits, and keep it if it is the best of its family."""
-        self._num_judged += 1
-        tightest = tightest_domain(domain_memory(self._topology, workload, plan))
-        judged = JudgedPlan(workload=workload, plan=plan, step_s=np.inf)
-        if not tightest.fits:
-            self._note_misfit(judged.family, tightest.overflow_fraction, str(tightest))
-            return
-        planning = PlanningProblem(
-            topology=self._topology,
-            workload=workload,
-            simulator=simulate_compiled,
-            corrections=self._corrections,
+    def _judge(self, workload: Workload, plans: Sequence[Plan]) -> None:
+        """Simulate plans that fit, and keep the best of each family."""
+        self._num_judged += len(plans)
+        times_s = step_times_s(
+            self._topology, workload, plans, self._corrections, simulator=simulate_compiled
         )
-        step_s = (
-            planning.judge(plan).makespan_s
-            if plan.synchronisation.steps_between == 1
-            else mean_step_s(planning, plan)
-        )
+        for plan, time_s in zip(plans, times_s.tolist(), strict=True):
+            self._keep(workload, plan, time_s)
+
+    def _keep(self, workload: Workload, plan: Plan, step_s: float) -> None:
+        judged = JudgedPlan(workload=workload, plan=plan, step_s=step_s)
         known = self._by_family.get(judged.family)
         if known is None or step_s < known.step_s:
-            self._by_family[judged.family] = replace(judged, step_s=step_s)
+            self._by_family[judged.family] = judged
+
+    def _fits(self, workload: Workload, plan: Plan) -> bool:
+        """Whether a plan fits into memory; what it lacks is remembered."""
+        tightest = tightest_domain(domain_memory(self._topology, workload, plan))
+        if not tightest.fits:
+            self._note_misfit(family_of(plan), tightest.overflow_fraction, str(tightest))
+        return tightest.fits
 
     def _note_misfit(self, family: Family, lack: float, what: str) -> None:
         nearest = self._nearest.get(family)
@@ -279,6 +302,10 @@ class _WholeSearch:
                 lack,
                 InfeasiblePlacementError(f"{family}: no plan fits; at best, {what}"),
             )
+
+
+def _is_single(plan: Plan) -> bool:
+    return plan.placement.num_borders == 0
 
 
 def _num_judged(part: _Part) -> int:
