@@ -34,10 +34,9 @@ _NUM_BUCKETS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """A partition with its schedule and shares, and about how long a step takes. [s]"""
+    """A partition with its shares, and about how long a step takes. [s]"""
 
     partition: Partition
-    schedule: int
     shares: tuple[float, ...]
     mode: Synchronisation
     family: Family
@@ -122,7 +121,6 @@ class CopySearch:
                     found.append(
                         Sketch(
                             partition=own[row],
-                            schedule=self._table.schedules[schedule],
                             shares=tuple(levels.shares[row].tolist()),
                             mode=mode,
                             family=family,
@@ -141,7 +139,8 @@ class CopySearch:
     def plans(self, sketch: Sketch) -> Iterator[Plan]:
         """Work a sketch out: whole shares, splits for them, rings, and buckets."""
         shares = list(whole_shares(sketch.shares, self.judge.workload.num_microbatches))
-        scored = self._best_of(sketch, shares)
+        schedule = self._best_schedule(sketch, shares)
+        scored = self._best_of(sketch, schedule, shares)
         if scored is None:
             return
         shares, own = scored
@@ -152,7 +151,7 @@ class CopySearch:
             placement=first,
             replicas=tuple(others),
             shares=tuple(shares[place] for place in ring),
-            schedule=self.judge.schedules[sketch.schedule],
+            schedule=self.judge.schedules[schedule],
             synchronisation=sketch.mode,
             activation_compression=self.judge.compression,
         )
@@ -163,16 +162,26 @@ class CopySearch:
             buckets = GradientExchange(bucket_bytes=total_bytes / _NUM_BUCKETS)
             yield replace(plan, exchange=buckets)
 
-    def _best_of(self, sketch: Sketch, shares: list[int]) -> tuple[list[int], list[Scored]] | None:
+    def _best_schedule(self, sketch: Sketch, shares: Sequence[int]) -> int:
+        """Schedule under which the slowest group of a sketch is quickest."""
+        longest_s = np.zeros(len(self.judge.schedules))
+        for group, share in zip(sketch.partition, shares, strict=True):
+            orders = list(self._table.orders(group))
+            scored = self.judge.scored(orders, [share] * len(orders))
+            times_s = scored.times_s.reshape(len(orders), -1).min(axis=0)
+            longest_s = np.maximum(longest_s, times_s)
+        return int(longest_s.argmin())
+
+    def _best_of(
+        self, sketch: Sketch, schedule: int, shares: list[int]
+    ) -> tuple[list[int], list[Scored]] | None:
         """Pipelines of the groups for their shares, which are levelled while that helps."""
         known: dict[tuple[int, int], Scored] = {}
 
         def scored(place: int, share: int) -> Scored:
             if (place, share) not in known:
                 orders = list(self._table.orders(sketch.partition[place]))
-                known[place, share] = self.judge.best(
-                    orders, share, sketch.schedule, _MOST_NEIGHBOURS
-                )
+                known[place, share] = self.judge.best(orders, share, schedule, _MOST_NEIGHBOURS)
             return known[place, share]
 
         for _ in range(4 * len(shares)):

@@ -128,17 +128,17 @@ class OrderSearch:
                 better = min([order, *near], key=self._time_s)
 
     def _refined(self, end: int) -> Scored:
-        """Refine the splits of the best plans of different orders."""
+        """Refine the splits of the best plans of different orders, one domain alone among them."""
         scored = _joined(self._best)
-        seen: set[Order] = set()
-        rows: list[int] = []
+        best: dict[Order, int] = {}
         for row in np.argsort(scored.times_s, kind="stable").tolist():
             order = tuple(scored.plans.domain[row, : scored.plans.num_stages[row]].tolist())
-            if order not in seen and len(rows) < _NUM_REFINED:
-                seen.add(order)
-                rows.append(row)
+            best.setdefault(order, row)
+        alone = [row for order, row in best.items() if len(order) == 1][:1]
+        several = [row for order, row in best.items() if len(order) > 1][:_NUM_REFINED]
+        rows = np.array(alone + several)
         left = max(0, end - self.judge.num_judged) // len(rows)
-        refined = self.judge.refined(_rows(scored, np.array(rows)), min(left, _MOST_NEIGHBOURS))
+        refined = self.judge.refined(_rows(scored, rows), min(left, _MOST_NEIGHBOURS))
         return _rows(refined, np.argsort(refined.times_s, kind="stable"))
 
 
