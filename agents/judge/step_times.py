@@ -183,7 +183,7 @@ def _mean_step_s(
         is_due = due[begun % size] == step % steps_between
         if is_due and overlap_steps == 0:
             now_s += due_s[begun % size]
-            begun += 1
+            begun = ended = begun + 1
             continue
         now_s += plain_s
         if is_due:

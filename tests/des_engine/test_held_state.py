@@ -80,7 +80,7 @@ def test_an_outer_state_goes_with_the_layers_and_is_made_where_it_begins():
     ],
 )
 def test_synchronised_replicas_go_on_from_the_moments_of_one_holder(new, expected):
-    """8 bytes a parameter to each other holder that stays; a pipeline has one holder anyhow."""
+    """8 bytes a parameter to each other holder that stays; a pipeline has one holder only."""
     old = replicated(0, 1, synchronisation=RARELY)
 
     assert moved_bytes(FOUR_LAYERS, old, new) == expected
