@@ -115,6 +115,8 @@ class CopySearch:
                 schedule = int(levels.schedule[row])
                 placements = [self._table.placement(one, count, schedule) for one in own[row]]
                 _, byte_s = self._exchanges.ring(tuple(placements), 8.0)
+                if not np.isfinite(byte_s):
+                    continue
                 for family, mode in modes:
                     if not _is_of(own[row], family):
                         continue
