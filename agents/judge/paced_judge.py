@@ -18,7 +18,7 @@ Order = tuple[int, ...]
 """Domains from the input on, each at most once."""
 
 
-FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "gpipe", "zb_h1", "zb_h1_4x"})
+FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "zb_h1_4x", "zb_h1_32x"})
 """Schedules under which many orders and groups are looked at, where they are allowed."""
 
 

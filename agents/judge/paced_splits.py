@@ -15,7 +15,7 @@ from des.compiled.many.paced import (
 from des.compiled.many.steady import FITS, Job, Plans
 
 _PRECISION = 2.0**-8
-_STEP = 1.08
+_STEP = 1.03
 
 
 @kernel
@@ -55,13 +55,12 @@ def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: i
 def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory: bool) -> None:
     if in_memory and not _fill_to(job, paces, plans, plan, count, math.inf, True):
         return
-    rate = 0.0
-    for stage in range(plans.num_stages[plan]):
-        rate += job.rate_flops_per_s[plans.domain[plan, stage]]
-    low_s: float = count * (job.sums_before[-1, 0] + job.sums_before[-1, 1]) / rate
-    high_s: float = low_s * _STEP
+    low_s = _even_level_s(job, paces, plans, plan, count)
+    step = _STEP
+    high_s: float = low_s * step
     while not _fill_to(job, paces, plans, plan, count, high_s, in_memory):
-        low_s, high_s = high_s, high_s * _STEP
+        step *= step
+        low_s, high_s = high_s, high_s * step
     while high_s - low_s > _PRECISION * high_s:
         middle_s = (low_s + high_s) / 2.0
         if _fill_to(job, paces, plans, plan, count, middle_s, in_memory):
@@ -69,6 +68,37 @@ def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory
         else:
             low_s = middle_s
     _fill_to(job, paces, plans, plan, count, high_s, in_memory)
+
+
+@kernel
+def _even_level_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
+    """Level at which real numbers of equal layers would do, none at least: a line in it. [s]
+
+    With ``a + b T`` the time outside of a stage for a level ``T``, it takes ``(T - a - b T)`` over
+    its time a layer.
+    """
+    num_layers, work = job.work_before.shape[0] - 1, job.work_before
+    is_whole = paces.behind[plans.schedule[plan]] == WHOLE
+    slope = offset_s = taken = taken_at_0 = 0.0
+    for stage in range(plans.num_stages[plan]):
+        domain = plans.domain[plan, stage]
+        if stage > 0:
+            before = plans.domain[plan, stage - 1]
+            offset_s += job.wire_s[before, domain] + job.latency_s[before, domain] + job.overhead_s
+            if is_whole:
+                offset_s += job.wire_s[domain, before] + job.latency_s[domain, before]
+                offset_s += job.overhead_s
+        forward = work[num_layers, 4 * domain]
+        both = forward + work[num_layers, 4 * domain + 1]
+        layers = job.rate_flops_per_s[domain] * num_layers / (count * both)
+        own_slope, own_offset = (1.0 - slope) * layers, -offset_s * layers
+        taken += own_slope
+        taken_at_0 += own_offset
+        share = (both if is_whole else forward) / both / count
+        slope += own_slope * share / layers
+        offset_s += own_offset * share / layers
+    level_s: float = (num_layers - taken_at_0) / taken
+    return level_s
 
 
 @kernel
