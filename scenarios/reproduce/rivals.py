@@ -91,7 +91,7 @@ def _command(argv: Sequence[str] | None) -> int:
 
 
 def compare(worlds: Sequence[RivalWorld], pipelines: Sequence[PipelineRow]) -> pd.DataFrame:
-    """One row for each planner and case: both plans, both times, and how much longer ours is. [%]"""
+    """Both plans, both times and how much longer ours is [%], a row for each planner and case."""
     rows = [row for world in worlds for row in _on_world(world)]
     rows += [
         {
