@@ -39,6 +39,7 @@ def measure(effort: Effort) -> Section:
         tables=[
             Table(title="One decision, on links drawn once", rows=rows),
             Table(title="Plans of a family, simulated together", rows=families.measure(effort)),
+            Table(title="Mean steps over a period", rows=families.measure_mean_steps(effort)),
         ],
     )
 
