@@ -43,6 +43,7 @@ def measure(effort: Effort) -> Section:
                 rows=whole_decisions.measure(effort),
             ),
             Table(title="Plans of a family, simulated together", rows=families.measure(effort)),
+            Table(title="Mean steps over a period", rows=families.measure_mean_steps(effort)),
         ],
     )
 
