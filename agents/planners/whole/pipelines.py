@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 
-from agents.judge.paced_judge import Order, PacedJudge, Scored
+from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
 from agents.planners.choice.chains import grown_chain
 from agents.planners.choice.choosing import shared_out
 from agents.planners.search.search_moves import neighbours
@@ -16,7 +16,7 @@ MOST_FOR_ALL_ORDERS, _MOST_FOR_ALL_SCHEDULES = 6, 4
 """Most domains of which all orders of all subsets are judged, 1,956; and under all schedules."""
 
 PROBED_SCHEDULES = frozenset({"1f1b", "zb_h1_4x", "zb_h1_32x"})
-"""Schedules under which all seeds are judged, where they are allowed."""
+"""Schedules under which all orders are judged, where they are allowed."""
 
 _NUM_REJUDGED = 32
 """Best orders that are judged under all schedules, where others were under a few."""
@@ -44,7 +44,8 @@ class OrderSearch:
         self.judge, self._bandwidth = judge, bandwidth
         self._size = topology.num_domains
         self._speeds = [domain.attainable_flops_per_s for domain in topology.domains]
-        few = [each for each, name in enumerate(judge.schedules) if name in PROBED_SCHEDULES]
+        names = PROBED_SCHEDULES if self._size <= MOST_FOR_ALL_ORDERS else FEW_SCHEDULES
+        few = [each for each, name in enumerate(judge.schedules) if name in names]
         self._few = few if self._size > _MOST_FOR_ALL_SCHEDULES else ()
         self._found: dict[Order, tuple[float, int]] = {}
         self._best: list[Scored] = []
