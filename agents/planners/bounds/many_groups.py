@@ -107,7 +107,7 @@ class ManyGroups:
         cost_s = np.zeros(len(place))
         for index in range(1, len(place)):
             cost_s[index] = kept * cost_s[index - 1] + hops_s[index - 1]
-        parts: Real = kept**place
+        parts: Real = np.power(kept, place, dtype=np.float64)
         return -np.sort(-rule.rates), parts, cost_s[place]
 
     def _count_by_positions(self, time_s: float) -> float:
