@@ -1,21 +1,16 @@
-"""Decision times of the planners."""
+"""Decision times of the planners, and how many plans of each family are simulated a second."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from agents.decision.families import FAMILIES, SYNCHRONOUS
-from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.training_job import TrainingJob
-from agents.decision.whole_plan import WholeProblem
-from agents.planners.bounds.step_bound import step_lower_bound_s
 from agents.planners.table import reference_planners
+from bench import families, step_bounds
 from bench.report import Section, Table, column
 from bench.timing import Contestant, Effort, Timing, race
-from bench.worlds import DRAWN, MODEL, SEED, SIZES, SMALL, Size, job, mesh
+from bench.worlds import DRAWN, SEED, SIZES, SMALL, Size, job, mesh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +21,6 @@ class DecisionRow:
     size: str = column("domains and microbatches")
     decision_ms: float = column("decision [ms]", ",.3f")
     spread_percent: float = column("± %", ".0f")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundRow:
-    """The proven bound of one decision."""
-
-    families: str = column("families")
-    num_domains: int = column("domains")
-    bound_ms: float = column("time [ms]", ",.1f")
-    spread_percent: float = column("± %", ".0f")
-    over_work: float = column("bound over the work alone", ".3f")
-    binds: str = column("binds")
 
 
 def measure(effort: Effort) -> Section:
@@ -51,37 +34,14 @@ def measure(effort: Effort) -> Section:
         for size, planners in groups
         for timing in race([_contestant(name, planners[name], size) for name in planners], effort)
     ]
-    tables = [
-        Table(title="One decision, on links drawn once", rows=rows),
-        Table(title="Lower bound of a step, Llama 2 70B, 512 sequences", rows=_bounds(effort)),
-    ]
-    return Section(name="planners", tables=tables)
-
-
-def _bounds(effort: Effort) -> list[BoundRow]:
-    """Bounds over all families and over those that train the same."""
-    found = []
-    for size in (3,) if effort.is_quick else (4, 10, 32, 64):
-        for name, families in (("all", FAMILIES), ("synchronous", SYNCHRONOUS)):
-            problem = WholeProblem(
-                topology=mesh(size, DRAWN).epoch_of(SEED),
-                job=TrainingJob(model=MODEL, num_sequences=512),
-                space=PlanSpace(families=families),
-            )
-            call = partial(step_lower_bound_s, problem)
-            (timing,) = race([Contestant(name=name, call=call)], effort)
-            bound = call()
-            found.append(
-                BoundRow(
-                    families=name,
-                    num_domains=size,
-                    bound_ms=1e3 / timing.items_per_s,
-                    spread_percent=1e2 * timing.spread_fraction,
-                    over_work=bound.step_s / bound.work_s,
-                    binds=bound.binds,
-                )
-            )
-    return found
+    return Section(
+        name="planners",
+        tables=[
+            Table(title="One decision, on links drawn once", rows=rows),
+            Table(title="Plans of a family, simulated together", rows=families.measure(effort)),
+            Table(title=step_bounds.TITLE, rows=step_bounds.measure(effort)),
+        ],
+    )
 
 
 def _static() -> dict[str, Planner]:

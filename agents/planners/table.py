@@ -42,6 +42,9 @@ class PlannerRow:
     ----------
     is_reference
         Whether training judges its policy against the planner by default.
+    groups_microbatches
+        Whether the published planner chooses the size of microbatches as well; see
+        `agents.planners.choice.microbatches`.
     """
 
     name: str
@@ -49,6 +52,7 @@ class PlannerRow:
     kind: PlanKind
     cost: PlannerCost = "milliseconds"
     is_reference: bool = False
+    groups_microbatches: bool = False
 
     def __call__(self, problem: PlanningProblem, rng: np.random.Generator) -> Plan:
         """Return the plan of the planner."""
@@ -66,6 +70,7 @@ def _row(
     cost: PlannerCost = "milliseconds",
     *,
     is_reference: bool = False,
+    groups_microbatches: bool = False,
     name: str = "",
 ) -> PlannerRow:
     return PlannerRow(
@@ -74,6 +79,7 @@ def _row(
         kind=kind,
         cost=cost,
         is_reference=is_reference,
+        groups_microbatches=groups_microbatches,
     )
 
 
@@ -95,7 +101,7 @@ _ROWS = (
     _row(formula, "placement"),
     _row(sailor, "pipeline", "seconds"),
     _row(sailor_overlapped, "pipeline", "seconds"),
-    _row(sailor_with_parallelism, "plan", "seconds"),
+    _row(sailor_with_parallelism, "plan", "seconds", groups_microbatches=True),
     _row(dtfm, "pipeline", "seconds"),
     _row(crosspipe, "plan", "seconds"),
     _row(cp_sat, "pipeline", "seconds"),

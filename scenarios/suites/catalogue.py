@@ -7,6 +7,7 @@ from types import MappingProxyType
 from des.base.checks import LARGEST_COUNT, MOST_ITEMS, require_count, require_seed
 from des.plan.replacement import Replacement
 from scenarios.suites.recipe import Recipe, load_law_of
+from scenarios.suites.sites import MOST_SITE_TRIES, site_world
 from scenarios.suites.world import Purpose, SuiteWorld
 
 MINUTE_S = 60.0
@@ -147,6 +148,30 @@ _NULL = Recipe(
     epochs_s=(20 * MINUTE_S,),
 )
 
+_HOUR_S = 60 * MINUTE_S
+
+_SITES_STATIC = Recipe(
+    stream=6,
+    num_domains=(2, 3, 4, 6, 8, 10, 16, 24, 32, 64),
+    ratio_bounds=((0.3, 3.0), (3.0, 30.0), (30.0, 300.0)),
+    dynamics=(("steady", 1),),
+    epochs_s=(_HOUR_S,),
+    draw_world=site_world,
+    most_tries=MOST_SITE_TRIES,
+    num_epochs=1,
+)
+
+_SITES_CALM = replace(
+    _SITES_STATIC,
+    stream=7,
+    dynamics=(("uniform", 1), ("ou_600s", 1)),
+    num_epochs=64,
+)
+
+_SITES_HELD = replace(_SITES_CALM, stream=8, dynamics=(("uniform", 8),))
+
+_SITES_HARD = replace(_SITES_CALM, stream=9, dynamics=(("markov_fast", 1), ("markov_slow", 8)))
+
 SUITES: Mapping[str, Suite] = MappingProxyType(
     {
         one.name: one
@@ -195,12 +220,50 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
                 purpose="eval",
                 recipes=(_NULL,),
             ),
+            Suite(
+                name="sites_train",
+                about="the four suites of real sites in turn, to choose rules and figures by",
+                purpose="train",
+                recipes=(_SITES_STATIC, _SITES_CALM, _SITES_HELD, _SITES_HARD),
+            ),
+            Suite(
+                name="sites_static",
+                about="real sites whose links stand still: which sites, which parallelism",
+                purpose="eval",
+                recipes=(_SITES_STATIC,),
+            ),
+            Suite(
+                name="sites_calm",
+                about="real sites, links and load redrawn all the time",
+                purpose="eval",
+                recipes=(_SITES_CALM,),
+            ),
+            Suite(
+                name="sites_held",
+                about="real sites, links and load held for 8 epochs",
+                purpose="eval",
+                recipes=(_SITES_HELD,),
+            ),
+            Suite(
+                name="sites_hard",
+                about="real sites, congestion and outages, fast and slow",
+                purpose="eval",
+                recipes=(_SITES_HARD,),
+            ),
         )
     }
 )
 
 NAMES = tuple(SUITES)
 """Names of all suites."""
+
+SITE_NAMES = tuple(name for name in NAMES if name.startswith("sites_"))
+"""Suites of real sites."""
+
+EVALUATION_NAMES = tuple(
+    name for name, one in SUITES.items() if one.purpose == "eval" and name not in SITE_NAMES
+)
+"""Suites on a plane that methods are judged on."""
 
 
 def suite(name: str) -> Suite:

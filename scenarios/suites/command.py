@@ -24,9 +24,10 @@ examples:
   {PROG} eval_static --num 20 --seed 1 --out eval_static
 
 columns:
-  K domains, M microbatches, R transfer/compute ratio at base figures; Gbit/s mean of the links;
-  PFLOP/s that a domain attains; epochs for which the load is held; iterations of an epoch; price
-  of a move: bytes and a restart, or a restart alone
+  K domains, M microbatches, thousands of tokens a step, R transfer/compute ratio at base figures;
+  Gbit/s mean of the links; PFLOP/s that a domain attains on average; GPUs of a domain; epochs
+  for which the load is held; iterations of an epoch; price of a move: bytes and a restart, or a
+  restart alone
 
 files written to --out:
   {INDEX_CSV}             one row per world: its job, load, epochs and price, in SI units

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from des.base.lazy import lazy
@@ -36,10 +37,15 @@ def suite_table(worlds: Sequence[SuiteWorld]) -> str:
             "K": frame["num_domains"],
             "model": frame["model"],
             "M": frame["num_microbatches"],
+            "ktokens": [f"{tokens / 1e3:.0f}" for tokens in frame["tokens_per_step"]],
             "R": [f"{ratio:.3g}" for ratio in frame["ratio"]],
             "Gbit/s": [f"{rate * 8 / 1e9:.2f}" for rate in frame["mean_bandwidth_bytes_per_s"]],
             "PFLOP/s": [f"{speed / 1e15:.2f}" for speed in frame["domain_flops_per_s"]],
-            "GB/GPU": [f"{size / 1e9:.0f}" for size in frame["gpu_memory_bytes"]],
+            "GPUs": [_range(_gpus(world)) for world in worlds],
+            "GB/GPU": [
+                _range(domain.gpu_memory_bytes / 1e9 for domain in world.topology.domains)
+                for world in worlds
+            ],
             "law": frame["law"],
             "load held": frame["dwell_epochs"],
             "epoch": [f"{length_s / 60:g} min" for length_s in frame["epoch_s"]],
@@ -57,6 +63,7 @@ def suite_summary(worlds: Sequence[SuiteWorld]) -> str:
         f"{len(frame)} {'world' if len(frame) == 1 else 'worlds'} of {frame['suite'][0]}: "
         f"K {_range(frame['num_domains'])}, R {_range(frame['ratio'])}, "
         f"M {_range(frame['num_microbatches'])}, "
+        f"{_range(frame['tokens_per_step'] / 1e6)} million tokens a step, "
         f"{_range(frame['epoch_s'] / 60)} min an epoch, "
         f"{_range(frame['iterations_per_epoch'])} iterations each, "
         f"epochs {_range(frame['num_epochs'])}; "
@@ -82,7 +89,7 @@ def files_of(worlds: Sequence[SuiteWorld], *, command: str) -> dict[str, bytes]:
 
 
 def _row(world: SuiteWorld) -> dict[str, str | int | float | bool]:
-    domain = world.topology.domains[0]  # all are equal
+    domains = world.topology.domains
     return {
         "world": world.name,
         "suite": world.suite,
@@ -90,14 +97,16 @@ def _row(world: SuiteWorld) -> dict[str, str | int | float | bool]:
         "index": world.index,
         "topology_file": _file_of(world),
         "num_domains": world.num_domains,
+        "num_gpus": sum(_gpus(world)),
         "model": world.workload.name,
         "num_layers": world.workload.num_layers,
         "num_microbatches": world.workload.num_microbatches,
+        "tokens_per_step": world.workload.tokens_per_iteration,
         "ratio": world.ratio,
         "target_ratio": world.target_ratio,
         "mean_bandwidth_bytes_per_s": mean_bandwidth_bytes_per_s(world.topology),
-        "domain_flops_per_s": domain.attainable_flops_per_s,
-        "gpu_memory_bytes": domain.gpu_memory_bytes,
+        "domain_flops_per_s": fmean(domain.attainable_flops_per_s for domain in domains),
+        "gpu_memory_bytes": min(domain.gpu_memory_bytes for domain in domains),
         "law": world.law,
         "load_low_factor": world.load.low_factor,
         "load_high_factor": world.load.high_factor,
@@ -112,6 +121,10 @@ def _row(world: SuiteWorld) -> dict[str, str | int | float | bool]:
     }
 
 
+def _gpus(world: SuiteWorld) -> list[int]:
+    return [domain.num_gpus for domain in world.topology.domains]
+
+
 def _file_of(world: SuiteWorld) -> str:
     return f"{world.name}.yaml"
 
@@ -121,5 +134,6 @@ def _price(pays_bytes: bool) -> str:
 
 
 def _range(values: Iterable[float]) -> str:
-    listed = [f"{value:.3g}" for value in (min(values), max(values))]
+    each = list(values)
+    listed = [f"{value:.3g}" for value in (min(each), max(each))]
     return "-".join(dict.fromkeys(listed))

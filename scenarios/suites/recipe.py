@@ -1,7 +1,7 @@
 """Recipes of the suites' worlds: cells that each block holds once, and free parameters."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from des import Placement, Plan, PlaneWorlds, Topology, Workload, build_workload
+from des.base.checks import MOST_ITEMS
 from des.costs.feasibility import domain_memory
 from des.job.model_presets import STUDIED_MODELS
 from des.plan.replacement import Replacement
@@ -60,6 +61,18 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorldDraw:
+    """Network and job of a world, before it is known whether a plan fits."""
+
+    topology: Topology
+    workload: Workload
+
+
+DrawWorld = Callable[[Cell, float, np.random.Generator], WorldDraw | None]
+"""Draws the network and the job of a cell and a ratio; None where figures would be out of range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """Worlds by place; each depends on nothing but the fields, a seed, a purpose and its place.
 
@@ -78,6 +91,8 @@ class Recipe:
         Law of the links by name, and for how many epochs the load is held; see `LAWS`.
     num_microbatches
         Counts to choose from; not a part of the cell, as short epochs do not allow many.
+    draw_world
+        None draws equal domains on a plane, with a job of ``models`` and ``num_microbatches``.
     """
 
     stream: int
@@ -88,6 +103,8 @@ class Recipe:
     replacements: tuple[Replacement, ...] = (Replacement(),)
     num_microbatches: tuple[int, ...] = (32,)
     models: tuple[str, ...] = STUDIED_MODELS
+    draw_world: DrawWorld | None = None
+    most_tries: int = MOST_TRIES
     num_epochs: int = 64
     schedule: str = "1f1b_4x"
 
@@ -111,12 +128,12 @@ class Recipe:
         Raises
         ------
         ValueError
-            If no job fits the cell in any of 512 tries.
+            If no job fits the cell in any of ``most_tries``.
         """
         cell = self._cell_of(seed, place)
         low, high = cell.ratio_bounds
         ratio = low * (high / low) ** self._generator(seed, _RATIO, place).random()
-        for attempt in range(MOST_TRIES):
+        for attempt in range(self.most_tries):
             rng = self._generator(seed, _WORLD, place, attempt)
             drawn = self._try(cell, ratio, rng)
             if drawn is not None and draw_purpose(drawn.topology, drawn.workload) == purpose:
@@ -124,7 +141,7 @@ class Recipe:
         raise ValueError(
             f"recipe: models, num_microbatches and epochs_s must allow a world of ratio {ratio:g} "
             f"for {cell.num_domains} domains and epochs of {cell.epoch_s:g} s, got none in "
-            f"{MOST_TRIES} tries"
+            f"{self.most_tries} tries"
         )
 
     def _cell_of(self, seed: int, place: int) -> Cell:
@@ -134,6 +151,24 @@ class Recipe:
 
     def _try(self, cell: Cell, ratio: float, rng: np.random.Generator) -> Drawn | None:
         """A world of the ratio; None where no plan fits into memory or epochs are too short."""
+        drawn = (self.draw_world or self._on_a_plane)(cell, ratio, rng)
+        if drawn is None:
+            return None
+        topology, workload = drawn.topology, drawn.workload
+        topology = replace(topology, dynamics=LAWS[cell.law](cell.dwell_epochs * cell.epoch_s))
+        quickest_s = quickest_even_s(topology, workload, self.schedule)
+        if not LEAST_ITERATIONS * quickest_s <= cell.epoch_s <= MOST_ITEMS * quickest_s:
+            return None
+        return Drawn(
+            cell=cell,
+            ratio=ratio,
+            topology=topology,
+            workload=workload,
+            iterations_per_epoch=int(cell.epoch_s / quickest_s),
+        )
+
+    def _on_a_plane(self, cell: Cell, ratio: float, rng: np.random.Generator) -> WorldDraw | None:
+        """Equal domains whose speed gives the ratio, and a job for which that is in range."""
         jobs = [
             (workload, bounds)
             for model in self.models
@@ -149,19 +184,7 @@ class Recipe:
             bandwidth_bytes_per_s=least * (most / least) ** float(rng.random()),
             speed_per_bandwidth=speed_per_bandwidth(workload, cell.num_domains, ratio),
         )
-        if topology is None:
-            return None
-        topology = replace(topology, dynamics=LAWS[cell.law](cell.dwell_epochs * cell.epoch_s))
-        quickest_s = quickest_even_s(topology, workload, self.schedule)
-        if quickest_s * LEAST_ITERATIONS > cell.epoch_s:
-            return None
-        return Drawn(
-            cell=cell,
-            ratio=ratio,
-            topology=topology,
-            workload=workload,
-            iterations_per_epoch=int(cell.epoch_s / quickest_s),
-        )
+        return None if topology is None else WorldDraw(topology=topology, workload=workload)
 
     def _generator(self, seed: int, part: int, place: int, attempt: int = 0) -> np.random.Generator:
         """Generator of one place: no two share numbers, and none depends on who draws first."""
@@ -177,15 +200,25 @@ def load_law_of(cell: Cell) -> LoadLaw:
 def quickest_even_s(topology: Topology, workload: Workload, schedule: str) -> float:
     """Least `nominal_iteration_s` of the even splits that fit into memory, over 1 to K domains. [s]
 
-    Infinite if none fits. Domains are equal, so it does not matter which are in use.
+    Infinite if none fits. Domains with the most memory are in use first.
     """
-    return min(
-        (
-            nominal_iteration_s(workload, topology, num_stages)
-            for num_stages in range(1, topology.num_domains + 1)
-            if _fits(topology, workload, schedule, num_stages)
-        ),
-        default=math.inf,
+    by_memory = sorted(topology.domains, key=lambda domain: -domain.memory_bytes)
+    ranked = replace(topology, domains=tuple(by_memory), links=())
+    times_s = {
+        num_stages: nominal_iteration_s(workload, topology, num_stages)
+        for num_stages in _stage_counts(min(topology.num_domains, workload.num_layers))
+    }
+    quickest_first = sorted(times_s, key=times_s.__getitem__)
+    fitting = (count for count in quickest_first if _fits(ranked, workload, schedule, count))
+    return next((times_s[count] for count in fitting), math.inf)
+
+
+def _stage_counts(most: int) -> Iterator[int]:
+    """All up to 10 stages; of more, powers of two and the most."""
+    return (
+        count
+        for count in range(1, most + 1)
+        if count <= 10 or count == most or count & (count - 1) == 0
     )
 
 

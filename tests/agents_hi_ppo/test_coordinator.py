@@ -21,7 +21,6 @@ from strategies import unit_domain, unit_workload
 
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import Preference, level_of
-from agents.decision.threshold import ReplanThreshold
 from agents.hi_ppo import coordinator as module
 from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
 from agents.hi_ppo.moves import choosing
@@ -298,14 +297,3 @@ def test_without_any_plan_to_use_both_reasons_are_given():
 def test_the_number_of_new_plans_is_a_count():
     with pytest.raises(ValueError, match="coordinator: num_new must be"):
         Coordinator(Proposer(None), move_policy(), num_new=0)
-
-
-def test_below_the_threshold_the_last_plan_stays_without_a_question():
-    scheduler = coordinator(moves=False, replan_threshold=ReplanThreshold(share=0.2))
-    first = scheduler.decide(situation_on()).plan
-
-    calm = scheduler.decide(situation_on(slowed(THREE, 0.9), epoch=1, last_plan=first))
-    assert (calm.plan, calm.level, set(calm.response_s)) == (first, "nothing", {"inter_domain"})
-    violent = scheduler.decide(situation_on(slowed(THREE, 0.1), epoch=2, last_plan=first))
-    assert "proposals" in violent.response_s
-    assert scheduler.counts.decisions == 3

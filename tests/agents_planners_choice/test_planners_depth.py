@@ -1,5 +1,7 @@
 """The search for the best depth around any planner."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from examples import examples
@@ -7,9 +9,10 @@ from hypothesis import given, settings
 from strategies import free_world, plan, topologies, unit_domain, unit_workload, workloads, world
 
 from agents.decision.depths import DEPTHS
+from agents.decision.plan_space import HALVED_SCHEDULES
 from agents.decision.problem import PlanningProblem
 from agents.planners.choice.choosing import best_of, shared_out
-from agents.planners.choice.depth import with_best_depth
+from agents.planners.choice.depth import with_best_depth, with_best_schedule
 from agents.planners.exact.exact import exact
 from agents.planners.rules.megatron import megatron
 from agents.planners.rules.static import random, uniform
@@ -89,6 +92,27 @@ def test_a_schedule_of_the_planners_own_competes_with_those_to_choose_from():
 
     assert deepest(near, rng()) == megatron(near, rng())  # the least bubble
     assert deepest(apart, rng()).schedule in DEPTHS
+
+
+@pytest.mark.parametrize("topology", [free_world(2), far(2)])
+def test_a_halved_schedule_is_kept_where_it_is_the_quickest_for_the_plan(topology):
+    given = PlanningProblem(topology=topology, workload=FOUR_LAYERS, schedules=DEPTHS)
+    deepest = with_best_depth(uniform)
+    own, found = deepest(given, rng()), with_best_schedule(deepest)(given, rng())
+
+    assert found.placement == own.placement
+    times_s = [
+        given.judge(dataclasses.replace(own, schedule=name)).makespan_s
+        for name in (own.schedule, *HALVED_SCHEDULES)
+    ]
+    assert given.judge(found).makespan_s == min(times_s)
+
+
+def test_schedules_without_memory_for_the_halves_of_a_microbatch_are_left_out():
+    """2 layers keep 32 bytes of state; nothing is left for a microbatch."""
+    given = PlanningProblem(topology=far(2, memory_bytes=32.0), workload=FOUR_LAYERS)
+
+    assert with_best_schedule(uniform)(given, rng()).placement == uniform(given, rng()).placement
 
 
 def test_all_depths_of_a_planner_that_draws_are_tried_on_the_same_draws():

@@ -4,6 +4,7 @@ import dataclasses
 from typing import get_args
 
 from examples import examples
+from family_plans import families
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judged_plans import drawn_plans, judge_of, with_ample_memory
@@ -88,3 +89,18 @@ def test_compiled_results_are_equal_with_gpus_that_share(data, world, job, found
     plan = Plan(placement=Placement.even(world.num_domains, job.num_layers), parallelism=shared)
 
     assert simulate_compiled(world, job, plan, found) == simulate(world, job, plan, found)
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    data=st.data(),
+    world=mixed_worlds(min_domains=2, max_domains=4),
+    job=jobs(),
+    found=corrections(),
+    step=st.integers(0, 1),
+)
+def test_replicas_update_in_the_same_time_as_in_the_readable_engine(data, world, job, found, step):
+    plans = [data.draw(families(world, job)) for _ in range(3)]
+    times_s = [simulate(world, job, one, found, step=step).makespan_s for one in plans]
+
+    assert simulate_many([world], job, plans, found, step=step).tolist() == [times_s]

@@ -29,13 +29,12 @@ def test_the_command_lists_the_worlds_and_their_ranges(capsys):
     assert len(shown) == 6
     for line, found in zip(shown[1:5], worlds, strict=True):
         cells = line.split()
-        assert cells[:5] == [
-            *(found.name, str(found.num_domains), found.workload.name, "32", f"{found.ratio:.3g}"),
-        ]
+        model, domains = found.workload.name, str(found.num_domains)
+        assert cells[:6] == [found.name, domains, model, "32", "131", f"{found.ratio:.3g}"]
         assert cells[-1] == "bytes"
     ratios = [one.ratio for one in worlds]
     assert shown[5].startswith("4 worlds of hard: K ")
-    assert f"R {min(ratios):.3g}-{max(ratios):.3g}, M 32, " in shown[5]
+    assert f"R {min(ratios):.3g}-{max(ratios):.3g}, M 32, 0.131 million tokens a step, " in shown[5]
 
 
 def test_the_files_are_the_worlds(tmp_path, capsys):
@@ -73,8 +72,11 @@ def test_the_same_command_writes_the_same_bytes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], r"name is required \(NAME\): suite, one of train, eval_static, .*, null"),
-        (["--num", "3"], r"name is required \(NAME\): suite, one of train, eval_static, .*, null"),
+        ([], r"name is required \(NAME\): suite, one of train, .*, sites_hard"),
+        (
+            ["--num", "3"],
+            r"name is required \(NAME\): suite, one of train, .*, sites_hard",
+        ),
         (["hrd"], "unknown suite 'hrd'; did you mean 'hard'?"),
         (["hard", "--num", "0"], "suite hard: num must be a whole number from 1 to 100000, got 0"),
         (["hard", "--seed", "-1"], "suite hard: seed must be a whole number within .*, got -1"),

@@ -23,7 +23,9 @@ from des import (
 )
 from des.plan.replacement import Replacement
 from scenarios.suites import (
+    EVALUATION_NAMES,
     NAMES,
+    SITE_NAMES,
     draw_purpose,
     nominal_iteration_s,
     suite,
@@ -102,10 +104,11 @@ def digests(worlds):
 
 
 def test_every_suite_is_in_the_table():
-    assert tuple(TABLE) == NAMES
+    assert (*TABLE, *SITE_NAMES) == NAMES
+    assert ("train", *EVALUATION_NAMES) == tuple(TABLE)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TABLE)
 @settings(max_examples=examples(12))
 @given(seed=SEEDS, index=INDICES)
 def test_every_field_is_within_the_ranges_of_the_table(name, seed, index):
@@ -127,7 +130,7 @@ def test_every_field_is_within_the_ranges_of_the_table(name, seed, index):
     assert found.schedule == "1f1b_4x"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TABLE)
 @settings(max_examples=examples(12))
 @given(seed=SEEDS, index=INDICES)
 def test_a_world_has_the_ratio_that_was_asked_for_by_figures_in_range(name, seed, index):
@@ -146,7 +149,7 @@ def test_a_world_has_the_ratio_that_was_asked_for_by_figures_in_range(name, seed
         assert domain.gpu_memory_bytes in (80e9, 141e9, 288e9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TABLE)
 @settings(max_examples=examples(6))
 @given(seed=SEEDS, index=INDICES)
 def test_an_even_split_fits_and_ten_iterations_of_it_last_no_longer_than_an_epoch(
@@ -221,7 +224,7 @@ def test_worlds_and_their_epochs_are_the_same_in_another_process():
 def test_every_world_has_the_purpose_of_its_suite(name, seed):
     one = suite(name)
 
-    assert one.purpose == ("train" if name == "train" else "eval")
+    assert one.purpose == ("train" if name in ("train", "sites_train") else "eval")
     for found in one.worlds(3, seed):
         assert draw_purpose(found.topology, found.workload) == one.purpose
 
@@ -245,8 +248,9 @@ def test_half_of_the_worlds_there_could_be_are_for_either_purpose():
     assert 30 <= counts["eval"] <= 70  # 4 standard deviations
 
 
-def test_no_two_recipes_share_random_numbers_but_for_the_cheap_moves():
-    own = [recipe for name in NAMES for recipe in SUITES[name].recipes if name != "cheap_moves"]
+def test_no_two_recipes_share_random_numbers_but_for_the_cheap_moves_and_site_training():
+    shared = ("cheap_moves", "sites_train")
+    own = [recipe for name in NAMES for recipe in SUITES[name].recipes if name not in shared]
     held, hard = suite("cheap_moves").recipes
 
     assert len({recipe.stream for recipe in own}) == len(own)

@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 from agents.decision.problem import PlanningProblem
-from des import Plan, UnreachableError
+from agents.decision.simulator import Simulator
+from des import Plan, UnreachableError, simulate
+from des.compiled.simulate import simulate_compiled
+
+
+def quick_simulator(problem: PlanningProblem) -> Simulator:
+    """Return the simulator of a problem, or its compiled twin, whose results are the same."""
+    return simulate_compiled if problem.simulator is simulate else problem.simulator
 
 
 def best_of(problem: PlanningProblem, plans: Iterable[Plan]) -> Plan:
@@ -22,9 +29,10 @@ def best_of(problem: PlanningProblem, plans: Iterable[Plan]) -> Plan:
     best: Plan | None = None
     best_key = (float("inf"), float("inf"))
     cut_off: UnreachableError | None = None
+    judge = quick_simulator(problem)
     for plan in dict.fromkeys(plans):
         try:
-            result = problem.judge(plan)
+            result = judge(problem.topology, problem.workload, plan, problem.corrections)
         except UnreachableError as error:
             cut_off = error
             continue

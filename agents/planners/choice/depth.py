@@ -1,12 +1,13 @@
-"""The same search for the depth of the warm-up for every planner."""
+"""The same search for the depth of the warm-up, and for any schedule, for every planner."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from agents.decision.plan_space import HALVED_SCHEDULES
 from agents.decision.problem import Planner, PlanningProblem
-from agents.planners.choice.choosing import best_of
+from agents.planners.choice.choosing import best_of, quick_simulator
 from des import InfeasiblePlacementError, Plan
 
 
@@ -35,6 +36,32 @@ def with_best_depth(planner: Planner) -> Planner:
         return best_of(problem, list(_plans(planner, problem, seed)))
 
     return deepest
+
+
+def with_best_schedule(planner: Planner) -> Planner:
+    """Return the planner that keeps a planner's plan under its own or a halved schedule.
+
+    The schedules of `HALVED_SCHEDULES` are judged for the same placement; the quickest that fits
+    into memory is kept. One that a device has no memory for is left out.
+    """
+
+    def scheduled(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+        judge = quick_simulator(problem)
+        best = planner(problem, rng)
+        own = judge(problem.topology, problem.workload, best, problem.corrections)
+        best_key = (not own.fits_memory, own.makespan_s)
+        for name in HALVED_SCHEDULES:
+            candidate = replace(best, schedule=name)
+            try:
+                result = judge(problem.topology, problem.workload, candidate, problem.corrections)
+            except ValueError:  # no order keeps the halves of one microbatch
+                continue
+            key = (not result.fits_memory, result.makespan_s)
+            if key < best_key:
+                best, best_key = candidate, key
+        return best
+
+    return scheduled
 
 
 def _plans(planner: Planner, problem: PlanningProblem, seed: int) -> Iterator[Plan]:

@@ -146,7 +146,7 @@ def _first_plan(problem: PlanningProblem, known: Plan | None) -> tuple[Plan, flo
         check_memory(problem.topology, problem.workload, known)
         return known, problem.judge(known).makespan_s
     try:
-        plan = sailor_search(problem, is_overlapped=True, max_lists=_START_LISTS).plan
+        plan = sailor_search(problem, is_overlapped=True, max_lists=_START_LISTS, max_judged=1).plan
     except InfeasiblePlacementError:
         return None
     return plan, problem.judge(plan).makespan_s

@@ -20,14 +20,16 @@ def atlas(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     -----
     Data centres are sorted once, stages are filled one data centre after another, and the degree of
     data parallelism is enumerated, each candidate being judged by a simulator [1]_. Here the orders
-    are by GPUs and by the mean bandwidth to all others, the other breaking ties, and the chain that
-    grows along the fastest link from the domain of the most bandwidth; the first ``k`` of each are
-    filled with layers in proportion to their free GPUs (``attainable_flops_per_s``), for every
-    ``k``. The best of these is tried with all ways to share a domain's GPUs between tensor, data
-    and pipeline parallelism, alike in all its domains. A domain as one device comes first, whose
-    ``attainable_fraction`` covers tensor parallelism; explicit ways pay for their collectives on
-    top of that. What Atlas does with shared bandwidth over time and several TCP connections is a
-    matter of `des.world.transport`.
+    are that of the topology, those by GPUs and by the mean bandwidth to all others, the other
+    breaking ties, and the chain that grows along the fastest link from the domain of the most
+    bandwidth; the first ``k`` of each are filled with whole equal stages in proportion to their
+    free GPUs (``attainable_flops_per_s``), for every ``k`` and every number of stages that divides
+    the layers. The best of these is tried
+    with all ways to share a domain's GPUs between tensor, data and pipeline parallelism, alike in
+    all its domains. A domain as one device comes first, whose ``attainable_fraction`` covers tensor
+    parallelism; explicit ways pay for their collectives on top of that. What Atlas does with shared
+    bandwidth over time and several TCP connections is a matter of `des.world.transport`. Its
+    authors have published no code that this rule could be held against.
 
     References
     ----------
@@ -39,21 +41,25 @@ def atlas(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
 
 
 def _filled(problem: PlanningProblem) -> Iterator[Plan]:
-    """Yield the plans over the first domains of each order."""
+    """Yield the plans over the first domains of each order, by layers and by larger stages."""
     domains, num_layers = problem.topology.domains, problem.workload.num_layers
     for order in dict.fromkeys(_orders(problem.topology)):
         for size in range(1, min(len(order), num_layers) + 1):
             free = [domains[domain].attainable_flops_per_s for domain in order[:size]]
-            counts = shared_out(num_layers, free)
-            yield problem.plan(Placement.contiguous(order[:size], counts))
+            for layers_a_stage in _divisors(num_layers):
+                num_stages = num_layers // layers_a_stage
+                if num_stages >= size:
+                    counts = [layers_a_stage * each for each in shared_out(num_stages, free)]
+                    yield problem.plan(Placement.contiguous(order[:size], counts))
 
 
 def _orders(topology: Topology) -> Iterator[Order]:
-    """Yield the orders by GPUs, by bandwidth, and along the fastest links."""
+    """Yield the orders of the topology, by GPUs, by bandwidth, and along the fastest links."""
     bandwidth, _ = mutual_links(topology)
     mean = bandwidth.sum(axis=1).tolist()
     num_gpus = [domain.num_gpus for domain in topology.domains]
     everyone = range(topology.num_domains)
+    yield tuple(everyone)
     yield tuple(sorted(everyone, key=lambda domain: (-num_gpus[domain], -mean[domain])))
     by_bandwidth = sorted(everyone, key=lambda domain: (-mean[domain], -num_gpus[domain]))
     yield tuple(by_bandwidth)

@@ -6,8 +6,9 @@ References
    Geo-distributed Clusters", SOSP 2025, arXiv 2504.17096.
 """
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import numpy as np
 
@@ -29,6 +30,12 @@ MOST_LISTS = 4_000
 
 MOST_LISTS_WITH_PARALLELISM = 64
 """The same where GPUs are divided, for each number of stages; over four domains there are 64."""
+
+TIED_FRACTION = 0.05
+"""Excess over the least estimate up to which the simulator decides between plans."""
+
+MOST_JUDGED = 8
+"""Default maximum of plans that the simulator decides between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +79,7 @@ def sailor_search(
     is_whole_domain: bool = True,
     is_overlapped: bool = False,
     max_lists: int | None = None,
+    max_judged: int = MOST_JUDGED,
 ) -> SailorFound:
     """Minimise Sailor's formula, then let the simulator choose the schedule.
 
@@ -87,6 +95,8 @@ def sailor_search(
     max_lists
         Ordered lists of domains to look at; None means `MOST_LISTS`, or
         `MOST_LISTS_WITH_PARALLELISM` for each number of stages.
+    max_judged
+        Plans of about the least estimate that the simulator judges; 1 is the formula alone.
 
     Raises
     ------
@@ -97,19 +107,21 @@ def sailor_search(
 
     Notes
     -----
-    The formula: slowest stage with the messages behind it, both ways, times the microbatches less
-    one; plus the sum of all stages and messages; plus the slowest exchange of gradients [1]_. The
-    update is free, as it is in `des`, and the microbatch is that of the workload. Lists of every
-    size come with the best bottleneck link first, in turn. Over the domains of a list the recursion
-    goes from the output to the input: what is best behind a stage is chosen by the formula of that
-    part alone, as in [1]_, so it is no exact minimum.
+    The formula: slowest stage with the message that it sends, activations to the stage behind it or
+    gradients to the one before it, whichever is slower, times the microbatches less one; plus the
+    sum of all stages and messages; plus the slowest exchange of gradients [1]_. The update is free,
+    as it is in `des`. Lists of every size come with the best bottleneck link first, in turn. Over
+    the domains of a list the recursion goes from the output to the input: what is best behind a
+    stage is chosen by the formula of that part alone, as in [1]_, so it is no exact minimum.
 
     With whole domains any number of Sailor's stages in a row in one domain are one stage, so its
     stages are single layers and the recursion chooses how many a domain gets.
 
-    The formula knows 1F1B alone. Of the schedules to choose from the simulator takes the best for
-    the plan of least estimate that fits with any of them.
+    The formula knows 1F1B alone and is a few per cent off, so its least estimates are a tie: of the
+    plans within `TIED_FRACTION` of the least, `max_judged` at most, the simulator takes the best
+    with the best of the schedules to choose from.
     """
+    require_count("sailor", "max_judged", max_judged)
     if max_lists is not None:
         require_count("sailor", "max_lists", max_lists)
     if is_overlapped and not is_whole_domain:
@@ -121,16 +133,34 @@ def sailor_search(
     else:
         most = MOST_LISTS if max_lists is None else max_lists
         candidates, num_considered, is_complete = _search_whole(still, most, is_overlapped)
-    for estimate_s, plan in candidates:
-        best = quickest_of(still, [plan])
-        if best is not None:
-            return SailorFound(
-                plan=best[0],
-                estimate_s=estimate_s,
-                num_considered=num_considered,
-                is_complete=is_complete,
-            )
-    raise no_plan_fits(problem, "sailor")
+    chosen = _judged(still, candidates, max_judged)
+    if chosen is None:
+        raise no_plan_fits(problem, "sailor")
+    return SailorFound(
+        plan=chosen[1],
+        estimate_s=chosen[0],
+        num_considered=num_considered,
+        is_complete=is_complete,
+    )
+
+
+def _judged(
+    problem: PlanningProblem, candidates: Iterable[tuple[float, Plan]], max_judged: int
+) -> tuple[float, Plan] | None:
+    """Estimate and plan of the quickest of the first candidates that fit; None if none does."""
+    chosen: tuple[float, Plan] | None = None
+    least_s, quickest_s, num_judged = math.inf, math.inf, 0
+    for estimate, plan in candidates:
+        if num_judged == max_judged or estimate > (1.0 + TIED_FRACTION) * least_s:
+            break
+        best = quickest_of(problem, [plan])
+        if best is None:
+            continue
+        num_judged += 1
+        least_s = min(least_s, estimate)
+        if best[1] < quickest_s:
+            quickest_s, chosen = best[1], (estimate, best[0])
+    return chosen
 
 
 def estimate_s(
@@ -148,14 +178,14 @@ def estimate_s(
         raise ValueError(f"sailor: a placement must have one stage per domain, got {placement}")
     model = WholeDomains(standing_still(problem), is_overlapped=is_overlapped)
     paces, total_s = [], 0.0
-    for stage, later in zip_longest(placement.stages, order[1:]):
+    for stage, before, behind in zip(
+        placement.stages, (None, *order[:-1]), (*order[1:], None), strict=True
+    ):
         end = stage.first_layer + stage.num_layers
         time_s = model.layers_s(stage.domain)[stage.first_layer : stage.first_layer + 1, end]
-        paces.append(
-            float((time_s if later is None else model.paced(time_s, stage.domain, later))[0])
-        )
+        paces.append(float(model.paced(time_s, before, stage.domain, behind)[0]))
         total_s += float(time_s[0])
-        total_s += 0.0 if later is None else float(model.message_s[stage.domain, later])
+        total_s += 0.0 if behind is None else model.round_trip_s(stage.domain, behind)
     return (problem.workload.num_microbatches - 1) * max(paces) + total_s
 
 

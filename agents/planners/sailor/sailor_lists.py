@@ -8,15 +8,14 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from agents.decision.problem import PlanningProblem
+from agents.planners.choice.choosing import quick_simulator
 from des import (
     InfeasiblePlacementError,
     Plan,
     Topology,
     UnreachableError,
     domain_memory,
-    simulate,
 )
-from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import tightest_domain
 from des.costs.message_times import quickest_message_s
 
@@ -45,24 +44,25 @@ def border_bandwidths(topology: Topology) -> np.ndarray:
     return bandwidths
 
 
-def round_trips_s(
+def one_way_messages_s(
     problem: PlanningProblem, bandwidths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Time of a message there and one back between every two domains, shaped (K, K). [s]
+    """Time of a message from every domain (row) to every other (column), shaped (K, K). [s]
 
     No queues are met; ``inf`` where `border_bandwidths` are 0. The second result is the time for
-    which the slowest wire of both ways is occupied.
+    which the slowest wire of the way is occupied.
     """
     times_s = np.where(bandwidths > 0.0, 0.0, np.inf)
     wires_s = times_s.copy()
     for source, target in np.argwhere(bandwidths > 0.0).tolist():
         if source != target:
-            for ends in ((source, target), (target, source)):
-                least_s, wire_s = quickest_message_s(
-                    problem.topology, *ends, problem.workload.message_bytes, problem.corrections
-                )
-                times_s[source, target] += least_s
-                wires_s[source, target] = max(wires_s[source, target], wire_s)
+            times_s[source, target], wires_s[source, target] = quickest_message_s(
+                problem.topology,
+                source,
+                target,
+                problem.workload.message_bytes,
+                problem.corrections,
+            )
     return times_s, wires_s
 
 
@@ -125,7 +125,7 @@ def quickest_of(problem: PlanningProblem, plans: Iterable[Plan]) -> tuple[Plan, 
     The schedules of the plans themselves do not count. Of equal plans the first one is kept, under
     the first schedule. None if none fits.
     """
-    judge = simulate_compiled if problem.simulator is simulate else problem.simulator
+    judge = quick_simulator(problem)
     best: tuple[Plan, float] | None = None
     for plan in plans:
         for schedule in problem.choices:

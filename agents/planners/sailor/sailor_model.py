@@ -3,7 +3,7 @@
 import numpy as np
 
 from agents.decision.problem import PlanningProblem
-from agents.planners.sailor.sailor_lists import Order, border_bandwidths, round_trips_s
+from agents.planners.sailor.sailor_lists import Order, border_bandwidths, one_way_messages_s
 from des.base.arithmetic import held_bytes
 from des.costs.layer_work import work_before
 from des.costs.memory import model_state_bytes
@@ -15,7 +15,8 @@ from des.schedules.check import Held
 class WholeDomains:
     """Times of layers and messages of one problem, and what fits where.
 
-    With ``is_overlapped`` messages hold up no stage, but none is quicker than the wire behind it.
+    With ``is_overlapped`` messages hold up no stage, but none is quicker
+    than the wires that it sends on.
     """
 
     def __init__(self, problem: PlanningProblem, *, is_overlapped: bool) -> None:
@@ -23,7 +24,7 @@ class WholeDomains:
         topology, sums = problem.topology, problem.workload.sums_before
         self.bandwidths = border_bandwidths(topology)
         self.num_later = problem.workload.num_microbatches - 1
-        self.message_s, self._wire_s = round_trips_s(problem, self.bandwidths)
+        self.message_s, self._wire_s = one_way_messages_s(problem, self.bandwidths)
         self._work = []  # of each domain, from the first layer of a row to that of a column
         for domain in topology.domains:
             passes = work_before(problem.workload, domain)
@@ -37,54 +38,73 @@ class WholeDomains:
             for figures in (sums.activation_bytes, sums.weight_input_bytes, sums.num_parameters)
         )
         self._fits: dict[tuple[int, int, int], np.ndarray] = {}
-        self._known: dict[tuple[int, Order], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._known: dict[
+            tuple[int, int | None, Order], tuple[np.ndarray, np.ndarray, np.ndarray]
+        ] = {}
 
     def layers_s(self, domain: int) -> np.ndarray:
         """Forward and backward of the layers from a row's to before a column's. [s]"""
         times: np.ndarray = self._work[domain] / self._rates[domain]
         return times
 
-    def paced(self, times_s: np.ndarray, domain: int, following: int) -> np.ndarray:
-        """Time from one microbatch to the next of stages with a border behind them. [s]"""
-        paced_s: np.ndarray = times_s + self.message_s[domain, following]
-        if self._is_overlapped:
-            paced_s = np.maximum(times_s, self._wire_s[domain, following])
-        return paced_s
+    def paced(
+        self, times_s: np.ndarray, before: int | None, domain: int, behind: int | None
+    ) -> np.ndarray:
+        """Time from one microbatch to the next of stages of a domain between two others. [s]
 
-    def behind(self, size: int, order: Order) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        Activations to the domain behind hold it up, or gradients to the one before: the slower of
+        both. None where there is no such domain.
+        """
+        targets = [target for target in (before, behind) if target is not None]
+        if self._is_overlapped:
+            wires_s = [float(self._wire_s[domain, target]) for target in targets]
+            slowest: np.ndarray = np.maximum(times_s, max(wires_s, default=0.0))
+            return slowest
+        return times_s + max((float(self.message_s[domain, one]) for one in targets), default=0.0)
+
+    def round_trip_s(self, domain: int, behind: int) -> float:
+        """Time of a message to the domain behind and of one back. [s]"""
+        return float(self.message_s[domain, behind] + self.message_s[behind, domain])
+
+    def behind(
+        self, size: int, before: int | None, order: Order
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slowest stage, sum and end of the first stage of the last stages of ``size``.
 
-        By the layer with which these stages begin, shaped (L + 1,) each.
+        By the layer with which these stages begin, shaped (L + 1,) each; ``before`` is the domain
+        in front of them, None where they are the whole pipeline.
         """
-        known = self._known.get((size, order))
+        known = self._known.get((size, before, order))
         if known is not None:
             return known
-        domain = order[0]
+        domain, behind = order[0], order[1] if len(order) > 1 else None
         times = self.layers_s(domain).copy()
         times[~self._does_fit(size, size - len(order), domain)] = np.inf
-        if len(order) == 1:
-            straggler = total = times[:, -1]
+        paced = self.paced(times, before, domain, behind)
+        if behind is None:
+            straggler, total = paced[:, -1], times[:, -1]
             end = np.full(len(times), len(times) - 1)
         else:
-            later_straggler, later_total, _ = self.behind(size, order[1:])
-            stragglers = np.maximum(self.paced(times, *order[:2]), later_straggler)
-            totals = times + self.message_s[order[0], order[1]] + later_total
+            later_straggler, later_total, _ = self.behind(size, domain, order[1:])
+            stragglers = np.maximum(paced, later_straggler)
+            totals = times + self.round_trip_s(domain, behind) + later_total
             finite = np.where(np.isfinite(stragglers), stragglers, 0.0)  # else the total is not
             end = np.argmin(self.num_later * finite + totals, axis=1)
             rows = np.arange(len(times))
             straggler, total = stragglers[rows, end], totals[rows, end]
-        self._known[size, order] = straggler, total, end
+        self._known[size, before, order] = straggler, total, end
         return straggler, total, end
 
     def best_split(self, order: Order) -> tuple[float, list[int]] | None:
         """Estimate and layers of the stages over one list; None if nothing fits."""
-        straggler, total, _ = self.behind(len(order), order)
+        straggler, total, _ = self.behind(len(order), None, order)
         if not np.isfinite(total[0]):
             return None
         least_s = float(self.num_later * straggler[0] + total[0])
         counts, layer = [], 0
         for stage in range(len(order)):
-            end = int(self.behind(len(order), order[stage:])[2][layer])
+            before = order[stage - 1] if stage else None
+            end = int(self.behind(len(order), before, order[stage:])[2][layer])
             counts.append(end - layer)
             layer = end
         return least_s, counts

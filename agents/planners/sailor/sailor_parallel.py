@@ -12,7 +12,7 @@ from agents.planners.sailor.sailor_lists import (
     Order,
     border_bandwidths,
     lists_in_turn,
-    round_trips_s,
+    one_way_messages_s,
 )
 from des import Parallelism, Placement, Plan
 from des.costs.local_borders import local_message_s
@@ -57,7 +57,7 @@ def search_parallel(
     topology, num_layers = problem.topology, problem.workload.num_layers
     num_gpus = sum(domain.num_gpus for domain in topology.domains)
     bandwidths = border_bandwidths(topology)
-    message_s, _ = round_trips_s(problem, bandwidths)
+    message_s, _ = one_way_messages_s(problem, bandwidths)
     found: list[tuple[float, int, Plan]] = []
     count, is_complete = 0, True
     for num_stages in range(1, min(num_layers, num_gpus) + 1):
@@ -117,7 +117,7 @@ class _Stages:
     def _exchanges_s(
         self, stage: int, domain: int, shared: Parallelism, device: int
     ) -> tuple[float, float]:
-        """Exchange of gradients, and message to the next stage inside. [s]"""
+        """Exchange of gradients, and message to a neighbouring stage inside. [s]"""
         problem = self.problem
         place, corrections = problem.topology.domains[domain], problem.corrections
         num_parameters = self._sum(problem.workload.sums_before.num_parameters, stage)
@@ -126,7 +126,7 @@ class _Stages:
             data_group(corrected_inside(place, corrections), shared, device),
         )
         border = local_message_s(problem.workload, place, shared, corrections, device=device)
-        return sync_s, 2.0 * (border.transfer_s + border.latency_s)
+        return sync_s, border.transfer_s + border.latency_s
 
     def _tensor_of(self, stage: int, domain: int, replicas: int) -> int | None:
         """Fewest GPUs that hold a stage, a power of two; None if too few are there."""
@@ -192,9 +192,10 @@ def _best_part(stages: _Stages, order: Order, replicas: int, message_s: np.ndarr
     }
     for position in reversed(range(len(order))):
         domain = order[position]
-        behind_s = 0.0
-        if position + 1 < len(order):
-            behind_s = float(message_s[domain, order[position + 1]])
+        ends_s = (
+            float(message_s[domain, order[position - 1]]) if position else 0.0,
+            float(message_s[domain, order[position + 1]]) if position + 1 < len(order) else 0.0,
+        )
         first_stages = range(position, stages.num_stages) if position else range(1)
         parts = {}
         for first in first_stages:
@@ -203,7 +204,7 @@ def _best_part(stages: _Stages, order: Order, replicas: int, message_s: np.ndarr
                 rest = later.get(first + run[1])
                 if rest is None:
                     continue
-                part = _with_run(stages, domain, run, behind_s, rest)
+                part = _with_run(stages, domain, run, ends_s, rest)
                 if best is None or stages.estimate_s(part) < stages.estimate_s(best):
                     best = part
             if best is not None:
@@ -230,18 +231,24 @@ def _with_run(
     stages: _Stages,
     domain: int,
     run: _Run,
-    behind_s: float,
+    ends_s: tuple[float, float],
     rest: _Part,
 ) -> _Part:
-    """Put stages in a domain in front of a part."""
+    """Put stages in a domain in front of a part.
+
+    ``ends_s`` are the messages to the domains before and behind it.
+    """
+    before_s, behind_s = ends_s
     first, count, tensor, replicas = run
     straggler_s, sum_s, sync_s = rest.straggler_s, rest.sum_s, rest.sync_s
     shared = Parallelism(tensor=tensor, data=replicas, pipeline=count)
     for stage in range(first, first + count):
         work_s = stages.work_s(stage, domain, tensor, replicas)
         own_sync_s, inside_s = stages.exchanges_s(stage, domain, shared, stage - first)
-        cost_s = work_s + (inside_s if stage + 1 < first + count else behind_s)
-        straggler_s, sum_s = max(straggler_s, cost_s), sum_s + cost_s
+        gradients_s = inside_s if stage > first else before_s
+        activations_s = inside_s if stage + 1 < first + count else behind_s
+        straggler_s = max(straggler_s, work_s + max(gradients_s, activations_s))
+        sum_s += work_s + gradients_s + activations_s
         sync_s = max(sync_s, own_sync_s)
     return _Part(
         straggler_s=straggler_s, sum_s=sum_s, sync_s=sync_s, runs=((count, tensor), *rest.runs)

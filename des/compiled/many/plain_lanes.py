@@ -93,7 +93,7 @@ def run_plain(
         _count_left(programs.rows, first, end, num_stages, num_left)
         for begin in range(starts[group], starts[group + 1], LANES):
             size = min(LANES, starts[group + 1] - begin)
-            _fill(lanes, job, plans, num_stages, ordered, begin, size)
+            fill_lanes(lanes, job, plans, num_stages, ordered, begin, size)
             _run(
                 lanes,
                 programs.rows,
@@ -133,7 +133,7 @@ def _rows_until(look: int, num_rows: int) -> int:
 
 
 @kernel
-def _fill(
+def fill_lanes(
     lanes: Lanes, job: Job, plans: Plans, num_stages: int, ordered: Whole, first: int, size: int
 ) -> None:
     """Write down the stages and wires of plans, one a lane; spare lanes repeat the last."""
@@ -186,7 +186,7 @@ def _run(
     for look in range(_NUM_LOOKS):
         end = first + _rows_until(look + 1, last - first)
         for row in range(begin, end):
-            _step(stages, wires, arrivals, rows, row)
+            run_row(stages, wires, arrivals, rows, row)
         begin, is_last = end, look == _NUM_LOOKS - 1
         least = _least(stages, wires, num_stages, num_left, look, has_tails and not is_last)
         store(own, MAKESPAN, least)
@@ -200,7 +200,7 @@ def _run(
 
 
 @kernel
-def _step(stages: Rows, wires: Rows, arrivals: Rows, rows: Small, row: int) -> None:
+def run_row(stages: Rows, wires: Rows, arrivals: Rows, rows: Small, row: int) -> None:
     """Run an operation, and send what it makes."""
     stage, wire = rows[row, 0] * STAGE_ROWS, (rows[row, 3] - 1) * WIRE_ROWS
     start = larger(load(stages, stage + STAGE_FREE), load(arrivals, rows[row, 2]))

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from des.compiled.eligibility import has_plain_transport
 from des.compiled.kernels.lanes import LaneRules
 from des.compiled.kernels.program import STEADY
 from des.compiled.lanes import new_lanes, no_record
-from des.compiled.many.job import DomainFigures, direct_pairs, domain_figures, job_on, work_tables
+from des.compiled.many.families import family_times_s
+from des.compiled.many.job import DomainFigures, domain_figures, job_on, work_tables
 from des.compiled.many.layout import Flags, Real, Whole
 from des.compiled.many.programs import programs_of
 from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
@@ -19,7 +19,6 @@ from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.placement import Placement
 from des.plan.plan import Plan
-from des.schedules import is_static
 from des.world.domain import Domain
 from des.world.topology import Topology
 
@@ -180,12 +179,15 @@ def simulate_many(
     workload: Workload,
     plans: Sequence[Plan],
     corrections: Corrections = NO_CORRECTIONS,
+    *,
+    step: int = 0,
 ) -> Real:
     """Iteration time of every plan on every network, (T, P), equal to `des.simulate`. [s]
 
-    Plans with one stage per domain, a static schedule and direct links run side by side in compiled
-    code where links stand still, serve in turn and each way by itself; the others one by one.
-    Memory is not looked at.
+    Plans whose pipelines have one stage per domain, domains of their own that work as one device, a
+    static schedule and direct links run side by side in compiled code, their exchanges included,
+    where links stand still, serve in turn and each way by itself; the others one by one. Memory is
+    not looked at. On ``step`` it depends what replicas exchange, see `des.simulate`.
 
     Raises
     ------
@@ -207,20 +209,10 @@ def simulate_many(
         raise ValueError(
             f"simulate many: topologies must have the same number of domains, got {sorted(sizes)}"
         )
-    times_s: Real = np.full((len(topologies), len(plans)), np.nan)
-    static = tuple(dict.fromkeys(one.schedule for one in plans if is_static(one.schedule)))
-    if static and sizes:
-        together = PlanSimulation(workload, sizes.pop(), schedules=static, corrections=corrections)
-        held = [column for column, one in enumerate(plans) if together.can_hold(one)]
-        columns = np.array(held, dtype=np.int64)
-        rows = together.plans_of([plans[column] for column in held])
-        for topology, row_s in zip(topologies, times_s, strict=True):
-            if topology.movement is None and has_plain_transport(topology):
-                found = np.flatnonzero(are_direct(rows, direct_pairs(topology)))
-                own_s = np.full(len(columns), np.nan)
-                together.simulate_rows(together.times_on(topology), rows, found, own_s)
-                row_s[columns] = own_s
+    times_s = family_times_s(topologies, workload, plans, corrections, [step] * len(plans))
     for number, column in np.argwhere(np.isnan(times_s)).tolist():
-        result = simulate_compiled(topologies[number], workload, plans[column], corrections)
+        result = simulate_compiled(
+            topologies[number], workload, plans[column], corrections, step=step
+        )
         times_s[number, column] = result.makespan_s
     return times_s

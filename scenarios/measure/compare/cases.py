@@ -11,6 +11,9 @@ Part = Literal["static", "dynamic"]
 
 STATIC_SUITE = "eval_static"
 
+BEST_SCHEDULE = "_best_schedule"
+"""Ends the names of planners whose plans may have a schedule of halved backward passes."""
+
 FORESEEN = "_foreseen"
 """Ends the names of rules that know all plans of the draw from the first epoch on."""
 

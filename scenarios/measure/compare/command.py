@@ -14,7 +14,13 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
-from scenarios.measure.compare.cases import FORESEEN, STATIC_SUITE, ComparedDraw, compared_draws
+from scenarios.measure.compare.cases import (
+    BEST_SCHEDULE,
+    FORESEEN,
+    STATIC_SUITE,
+    ComparedDraw,
+    compared_draws,
+)
 from scenarios.suites import NAMES
 
 if TYPE_CHECKING:
@@ -41,11 +47,12 @@ examples:
   {PROG} --suite hard --num-worlds 8 --num-draws 4 --out runs/hard
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
 
-{STATIC_SUITE} compares planners, each with the same search for the depth; the other suites compare
-rules of re-planning, which choose among the same plans of each draw at the same costs. A rule knows
-a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans
-of the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are
-named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
+{STATIC_SUITE} compares planners, each with the same search for the depth; under the name with
+"{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. The other suites
+compare rules of re-planning, which choose among the same plans of each draw at the same costs. A
+rule knows a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind
+it, all plans of the draw from the first epoch on, which no scheduler could. Schedulers, measured
+where they are named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
 
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again

@@ -3,27 +3,38 @@
 import time
 import zlib
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
-from agents.decision.problem import Planner, PlanningProblem
+from agents.decision.problem import PlanningProblem
+from agents.planners.choice.depth import with_best_schedule
+from agents.planners.choice.microbatches import best_grouping
 from agents.planners.rules.diloco import mean_step_s
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
-from agents.planners.table import PLANNERS
+from agents.planners.table import PLANNERS, PlannerRow
 from des import EVERY_STEP, Plan
 from des.compiled.simulate import simulate_compiled
 from des.plan.buckets import bits_on_wire
 from des.plan.synchronisation import all_reduce_bytes
-from scenarios.measure.compare.cases import ComparedDraw
+from scenarios.measure.compare.cases import BEST_SCHEDULE, ComparedDraw
 
 
-def static_planners() -> Mapping[str, Planner]:
-    """All planners by name; each may choose the depth that suits it best."""
-    return MappingProxyType({name: row.over_depths for name, row in PLANNERS.items()})
+def static_planners() -> Mapping[str, PlannerRow]:
+    """All planners by name; each may choose the depth that suits it best.
+
+    Each is there a second time, with the best of all schedules for its plan.
+    """
+    scheduled = {
+        name + BEST_SCHEDULE: replace(
+            row, planner=with_best_schedule(row.over_depths), cost="seconds"
+        )
+        for name, row in PLANNERS.items()
+    }
+    return {**PLANNERS, **scheduled}
 
 
 def rivals() -> tuple[str, ...]:
@@ -60,7 +71,8 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
             schedules=DEPTHS,
             simulator=simulate_compiled,
         )
-        rng = np.random.default_rng([case.seed, case.index, case.draw, zlib.crc32(name.encode())])
+        drawn_by = zlib.crc32(name.removesuffix(BEST_SCHEDULE).encode())
+        rng = np.random.default_rng([case.seed, case.index, case.draw, drawn_by])
         rows.append(
             {
                 **case.about(world),
@@ -73,11 +85,15 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
 
 
 def _outcome(
-    planner: Planner, problem: PlanningProblem, rng: np.random.Generator
+    row: PlannerRow, problem: PlanningProblem, rng: np.random.Generator
 ) -> dict[str, object]:
     begin_s = time.perf_counter()
     try:
-        plan = planner(problem, rng)
+        if row.groups_microbatches:
+            judged = best_grouping(row.over_depths, problem, rng)
+            plan, problem = judged.plan, replace(problem, workload=judged.workload)
+        else:
+            plan = row.over_depths(problem, rng)
         took_s = time.perf_counter() - begin_s
         figures = _figures(problem, plan)
     except ValueError as error:  # what a planner refuses is a result, see the column

@@ -1,0 +1,193 @@
+"""Plans of all families simulated side by side: pipelines, replicas, and groups of either."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from des.compiled.eligibility import has_plain_transport
+from des.compiled.lanes import new_lanes
+from des.compiled.many.family_layout import (
+    FamilyRows,
+    PassTimes,
+    PipelinePrograms,
+    RingJob,
+    RingRoom,
+)
+from des.compiled.many.family_rows import Program, WrittenPlans, written_plans
+from des.compiled.many.job import domain_figures
+from des.compiled.many.layout import Real
+from des.compiled.many.pipelines import last_passes
+from des.compiled.many.rings import step_times
+from des.compiled.many.steady import Job
+from des.compiled.operation_table import operation_table
+from des.costs.message_times import direct_links
+from des.job.workload import Workload
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.plan import Plan
+from des.world.topology import Topology
+
+
+class FamilySimulation:
+    """Simulates plans of one job, written down once, on one network after another.
+
+    One thread at a time may use it. Plans are those that `written_plans` holds.
+    """
+
+    def __init__(
+        self, workload: Workload, written: WrittenPlans, corrections: Corrections = NO_CORRECTIONS
+    ) -> None:
+        self._workload, self._written, self._corrections = workload, written, corrections
+        rows = written.rows
+        self._programs, num_slots = _program_tables(written.programs)
+        self._lanes = new_lanes(int(self._programs.num_stages.max()), num_slots)
+        self._passes = PassTimes(*np.zeros((2, *rows.pipelines.domain.shape)))
+        order = np.argsort(rows.pipelines.schedule, kind="stable")
+        message = np.repeat(rows.message, np.diff(rows.first))[order]
+        self._orders = [order[message == each] for each in range(len(written.compressions))]
+        sums = workload.sums_before
+        self._sums = (
+            np.array(workload.num_parameters),
+            np.array(sums.num_parameters),
+            np.array(sums.backward_flops),
+        )
+
+    def times_on(self, topology: Topology) -> Real:
+        """Times of the plans, (N,), `nan` where one needs a link that there is not. [s]
+
+        The topology stands still, and has plain transport.
+        """
+        job, ring = self._jobs(topology)
+        for number, ordered in enumerate(self._orders):
+            self._run_pipelines(job, ring, ordered, self._written.compressions[number])
+        times_s = np.empty(len(self._written.positions))
+        room = _room(self._written.rows, self._workload.num_layers, topology.num_domains)
+        step_times(self._written.rows, self._written.kinds, ring, self._passes, room, times_s)
+        times_s[~np.isfinite(times_s)] = np.nan
+        return times_s
+
+    def _jobs(self, topology: Topology) -> tuple[Job, RingJob]:
+        figures = domain_figures(self._workload, topology.domains, self._corrections)
+        goodput, latency_s = direct_links(topology, self._corrections)
+        nothing = np.zeros_like(latency_s)
+        job = Job(
+            num_microbatches=self._workload.num_microbatches,
+            sums_before=figures.sums_before,
+            work_before=figures.work_before,
+            rate_flops_per_s=figures.rate_flops_per_s,
+            wire_s=nothing,
+            latency_s=latency_s,
+            turn_s=nothing,
+            overhead_s=float(self._corrections.message_overhead_s),
+            capacity_bytes=figures.capacity_bytes,
+            bytes_per_parameter=0.0,
+            update_s=figures.update_s,
+        )
+        parameters, parameters_before, backward_before = self._sums
+        ring = RingJob(
+            num_parameters=parameters,
+            parameters_before=parameters_before,
+            backward_before=backward_before,
+            gradient_bytes=float(self._workload.gradient_bytes),
+            goodput_bytes_per_s=goodput,
+            latency_s=latency_s,
+            overhead_s=job.overhead_s,
+            update_s=job.update_s,
+        )
+        return job, ring
+
+    def _run_pipelines(
+        self, job: Job, ring: RingJob, ordered: np.ndarray, compression: float
+    ) -> None:
+        """Simulate pipelines whose messages shrink by one factor, in order of their programs."""
+        goodput = ring.goodput_bytes_per_s
+        wire_s = np.full_like(goodput, np.inf)
+        num_bytes = self._workload.message_bytes / compression
+        np.divide(num_bytes, goodput, out=wire_s, where=goodput > 0.0)
+        programs = self._written.rows.pipelines.schedule[ordered]
+        starts = np.searchsorted(programs, np.arange(len(self._programs.num_stages) + 1))
+        last_passes(
+            self._lanes,
+            job._replace(wire_s=wire_s),
+            self._programs,
+            self._written.rows.pipelines,
+            ordered,
+            starts,
+            self._passes,
+        )
+
+
+def family_times_s(
+    topologies: Sequence[Topology],
+    workload: Workload,
+    plans: Sequence[Plan],
+    corrections: Corrections,
+    steps: Sequence[int],
+    *,
+    is_behind: bool = False,
+) -> Real:
+    """Times of a step of every plan on every network, (T, P); `nan` where rows cannot hold it. [s]
+
+    Parameters
+    ----------
+    steps, is_behind
+        See `written_plans`; the times are those of the exchanges alone where they are behind.
+    """
+    times_s: Real = np.full((len(topologies), len(plans)), np.nan)
+    plain = [
+        number
+        for number, topology in enumerate(topologies)
+        if topology.movement is None and has_plain_transport(topology)
+    ]
+    if not plain:
+        return times_s
+    size = topologies[0].num_domains
+    written = written_plans(workload, size, plans, steps, is_behind=is_behind)
+    if written is None:
+        return times_s
+    simulation = FamilySimulation(workload, written, corrections)
+    for number in plain:
+        times_s[number, written.positions] = simulation.times_on(topologies[number])
+    return times_s
+
+
+def _program_tables(programs: Sequence[Program]) -> tuple[PipelinePrograms, int]:
+    """Operations of pipelines by number of the program, and most arrivals waited for."""
+    tables = [operation_table(*program) for program in programs]
+    last = []
+    for table in tables:
+        is_last = np.zeros(len(table.rows), dtype=np.bool_)
+        backwards = table.rows[::-1, 0]
+        is_last[len(backwards) - 1 - np.unique(backwards, return_index=True)[1]] = True
+        last.append(is_last)
+    found = PipelinePrograms(
+        num_stages=np.array([table.num_stages for table in tables]),
+        first_row=np.cumsum([0, *(len(table.rows) for table in tables)]),
+        rows=np.concatenate([table.rows for table in tables]),
+        is_last=np.concatenate(last),
+    )
+    return found, max(1, *(table.num_slots for table in tables))
+
+
+def _room(rows: FamilyRows, num_layers: int, num_domains: int) -> RingRoom:
+    """Make room for the exchanges of any plan: a bucket a layer at most."""
+    replicas = int(np.diff(rows.first).max())
+    members = num_layers * replicas
+    free_s, last_s = np.zeros((2, num_domains, num_domains))
+    stage_of, first_layer = np.zeros(replicas, np.int64), np.zeros(num_layers, np.int64)
+    stages, steps, awaited, ranks = np.zeros((4, members), dtype=np.int64)
+    ready_s, events_s = np.zeros((2, members))
+    return RingRoom(
+        stage_of=stage_of,
+        first_layer=first_layer,
+        part_bytes=np.zeros(num_layers),
+        member_stage=stages,
+        step=steps,
+        awaited=awaited,
+        ready_s=ready_s,
+        arrival_s=np.empty(max(1, members * 2 * (replicas - 1))),
+        free_s=free_s,
+        last_arrival_s=last_s,
+        partials=np.zeros(num_layers + 1),
+        event_s=events_s,
+        event_rank=ranks,
+    )

@@ -1,0 +1,98 @@
+"""Memory layout of plans of any family: pipelines, replicas, and what they exchange.
+
+N plans of Q pipelines in all, K domains, L layers, X kinds of exchanges.
+"""
+
+from typing import NamedTuple
+
+from des.compiled.many.layout import Flags, Real, Small, Whole
+from des.compiled.many.steady import Plans
+
+BEHIND_BACKWARD, AFTER_PIPELINE, AFTER_STEP, ALONE = range(4)
+"""Starts of exchanges: as the last backward pass makes the values; when the replica's pipeline is
+done; when all replicas have ended the step, updates included; at time 0 on idle links."""
+
+
+class FamilyRows(NamedTuple):
+    """Plans as their pipelines, one stage a domain, which share no domain.
+
+    Pipelines of plan ``n`` are rows of ``pipelines`` from ``first[n]`` to that of the next,
+    (N + 1,); their ``schedule`` is the number of a program. ``exchange`` (N,) is a kind of
+    exchange, read where a plan has several pipelines; ``message`` (N,) a size of activations.
+    """
+
+    first: Whole
+    exchange: Whole
+    message: Whole
+    pipelines: Plans
+
+
+class ExchangeKinds(NamedTuple):
+    """Exchanges of one step: layers that are due, their values, and when they start.
+
+    ``is_due`` (X, L); ``bits_per_value`` and ``most_bytes`` of a bucket (``inf``: no limit), (X,);
+    ``start`` (X,), one of the four above.
+    """
+
+    is_due: Flags
+    bits_per_value: Real
+    most_bytes: Real
+    start: Whole
+
+
+class RingJob(NamedTuple):
+    """Figures of gradients and links: from the domain of a row to that of a column, (K, K).
+
+    ``num_parameters`` (L,); ``parameters_before`` and ``backward_before`` [FLOP] of all layers
+    before one, (L + 1,). A goodput of 0 bytes/s means no direct link. ``update_s`` (K, 2) is the
+    time to update a parameter, and the overhead of a step.
+    """
+
+    num_parameters: Real
+    parameters_before: Real
+    backward_before: Real
+    gradient_bytes: float
+    goodput_bytes_per_s: Real
+    latency_s: Real
+    overhead_s: float
+    update_s: Real
+
+
+class PassTimes(NamedTuple):
+    """Last pass of each stage of the pipelines, which completes its gradients: both (Q, S). [s]"""
+
+    start_s: Real
+    end_s: Real
+
+
+class PipelinePrograms(NamedTuple):
+    """Operation tables of ``num_stages`` (G,) stages, rows ``first_row[g]`` to that of the next.
+
+    ``is_last`` marks the last operation of a stage.
+    """
+
+    num_stages: Whole
+    first_row: Whole
+    rows: Small
+    is_last: Flags
+
+
+class RingRoom(NamedTuple):
+    """Room for the exchanges of one plan: buckets, members, messages, links and events.
+
+    Members are numbered bucket by bucket, replicas in order; messages member by member, by step.
+    """
+
+    stage_of: Whole
+    first_layer: Whole
+    part_bytes: Real
+    member_stage: Whole
+    step: Whole
+    awaited: Whole
+    ready_s: Real
+    arrival_s: Real
+    free_s: Real
+    last_arrival_s: Real
+    partials: Real
+    event_s: Real
+    event_rank: Whole

@@ -1,0 +1,239 @@
+"""Plans of any family written down as rows: their pipelines, and kinds of exchanges."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from des.base.jit import kernel
+from des.compiled.many.family_layout import (
+    AFTER_PIPELINE,
+    AFTER_STEP,
+    ALONE,
+    BEHIND_BACKWARD,
+    ExchangeKinds,
+    FamilyRows,
+)
+from des.compiled.many.layout import Flags, Small, Whole
+from des.compiled.many.steady import Plans
+from des.job.workload import Workload
+from des.plan.buckets import bits_on_wire
+from des.plan.plan import Plan, split_evenly
+from des.plan.synchronisation import fragments_due
+from des.schedules import is_static
+
+_Table = npt.NDArray[np.uint8] | Small
+
+Program = tuple[str, int, int]
+"""Schedule, stages and microbatches of a pipeline."""
+
+
+class WrittenPlans(NamedTuple):
+    """Plans that rows can hold: their positions, and all that the rows name by number."""
+
+    positions: Whole
+    rows: FamilyRows
+    kinds: ExchangeKinds
+    compressions: tuple[float, ...]
+    programs: tuple[Program, ...]
+
+
+class _Draft:
+    """Lists that grow plan by plan; what comes up again gets the number that it has."""
+
+    def __init__(self, workload: Workload, *, is_behind: bool) -> None:
+        self._workload, self._is_behind = workload, is_behind
+        self.positions: list[int] = []
+        self.counts: list[int] = []
+        self.exchange: list[int] = []
+        self.message: list[int] = []
+        self.layers: list[tuple[int, ...]] = []
+        self.schedule: list[int] = []
+        self.shares: list[int] = []
+        self.kinds: list[tuple[list[bool], float, float, int]] = []
+        self.compressions: dict[float, int] = {}
+        self.schedules: dict[str, int] = {}
+        self._static: dict[str, bool] = {}
+        self._even: dict[int, tuple[int, ...]] = {}
+        self._kind_of: dict[tuple[int, int, int], int] = {}
+
+    def add(self, position: int, plan: Plan, step: int) -> None:
+        """Write a plan down if rows can hold it: no shared GPUs or domains, a static schedule."""
+        name, count = plan.schedule, 1 + len(plan.replicas)
+        if name not in self._static:
+            self._static[name] = is_static(name)
+        if plan.parallelism or plan.shares_domains or not self._static[name]:
+            return
+        layers = [one.domain_of_layer for one in plan.placements]
+        shares = plan.shares or self._split(count)
+        num_layers = self._workload.num_layers
+        if min(shares) < 1 or sum(shares) != self._workload.num_microbatches:
+            return
+        if any(len(one) != num_layers for one in layers):
+            return
+        self.positions.append(position)
+        self.counts.append(count)
+        self.layers += layers
+        self.shares += shares
+        self.schedule += [self.schedules.setdefault(name, len(self.schedules))] * count
+        self.exchange.append(self._kind(plan, step))
+        compressions = self.compressions
+        self.message.append(compressions.setdefault(plan.activation_compression, len(compressions)))
+
+    def _split(self, count: int) -> tuple[int, ...]:
+        if count not in self._even:
+            self._even[count] = split_evenly(self._workload.num_microbatches, count)
+        return self._even[count]
+
+    def _kind(self, plan: Plan, step: int) -> int:
+        """Number of a kind of exchange; equal objects are one, which the plans keep alive."""
+        key = (id(plan.synchronisation), id(plan.exchange), step)
+        if key not in self._kind_of:
+            self._kind_of[key] = len(self.kinds)
+            self.kinds.append(self._made_kind(plan, step))
+        return self._kind_of[key]
+
+    def _made_kind(self, plan: Plan, step: int) -> tuple[list[bool], float, float, int]:
+        mode, limit = plan.synchronisation, plan.exchange.bucket_bytes
+        due = [False] * self._workload.num_layers
+        if self._is_behind == (mode.overlap_steps > 0):
+            for fragment in fragments_due(mode, step, len(due)):
+                for layer in fragment.layers:
+                    due[layer] = True
+        start = BEHIND_BACKWARD if plan.exchange.overlapped else AFTER_PIPELINE
+        if self._is_behind:
+            start = ALONE
+        elif not mode.behind_backward and any(due):
+            start = AFTER_STEP
+        bits = bits_on_wire(self._workload, mode)
+        return due, bits, np.inf if limit is None else limit, start
+
+    def exchange_kinds(self) -> ExchangeKinds:
+        """All kinds of exchanges, as kernels read them."""
+        due, bits, limits, starts = zip(*self.kinds, strict=True)
+        return ExchangeKinds(
+            is_due=np.array(due, dtype=np.bool_),
+            bits_per_value=np.array(bits, dtype=np.float64),
+            most_bytes=np.array(limits, dtype=np.float64),
+            start=np.array(starts, dtype=np.int64),
+        )
+
+
+def written_plans(
+    workload: Workload,
+    num_domains: int,
+    plans: Sequence[Plan],
+    steps: Sequence[int],
+    *,
+    is_behind: bool = False,
+) -> WrittenPlans | None:
+    """Write down the plans that rows can hold, None where there are none.
+
+    Rows hold pipelines of one stage a domain on domains of their own, whose GPUs work as one
+    device, under static schedules.
+
+    Parameters
+    ----------
+    steps
+        Step of each plan, from 0, on which it depends what is exchanged.
+    is_behind
+        Whether the exchanges are written that continue behind the next steps, in place of those
+        that the step waits for.
+    """
+    draft = _Draft(workload, is_behind=is_behind)
+    for position, (plan, step) in enumerate(zip(plans, steps, strict=True)):
+        draft.add(position, plan, step)
+    if not draft.positions:
+        return None
+    most_stages = min(num_domains, workload.num_layers)
+    table = _table(draft.layers)
+    num_stages = np.zeros(len(table), dtype=np.int32)
+    domain, end_layer = np.zeros((2, len(table), most_stages), dtype=np.int32)
+    _write_runs(table, num_domains, np.zeros(num_domains, np.int64), num_stages, domain, end_layer)
+    numbers, programs = _programs(draft, num_stages)
+    first = np.cumsum([0, *draft.counts])
+    kept = np.minimum.reduceat(num_stages, first[:-1]) > 0
+    return _kept_plans(
+        WrittenPlans(
+            positions=np.array(draft.positions),
+            rows=FamilyRows(
+                first=first,
+                exchange=np.array(draft.exchange),
+                message=np.array(draft.message),
+                pipelines=Plans(num_stages, numbers, domain, end_layer),
+            ),
+            kinds=draft.exchange_kinds(),
+            compressions=tuple(draft.compressions),
+            programs=programs,
+        ),
+        kept,
+    )
+
+
+def _kept_plans(written: WrittenPlans, kept: Flags) -> WrittenPlans | None:
+    """Leave out plans whose pipelines come back to a domain, or name one that there is not."""
+    if kept.all():
+        return written
+    if not kept.any():
+        return None
+    rows = written.rows
+    counts = np.diff(rows.first)
+    return written._replace(
+        positions=written.positions[kept],
+        rows=FamilyRows(
+            first=np.cumsum([0, *counts[kept]]),
+            exchange=rows.exchange[kept],
+            message=rows.message[kept],
+            pipelines=Plans(*(field[np.repeat(kept, counts)] for field in rows.pipelines)),
+        ),
+    )
+
+
+def _table(layers: Sequence[tuple[int, ...]]) -> _Table:
+    """Domains of all layers, (Q, L)."""
+    try:
+        found = np.frombuffer(b"".join(map(bytes, layers)), dtype=np.uint8)
+    except ValueError:  # a domain above 255
+        return np.array(layers, dtype=np.int32)
+    return found.reshape(len(layers), -1)
+
+
+def _programs(draft: _Draft, num_stages: Small) -> tuple[Small, tuple[Program, ...]]:
+    """Number the programs that come up; returns that of each pipeline, and what they are."""
+    most, microbatches = int(num_stages.max()) + 1, max(draft.shares) + 1
+    keys = (np.array(draft.schedule) * microbatches + draft.shares) * most + num_stages
+    found = np.flatnonzero(np.bincount(keys))
+    number_of = np.zeros(int(found[-1]) + 1, dtype=np.int32)
+    number_of[found] = np.arange(len(found))
+    names = tuple(draft.schedules)
+    programs = tuple(
+        (names[key // most // microbatches], key % most, key // most % microbatches)
+        for key in found.tolist()
+    )
+    return number_of[keys], programs
+
+
+@kernel
+def _write_runs(
+    table: _Table,
+    num_domains: int,
+    seen: Whole,
+    num_stages: Small,
+    domain: Small,
+    end_layer: Small,
+) -> None:
+    """Write the stages of pipelines; 0 for one that comes back to a domain, or to none there is."""
+    for pipeline in range(table.shape[0]):
+        count, is_held, before = 0, True, -1
+        for layer in range(table.shape[1]):
+            here = int(table[pipeline, layer])
+            if here != before:
+                if here >= num_domains or seen[here] == pipeline + 1:
+                    is_held = False
+                    break
+                seen[here] = pipeline + 1
+                domain[pipeline, count] = before = here
+                count += 1
+            end_layer[pipeline, count - 1] = layer + 1
+        num_stages[pipeline] = count if is_held else 0

@@ -1,0 +1,127 @@
+"""Buckets of the exchanges of one plan, and the rings of domains that they go round.
+
+The twin of `des.plan.buckets` for rows of plans.
+"""
+
+from des.base.jit import kernel
+from des.compiled.many.family_layout import ExchangeKinds, FamilyRows, RingJob, RingRoom
+from des.compiled.many.layout import Real
+
+
+@kernel
+def lay_out(
+    rows: FamilyRows,
+    kinds: ExchangeKinds,
+    job: RingJob,
+    room: RingRoom,
+    kind: int,
+    first: int,
+    num_replicas: int,
+) -> int:
+    """Write down the buckets of a plan, see `des.plan.buckets`; returns how many, -1: no link."""
+    num_buckets, run_first, run_bytes = 0, -1, 0.0
+    for replica in range(num_replicas):
+        room.stage_of[replica] = rows.pipelines.num_stages[first + replica] - 1
+    for layer in range(job.num_parameters.size - 1, -1, -1):
+        same = _descend(rows, room, first, num_replicas, layer)
+        if not kinds.is_due[kind, layer]:
+            continue
+        own_bytes = job.gradient_bytes * job.num_parameters[layer]
+        goes_on = same and run_first == layer + 1 and num_buckets > 0
+        if not goes_on or run_bytes + own_bytes > kinds.most_bytes[kind]:
+            for replica in range(num_replicas):
+                member = num_buckets * num_replicas + replica
+                room.member_stage[member] = room.stage_of[replica]
+            room.part_bytes[num_buckets] = float(layer + 1)  # its end, until it is complete
+            num_buckets += 1
+            run_bytes = 0.0
+        run_first = room.first_layer[num_buckets - 1] = layer
+        run_bytes += own_bytes
+    for bucket in range(num_buckets):
+        end = int(room.part_bytes[bucket])
+        parameters = _sum_of(job.num_parameters, room.first_layer[bucket], end, room.partials)
+        num_bytes = parameters * kinds.bits_per_value[kind] / 8.0
+        room.part_bytes[bucket] = num_bytes / num_replicas
+        if not _frees_links(rows, job, room, first, num_replicas, bucket):
+            return -1
+    return num_buckets
+
+
+@kernel
+def _descend(rows: FamilyRows, room: RingRoom, first: int, num_replicas: int, layer: int) -> bool:
+    """Find the stages that hold a layer, above which all are known; whether they are the same."""
+    same = True
+    for replica in range(num_replicas):
+        stage = room.stage_of[replica]
+        while stage > 0 and layer < rows.pipelines.end_layer[first + replica, stage - 1]:
+            stage -= 1
+            same = False
+        room.stage_of[replica] = stage
+    return same
+
+
+@kernel
+def _frees_links(
+    rows: FamilyRows, job: RingJob, room: RingRoom, first: int, num_replicas: int, bucket: int
+) -> bool:
+    """Let the links of a ring be idle; whether there are all."""
+    for replica in range(num_replicas):
+        here, there = ring_ends(rows, room, first, num_replicas, bucket, replica)
+        if job.goodput_bytes_per_s[here, there] <= 0.0:
+            return False
+        room.free_s[here, there] = room.last_arrival_s[here, there] = 0.0
+    return True
+
+
+@kernel
+def ring_ends(
+    rows: FamilyRows, room: RingRoom, first: int, num_replicas: int, bucket: int, replica: int
+) -> tuple[int, int]:
+    """Domains of a member and of the next one of its ring."""
+    after = replica + 1 if replica + 1 < num_replicas else 0
+    here, there = (
+        room.member_stage[bucket * num_replicas + replica],
+        room.member_stage[bucket * num_replicas + after],
+    )
+    domain = rows.pipelines.domain
+    return domain[first + replica, here], domain[first + after, there]
+
+
+@kernel
+def _sum_of(values: Real, begin: int, end: int, partials: Real) -> float:
+    """Sum of some values, rounded once as `math.fsum` does [1]_.
+
+    .. [1] J. R. Shewchuk, "Adaptive precision floating-point arithmetic and fast robust geometric
+       predicates", Discrete & Computational Geometry 18, 1997.
+    """
+    count = 0
+    for place in range(begin, end):
+        x, kept = values[place], 0
+        for each in range(count):
+            y = partials[each]
+            if abs(x) < abs(y):
+                x, y = y, x
+            high = x + y
+            low = y - (high - x)
+            if low != 0.0:
+                partials[kept] = low
+                kept += 1
+            x = high
+        partials[kept] = x
+        count = kept + 1
+    total = low = 0.0
+    while count > 0:
+        count -= 1
+        x, y = total, partials[count]
+        total = x + y
+        low = y - (total - x)
+        if low != 0.0:
+            break
+    rest = partials[count - 1] if count > 0 else 0.0
+    if (low < 0.0 and rest < 0.0) or (low > 0.0 and rest > 0.0):  # half-way: the rest decides
+        doubled = 2.0 * low
+        x = total + doubled
+        if x - total == doubled:
+            total = x
+    rounded: float = total
+    return rounded

@@ -1,0 +1,225 @@
+"""Exchanges of gradients over rings of domains, plan by plan, equal to the event-driven engine.
+
+Pipelines and rings do not meet. Replicas share no domain, so a message of a pipeline takes a link
+between two domains of one replica and a message of a ring one between two replicas; each direction
+of a direct link serves in turn by itself, and senders never wait. So the pipelines are simulated
+first (`des.compiled.many.pipelines`), each as if alone, and leave the times at which buckets are
+made. Messages of rings do meet, where buckets use the same links: they are gone through event by
+event in the engine's order of (time, class, number), see `des.clock`, with its arithmetic.
+"""
+
+import math
+
+from des.base.jit import kernel
+from des.compiled.kernels.intrinsics import views_of
+from des.compiled.many.family_layout import (
+    AFTER_PIPELINE,
+    AFTER_STEP,
+    ALONE,
+    BEHIND_BACKWARD,
+    ExchangeKinds,
+    FamilyRows,
+    PassTimes,
+    RingJob,
+    RingRoom,
+)
+from des.compiled.many.layout import Real
+from des.compiled.many.ring_buckets import lay_out, ring_ends
+from des.compiled.many.ring_events import pop_event, push_event
+
+MEMBER = 1 << 50
+"""Rank of member 0: above those of all messages."""
+
+
+@kernel
+def step_times(
+    rows: FamilyRows,
+    kinds: ExchangeKinds,
+    job: RingJob,
+    passes: PassTimes,
+    room: RingRoom,
+    times_s: Real,
+) -> None:
+    """Write the time of the step of every plan, or of its exchange alone, (N,). [s]
+
+    It is not finite where a plan needs a link that there is not.
+    """
+    _write_times(
+        views_of(rows),
+        views_of(kinds),
+        views_of(job),
+        views_of(passes),
+        views_of(room),
+        views_of(times_s),
+    )
+
+
+@kernel
+def _write_times(
+    rows: FamilyRows,
+    kinds: ExchangeKinds,
+    job: RingJob,
+    passes: PassTimes,
+    room: RingRoom,
+    times_s: Real,
+) -> None:
+    for plan in range(times_s.size):
+        first, num_replicas = rows.first[plan], rows.first[plan + 1] - rows.first[plan]
+        kind = rows.exchange[plan]
+        end_s = update_s = 0.0
+        if kinds.start[kind] != ALONE:
+            end_s, update_s = _end_of_passes(rows, job, passes, first, num_replicas)
+        num_buckets = 0
+        if num_replicas > 1:
+            num_buckets = lay_out(rows, kinds, job, room, kind, first, num_replicas)
+        if num_buckets < 0:
+            times_s[plan] = math.inf
+            continue
+        if num_buckets == 0:
+            times_s[plan] = end_s + update_s
+            continue
+        late_s = end_s + update_s
+        _release(rows, kinds, job, passes, room, kind, first, num_replicas, num_buckets, late_s)
+        ring_s = _run(rows, job, room, first, num_replicas, num_buckets)
+        longest_s = max(end_s, ring_s)
+        times_s[plan] = longest_s if kinds.start[kind] == AFTER_STEP else longest_s + update_s
+
+
+@kernel
+def _end_of_passes(
+    rows: FamilyRows, job: RingJob, passes: PassTimes, first: int, num_replicas: int
+) -> tuple[float, float]:
+    """Time of the last pass, and of the slowest update behind it. [s]"""
+    end_s = longest_s = 0.0
+    for pipeline in range(first, first + num_replicas):
+        begin = 0
+        for stage in range(rows.pipelines.num_stages[pipeline]):
+            own_s = passes.end_s[pipeline, stage]
+            end_s = own_s if own_s > end_s else end_s
+            domain = rows.pipelines.domain[pipeline, stage]
+            end = rows.pipelines.end_layer[pipeline, stage]
+            num_parameters = job.parameters_before[end] - job.parameters_before[begin]
+            own_s = num_parameters * job.update_s[domain, 0] + job.update_s[domain, 1]
+            longest_s, begin = own_s if own_s > longest_s else longest_s, end
+    return end_s, longest_s
+
+
+@kernel
+def _release(
+    rows: FamilyRows,
+    kinds: ExchangeKinds,
+    job: RingJob,
+    passes: PassTimes,
+    room: RingRoom,
+    kind: int,
+    first: int,
+    num_replicas: int,
+    num_buckets: int,
+    late_s: float,
+) -> None:
+    """Write when each member is ready, see `des.engine.gradients`. [s]"""
+    start = kinds.start[kind]
+    for replica in range(num_replicas):
+        pipeline, ready_s = first + replica, 0.0
+        if start == AFTER_PIPELINE:
+            for stage in range(rows.pipelines.num_stages[pipeline]):
+                own_s = passes.end_s[pipeline, stage]
+                ready_s = own_s if own_s > ready_s else ready_s
+        elif start == AFTER_STEP:
+            ready_s = late_s
+        for bucket in range(num_buckets):
+            member, layer = bucket * num_replicas + replica, room.first_layer[bucket]
+            if start == BEHIND_BACKWARD:
+                ready_s = _made_s(rows, job, passes, pipeline, room.member_stage[member], layer)
+            room.ready_s[member] = ready_s
+
+
+@kernel
+def _made_s(
+    rows: FamilyRows, job: RingJob, passes: PassTimes, pipeline: int, stage: int, layer: int
+) -> float:
+    """Time at which the last pass of a stage comes down to a layer. [s]"""
+    end_layers, before = rows.pipelines.end_layer, job.backward_before
+    begin = end_layers[pipeline, stage - 1] if stage > 0 else 0
+    left = (before[layer] - before[begin]) / (before[end_layers[pipeline, stage]] - before[begin])
+    start_s, end_s = passes.start_s[pipeline, stage], passes.end_s[pipeline, stage]
+    made_s: float = end_s - left * (end_s - start_s)
+    return made_s if made_s > start_s else start_s
+
+
+@kernel
+def _run(
+    rows: FamilyRows, job: RingJob, room: RingRoom, first: int, num_replicas: int, num_buckets: int
+) -> float:
+    """Go through the events of the rings in order; returns when the last member is done. [s]"""
+    num_steps, num_members = 2 * (num_replicas - 1), num_buckets * num_replicas
+    num_events, end_s = 0, 0.0
+    for member in range(num_members):
+        room.step[member], room.awaited[member] = 0, -1
+        for message in range(member * num_steps, (member + 1) * num_steps):
+            room.arrival_s[message] = math.inf
+        push_event(room.event_s, room.event_rank, num_events, room.ready_s[member], MEMBER + member)
+        num_events += 1
+    while num_events > 0:
+        now_s, rank = room.event_s[0], room.event_rank[0]
+        pop_event(room.event_s, room.event_rank, num_events)
+        num_events -= 1
+        member = rank - MEMBER
+        if rank < MEMBER:
+            member = rank // num_steps
+            room.step[member] += 1
+            room.awaited[member] = -1
+        num_events = _go_on(rows, job, room, first, num_replicas, member, now_s, rank, num_events)
+        end_s = now_s if now_s > end_s else end_s
+    return end_s
+
+
+@kernel
+def _go_on(
+    rows: FamilyRows,
+    job: RingJob,
+    room: RingRoom,
+    first: int,
+    num_replicas: int,
+    member: int,
+    now_s: float,
+    rank: int,
+    num_events: int,
+) -> int:
+    """Let a member send, and receive what has arrived, until it has to wait or is done."""
+    bucket, num_steps = member // num_replicas, 2 * (num_replicas - 1)
+    replica = member - bucket * num_replicas
+    here, there = ring_ends(rows, room, first, num_replicas, bucket, replica)
+    after = member + 1 if replica + 1 < num_replicas else bucket * num_replicas
+    while room.step[member] < num_steps:
+        step = room.step[member]
+        arrival_s = _carry(job, room, here, there, room.part_bytes[bucket], now_s)
+        sent, received = after * num_steps + step, member * num_steps + step
+        room.arrival_s[sent] = arrival_s
+        if room.awaited[after] == sent:
+            push_event(room.event_s, room.event_rank, num_events, arrival_s, sent)
+            num_events += 1
+        arrival_s = room.arrival_s[received]
+        if arrival_s < now_s or (arrival_s == now_s and received <= rank):
+            room.step[member] = step + 1
+            continue
+        room.awaited[member] = received
+        if arrival_s < math.inf:
+            push_event(room.event_s, room.event_rank, num_events, arrival_s, received)
+            num_events += 1
+        break
+    return num_events
+
+
+@kernel
+def _carry(
+    job: RingJob, room: RingRoom, here: int, there: int, num_bytes: float, now_s: float
+) -> float:
+    """Send a message over a link; returns when it arrives. [s]"""
+    free_s, last_s = room.free_s[here, there], room.last_arrival_s[here, there]
+    end_s = (free_s if free_s > now_s else now_s) + job.overhead_s
+    end_s += num_bytes / job.goodput_bytes_per_s[here, there]
+    arrival_s: float = end_s + job.latency_s[here, there]
+    arrival_s = arrival_s if arrival_s > last_s else last_s
+    room.free_s[here, there], room.last_arrival_s[here, there] = end_s, arrival_s
+    return arrival_s

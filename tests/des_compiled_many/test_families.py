@@ -1,0 +1,82 @@
+"""Plans of all families side by side: the same times as `des.simulate`, to the last bit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from examples import examples
+from family_plans import families
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import corrections, topologies, workloads
+from ties import even_corrections, even_topologies, even_workloads
+
+from des import Corrections, Plan, Topology, Workload, simulate
+from des.compiled.many.families import family_times_s
+from des.compiled.many.simulation import simulate_many
+from des.engine.gradients import exchange_behind_s
+
+
+def times_of(
+    topology: Topology, workload: Workload, plans: Sequence[Plan], found: Corrections, step: int
+) -> list[float]:
+    """Iteration times by the readable engine."""
+    return [simulate(topology, workload, one, found, step=step).makespan_s for one in plans]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    data=st.data(),
+    topology=topologies(min_domains=2, max_domains=5, fully=True),
+    workload=workloads(num_layers=7, max_microbatches=6),
+    found=corrections(),
+    step=st.integers(0, 2),
+)
+def test_times_of_all_families_are_those_of_the_readable_engine(
+    data, topology, workload, found, step
+):
+    topology = replace(topology, movement=None)
+    plans = [data.draw(families(topology, workload)) for _ in range(4)]
+    steps = [step] * len(plans)
+
+    side_by_side = family_times_s([topology], workload, plans, found, steps)
+    assert side_by_side.tolist() == [times_of(topology, workload, plans, found, step)]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    data=st.data(),
+    topology=even_topologies(),
+    workload=even_workloads(),
+    found=even_corrections(),
+    step=st.integers(0, 2),
+)
+def test_what_happens_at_the_same_time_happens_in_the_order_of_the_engine(
+    data, topology, workload, found, step
+):
+    """Whole numbers, equal links, and links that are missing."""
+    plans = [data.draw(families(topology, workload)) for _ in range(4)]
+
+    times_s = simulate_many([topology], workload, plans, found, step=step)
+    assert times_s.tolist() == [times_of(topology, workload, plans, found, step)]
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    data=st.data(),
+    topology=topologies(min_domains=2, max_domains=5, fully=True),
+    workload=workloads(num_layers=7, max_microbatches=6),
+    found=corrections(),
+    step=st.integers(0, 2),
+)
+def test_exchanges_behind_steps_take_what_they_take_in_the_readable_engine(
+    data, topology, workload, found, step
+):
+    topology = replace(topology, movement=None)
+    plans = [data.draw(families(topology, workload)) for _ in range(4)]
+
+    times_s = family_times_s(
+        [topology], workload, plans, found, [step] * len(plans), is_behind=True
+    )
+    assert times_s[0].tolist() == [
+        exchange_behind_s(topology, workload, one, step, found) for one in plans
+    ]
