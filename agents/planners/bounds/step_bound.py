@@ -16,8 +16,8 @@ from des.schedules import schedule_named
 from des.world.transport import PLAIN
 
 Binding = Literal["work", "fill", "memory", "bytes"]
-"""What keeps a step from being as quick as all domains at work from its begin to its end: nothing
-much; a pipeline that fills, and layers and microbatches that are whole; memory; messages."""
+"""Reason why a step is not as quick as all domains at work from its begin to its end: none; a pipeline
+that fills, and layers and microbatches that are whole; memory; messages."""
 
 _LITTLE = 0.01
 
@@ -92,7 +92,7 @@ def _check(problem: WholeProblem) -> None:
     for name in space.schedules:
         if schedule_named(name)[0] is schedule_named("interleaved_1f1b")[0]:
             raise ValueError(
-                "bound: schedules must have one stage a domain, got interleaved_1f1b, whose "
+                "bound: schedules must have a single stage in each domain, got interleaved_1f1b, whose "
                 "domains come back"
             )
     if {"diloco", "streaming_diloco"} & set(space.families) and space.period_steps < 2:
@@ -103,7 +103,7 @@ def _check(problem: WholeProblem) -> None:
 
 
 def _binding(job: JobFigures, space: PlanSpace, family: Family, step_s: float) -> Binding:
-    """What adds most to the work: looked for without bytes, then without memory limits too."""
+    """Find what adds most to the work: looked for without bytes, then without memory limits too."""
     if step_s <= job.work_s * (1.0 + _LITTLE):
         return "work"
     if step_s == np.inf:
