@@ -14,6 +14,7 @@ from agents.decision.plan_space import PlanSpace
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
 from agents.planners.bounds import family_bounds
+from agents.planners.bounds.domain_sets import DomainSets
 from agents.planners.bounds.family_bounds import family_lower_bound_s
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.bounds.step_bound import step_lower_bound_s
@@ -33,13 +34,13 @@ def problem_of(
     return WholeProblem(topology=topology, job=job, space=space, corrections=corrections)
 
 
-def figures_of(
+def sets_of(
     topology: Topology,
     workload: Workload,
     space: PlanSpace,
     corrections: Corrections = NO_CORRECTIONS,
-) -> JobFigures:
-    return JobFigures.of(problem_of(topology, space, corrections), workload)
+) -> DomainSets:
+    return DomainSets(figures=JobFigures.of(problem_of(topology, space, corrections), workload))
 
 
 def spread(topology: Topology, factor: float) -> Topology:
@@ -66,7 +67,7 @@ def test_two_equal_domains_of_free_links_by_hand(family, schedule, expected):
     """
     space = PlanSpace(families=FAMILIES, schedules=(schedule,))
     workload = unit_workload([(1.0, 2.0)] * 2, num_microbatches=4)
-    found = family_lower_bound_s(figures_of(free_world(2), workload, space), space, family)
+    found = family_lower_bound_s(sets_of(free_world(2), workload, space), space, family)
 
     assert found == pytest.approx(expected, rel=PRECISION)
     assert found <= expected
@@ -87,13 +88,13 @@ def test_no_plan_of_a_small_world_is_below_the_bound(topology, workload, correct
         period_steps=3,
         bits=(4.0,),
     )
-    figures = figures_of(topology, workload, space, corrections)
+    sets = sets_of(topology, workload, space, corrections)
     shortest_s = shortest_steps_s(topology, workload, space, corrections)
     with pytest.MonkeyPatch.context() as patch:
         for most_in_sets in (10, 1):
             patch.setattr(family_bounds, "MOST_DOMAINS_IN_SETS", most_in_sets)
             for family, step_s in shortest_s.items():
-                assert family_lower_bound_s(figures, space, family) <= step_s * (1.0 + 1e-12)
+                assert family_lower_bound_s(sets, space, family) <= step_s * (1.0 + 1e-12)
 
 
 @given(topology=topologies(min_domains=2, max_domains=4), factor=st.floats(1.0, 100.0))
@@ -126,7 +127,7 @@ def test_plans_over_many_domains_are_not_below_the_bound(num_domains):
     topology = free_world(num_domains)
     plan = Plan(placement=Placement.even(num_domains, num_domains), schedule="zb_h2")
 
-    found = family_lower_bound_s(figures_of(topology, workload, space), space, "pipeline")
+    found = family_lower_bound_s(sets_of(topology, workload, space), space, "pipeline")
 
     assert 0.0 < found <= simulate(topology, workload, plan).makespan_s
 

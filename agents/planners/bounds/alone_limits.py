@@ -23,7 +23,8 @@ class AloneLimits:
 
         ``rate_bytes_per_s`` is that of all links that a domain sends over, (K,).
         """
-        may = figures.most_layers >= len(figures.layer_bytes)
+        held = figures.with_outer_state(exchange.state_bytes)
+        may = held.most_layers >= len(figures.layer_bytes)
         return cls(
             late_s=figures.overhead_s
             + figures.update_s.sum(axis=1)

@@ -95,13 +95,11 @@ class DomainSets:
         found: Real = np.take_along_axis(self.leaving_bytes_per_s, overlaps[:, None], axis=1)[:, 0]
         return found
 
-    @cached_property
-    def has_room(self) -> npt.NDArray[np.bool_]:
-        """Whether the memory of a set may hold the model, (2^K,)."""
-        figures = self.figures
+    def has_room(self, state_bytes: float = 0.0) -> npt.NDArray[np.bool_]:
+        """Whether the memory of a set may hold the model with more state a parameter, (2^K,)."""
+        figures = self.figures.with_outer_state(state_bytes)
         num_layers = len(figures.layer_bytes)
-        with np.errstate(invalid="ignore"):
-            held = np.where(self.is_member, figures.memory_bytes, 0.0).sum(axis=1)
+        held = np.where(self.is_member, figures.memory_bytes, 0.0).sum(axis=1)
         most = np.where(self.is_member, np.minimum(figures.most_layers, num_layers), 0.0)
         room: npt.NDArray[np.bool_] = (held >= figures.layer_bytes.sum()) & (
             most.sum(axis=1) >= num_layers
@@ -125,7 +123,8 @@ class DomainSets:
             least_s = exchange.least_s(figures, links)
             alone_late_s = alone_late_s + exchange.alone_s(figures, links[alone])
         late_s[alone] = alone_late_s
-        may = self.has_room & np.isfinite(self.trip_s)
+        state_bytes = 0.0 if exchange is None else exchange.state_bytes
+        may = self.has_room(state_bytes) & np.isfinite(self.trip_s)
         return SetLimits(
             late_s=late_s,
             least_s=np.where(may, least_s, np.inf),

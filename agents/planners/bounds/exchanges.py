@@ -7,6 +7,7 @@ import numpy as np
 from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
 from agents.planners.bounds.job_figures import JobFigures, Real
+from des.costs.outer_state import OUTER_STATE_BYTES
 from des.plan.synchronisation import Synchronisation
 
 
@@ -24,6 +25,8 @@ class ExchangeBound:
         Whether further steps hide it.
     num_waits
         Exchanges of a period that nothing else hides, one after the other.
+    state_bytes
+        State of the outer optimiser for each parameter. [bytes]
     """
 
     num_replicas: int
@@ -31,6 +34,7 @@ class ExchangeBound:
     period_steps: int
     is_behind: bool
     num_waits: int
+    state_bytes: float
 
     @property
     def factor(self) -> float:
@@ -118,6 +122,7 @@ def exchange_bound(
         period_steps=mode.steps_between,
         is_behind=is_behind,
         num_waits=num_waits,
+        state_bytes=0.0 if mode.steps_between == 1 else OUTER_STATE_BYTES,
     )
 
 

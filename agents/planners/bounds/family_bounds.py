@@ -1,6 +1,7 @@
 """Least time of a step of each family of plans, in microbatches of one size."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.bounds.many_domains import ManyDomains
 from agents.planners.bounds.many_groups import ManyGroups
 from agents.planners.bounds.whole_layers import WholeLayers
-from des.costs.outer_state import OUTER_STATE_BYTES
 
 MOST_DOMAINS_IN_SETS = 10
 """Domains all of whose sets are looked at; a bound over more of them is less tight."""
 
+_FEWEST_GROUPS = (2, 3, 4, 5, 6, 8, 11, 16, 24, 36, 52)
 _PRECISION = 5e-4
 _LONGEST_S = 1e15
 _ROUNDING = 1e-9
@@ -25,27 +26,27 @@ _STEP = 0.01
 
 
 def family_lower_bound_s(
-    job: JobFigures, space: PlanSpace, family: Family, *, most_s: float = np.inf
+    sets: DomainSets, space: PlanSpace, family: Family, *, most_s: float = np.inf
 ) -> float:
     """Bound the step of all plans of a family; ``inf`` where none fits into memory. [s]
 
     A bound above ``most_s`` comes back as that.
     """
+    job = sets.figures
+    size = len(job.memory_bytes)
     if family == "single":
         return _single_s(job)
-    if len(job.memory_bytes) == 1:
+    if size == 1 or (size == 2 and family == "hybrid"):
         return np.inf
     if family == "pipeline":
-        return _least_s(_holds_pipeline(job), job.work_s, most_s)
+        return _least_s(_holds_pipeline(sets), job.work_s, most_s)
     if job.num_microbatches == 1:
         return np.inf
-    if family in ("diloco", "streaming_diloco"):
-        job = job.with_outer_state(OUTER_STATE_BYTES)
     if family != "hybrid":
         most_s = _least_s(_holds_replicas(job, space, family), job.work_s, most_s)
-    if family == "replicas" or len(job.memory_bytes) == 2:
-        return most_s if family != "hybrid" else np.inf
-    return _least_s(_holds_groups(job, space, family), job.work_s, most_s)
+    if family == "replicas" or size == 2:
+        return most_s
+    return _least_s(_holds_groups(sets, space, family), job.work_s, most_s)
 
 
 def _single_s(job: JobFigures) -> float:
@@ -55,11 +56,11 @@ def _single_s(job: JobFigures) -> float:
     return float(step_s.min()) * (1.0 - _ROUNDING)
 
 
-def _holds_pipeline(job: JobFigures) -> Callable[[float], bool]:
+def _holds_pipeline(sets: DomainSets) -> Callable[[float], bool]:
     """Return whether a pipeline over several domains may do a step by a time."""
-    if len(job.memory_bytes) > MOST_DOMAINS_IN_SETS:
-        return ManyDomains(figures=job).hold_pipeline
-    holds, layers = DomainSets(figures=job).pipelines(), WholeLayers(figures=job)
+    if len(sets.figures.memory_bytes) > MOST_DOMAINS_IN_SETS:
+        return ManyDomains(figures=sets.figures).hold_pipeline
+    holds, layers = sets.pipelines(), WholeLayers(figures=sets.figures)
     return lambda time_s: holds(time_s) and layers.hold_pipeline(time_s)
 
 
@@ -81,20 +82,26 @@ def _holds_replicas(job: JobFigures, space: PlanSpace, family: Family) -> Callab
     return holds
 
 
-def _holds_groups(job: JobFigures, space: PlanSpace, family: Family) -> Callable[[float], bool]:
+def _holds_groups(sets: DomainSets, space: PlanSpace, family: Family) -> Callable[[float], bool]:
     """Return whether groups, one of several domains, may do a step by a time."""
-    size = len(job.memory_bytes)
-    is_many = size > MOST_DOMAINS_IN_SETS
-    exchanges = [
-        exchange_bound(job, space, family, count)
-        for count in range(2, size if is_many else min(size, 5))
+    job, size = sets.figures, len(sets.figures.memory_bytes)
+    if size <= MOST_DOMAINS_IN_SETS:
+        few = [
+            sets.groups(exchange_bound(job, space, family, count))
+            for count in range(2, min(size, 5))
+        ]
+        return lambda time_s: any(holds(time_s) for holds in few)
+    domains = ManyDomains(figures=job)
+    fewest = [count for count in _FEWEST_GROUPS if count < size]
+    many = [
+        ManyGroups(
+            domains=domains,
+            exchange=exchange_bound(job, space, family, count),
+            most_groups=following - 1,
+        )
+        for count, following in pairwise([*fewest, size])
     ]
-    if is_many:
-        many = [ManyGroups(figures=job, exchange=each) for each in exchanges]
-        return lambda time_s: any(groups.hold(time_s) for groups in many)
-    sets = DomainSets(figures=job)
-    few = [sets.groups(each) for each in exchanges]
-    return lambda time_s: any(holds(time_s) for holds in few)
+    return lambda time_s: any(groups.hold(time_s) for groups in many)
 
 
 def _least_s(holds: Callable[[float], bool], least_s: float, most_s: float) -> float:

@@ -10,7 +10,12 @@ from agents.decision.whole_plan import WholeProblem
 from des import UnreachableError, Workload
 from des.costs.layer_work import work_before
 from des.costs.memory import model_state_bytes
-from des.costs.message_times import corrected, hop_goodput_bytes_per_s, quickest_message_s
+from des.costs.message_times import (
+    corrected,
+    direct_links,
+    hop_goodput_bytes_per_s,
+    quickest_message_s,
+)
 from des.costs.stage_times import compute_rate_flops_per_s
 from des.costs.update_times import update_figures
 from des.schedules import SCHEDULES, schedule_named
@@ -175,6 +180,11 @@ def _messages_s(problem: WholeProblem, workload: Workload) -> tuple[Real, Real]:
     topology, size = problem.topology, problem.topology.num_domains
     num_bytes = workload.message_bytes / max(problem.space.compressions)
     whole_s, wire_s = np.zeros((2, size, size))
+    if len(topology.links) == size * (size - 1):
+        rate, latency_s = direct_links(topology, problem.corrections)
+        np.divide(num_bytes, rate, out=wire_s, where=rate > 0.0)
+        wire_s += problem.corrections.message_overhead_s * (rate > 0.0)
+        return wire_s + latency_s, wire_s
     for source in range(size):
         for target in range(size):
             if source == target:

@@ -8,17 +8,26 @@ import numpy as np
 from agents.planners.bounds.alone_limits import AloneLimits
 from agents.planners.bounds.exchanges import ExchangeBound, least_latency_s
 from agents.planners.bounds.job_figures import JobFigures, Real
-from agents.planners.bounds.pipeline_rules import pipeline_rules
+from agents.planners.bounds.many_domains import ManyDomains
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManyGroups:
-    """Groups of a job's domains, one of several domains, that exchange as replicas do."""
+    """Groups of a job's domains, one of several domains, that exchange as replicas do.
 
-    figures: JobFigures
+    ``exchange`` is that of the fewest groups, ``most_groups`` the most that there may be.
+    """
+
+    domains: ManyDomains
     exchange: ExchangeBound
+    most_groups: int
+
+    @property
+    def figures(self) -> JobFigures:
+        """Figures of the job."""
+        return self.domains.figures
 
     def hold(self, time_s: float) -> bool:
         """Whether the bound lets the groups do all microbatches by a time."""
@@ -57,22 +66,12 @@ class ManyGroups:
         rate = self.figures.rate_bytes_per_s.sum(axis=1)
         return AloneLimits.of(self.figures, self.exchange, rate)
 
-    @cached_property
-    def borders_s(self) -> tuple[Real, Real]:
-        """Least trip of a microbatch over each border, and its slower wire, (K, K). [s]"""
-        figures = self.figures
-        early_s = (figures.forward_s + figures.input_gradient_s).min(axis=0)
-        trip_s = figures.message_s + figures.message_s.T + early_s.sum()
-        wire_s = np.maximum(figures.wire_s, figures.wire_s.T)
-        apart = np.where(np.eye(len(wire_s), dtype=np.bool_), np.inf, 0.0)
-        return trip_s + apart, wire_s
-
     def _count_of_members(self, time_s: float) -> float:
         """Count what each domain does alone, in whole microbatches, or as a member of a group.
 
         A member does its part of the model in as many microbatches as its best border carries.
         """
-        figures, (trip_s, wire_s) = self.figures, self.borders_s
+        figures, trip_s, wire_s = self.figures, self.domains.trip_s, self.domains.wire_s
         left_s = time_s - figures.overhead_s
         rate, num_bytes = figures.rate_bytes_per_s, self.exchange.layer_bytes.sum()
         rate = np.minimum(rate.sum(axis=0), rate.sum(axis=1))
@@ -84,7 +83,8 @@ class ManyGroups:
             more = (left_s[:, None] - trip_s) / wire_s
         more = np.where(trip_s > left_s[:, None], -1.0, np.where(np.isnan(more), np.inf, more))
         carried = np.floor(1.0 + more.max(axis=1) + _ROUNDING)
-        part = np.clip(np.minimum(sent, figures.most_layers / len(figures.layer_bytes)), 0.0, 1.0)
+        held = figures.with_outer_state(self.exchange.state_bytes)
+        part = np.clip(np.minimum(sent, held.most_layers / len(held.layer_bytes)), 0.0, 1.0)
         work = left_s * figures.rates / figures.reference_s.sum()
         with np.errstate(invalid="ignore"):
             shared = np.nan_to_num(np.clip(np.minimum(work, carried * part), 0.0, None))
@@ -98,8 +98,8 @@ class ManyGroups:
 
         Each place of a pipeline has one domain a group at most.
         """
-        figures, rule = self.figures, pipeline_rules(self.figures)[0]
-        place = np.arange(len(rule.rates)) // self.exchange.num_replicas
+        figures, rule = self.figures, self.domains.rules[0]
+        place = np.arange(len(rule.rates)) // self.most_groups
         apart = np.where(np.eye(len(place), dtype=np.bool_), np.inf, rule.hop_s)
         hops_s = np.sort(apart.min(axis=1))
         share = min(rule.share, figures.num_microbatches / len(place))
@@ -129,6 +129,6 @@ class ManyGroups:
         others = exchange.num_replicas - 1
         roots = others * np.sqrt(least) + np.sqrt(figures.rates.sum() - others * least)
         sent = exchange.sent_share(figures) * roots**2 / self.links_bytes_per_s
-        hidden = exchange.num_replicas * exchange.hidden_share(figures)
-        worked = left_s * np.array([figures.rates.sum(), (others + 1) * least]) / work
+        hidden = self.most_groups * exchange.hidden_share(figures)
+        worked = left_s * np.array([figures.rates.sum(), self.most_groups * least]) / work
         return float(np.max(worked - (sent, 0.0) + hidden))

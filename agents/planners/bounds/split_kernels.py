@@ -45,9 +45,11 @@ def holds_split(
         Layers that each domain can do by a second at most, (K,).
     """
     size, num_layers = memory_bytes.size, kept_bytes.size - 1
-    head_s[:] = np.inf
-    trip_s[:] = np.inf
+    is_used = np.zeros(1 << size, np.bool_)
+    is_used[0] = True
     for before in range(1 << size):
+        if not is_used[before]:
+            continue
         for last in range(size if before else 1):
             if before and not before >> last & 1:
                 continue
@@ -72,6 +74,11 @@ def holds_split(
                     least = max(trip + both, rest_s[0] + both)
                     if not (num_microbatches - 1) * wire + least <= time_s:
                         continue
+                    after = before | 1 << domain
+                    if not is_used[after]:
+                        is_used[after] = True
+                        head_s[after] = np.inf
+                        trip_s[after] = np.inf
                     found = _end_stages(
                         time_s,
                         num_microbatches,
@@ -84,8 +91,8 @@ def holds_split(
                         rest_s,
                         start,
                         halved,
-                        head_s[before | 1 << domain, domain],
-                        trip_s[before | 1 << domain, domain],
+                        head_s[after, domain],
+                        trip_s[after, domain],
                     )
                     if found and before:
                         return True

@@ -10,14 +10,15 @@ import numpy as np
 from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
 from agents.decision.whole_plan import WholeProblem
+from agents.planners.bounds.domain_sets import DomainSets
 from agents.planners.bounds.family_bounds import family_lower_bound_s
 from agents.planners.bounds.job_figures import JobFigures
 from des.schedules import schedule_named
 from des.world.transport import PLAIN
 
 Binding = Literal["work", "fill", "memory", "bytes"]
-"""Reason why a step is not as quick as all domains at work from its begin to its end: none; a pipeline
-that fills, and layers and microbatches that are whole; memory; messages."""
+"""Reason why a step is not as quick as all domains at work from its begin to its end: none; a
+pipeline that fills, and layers and microbatches that are whole; memory; messages."""
 
 _LITTLE = 0.01
 
@@ -56,7 +57,7 @@ def step_lower_bound_s(problem: WholeProblem) -> Bound:
         If the space or the network is one that the proof does not cover.
     """
     _check(problem)
-    jobs = [JobFigures.of(problem, workload) for workload in problem.workloads]
+    jobs = [DomainSets(figures=JobFigures.of(problem, workload)) for workload in problem.workloads]
     found = {family: _least(jobs, problem.space, family) for family in problem.space.families}
     family_s = {family: step_s for family, (step_s, _) in found.items()}
     best = min(family_s, key=lambda family: family_s[family])
@@ -64,14 +65,14 @@ def step_lower_bound_s(problem: WholeProblem) -> Bound:
     return Bound(
         step_s=step_s,
         family_s=MappingProxyType(family_s),
-        work_s=min(each.work_s for each in jobs),
-        binds=_binding(job, problem.space, best, step_s),
+        work_s=min(each.figures.work_s for each in jobs),
+        binds=_binding(job.figures, problem.space, best, step_s),
     )
 
 
 def _least(
-    jobs: Sequence[JobFigures], space: PlanSpace, family: Family
-) -> tuple[float, JobFigures]:
+    jobs: Sequence[DomainSets], space: PlanSpace, family: Family
+) -> tuple[float, DomainSets]:
     """Least bound of a family over sizes of microbatches, and the job of that size."""
     least_s, least = np.inf, jobs[0]
     for job in jobs:
@@ -92,8 +93,8 @@ def _check(problem: WholeProblem) -> None:
     for name in space.schedules:
         if schedule_named(name)[0] is schedule_named("interleaved_1f1b")[0]:
             raise ValueError(
-                "bound: schedules must have a single stage in each domain, got interleaved_1f1b, whose "
-                "domains come back"
+                "bound: schedules must have a single stage in each domain, got interleaved_1f1b, "
+                "whose domains come back"
             )
     if {"diloco", "streaming_diloco"} & set(space.families) and space.period_steps < 2:
         raise ValueError(
@@ -109,8 +110,9 @@ def _binding(job: JobFigures, space: PlanSpace, family: Family, step_s: float) -
     if step_s == np.inf:
         return "memory"
     free = job.without_bytes()
-    free_s = family_lower_bound_s(free, space, family, most_s=step_s)
-    roomy_s = family_lower_bound_s(free.without_memory(), space, family, most_s=free_s)
+    free_s = family_lower_bound_s(DomainSets(figures=free), space, family, most_s=step_s)
+    roomy = DomainSets(figures=free.without_memory())
+    roomy_s = family_lower_bound_s(roomy, space, family, most_s=free_s)
     added: dict[Binding, float] = {
         "bytes": step_s - free_s,
         "memory": free_s - roomy_s,
