@@ -59,7 +59,7 @@ def _calls(
         raise RuntimeError("bench: rows must hold the plans of all families")
     simulation = FamilySimulation(workload, written)
     return (
-        lambda: simulate_many([world], workload, plans, step=DUE_STEP),
+        lambda: simulate_many([world], workload, plans, steps=[DUE_STEP] * len(plans)),
         lambda: simulation.times_on(world),
     )
 

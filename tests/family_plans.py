@@ -1,4 +1,4 @@
-"""Plans of all families, of one stage a domain: a generator for Hypothesis."""
+"""Plans of all families, of one stage per domain: a generator for Hypothesis."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ STREAMING = tuple(
 
 @st.composite
 def families(draw: st.DrawFn, topology: Topology, workload: Workload) -> Plan:
-    """Pipelines, replicas and groups of either, of one stage a domain, with any exchange."""
+    """Pipelines, replicas and groups of either, of one stage per domain, with any exchange."""
     most = min(topology.num_domains, workload.num_microbatches)
     count = draw(st.integers(1, most))
     order = draw(st.permutations(range(topology.num_domains)))

@@ -104,7 +104,7 @@ class Changes:
         self, topology: Topology, old: int, new: int, corrections: Corrections
     ) -> float:
         plans = self.sources[old], self.plans[new]
-        moves = tuple(layer_moves(self.workload, *plans))
+        moves = tuple(layer_moves(topology, self.workload, *plans, corrections))
         try:
             last_s = moves_end_s(topology, moves, corrections)
         except UnreachableError:

@@ -12,6 +12,15 @@ OUTER_STATE_BYTES = 8
 """
 
 
+INNER_MOMENTS_BYTES = 8
+"""First and second moment of the inner optimiser, Adam, 4 bytes each. [bytes]"""
+
+
+def has_outer_state(plan: Plan) -> bool:
+    """Whether the replicas of a plan have an outer optimiser, whichever memory holds its state."""
+    return bool(plan.replicas) and plan.synchronisation.steps_between > 1
+
+
 def outer_state_bytes(plan: Plan, held: HeldParameters, parallelism: Parallelism | None) -> float:
     """State of the outer optimiser that a device holds, all its GPUs together. [bytes]
 
@@ -19,7 +28,7 @@ def outer_state_bytes(plan: Plan, held: HeldParameters, parallelism: Parallelism
     replicas synchronise after every step, or where it is in the memory of the hosts.
     """
     mode = plan.synchronisation
-    if not plan.replicas or mode.steps_between == 1 or mode.outer_state == "cpu":
+    if not has_outer_state(plan) or mode.outer_state == "cpu":
         return 0.0
     shared = parallelism or Parallelism()
     if shared.shards("optimiser"):

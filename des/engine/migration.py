@@ -1,16 +1,19 @@
 """Time to change the plan of a running training: model state over the links, and a restart."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from des.base.checks import require_non_negative
 from des.clock import Clock, Message
+from des.costs.message_times import quickest_message_s
+from des.costs.outer_state import INNER_MOMENTS_BYTES, OUTER_STATE_BYTES, has_outer_state
 from des.engine.network import Carrier, Network, Parcel
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
 from des.plan.replacement import RESTART_S
-from des.world.topology import Topology
+from des.world.topology import Topology, UnreachableError
 
 
 class LayerMove(NamedTuple):
@@ -22,27 +25,92 @@ class LayerMove(NamedTuple):
     num_bytes: float
 
 
-def layer_moves(workload: Workload, old: Plan, new: Plan) -> Iterator[LayerMove]:
-    """Yield the moves that a change of plan needs, by replica and layer.
+class MissingState(NamedTuple):
+    """State of one layer that a change of plan needs in a domain, and the domains that have it."""
 
-    A domain that holds a layer already, for whichever replica, is not sent it again. The others get
-    it from where the same replica had it; a replica that is new, from where the first one had it.
-    All `Workload.state_bytes` of its parameters go once to each domain: how its GPUs share them is
-    a matter of the network inside, which is taken to cost no time.
+    layer: int
+    target: int
+    num_bytes: float
+    holders: tuple[int, ...]
+
+
+def missing_states(workload: Workload, old: Plan, new: Plan) -> Iterator[MissingState]:
+    """Yield what domains lack for a change of plan, by new replica and layer; nothing twice.
+
+    A domain that holds a layer for whichever replica has its model state, all
+    `Workload.state_bytes` of its parameters: how its GPUs share them is a matter of the network
+    inside, which is taken to cost no time. So replicas become one pipeline for nothing.
+
+    The outer optimiser's state of replicas that exchange rarely is 8 bytes a parameter more
+    (`des.costs.outer_state`), the same in all domains. It goes with a layer to a domain that lacks
+    it where both plans have such a state. Where it begins, every domain makes it on the spot: no
+    momentum, and a copy of the parameters. Where replicas begin to exchange after every step, they
+    go on from that copy, which all have, and from the moments of one inner optimiser: those of the
+    first holder that stays, which every other holder gets.
+
+    Raises
+    ------
+    ValueError
+        If one of the plans places another number of layers than there are.
     """
     _check_layers(workload, old)
     _check_layers(workload, new)
-    for replica, placement in enumerate(new.placements):
-        known = replica < len(old.placements)
-        giver = old.placements[replica] if known else old.placement
+    has_outer = has_outer_state(old)
+    per_parameter = workload.state_bytes
+    if has_outer and has_outer_state(new):
+        per_parameter += OUTER_STATE_BYTES
+    are_to_agree = has_outer and bool(new.replicas) and not has_outer_state(new)
+    old_holders, new_holders = _holders(old), _holders(new)
+    seen: set[tuple[int, int]] = set()
+    for placement in new.placements:
         for layer, target in enumerate(placement.domain_of_layer):
-            if all(held.domain_of_layer[layer] != target for held in old.placements):
-                num_bytes = workload.state_bytes * workload.num_parameters[layer]
-                yield LayerMove(layer, giver.domain_of_layer[layer], target, num_bytes)
+            holders, parameters = old_holders[layer], workload.num_parameters[layer]
+            if are_to_agree:
+                stay = (one for one in holders if one in new_holders[layer])
+                holders = (next(stay, holders[0]),)
+            if target in holders or (layer, target) in seen:
+                continue
+            seen.add((layer, target))
+            is_held = target in old_holders[layer]
+            num_bytes = (INNER_MOMENTS_BYTES if is_held else per_parameter) * parameters
+            if not is_held or are_to_agree:
+                yield MissingState(layer, target, num_bytes, holders)
 
 
-def moved_bytes(workload: Workload, old: Plan, new: Plan) -> dict[tuple[int, int], float]:
-    """Model state that a change of plan sends, by source and target domain. [bytes]
+def layer_moves(
+    topology: Topology,
+    workload: Workload,
+    old: Plan,
+    new: Plan,
+    corrections: Corrections = NO_CORRECTIONS,
+) -> Iterator[LayerMove]:
+    """Yield the moves that a change of plan needs, in the order of `missing_states`.
+
+    Of several holders a layer comes from the one from which it is there first: behind the layers
+    chosen to come that way before, over links that are idle else and, where they move, at their
+    best. So a domain that needs many layers gets parts of them from all holders at once.
+    """
+    free_s: dict[tuple[int, int], float] = {}
+    states = list(missing_states(workload, old, new))
+    has_choice = any(len(state.holders) > 1 for state in states)
+    for layer, target, num_bytes, holders in states:
+        best_s, source, turn_s = math.inf, holders[0], 0.0
+        for holder in holders if has_choice else ():
+            try:
+                least_s, own_s = quickest_message_s(
+                    topology, holder, target, num_bytes, corrections
+                )
+            except UnreachableError:
+                continue
+            arrival_s = free_s.get((holder, target), 0.0) + least_s
+            if arrival_s < best_s:
+                best_s, source, turn_s = arrival_s, holder, own_s
+        free_s[source, target] = free_s.get((source, target), 0.0) + turn_s
+        yield LayerMove(layer, source, target, num_bytes)
+
+
+def moved_bytes(workload: Workload, old: Plan, new: Plan) -> dict[int, float]:
+    """State that a change of plan sends, by the domain that receives it. [bytes]
 
     Each byte counts once, however many links its route has.
 
@@ -51,11 +119,16 @@ def moved_bytes(workload: Workload, old: Plan, new: Plan) -> dict[tuple[int, int
     ValueError
         If one of the plans places another number of layers than there are.
     """
-    sent: dict[tuple[int, int], float] = {}
-    for move in layer_moves(workload, old, new):
-        ends = (move.source, move.target)
-        sent[ends] = sent.get(ends, 0.0) + move.num_bytes
-    return sent
+    received: dict[int, float] = {}
+    for state in missing_states(workload, old, new):
+        received[state.target] = received.get(state.target, 0.0) + state.num_bytes
+    return received
+
+
+def _holders(plan: Plan) -> list[tuple[int, ...]]:
+    """Domains that hold each layer, those of earlier replicas first."""
+    layers = zip(*(one.domain_of_layer for one in plan.placements), strict=True)
+    return [tuple(dict.fromkeys(domains)) for domains in layers]
 
 
 def migration_s(
@@ -96,7 +169,8 @@ def migration_s(
         return 0.0
     if not pays_bytes:
         return restart_s
-    return _transfer_s(topology, list(layer_moves(workload, old, new)), corrections) + restart_s
+    moves = list(layer_moves(topology, workload, old, new, corrections))
+    return _transfer_s(topology, moves, corrections) + restart_s
 
 
 def send_moves(

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from des.base.checks import MOST_ITEMS, require_count
 from des.engine.iteration import simulate
-from des.engine.migration import layer_moves, migration_s
+from des.engine.migration import migration_s, missing_states
 from des.engine.result import IterationResult
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
@@ -183,6 +183,6 @@ def _change(
     )
     num_bytes = 0.0
     if pays_bytes:
-        for move in layer_moves(workload, old, new):
-            num_bytes += move.num_bytes
+        for state in missing_states(workload, old, new):
+            num_bytes += state.num_bytes
     return took_s, num_bytes

@@ -18,21 +18,15 @@ from strategies import (
 
 from agents.decision.problem import PlanningProblem
 from agents.planners.rules.data_parallel import data_parallel
-from agents.planners.rules.diloco import diloco, mean_step_s, streaming_diloco
 from agents.planners.rules.megatron import megatron
 from agents.planners.rules.zero import zero1, zero3, zero_memory
 from agents.planners.table import PLANNERS, quick_planners, reference_planners
 from des import (
     InfeasiblePlacementError,
-    Movement,
     Parallelism,
     Plan,
-    StreamingDiLoCo,
     Topology,
-    TrainingRun,
-    UniformLaw,
     domain_memory,
-    run_training,
 )
 from des.compiled.simulate import simulate_compiled
 
@@ -205,50 +199,3 @@ def test_zero_needs_no_more_memory_than_the_simulator_counts(topology, workload)
     assert plan.parallelism[0] == Parallelism(
         data=topology.domains[0].num_gpus, sharding="optimiser"
     )
-
-
-# DiLoCo.
-
-
-def test_diloco_waits_for_its_exchange_every_hundredth_step():
-    asked = problem(PAIR)
-
-    assert mean_step_s(asked, diloco(asked, rng())) == pytest.approx(12 + 4 / 100)
-
-
-@pytest.mark.parametrize(("rate", "waited_s"), [(1.0, 0), (0.2, 8)])
-def test_streaming_diloco_waits_for_what_a_step_does_not_hide(rate, waited_s):
-    """Two layers are one fragment: 4 bytes in 4 s or 20 s, behind a step of 12 s."""
-    asked = problem(world("AB", {"AB": (rate, 0.0), "BA": (rate, 0.0)}))
-    plan = streaming_diloco(asked, rng())
-
-    assert mean_step_s(asked, plan) == pytest.approx(12 + waited_s / 100)
-
-
-@pytest.mark.parametrize("rate", [0.02, 0.2, 2.0])
-@pytest.mark.parametrize("overlap_steps", [0, 1, 3])
-def test_the_mean_step_is_that_of_a_training_run(rate, overlap_steps):
-    workload = unit_workload([(1, 2)] * 7, num_microbatches=4)
-    asked = problem(world("AB", {"AB": (rate, 0.1), "BA": (rate, 0.1)}), workload)
-    mode = StreamingDiLoCo(steps_between=8, layers_per_fragment=2, overlap_steps=overlap_steps)
-    plan = dataclasses.replace(diloco(asked, rng()), synchronisation=mode)
-
-    run = TrainingRun(num_iterations=16, epoch_s=float("inf"))
-    history = run_training(asked.topology, workload, plan, run)
-    second = sum(row.duration_s for row in history.iterations[8:])
-    assert mean_step_s(asked, plan) == pytest.approx(second / 8)
-
-
-def test_the_mean_step_of_a_plan_that_synchronises_every_step_is_its_iteration():
-    asked = problem(PAIR)
-    plan = data_parallel(asked, rng())
-
-    assert mean_step_s(asked, plan) == asked.judge(plan).makespan_s
-
-
-def test_the_mean_step_is_refused_on_links_that_move():
-    law = UniformLaw(bandwidth_fluctuation=0.5, latency_jitter=0.5, update_interval_s=1.0)
-    moving = problem(dataclasses.replace(PAIR, movement=Movement(law=law, seed=0)))
-
-    with pytest.raises(ValueError, match="mean step: topology must stand still"):
-        mean_step_s(moving, diloco(moving, rng()))

@@ -204,7 +204,7 @@ def require_equal_moves(
         expected = migration_s(topology, workload, old, new, restart_s=0.0, corrections=corrections)
     except StarvationError:
         expected = None
-    moves = list(layer_moves(workload, old, new))
+    moves = list(layer_moves(topology, workload, old, new, corrections))
     assert moves_end_s(topology, moves, corrections) == expected
 
 

@@ -12,7 +12,7 @@ from ties import even_corrections, even_topologies, even_workloads
 
 from des import Corrections, Plan, Topology, Workload, simulate
 from des.compiled.many.families import family_times_s
-from des.compiled.many.simulation import simulate_many
+from des.compiled.many.simulation import exchanges_behind_s, simulate_many
 from des.engine.gradients import exchange_behind_s
 
 
@@ -56,7 +56,7 @@ def test_what_happens_at_the_same_time_happens_in_the_order_of_the_engine(
     """Whole numbers, equal links, and links that are missing."""
     plans = [data.draw(families(topology, workload)) for _ in range(4)]
 
-    times_s = simulate_many([topology], workload, plans, found, step=step)
+    times_s = simulate_many([topology], workload, plans, found, steps=[step] * len(plans))
     assert times_s.tolist() == [times_of(topology, workload, plans, found, step)]
 
 
@@ -74,9 +74,7 @@ def test_exchanges_behind_steps_take_what_they_take_in_the_readable_engine(
     topology = replace(topology, movement=None)
     plans = [data.draw(families(topology, workload)) for _ in range(4)]
 
-    times_s = family_times_s(
-        [topology], workload, plans, found, [step] * len(plans), is_behind=True
-    )
-    assert times_s[0].tolist() == [
+    times_s = exchanges_behind_s(topology, workload, plans, [step] * len(plans), found)
+    assert times_s.tolist() == [
         exchange_behind_s(topology, workload, one, step, found) for one in plans
     ]

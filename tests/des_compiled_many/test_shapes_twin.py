@@ -103,4 +103,4 @@ def test_replicas_update_in_the_same_time_as_in_the_readable_engine(data, world,
     plans = [data.draw(families(world, job)) for _ in range(3)]
     times_s = [simulate(world, job, one, found, step=step).makespan_s for one in plans]
 
-    assert simulate_many([world], job, plans, found, step=step).tolist() == [times_s]
+    assert simulate_many([world], job, plans, found, steps=[step] * 3).tolist() == [times_s]

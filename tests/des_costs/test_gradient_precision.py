@@ -40,8 +40,8 @@ def test_memory_and_moves_follow():
     (found, _), (base, _) = (domain_memory(world, job, here) for job in (WIDE, JOB))
     assert found.model_state_bytes == 18 * JOB.sums_before.num_parameters[-1]
     assert found.activation_bytes == base.activation_bytes
-    for pair, num_bytes in moved_bytes(WIDE, here, there).items():
-        assert num_bytes == pytest.approx(moved_bytes(JOB, here, there)[pair] * 18 / 16)
+    for domain, num_bytes in moved_bytes(WIDE, here, there).items():
+        assert num_bytes == pytest.approx(moved_bytes(JOB, here, there)[domain] * 18 / 16)
 
 
 @pytest.mark.parametrize("kind", ["inside", "between"])

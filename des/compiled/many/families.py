@@ -7,6 +7,7 @@ import numpy as np
 from des.compiled.eligibility import has_plain_transport
 from des.compiled.lanes import new_lanes
 from des.compiled.many.family_layout import (
+    ALONE,
     FamilyRows,
     PassTimes,
     PipelinePrograms,
@@ -57,7 +58,8 @@ class FamilySimulation:
         The topology stands still, and has plain transport.
         """
         job, ring = self._jobs(topology)
-        for number, ordered in enumerate(self._orders):
+        has_passes = bool((self._written.kinds.start != ALONE).any())
+        for number, ordered in enumerate(self._orders if has_passes else ()):
             self._run_pipelines(job, ring, ordered, self._written.compressions[number])
         times_s = np.empty(len(self._written.positions))
         room = _room(self._written.rows, self._workload.num_layers, topology.num_domains)

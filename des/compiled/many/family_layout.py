@@ -14,7 +14,7 @@ done; when all replicas have ended the step, updates included; at time 0 on idle
 
 
 class FamilyRows(NamedTuple):
-    """Plans as their pipelines, one stage a domain, which share no domain.
+    """Plans as their pipelines, one stage per domain, which share no domain.
 
     Pipelines of plan ``n`` are rows of ``pipelines`` from ``first[n]`` to that of the next,
     (N + 1,); their ``schedule`` is the number of a program. ``exchange`` (N,) is a kind of

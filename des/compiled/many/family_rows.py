@@ -130,7 +130,7 @@ def written_plans(
 ) -> WrittenPlans | None:
     """Write down the plans that rows can hold, None where there are none.
 
-    Rows hold pipelines of one stage a domain on domains of their own, whose GPUs work as one
+    Rows hold pipelines of one stage per domain on domains of their own, whose GPUs work as one
     device, under static schedules.
 
     Parameters

@@ -15,6 +15,7 @@ from des.compiled.many.programs import programs_of
 from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
 from des.compiled.simulate import simulate_compiled
 from des.costs.layer_times import GpuSpeed, speed_of
+from des.engine.gradients import exchange_behind_s
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.placement import Placement
@@ -180,14 +181,19 @@ def simulate_many(
     plans: Sequence[Plan],
     corrections: Corrections = NO_CORRECTIONS,
     *,
-    step: int = 0,
+    steps: Sequence[int] = (),
 ) -> Real:
     """Iteration time of every plan on every network, (T, P), equal to `des.simulate`. [s]
 
     Plans whose pipelines have one stage per domain, domains of their own that work as one device, a
     static schedule and direct links run side by side in compiled code, their exchanges included,
     where links stand still, serve in turn and each way by itself; the others one by one. Memory is
-    not looked at. On ``step`` it depends what replicas exchange, see `des.simulate`.
+    not looked at.
+
+    Parameters
+    ----------
+    steps
+        Step of each plan, by which it depends what replicas exchange, see `des.simulate`; none: 0.
 
     Raises
     ------
@@ -209,10 +215,29 @@ def simulate_many(
         raise ValueError(
             f"simulate many: topologies must have the same number of domains, got {sorted(sizes)}"
         )
-    times_s = family_times_s(topologies, workload, plans, corrections, [step] * len(plans))
+    of_plans = list(steps) or [0] * len(plans)
+    times_s = family_times_s(topologies, workload, plans, corrections, of_plans)
     for number, column in np.argwhere(np.isnan(times_s)).tolist():
         result = simulate_compiled(
-            topologies[number], workload, plans[column], corrections, step=step
+            topologies[number], workload, plans[column], corrections, step=of_plans[column]
         )
         times_s[number, column] = result.makespan_s
+    return times_s
+
+
+def exchanges_behind_s(
+    topology: Topology,
+    workload: Workload,
+    plans: Sequence[Plan],
+    steps: Sequence[int],
+    corrections: Corrections = NO_CORRECTIONS,
+) -> Real:
+    """Times of exchanges that start after a step of each plan and continue behind the next, (P,).
+
+    Equal to `des.engine.gradients.exchange_behind_s`, side by side where `simulate_many` is. [s]
+    """
+    many_s = family_times_s([topology], workload, plans, corrections, steps, is_behind=True)
+    times_s: Real = many_s[0]
+    for row in np.flatnonzero(np.isnan(times_s)).tolist():
+        times_s[row] = exchange_behind_s(topology, workload, plans[row], steps[row], corrections)
     return times_s

@@ -11,15 +11,13 @@ import pandas as pd
 from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
+from agents.judge.step_times import step_times_s, step_wan_bytes
 from agents.planners.choice.depth import with_best_schedule
 from agents.planners.choice.microbatches import best_grouping
-from agents.planners.rules.diloco import mean_step_s
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
 from des import EVERY_STEP, Plan
 from des.compiled.simulate import simulate_compiled
-from des.plan.buckets import bits_on_wire
-from des.plan.synchronisation import all_reduce_bytes
 from scenarios.measure.compare.cases import BEST_SCHEDULE, ComparedDraw
 
 
@@ -122,10 +120,16 @@ def _figures(problem: PlanningProblem, plan: Plan) -> dict[str, float | bool]:
     if mode == EVERY_STEP:
         time_s, cost_bytes = result.makespan_s, result.communication_cost_bytes
     else:
-        num_replicas, values = len(plan.placements), sum(problem.workload.num_parameters)
-        sent_bytes = all_reduce_bytes(values, bits_on_wire(problem.workload, mode), num_replicas)
-        time_s = mean_step_s(problem, plan)
-        cost_bytes = num_replicas * sent_bytes / mode.steps_between
+        time_s = float(
+            step_times_s(
+                problem.topology,
+                problem.workload,
+                [plan],
+                problem.corrections,
+                simulator=problem.simulator,
+            )[0]
+        )
+        cost_bytes = float(step_wan_bytes(problem.workload, [plan])[0])
     return {
         "time_s": time_s,
         "utilisation": result.utilisation * result.makespan_s / time_s,

@@ -13,7 +13,7 @@ from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
-from agents.planners.rules.diloco import mean_step_s
+from agents.judge.step_times import step_times_s
 from agents.replanning.plan_times import PlanTimes
 from des import EVERY_STEP, STEADY, Plan, Topology, UniformLaw
 from des.compiled.simulate import simulate_compiled
@@ -175,12 +175,12 @@ def held_times_s(
     is_plain = np.array([plan.synchronisation == EVERY_STEP for plan in plans], dtype=bool)
     judge = SteadyJudge(world.workload, world.topology.num_domains)
     plain = PlanTimes(judge, [plan for plan, each in zip(plans, is_plain, strict=True) if each])
+    rare = [plan for plan, each in zip(plans, is_plain, strict=True) if not each]
     times_s = np.empty((len(networks), len(plans)))
     for row, topology in enumerate(networks):
         if is_plain.any():
             times_s[row, is_plain] = plain.on(topology)
-        for column in np.flatnonzero(~is_plain).tolist():
-            times_s[row, column] = mean_step_s(_problem(world, topology), plans[column])
+        times_s[row, ~is_plain] = step_times_s(topology, world.workload, rare)
     return times_s
 
 

@@ -1,0 +1,199 @@
+"""Mean steps of plans over a period of their synchronisation: time, and bytes over the WAN.
+
+The rules are those of `des.training.training_run` on links that stand still: a step waits for the
+exchanges that are due in it; one that continues behind steps waits for those before it, then has
+the links to itself, and steps wait for a late one. The second period counts; nothing is under way
+when the first begins.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.decision.simulator import Simulator
+from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate, simulate_epoch
+from des.base.jit import kernel
+from des.compiled.many.layout import Real, Whole
+from des.compiled.many.simulation import exchanges_behind_s, simulate_many
+from des.compiled.simulate import simulate_compiled
+from des.plan.buckets import bits_on_wire
+from des.plan.synchronisation import Synchronisation
+
+
+class _Steps(NamedTuple):
+    """Steps of plans to simulate: position of the plan, and step in its period."""
+
+    plans: list[int]
+    steps: list[int]
+
+    def add(self, plan: int, *steps: int) -> None:
+        self.plans.extend([plan] * len(steps))
+        self.steps.extend(steps)
+
+
+def step_times_s(
+    topology: Topology,
+    workload: Workload,
+    plans: Sequence[Plan],
+    corrections: Corrections = NO_CORRECTIONS,
+    *,
+    simulator: Simulator = simulate,
+) -> Real:
+    """Times of a step of plans, mean over a period of the synchronisation, (P,). [s]
+
+    Those of a single pipeline, and of replicas that exchange after every step, are iterations.
+
+    Parameters
+    ----------
+    simulator
+        Simulator of the steps; where it is that of `des`, all are simulated side by side.
+
+    Raises
+    ------
+    ValueError
+        If links move within an iteration, or a plan does not match the topology or the workload.
+
+    Examples
+    --------
+    >>> from des import DiLoCo, Placement, build_workload, read_topology
+    >>> world, job = read_topology("four_uneven"), build_workload("llama2_7b", num_layers=4)
+    >>> east, west = (Placement.contiguous([domain], [4]) for domain in (0, 1))
+    >>> rare = Plan(placement=east, replicas=(west,), synchronisation=DiLoCo(steps_between=500))
+    >>> often = Plan(placement=east, replicas=(west,))
+    >>> rare_s, often_s = step_times_s(world, job, [rare, often])
+    >>> bool(rare_s < often_s)
+    True
+    """
+    if topology.movement is not None:
+        raise ValueError("step times: topology must stand still; give topology.at_start()")
+    waited, behind, plain = _Steps([], []), _Steps([], []), _Steps([], [])
+    due_steps: dict[int, tuple[int, ...]] = {}
+    for number, plan in enumerate(plans):
+        mode = plan.synchronisation
+        if not plan.replicas or (mode.steps_between == 1 and mode.overlap_steps == 0):
+            plain.add(number, 0)
+            continue
+        if id(mode) not in due_steps:
+            due_steps[id(mode)] = _due_steps(mode, workload.num_layers)
+        due = due_steps[id(mode)]
+        (behind if mode.overlap_steps > 0 else waited).add(number, *due)
+        if mode.overlap_steps > 0:
+            plain.add(number, 0)
+        elif len(due) < mode.steps_between:
+            plain.add(number, _first_free(due))
+    both = _Steps(plain.plans + waited.plans, plain.steps + waited.steps)
+    own_s = _simulated_s(topology, workload, plans, both, corrections, simulator)
+    behind_s = exchanges_behind_s(
+        topology, workload, [plans[each] for each in behind.plans], behind.steps, corrections
+    )
+    times_s = np.zeros(len(plans))
+    times_s[plain.plans] = own_s[: len(plain.plans)]
+    _close(plans, times_s, waited, own_s[len(plain.plans) :])
+    _close(plans, times_s, behind, behind_s)
+    return times_s
+
+
+def step_wan_bytes(workload: Workload, plans: Sequence[Plan]) -> Real:
+    """Bytes that leave a domain in a step, mean over a period of the synchronisation, (P,).
+
+    Activations, their gradients, and the exchanges of the replicas. Each counts once, however many
+    links its route has.
+    """
+    parameters = np.array(workload.num_parameters)
+    found = np.zeros(len(plans))
+    for row, plan in enumerate(plans):
+        domains = np.array([one.domain_of_layer for one in plan.placements])
+        num_replicas = len(domains)
+        shares = np.array(plan.microbatches_of_replicas(workload.num_microbatches))
+        borders = (domains[:, 1:] != domains[:, :-1]).sum(axis=1)
+        message_bytes = workload.message_bytes / plan.activation_compression
+        found[row] = 2.0 * float(borders @ shares) * message_bytes
+        if num_replicas > 1:
+            mode = plan.synchronisation
+            num_hops = (domains != np.roll(domains, 1, axis=0)).sum(axis=0)
+            ring_bytes = float(num_hops @ parameters) * bits_on_wire(workload, mode) / 8.0
+            sent_bytes = 2.0 * (num_replicas - 1) / num_replicas * ring_bytes
+            found[row] += sent_bytes / mode.steps_between
+    return found
+
+
+def _due_steps(mode: Synchronisation, num_layers: int) -> tuple[int, ...]:
+    """Steps of a period in which an exchange is due, from 0."""
+    return tuple(sorted({one.due_step - 1 for one in mode.fragments(num_layers)}))
+
+
+def _first_free(due: Sequence[int]) -> int:
+    """First step in which nothing is due."""
+    return next(step for step, each in enumerate((*due, -1)) if step != each)
+
+
+def _simulated_s(
+    topology: Topology,
+    workload: Workload,
+    plans: Sequence[Plan],
+    steps: _Steps,
+    corrections: Corrections,
+    simulator: Simulator,
+) -> Real:
+    """Time of each step, with the exchanges that it waits for. [s]"""
+    chosen = [plans[each] for each in steps.plans]
+    if simulator in (simulate, simulate_compiled):
+        own_s: Real = simulate_many([topology], workload, chosen, corrections, steps=steps.steps)[0]
+        return own_s
+    epochs = (
+        simulate_epoch(
+            topology, workload, plan, corrections=corrections, first_step=step, simulator=simulator
+        )
+        for plan, step in zip(chosen, steps.steps, strict=True)
+    )
+    return np.array([epoch.duration_s for epoch in epochs])
+
+
+def _close(plans: Sequence[Plan], times_s: Real, due: _Steps, due_s: Real) -> None:
+    """Replace times of plain steps by means over the second of two periods."""
+    if not due.plans:
+        return
+    steps = np.array(due.steps, dtype=np.int64)
+    owners = np.array(due.plans)
+    firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+    for first, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(owners)], strict=True):
+        mode = plans[owners[first]].synchronisation
+        times_s[owners[first]] = _mean_step_s(
+            times_s[owners[first]],
+            steps[first:end],
+            due_s[first:end],
+            mode.steps_between,
+            mode.overlap_steps,
+        )
+
+
+@kernel
+def _mean_step_s(
+    plain_s: float, due: Whole, due_s: Real, steps_between: int, overlap_steps: int
+) -> float:
+    """Mean step over the second of two periods; exchanges of due steps take ``due_s``. [s]"""
+    size = due.size
+    end_s = np.empty(2 * size)
+    now_s = free_s = first_period_s = 0.0
+    begun = ended = 0
+    for step in range(2 * steps_between):
+        if step == steps_between:
+            first_period_s = now_s
+        is_due = due[begun % size] == step % steps_between
+        if is_due and overlap_steps == 0:
+            now_s += due_s[begun % size]
+            begun = ended = begun + 1
+            continue
+        now_s += plain_s
+        if is_due:
+            free_s = max(now_s, free_s) + due_s[begun % size]
+            end_s[begun] = free_s
+            begun += 1
+        while ended < begun:
+            behind = due[ended % size] + ended // size * steps_between
+            if behind + overlap_steps > step:
+                break
+            now_s = max(now_s, end_s[ended])
+            ended += 1
+    return (now_s - first_period_s) / steps_between
