@@ -5,9 +5,8 @@ from itertools import combinations, permutations, product
 
 from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
-from agents.decision.problem import PlanningProblem
-from agents.planners.rules.diloco import mean_step_s
-from des import Corrections, GradientExchange, Placement, Plan, Topology, Workload, simulate
+from agents.judge.step_times import step_times_s
+from des import Corrections, GradientExchange, Placement, Plan, Topology, Workload, domain_memory
 
 
 def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -56,16 +55,15 @@ def shortest_steps_s(
     topology: Topology, workload: Workload, space: PlanSpace, corrections: Corrections
 ) -> dict[Family, float]:
     """Shortest mean step of each family among the plans that fit into memory. [s]"""
-    problem = PlanningProblem(topology=topology, workload=workload, corrections=corrections)
+    plans = [
+        plan
+        for plan in all_plans(topology, workload, space)
+        if family_of(plan) in space.families
+        and all(domain.fits for domain in domain_memory(topology, workload, plan))
+    ]
     found: dict[Family, float] = {}
-    for plan in all_plans(topology, workload, space):
+    times_s = step_times_s(topology, workload, plans, corrections) if plans else ()
+    for plan, step_s in zip(plans, times_s, strict=True):
         family = family_of(plan)
-        if family not in space.families:
-            continue
-        result = simulate(topology, workload, plan, corrections)
-        if not result.fits_memory:
-            continue
-        waits = plan.replicas and plan.synchronisation.steps_between > 1
-        step_s = mean_step_s(problem, plan) if waits else result.makespan_s
         found[family] = min(found.get(family, step_s), step_s)
     return found

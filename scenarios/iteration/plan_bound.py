@@ -22,15 +22,14 @@ def bound_line(config: Config, scenario: IterationScenario, result: IterationRes
     if not config.bound:
         return ""
     plan = scenario.plan
-    if (
-        plan.parallelism
-        or plan.activation_compression > 1.0
-        or plan.synchronisation.steps_between > 1
+    for flag, is_other in (
+        ("parallelism", bool(plan.parallelism)),
+        ("activation-compression", plan.activation_compression > 1.0),
+        ("synchronisation", plan.synchronisation.steps_between > 1),
+        ("recomputation", config.recomputation != "flash"),
     ):
-        raise UsageError(
-            "bound must be without parallelism, activation-compression and DiLoCo, as it is about "
-            "plans without; got one of them"
-        )
+        if is_other:
+            raise UsageError(f"{flag} must be the default with --bound, got another")
     size = config.microbatch_size
     problem = WholeProblem(
         topology=scenario.topology,
