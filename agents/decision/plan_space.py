@@ -7,9 +7,9 @@ from agents.decision.families import FAMILIES, SYNCHRONOUS, Family
 from des import EVERY_STEP, DiLoCo, StreamingDiLoCo
 from des.base.checks import require_count, require_positive
 from des.plan.synchronisation import Synchronisation
-from des.schedules import require_quick
+from des.schedules import has_pace, require_quick
 
-HALVED_SCHEDULES = ("zb_h1", "zb_h2", "zb_auto", "greedy")
+HALVED_SCHEDULES = ("zb_h1", "zb_h1_2x", "zb_h1_4x", "zb_h1_8x", "zb_h1_32x", "zb_auto")
 """Schedules of halved backward passes."""
 
 SPACE_MICROBATCH_SIZES = (1, 2, 4, 8)
@@ -61,6 +61,12 @@ class PlanSpace:
                 )
         for name in self.schedules:
             require_quick("plan space", name)
+        if not any(has_pace(name) for name in self.schedules):
+            paced = ", ".join(name for name in (*DEPTHS, *HALVED_SCHEDULES) if has_pace(name))
+            raise ValueError(
+                f"plan space: schedules must hold one with a pace, such as {paced}; "
+                f"got {', '.join(self.schedules)}"
+            )
         for size in self.microbatch_sizes:
             require_count("plan space", "microbatch_sizes", size)
         for factor in self.compressions:

@@ -1,6 +1,6 @@
 """A whole decision: a job on a network, the plans allowed, and a plan that was judged."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from agents.decision.families import Family, family_of
@@ -21,7 +21,7 @@ class WholeProblem:
 
     topology: Topology
     job: TrainingJob
-    space: PlanSpace = PlanSpace()
+    space: PlanSpace = field(default_factory=PlanSpace)
     corrections: Corrections = NO_CORRECTIONS
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ PLANNER_NAMES = (
     "crosspipe",
     "cp_sat",
     "search",
+    "whole",
 )
 """Keys of `agents.planners.table.PLANNERS`."""
 

@@ -24,6 +24,7 @@ from agents.planners.rules.static import proportional, random, round_robin, unif
 from agents.planners.rules.zero import zero1, zero3
 from agents.planners.sailor.sailor import sailor, sailor_overlapped, sailor_with_parallelism
 from agents.planners.search.search import search_planner
+from agents.planners.whole.search_whole import whole
 from des import Plan
 
 PlanKind = Literal["placement", "pipeline", "plan"]
@@ -106,6 +107,7 @@ _ROWS = (
     _row(crosspipe, "plan", "seconds"),
     _row(cp_sat, "pipeline", "seconds"),
     _row(search_planner, "pipeline", "seconds", name="search"),
+    _row(whole, "plan", "seconds"),
 )
 
 PLANNERS: Mapping[str, PlannerRow] = MappingProxyType({row.name: row for row in _ROWS})

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from des.base.checks import MOST_ITEMS
 from des.base.lazy import lazy
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.check import check_order_memory, check_orders
@@ -23,6 +24,18 @@ else:
     exact = lazy("des.schedules.exact")
 
 
+class Pace(NamedTuple):
+    """Pace of stage ``s`` of ``p``: ``ahead + floor(depth (p - 1 - s))`` forwards, then in turn.
+
+    Weight gradients stay ``floor(behind s)`` microbatches behind input gradients; None where the
+    backward pass is whole.
+    """
+
+    depth: float
+    behind: float | None = None
+    ahead: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Maker of a schedule's orders.
@@ -36,6 +49,7 @@ class Schedule:
     static: Callable[[int, int, float | None], Orders] | None = None
     of_pipeline: Callable[[Pipeline, float | None], Orders] | None = None
     factor: str | None = None
+    pace: Callable[[float], Pace] | None = None
     is_slow: bool = False
 
 
@@ -82,11 +96,16 @@ def _interleaved(pipeline: Pipeline) -> Orders:
 
 
 SCHEDULES: dict[str, Schedule] = {
-    "gpipe": Schedule("all forwards, then all backwards", lambda p, m, _: gpipe(p, m)),
+    "gpipe": Schedule(
+        "all forwards, then all backwards",
+        lambda p, m, _: gpipe(p, m),
+        pace=lambda _: Pace(0.0, ahead=MOST_ITEMS),
+    ),
     "1f1b": Schedule(
         "one forward, one backward in turn",
         lambda p, m, depth: one_f_one_b(p, m, 1.0 if depth is None else depth),
         factor="times as many forwards to begin with",
+        pace=Pace,
     ),
     "deep_1f1b": Schedule(
         "1f1b with as many forwards to begin with as hide the links",
@@ -96,8 +115,17 @@ SCHEDULES: dict[str, Schedule] = {
     "interleaved_1f1b": Schedule(
         "1f1b over several stages a device", of_pipeline=lambda pipeline, _: _interleaved(pipeline)
     ),
-    "zb_h1": Schedule("zero bubble in the memory of 1f1b", lambda p, m, _: zb_h1(p, m)),
-    "zb_h2": Schedule("zero bubble in twice that memory", lambda p, m, _: zb_h2(p, m)),
+    "zb_h1": Schedule(
+        "zero bubble in the memory of 1f1b",
+        lambda p, m, depth: zb_h1(p, m, 1.0 if depth is None else depth),
+        factor="times as many forwards to begin with, weight gradients as much further behind",
+        pace=lambda depth: Pace(depth, depth),
+    ),
+    "zb_h2": Schedule(
+        "zero bubble in twice that memory",
+        lambda p, m, _: zb_h2(p, m),
+        pace=lambda _: Pace(2.0, 2.0),
+    ),
     "zb_auto": Schedule(
         "zero bubble by search; on a placement there and back it is ZB-V",
         of_pipeline=lambda pipeline, factor: automatic_zero_bubble(
@@ -159,6 +187,27 @@ def require_quick(owner: str, name: str) -> None:
 def is_static(name: str) -> bool:
     """Whether a schedule asks for the numbers of stages and microbatches alone."""
     return schedule_named(name)[0].static is not None
+
+
+@lru_cache(maxsize=1024)
+def pace_of(name: str) -> Pace:
+    """Look up the pace of a schedule that is all told by one.
+
+    Raises
+    ------
+    ValueError
+        If the schedule has none.
+    """
+    schedule, factor = schedule_named(name)
+    if schedule.pace is None:
+        paced = ", ".join(each for each, found in SCHEDULES.items() if found.pace)
+        raise ValueError(f"schedule: must have a pace, as {paced} have; got {name!r}")
+    return schedule.pace(1.0 if factor is None else factor)
+
+
+def has_pace(name: str) -> bool:
+    """Whether a schedule is all told by how many forwards come first and what is put off."""
+    return schedule_named(name)[0].pace is not None
 
 
 @lru_cache(maxsize=1024)

@@ -160,7 +160,7 @@ def test_equal_domains_of_slow_links_are_bound_by_bytes_and_of_free_ones_by_work
     ("transport", "space", "message"),
     [
         (Transport(sharing="fair"), {}, "transport must be plain"),
-        (Transport(), {"schedules": ("interleaved_1f1b",)}, "a single stage in each domain"),
+        (Transport(), {"schedules": ("1f1b", "interleaved_1f1b")}, "a single stage in each domain"),
         (Transport(), {"families": ("diloco",), "period_steps": 1}, "period_steps must be at"),
     ],
 )

@@ -242,7 +242,7 @@ def test_the_examples_of_the_help_run(capsys, tmp_path, monkeypatch):
     world = world_on_h100(tmp_path / "cluster.yaml", "layer_times: shapes")
     write_profile(tmp_path / "layers.csv", read_topology(world).domains[0], "llama2_7b")
 
-    assert len(examples) == 7
+    assert len(examples) == 9
     for example in examples:
         assert main(example) == 0
         assert sorted(path.name for path in tmp_path.glob("runs/simulate/*")) == FILES

@@ -157,11 +157,11 @@ def add_updates(job: Job, plans: Plans, ordered: Whole, starts: Whole, makespans
             is_updated = True
     if is_updated:
         for place in range(starts[0], starts[starts.size - 1]):
-            makespans_s[ordered[place]] += _slowest_update_s(job, plans, ordered[place])
+            makespans_s[ordered[place]] += slowest_update_s(job, plans, ordered[place])
 
 
 @kernel
-def _slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
+def slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
     """Time from the last gradient to the end of an iteration, see `des.costs.update_times`. [s]"""
     longest_s, begin = 0.0, 0
     for stage in range(plans.num_stages[plan]):

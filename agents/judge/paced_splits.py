@@ -1,0 +1,276 @@
+"""Splits of layers for schedules with a pace: filled to a level, then better layer by layer."""
+
+import math
+
+from des.base.jit import kernel
+from des.compiled.many.layout import Real, Whole
+from des.compiled.many.paced import (
+    WHOLE,
+    Desk,
+    Paces,
+    paced_bytes,
+    paced_overflow,
+    paced_time_s,
+)
+from des.compiled.many.steady import FITS, Job, Plans
+
+_PRECISION = 2.0**-8
+_STEP = 1.08
+
+
+@kernel
+def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: int) -> None:
+    """Split the layers of plans, whose domains and schedules are given, evenly in time.
+
+    Every stage gets the most layers with which a common level holds: the time before its first
+    forward, its work on all microbatches and, but for weight gradients that may come last, the time
+    behind its last backward; and which fit into its memory. It gets one at least. Where the stages
+    cannot hold all layers at any level, the split means nothing and does not fit.
+
+    Parameters
+    ----------
+    per_order
+        Plans in a row that differ in their schedules alone: where memory does not matter, those of
+        whole backward passes have one split, and those of halved ones.
+    """
+    for first in range(0, plans.num_stages.size, per_order):
+        whole = halved = -1
+        for plan in range(first, first + per_order):
+            is_whole = paces.behind[plans.schedule[plan]] == WHOLE
+            known = whole if is_whole else halved
+            if known >= 0:
+                for stage in range(plans.num_stages[plan]):
+                    plans.end_layer[plan, stage] = plans.end_layer[known, stage]
+            else:
+                _fill(job, paces, plans, plan, counts[plan], False)
+            if paced_overflow(job, paces, plans, plan, counts[plan]) != FITS:
+                _fill(job, paces, plans, plan, counts[plan], True)
+            elif is_whole:
+                whole = plan
+            else:
+                halved = plan
+
+
+@kernel
+def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory: bool) -> None:
+    if in_memory and not _fill_to(job, paces, plans, plan, count, math.inf, True):
+        return
+    rate = 0.0
+    for stage in range(plans.num_stages[plan]):
+        rate += job.rate_flops_per_s[plans.domain[plan, stage]]
+    low_s: float = count * (job.sums_before[-1, 0] + job.sums_before[-1, 1]) / rate
+    high_s: float = low_s * _STEP
+    while not _fill_to(job, paces, plans, plan, count, high_s, in_memory):
+        low_s, high_s = high_s, high_s * _STEP
+    while high_s - low_s > _PRECISION * high_s:
+        middle_s = (low_s + high_s) / 2.0
+        if _fill_to(job, paces, plans, plan, count, middle_s, in_memory):
+            high_s = middle_s
+        else:
+            low_s = middle_s
+    _fill_to(job, paces, plans, plan, count, high_s, in_memory)
+
+
+@kernel
+def _fill_to(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    plan: int,
+    count: int,
+    level_s: float,
+    in_memory: bool,
+) -> bool:
+    """Give every stage what fits below a level; whether each has a layer and none is left."""
+    num_stages, num_layers = plans.num_stages[plan], job.sums_before.shape[0] - 1
+    back = 1 if paces.behind[plans.schedule[plan]] == WHOLE else 2
+    begin, head_s, tail_s = 0, 0.0, 0.0
+    for stage in range(num_stages):
+        domain = plans.domain[plan, stage]
+        if stage > 0:
+            before = plans.domain[plan, stage - 1]
+            head_s += job.wire_s[before, domain] + job.latency_s[before, domain] + job.overhead_s
+            tail_s += job.wire_s[domain, before] + job.latency_s[domain, before] + job.overhead_s
+        most = num_layers - (num_stages - 1 - stage)
+        end = _last_that_fits(
+            job, paces, plans, plan, stage, begin, most, count, head_s, tail_s, level_s, in_memory
+        )
+        if end == begin:
+            _fill_any(plans, plan, stage, begin, num_layers)
+            return False
+        work, first, rate = job.work_before, 4 * domain, job.rate_flops_per_s[domain]
+        head_s += (work[end, first] - work[begin, first]) / rate
+        tail_s += (work[end, first + back] - work[begin, first + back]) / rate
+        plans.end_layer[plan, stage] = begin = end
+    plans.end_layer[plan, num_stages - 1] = num_layers
+    return bool(begin == num_layers)
+
+
+@kernel
+def _fill_any(plans: Plans, plan: int, stage: int, begin: int, num_layers: int) -> None:
+    """Give a layer to each of the stages that are left, and the last one what remains."""
+    for later in range(stage, plans.num_stages[plan]):
+        begin += 1
+        plans.end_layer[plan, later] = begin
+    plans.end_layer[plan, plans.num_stages[plan] - 1] = num_layers
+
+
+@kernel
+def _last_that_fits(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    plan: int,
+    stage: int,
+    begin: int,
+    most: int,
+    count: int,
+    head_s: float,
+    tail_s: float,
+    level_s: float,
+    in_memory: bool,
+) -> int:
+    """Last end with which a stage stays below a level and fits; ``begin`` if there is none.
+
+    Layers are much alike, so the search sets out from where equal ones would end, by steps that
+    double, and halves what is left.
+    """
+    first, num_layers = 4 * plans.domain[plan, stage], job.sums_before.shape[0] - 1
+    total = job.work_before[num_layers, first] + job.work_before[num_layers, first + 1]
+    own_s = count * total / num_layers / job.rate_flops_per_s[plans.domain[plan, stage]]
+    guess = begin + (level_s - head_s - tail_s) / own_s
+    at = int(max(begin + 1.0, min(float(most), guess)))
+    least, above, step = begin, most + 1, 1  # what fits, what does not
+    while above - least > 1:
+        if _stage_fits(
+            job, paces, plans, plan, stage, begin, at, count, head_s, tail_s, level_s, in_memory
+        ):
+            least = at
+        else:
+            above = at
+        if above == most + 1:
+            at = min(most, at + step)
+        elif least == begin:
+            at = max(begin + 1, at - step)
+        else:
+            at = (least + above) // 2
+        if at <= least or at >= above:
+            at = (least + above) // 2
+        step *= 2
+    return least
+
+
+@kernel
+def _stage_fits(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    plan: int,
+    stage: int,
+    begin: int,
+    end: int,
+    count: int,
+    head_s: float,
+    tail_s: float,
+    level_s: float,
+    in_memory: bool,
+) -> bool:
+    """Whether a stage of some layers stays below a level and within its memory."""
+    domain = plans.domain[plan, stage]
+    work, first, rate = job.work_before, 4 * domain, job.rate_flops_per_s[domain]
+    forward_s = (work[end, first] - work[begin, first]) / rate
+    if paces.behind[plans.schedule[plan]] == WHOLE:
+        backward_s = (work[end, first + 1] - work[begin, first + 1]) / rate
+        busy_s = head_s + count * (forward_s + backward_s) + tail_s
+    else:
+        back_s = (work[end, first + 2] - work[begin, first + 2]) / rate
+        put_off_s = (work[end, first + 3] - work[begin, first + 3]) / rate
+        busy_s = head_s + count * (forward_s + back_s)
+        busy_s = max(busy_s + tail_s, busy_s + count * put_off_s)
+    if busy_s > level_s or not in_memory:
+        return bool(busy_s <= level_s)
+    needed = paced_bytes(job, paces, plans, plan, stage, begin, end, count)
+    return bool(needed <= job.capacity_bytes[domain])
+
+
+@kernel
+def paced_refine(
+    job: Job, paces: Paces, plans: Plans, counts: Whole, desk: Desk, most: int, times_s: Real
+) -> int:
+    """Move layers between stages, and change schedules, while that makes plans quicker.
+
+    ``times_s`` (N,) are those of the plans, ``inf`` where they do not fit; they are overwritten, as
+    are splits and schedules. A plan takes the best of its neighbours, 1, 2 or 4 layers from any
+    stage to any other, or another schedule, until none is quicker or it has looked at ``most``.
+    Returns how many plans were judged.
+    """
+    num_judged = 0
+    for plan in range(plans.num_stages.size):
+        num_judged += _refine(job, paces, plans, plan, counts[plan], desk, most, times_s)
+    return num_judged
+
+
+@kernel
+def _refine(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    plan: int,
+    count: int,
+    desk: Desk,
+    most: int,
+    times_s: Real,
+) -> int:
+    num_judged, num_stages = 0, plans.num_stages[plan]
+    is_better = num_stages > 1
+    while is_better and num_judged < most:
+        is_better = False
+        best_s, best_kind, best_source, best_target = times_s[plan], 0, 0, 0
+        own = plans.schedule[plan]
+        for schedule in range(paces.depth.size):
+            if schedule == own:
+                continue
+            plans.schedule[plan] = schedule
+            found_s = _score(job, paces, plans, plan, count, desk)
+            num_judged += 1
+            if found_s < best_s:
+                best_s, best_kind, best_source = found_s, -1, schedule
+        plans.schedule[plan] = own
+        for power in range(3):
+            step = 1 << power
+            for source in range(num_stages):
+                for target in range(num_stages):
+                    if source == target or not _move(plans, plan, source, target, step):
+                        continue
+                    found_s = _score(job, paces, plans, plan, count, desk)
+                    num_judged += 1
+                    if found_s < best_s:
+                        best_s, best_kind, best_source, best_target = found_s, step, source, target
+                    _move(plans, plan, target, source, step)
+        if best_s < times_s[plan]:
+            is_better, times_s[plan] = True, best_s
+            if best_kind == -1:
+                plans.schedule[plan] = best_source
+            else:
+                _move(plans, plan, best_source, best_target, best_kind)
+    return num_judged
+
+
+@kernel
+def _score(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
+    """Time of an iteration of a plan; ``inf`` where it does not fit. [s]"""
+    if paced_overflow(job, paces, plans, plan, count) != FITS:
+        return math.inf
+    time_s: float = paced_time_s(job, paces, plans, plan, count, desk)
+    return time_s
+
+
+@kernel
+def _move(plans: Plans, plan: int, source: int, target: int, step: int) -> bool:
+    """Move layers from one stage to another, if the first keeps one; whether that is done."""
+    begin = plans.end_layer[plan, source - 1] if source > 0 else 0
+    if plans.end_layer[plan, source] - begin <= step:
+        return False
+    for stage in range(min(source, target), max(source, target)):
+        plans.end_layer[plan, stage] += -step if source < target else step
+    return True

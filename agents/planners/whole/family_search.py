@@ -1,0 +1,281 @@
+"""The search over families on one network, for a job in microbatches of several sizes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from agents.decision.families import Family, family_of
+from agents.decision.plan_space import PlanSpace
+from agents.decision.whole_plan import JudgedPlan
+from agents.judge.paced_judge import PacedJudge, Scored
+from agents.judge.step_times import step_times_s
+from agents.planners.choice.chains import mutual_links
+from agents.planners.whole.copies import CopySearch, Sketch
+from agents.planners.whole.pipelines import OrderSearch
+from agents.planners.whole.rings import Exchanges
+from des import (
+    Corrections,
+    InfeasiblePlacementError,
+    Plan,
+    Topology,
+    Workload,
+    domain_memory,
+)
+from des.compiled.eligibility import has_plain_transport
+from des.compiled.many.job import has_every_link
+from des.compiled.simulate import simulate_compiled
+from des.costs.feasibility import tightest_domain
+from des.costs.outer_state import OUTER_STATE_BYTES
+from des.plan.synchronisation import Synchronisation
+from des.schedules import has_pace
+
+_LEAST_BUDGET, _BUDGET_STAGES = 1_500, 120_000
+"""Default budget of plans of a search: as many stages in all, but no fewer plans than this."""
+
+_NUM_SIZES = 2
+"""Sizes of microbatches, the best for simple pipelines, whose pipelines are searched further."""
+
+_NUM_SKETCHES = 8
+"""Sketches of each family that are worked out, of the best over all sizes of microbatches."""
+
+_NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
+"""Best pipelines for which schedules that look at times are made, of at most this many stages times
+microbatches: that takes about a tenth of a second for every 256."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeFound:
+    """Result of a search.
+
+    Attributes
+    ----------
+    best
+        The plan of least mean step time.
+    by_family
+        The best plan of each family of which one fits.
+    misfits
+        What the nearest plan of other families lacks.
+    num_judged
+        Plans judged, the same ones counted again.
+    """
+
+    best: JudgedPlan
+    by_family: Mapping[Family, JudgedPlan]
+    misfits: Mapping[Family, InfeasiblePlacementError]
+    num_judged: int
+
+
+def default_budget(num_domains: int) -> int:
+    """Return how many plans a search judges for each size of microbatches and compression."""
+    return max(_LEAST_BUDGET, _BUDGET_STAGES // num_domains)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The search for plans of one size of microbatches and compression."""
+
+    workload: Workload
+    judge: PacedJudge
+    copies: Mapping[float, CopySearch]
+
+
+class FamilySearch:
+    """A search for the best plan of each family that a space allows.
+
+    Pipelines come first, copies of the model in groups of domains after them, each for all sizes of
+    microbatches together.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        workloads: Sequence[Workload],
+        space: PlanSpace,
+        corrections: Corrections,
+        max_judged: int | None = None,
+    ) -> None:
+        self._topology, self._workloads = topology, workloads
+        self._space, self._corrections = space, corrections
+        budget = default_budget(topology.num_domains)
+        self._max_judged = budget if max_judged is None else max_judged
+        self._is_plain = has_plain_transport(topology) and has_every_link(topology)
+        self._bandwidth, _ = mutual_links(topology)
+        self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
+        self._paced = tuple(name for name in space.schedules if has_pace(name))
+        self._by_family: dict[Family, JudgedPlan] = {}
+        self._nearest: dict[Family, tuple[float, InfeasiblePlacementError]] = {}
+        self._num_judged = 0
+
+    def run(self) -> WholeFound:
+        """Look at pipelines, then at copies, each for all sizes of microbatches together."""
+        space = self._space
+        parts = [
+            self._part(workload, compression)
+            for workload, compression in product(self._workloads, space.compressions)
+        ]
+        self._look_at_pipelines(parts)
+        self._look_at_copies(parts)
+        if not self._by_family:
+            raise min(self._nearest.values(), key=lambda each: each[0])[1]
+        order = {family: place for place, family in enumerate(space.families)}
+        by_family = dict(sorted(self._by_family.items(), key=lambda each: order[each[0]]))
+        return WholeFound(
+            best=min(by_family.values(), key=lambda each: each.step_s),
+            by_family=by_family,
+            misfits={
+                family: nearest[1]
+                for family, nearest in self._nearest.items()
+                if family not in by_family
+            },
+            num_judged=self._num_judged + sum(_num_judged(part) for part in parts),
+        )
+
+    def _part(self, workload: Workload, compression: float) -> _Part:
+        exchanges = Exchanges(self._topology, workload, self._corrections)
+
+        def judge(extra_state_bytes: float) -> PacedJudge:
+            return PacedJudge(
+                self._topology,
+                workload,
+                self._corrections,
+                schedules=self._paced,
+                compression=compression,
+                extra_state_bytes=extra_state_bytes,
+            )
+
+        extras = {self._extra_state(mode) for _, mode in self._modes()}
+        return _Part(
+            workload,
+            judge(0.0),
+            {
+                extra: CopySearch(judge(extra), exchanges, self._bandwidth, self._rates)
+                for extra in sorted(extras)
+            },
+        )
+
+    def _modes(self) -> list[tuple[Family, Synchronisation]]:
+        """Families of several copies, with their ways to keep in step."""
+        space = self._space
+        several: tuple[Family, ...] = ("replicas", "hybrid", "diloco", "streaming_diloco")
+        return [
+            (family, mode)
+            for family in several
+            if family in space.families
+            for mode in space.modes(family)
+        ]
+
+    @staticmethod
+    def _extra_state(mode: Synchronisation) -> float:
+        """Bytes of a parameter that a mode keeps on the GPUs, on top of the job's."""
+        on_gpu = mode.steps_between > 1 and mode.outer_state == "gpu"
+        return OUTER_STATE_BYTES if on_gpu else 0.0
+
+    def _look_at_pipelines(self, parts: Sequence[_Part]) -> None:
+        """Search pipelines; then make schedules that look at times for the best of them."""
+        wanted = {"single", "pipeline"} & set(self._space.families)
+        if not wanted:
+            return
+        begun = [
+            (search.begin(), search, part)
+            for part in parts
+            for search in [OrderSearch(part.judge, self._topology, self._bandwidth)]
+        ]
+        found: list[tuple[float, _Part, Plan]] = []
+        for _, search, part in sorted(begun, key=lambda each: each[0])[:_NUM_SIZES]:
+            scored = search.run(self._max_judged)
+            self._note_misfits(part, scored)
+            found += self._fitting(part, scored)
+        found.sort(key=lambda each: each[0])
+        for kind in sorted(wanted):
+            own = [each for each in found if _is_single(each[2]) == (kind == "single")]
+            self._judge_pipelines(own[:_NUM_ORDERS_MADE])
+
+    def _fitting(self, part: _Part, scored: Scored) -> list[tuple[float, _Part, Plan]]:
+        """Pipelines that fit, with their times. [s]"""
+        return [
+            (float(scored.times_s[row]), part, part.judge.plan(scored.plans, row))
+            for row in np.flatnonzero(np.isfinite(scored.times_s)).tolist()
+        ]
+
+    def _note_misfits(self, part: _Part, scored: Scored) -> None:
+        """Remember what the pipelines lack that lack least, of one domain and of several."""
+        for kind in ("single", "pipeline"):
+            rows = np.flatnonzero((scored.plans.num_stages == 1) == (kind == "single"))
+            lacking = rows[scored.overflow[rows] > 0.0]
+            if len(lacking) and not np.isfinite(scored.times_s[rows]).any():
+                row = int(lacking[scored.overflow[lacking].argmin()])
+                self._fits(part.workload, part.judge.plan(scored.plans, row))
+
+    def _judge_pipelines(self, own: Sequence[tuple[float, _Part, Plan]]) -> None:
+        """Keep the best; paces are judged already where every border has a link of its own."""
+        made = [name for name in self._space.schedules if not has_pace(name)]
+        for time_s, part, plan in own:
+            if self._is_plain:
+                self._keep(part.workload, plan, time_s)
+            else:
+                self._judge(part.workload, [plan])
+            num_passes = len(plan.stages) * part.workload.num_microbatches
+            if not _is_single(plan) and num_passes <= _MOST_PASSES_MADE:
+                others = [replace(plan, schedule=name) for name in made]
+                self._judge(
+                    part.workload, [one for one in others if self._fits(part.workload, one)]
+                )
+
+    def _look_at_copies(self, parts: Sequence[_Part]) -> None:
+        """Search partitions into groups; the best sketches of each family are worked out."""
+        modes = self._modes()
+        sketched: dict[tuple[Family, Synchronisation], list[tuple[Sketch, _Part]]] = {}
+        for part in (parts[0], parts[-1]) if len(parts) > 1 else parts:
+            for extra, copies in part.copies.items():
+                own = [each for each in modes if self._extra_state(each[1]) == extra]
+                found = copies.sketches(own, _NUM_SKETCHES, self._max_judged)
+                for kind, sketches in found.items():
+                    sketched.setdefault(kind, []).extend((one, part) for one in sketches)
+        plans: dict[Workload, list[Plan]] = {}
+        for (_, mode), found_of in sketched.items():
+            found_of.sort(key=lambda each: each[0].step_s)
+            for sketch, part in found_of[:_NUM_SKETCHES]:
+                copies = part.copies[self._extra_state(mode)]
+                plans.setdefault(part.workload, []).extend(copies.plans(sketch))
+        for workload, of_size in plans.items():
+            self._judge(workload, of_size)
+
+    def _judge(self, workload: Workload, plans: Sequence[Plan]) -> None:
+        """Simulate plans that fit, and keep the best of each family."""
+        self._num_judged += len(plans)
+        times_s = step_times_s(
+            self._topology, workload, plans, self._corrections, simulator=simulate_compiled
+        )
+        for plan, time_s in zip(plans, times_s.tolist(), strict=True):
+            self._keep(workload, plan, time_s)
+
+    def _keep(self, workload: Workload, plan: Plan, step_s: float) -> None:
+        judged = JudgedPlan(workload=workload, plan=plan, step_s=step_s)
+        known = self._by_family.get(judged.family)
+        if known is None or step_s < known.step_s:
+            self._by_family[judged.family] = judged
+
+    def _fits(self, workload: Workload, plan: Plan) -> bool:
+        """Whether a plan fits into memory; what it lacks is remembered."""
+        tightest = tightest_domain(domain_memory(self._topology, workload, plan))
+        if not tightest.fits:
+            self._note_misfit(family_of(plan), tightest.overflow_fraction, str(tightest))
+        return tightest.fits
+
+    def _note_misfit(self, family: Family, lack: float, what: str) -> None:
+        nearest = self._nearest.get(family)
+        if nearest is None or lack < nearest[0]:
+            self._nearest[family] = (
+                lack,
+                InfeasiblePlacementError(f"{family}: no plan fits; at best, {what}"),
+            )
+
+
+def _is_single(plan: Plan) -> bool:
+    return plan.placement.num_borders == 0
+
+
+def _num_judged(part: _Part) -> int:
+    return part.judge.num_judged + sum(own.judge.num_judged for own in part.copies.values())

@@ -1,0 +1,164 @@
+"""Pipelines over any domains: simple ones first, then orders that are better step by step."""
+
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+
+import numpy as np
+
+from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
+from agents.planners.choice.chains import grown_chain
+from agents.planners.choice.choosing import shared_out
+from agents.planners.search.search_moves import neighbours
+from des import Topology
+from des.compiled.many.simulation import plan_rows
+
+MOST_FOR_ALL_ORDERS = 5
+"""Most domains of which all orders of all subsets are judged: 325."""
+
+_MOST_STARTS, _FEW_STARTS = 10, 4
+"""Most domains from each of which a chain grows, and how many of more."""
+
+_NUM_STARTS = 4
+"""Orders from which a search descends."""
+
+_NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
+"""Orders that are refined, and neighbours of each that are judged."""
+
+
+class OrderSearch:
+    """A search for the order of one pipeline, on a budget of plans.
+
+    Seeds come first: every domain alone, the order of the file, orders by speed and by bandwidth,
+    chains that grow along the best links from every domain, and parts of all these from the front;
+    layers even in time, even in number, and in proportion to speeds. So no planner that does the
+    like is better. Then the best orders descend over `neighbours`.
+    """
+
+    def __init__(self, judge: PacedJudge, topology: Topology, bandwidth: np.ndarray) -> None:
+        self.judge, self._bandwidth = judge, bandwidth
+        self._size = topology.num_domains
+        self._speeds = [domain.attainable_flops_per_s for domain in topology.domains]
+        few = [each for each, name in enumerate(judge.schedules) if name in FEW_SCHEDULES]
+        self._few = few if self._size > MOST_FOR_ALL_ORDERS else ()
+        self._found: dict[Order, tuple[float, int]] = {}
+        self._best: list[Scored] = []
+
+    def begin(self) -> float:
+        """Judge the seeds; returns the time of the best, ``inf`` where none fits. [s]"""
+        self._look_at(self._seeds(), self._few)
+        self._judge_as_shared()
+        return min(float(each.times_s.min()) for each in self._best)
+
+    def run(self, most: int) -> Scored:
+        """Go on until ``most`` plans were judged in all; returns the best pipelines, quickest
+        first."""
+        if self._size > MOST_FOR_ALL_ORDERS:
+            self._descend(most)
+        return self._refined(most)
+
+    def _seeds(self) -> Iterable[Order]:
+        """Orders to begin with."""
+        most = self.judge.most_stages
+        if self._size <= MOST_FOR_ALL_ORDERS:
+            for length in range(1, min(self._size, most) + 1):
+                yield from permutations(range(self._size), length)
+            return
+        yield from ((domain,) for domain in range(self._size))
+        for order in self._long_orders():
+            for length in _lengths(min(len(order), most)):
+                yield order[:length]
+
+    def _long_orders(self) -> list[Order]:
+        """Orders of all domains that simple planners take."""
+        everyone = range(self._size)
+        total = self._bandwidth.sum(axis=1).tolist()
+        by_speed = sorted(everyone, key=lambda domain: (-self._speeds[domain], -total[domain]))
+        by_total = sorted(everyone, key=lambda domain: (-total[domain], -self._speeds[domain]))
+        starts = by_total if self._size <= _MOST_STARTS else by_total[:_FEW_STARTS]
+        chains = [grown_chain(self._bandwidth, start) for start in starts]
+        return [tuple(everyone), tuple(by_speed), tuple(by_total), *chains]
+
+    def _judge_as_shared(self) -> None:
+        """Judge the simple orders with layers even in number and in proportion to speeds."""
+        rows = [
+            (order[:length], counts)
+            for order in self._long_orders()[:4]
+            for length in _lengths(min(len(order), self.judge.most_stages))
+            for counts in self._shared_counts(order[:length])
+        ]
+        self._best.append(self.judge.judged_splits(rows))
+
+    def _shared_counts(self, order: Order) -> tuple[list[int], ...]:
+        num_layers = self.judge.workload.num_layers
+        even = [len(part) for part in np.array_split(np.arange(num_layers), len(order))]
+        shared = shared_out(num_layers, [self._speeds[domain] for domain in order])
+        return (even, shared) if min(shared) > 0 else (even,)
+
+    def _look_at(self, orders: Iterable[Order], schedules: Sequence[int] = ()) -> None:
+        """Judge orders that are new, under some schedules or all."""
+        new = [order for order in dict.fromkeys(orders) if order not in self._found]
+        if not new:
+            return
+        counts = [self.judge.workload.num_microbatches] * len(new)
+        scored = self.judge.scored(new, counts, schedules)
+        times_s = scored.times_s.reshape(len(new), -1)
+        rows = np.arange(len(new)) * times_s.shape[1] + times_s.argmin(axis=1)
+        for order, row in zip(new, rows.tolist(), strict=True):
+            self._found[order] = float(scored.times_s[row]), int(scored.plans.schedule[row])
+        keep = rows[np.argsort(scored.times_s[rows], kind="stable")[: 4 * _NUM_REFINED]]
+        self._best.append(_rows(scored, keep))
+
+    def _time_s(self, order: Order) -> float:
+        return self._found[order][0] if order in self._found else np.inf
+
+    def _descend(self, end: int) -> None:
+        """Take the best orders to their best neighbours until none is better or plans run out.
+
+        Neighbours are judged under the schedule that is best for the order itself.
+        """
+        starts = sorted(self._found, key=self._time_s)[:_NUM_STARTS]
+        been: set[Order] = set()
+        for start in starts:
+            order, better = start, start
+            while better not in been and self.judge.num_judged < end:
+                order = better
+                been.add(order)
+                near = neighbours(order, self._size, self.judge.most_stages)
+                self._look_at(near[: end - self.judge.num_judged], (self._found[order][1],))
+                better = min([order, *near], key=self._time_s)
+
+    def _refined(self, end: int) -> Scored:
+        """Refine the splits of the best plans of different orders, one domain alone among them."""
+        scored = _joined(self._best)
+        best: dict[Order, int] = {}
+        for row in np.argsort(scored.times_s, kind="stable").tolist():
+            order = tuple(scored.plans.domain[row, : scored.plans.num_stages[row]].tolist())
+            best.setdefault(order, row)
+        alone = [row for order, row in best.items() if len(order) == 1][:1]
+        several = [row for order, row in best.items() if len(order) > 1][:_NUM_REFINED]
+        rows = np.array(alone + several)
+        left = max(0, end - self.judge.num_judged) // len(rows)
+        refined = self.judge.refined(_rows(scored, rows), min(left, _MOST_NEIGHBOURS))
+        return _rows(refined, np.argsort(refined.times_s, kind="stable"))
+
+
+def _lengths(most: int) -> list[int]:
+    """All lengths up to 8, then about every eighth more."""
+    found, length = [], 1
+    while length < most:
+        found.append(length)
+        length += max(1, length // 8)
+    return [*found, most]
+
+
+def _joined(parts: Sequence[Scored]) -> Scored:
+    """Return the rows of several tables as one."""
+    plans = type(parts[0].plans)(
+        *(np.concatenate(fields) for fields in zip(*(one.plans for one in parts), strict=True))
+    )
+    rest = zip(*(one[1:] for one in parts), strict=True)
+    return Scored(plans, *(np.concatenate(fields) for fields in rest))
+
+
+def _rows(scored: Scored, rows: np.ndarray) -> Scored:
+    return Scored(plan_rows(scored.plans, rows), *(field[rows] for field in scored[1:]))

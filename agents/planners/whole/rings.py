@@ -1,0 +1,85 @@
+"""Exchanges of gradients between groups of domains: how long a ring takes, and its best order."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+
+from des import Corrections, Placement, Topology, Workload
+from des.compiled.many.job import job_on
+from des.compiled.many.layout import Real
+
+MOST_FOR_ALL_RINGS = 6
+"""Most groups of which all rings are looked at: 120."""
+
+_PROBE_BYTES = 2.0**30
+
+
+class Exchanges:
+    """Estimates of exchanges between pipelines of a job on one network.
+
+    A ring of R groups passes ``2 (R - 1)`` parts of ``1 / R`` of the gradients of each layer from
+    where one group has it to where the next has it; the slowest way sets the pace.
+    """
+
+    def __init__(self, topology: Topology, workload: Workload, corrections: Corrections) -> None:
+        job = job_on(topology, replace(workload, message_bytes=_PROBE_BYTES), corrections)
+        self._s_per_byte: Real = job.wire_s / _PROBE_BYTES
+        self._latency_s: Real = job.latency_s
+        self._parameters = np.array(workload.num_parameters)
+        self._known: dict[tuple[Placement, Placement], tuple[float, float]] = {}
+
+    def edge_s(self, source: Placement, target: Placement) -> tuple[float, float]:
+        """Time of a byte a parameter from one group to another, and the latency of a part. [s]"""
+        key = (source, target)
+        if key not in self._known:
+            here, there = np.array(source.domain_of_layer), np.array(target.domain_of_layer)
+            size = len(self._s_per_byte)
+            passed = np.bincount(
+                here * size + there, weights=self._parameters, minlength=size * size
+            ).reshape(size, size)
+            used = passed > 0.0
+            self._known[key] = (
+                float((passed[used] * self._s_per_byte[used]).max()),
+                float(self._latency_s[used].max()),
+            )
+        return self._known[key]
+
+    def ring(self, groups: tuple[Placement, ...], bits: float) -> tuple[tuple[int, ...], float]:
+        """Order groups to the quickest ring found, and say how long an exchange takes. [s]"""
+        count = len(groups)
+        if count == 1:
+            return (0,), 0.0
+        cost_s, latency_s = np.zeros((2, count, count))
+        for one, other in permutations(range(count), 2):
+            cost_s[one, other], latency_s[one, other] = self.edge_s(groups[one], groups[other])
+        step_s = cost_s * (bits / 8.0 / count) + latency_s
+        order = _best_ring(step_s)
+        slowest_s = max(
+            step_s[here, there] for here, there in zip(order, order[1:] + order[:1], strict=True)
+        )
+        return order, float(2 * (count - 1) * slowest_s)
+
+
+def _best_ring(step_s: Real) -> tuple[int, ...]:
+    """Ring whose slowest edge is quickest: of a few groups the best, of more a grown one."""
+    count = len(step_s)
+    if count <= MOST_FOR_ALL_RINGS:
+        rings = [(0, *rest) for rest in permutations(range(1, count))]
+    else:
+        rings = [_grown_ring(step_s, start) for start in range(count)]
+    return min(rings, key=lambda ring: _ring_key(step_s, ring))
+
+
+def _grown_ring(step_s: Real, start: int) -> tuple[int, ...]:
+    order = [start]
+    while len(order) < len(step_s):
+        onward = step_s[order[-1]].copy()
+        onward[order] = np.inf
+        order.append(int(onward.argmin()))
+    return tuple(order)
+
+
+def _ring_key(step_s: Real, ring: tuple[int, ...]) -> tuple[float, float]:
+    steps = [step_s[here, there] for here, there in zip(ring, ring[1:] + ring[:1], strict=True)]
+    return float(max(steps)), float(sum(steps))

@@ -1,0 +1,74 @@
+"""Pipelines simulated from their paces: times and memory of `des.simulate`, counts of their own."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from search_cases import drawn_case
+
+from agents.judge.paced_judge import PacedJudge
+from des import NO_CORRECTIONS, domain_memory, simulate
+from des.compiled.many.paced import paces_of
+from des.compiled.many.steady import FITS
+from des.schedules import SCHEDULES, has_pace, pace_of, stage_orders
+
+PACED = ("gpipe", "1f1b", "1f1b_2.5x", "zb_h1", "zb_h1_3x", "zb_h2", "zb_h1_32x")
+
+
+@st.composite
+def judged(draw):
+    """Random pipelines on a drawn world, with counts of microbatches of their own."""
+    seed = draw(st.integers(0, 10_000))
+    topology, workload = drawn_case(seed, draw(st.integers(2, 6)), draw(st.integers(6, 12)))
+    rng = np.random.default_rng(seed)
+    judge = PacedJudge(topology, workload, NO_CORRECTIONS, schedules=PACED)
+    sizes = rng.integers(1, topology.num_domains + 1, size=3).tolist()
+    orders = [tuple(rng.permutation(topology.num_domains)[:size].tolist()) for size in sizes]
+    counts = rng.integers(1, workload.num_microbatches + 1, size=3).tolist()
+    return topology, workload, judge, judge.scored(orders, counts)
+
+
+@given(judged())
+def test_times_and_memory_are_those_of_the_simulator(drawn):
+    topology, workload, judge, scored = drawn
+    for row, count in enumerate(scored.counts.tolist()):
+        own = dataclasses.replace(workload, num_microbatches=count)
+        plan = judge.plan(scored.plans, row)
+        overflow = max(one.overflow_fraction for one in domain_memory(topology, own, plan))
+        if scored.overflow[row] == FITS:
+            assert overflow <= 0.0
+            assert scored.times_s[row] == simulate(topology, own, plan).makespan_s
+        else:
+            assert scored.overflow[row] == pytest.approx(overflow, rel=1e-12)
+            assert scored.times_s[row] == np.inf
+
+
+@given(judged())
+def test_refined_plans_are_no_slower_and_hold_all_layers(drawn):
+    topology, workload, judge, scored = drawn
+    before_s = scored.times_s.copy()
+    refined = judge.refined(scored, 200)
+    assert (refined.times_s <= before_s).all()
+    for row in np.flatnonzero(np.isfinite(refined.times_s)).tolist():
+        own = dataclasses.replace(workload, num_microbatches=int(refined.counts[row]))
+        plan = judge.plan(refined.plans, row)
+        assert len(plan.placement.domain_of_layer) == workload.num_layers
+        assert refined.times_s[row] == simulate(topology, own, plan).makespan_s
+
+
+@given(st.sampled_from(PACED), st.integers(1, 5), st.integers(1, 9))
+def test_a_pace_tells_the_orders_of_its_schedule(name, num_stages, num_microbatches):
+    pace = pace_of(name)
+    for stage, order in enumerate(stage_orders(name, num_stages, num_microbatches)):
+        kinds = [operation.kind for operation in order]
+        begun = kinds.index("B" if pace.behind is None else "D")
+        later = num_stages - 1 - stage
+        assert begun == min(num_microbatches, pace.ahead + int(pace.depth * later) + 1)
+
+
+def test_what_has_no_pace_is_refused():
+    assert [name for name in SCHEDULES if has_pace(name)] == ["gpipe", "1f1b", "zb_h1", "zb_h2"]
+    with pytest.raises(ValueError, match="must have a pace, as gpipe, 1f1b, zb_h1, zb_h2"):
+        paces_of(["1f1b", "zb_auto"])
