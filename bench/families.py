@@ -5,10 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agents.judge.step_times import step_times_s
 from bench.report import column
 from bench.timing import Contestant, Effort, race
 from bench.worlds import DRAWN, SEED, job, mesh
-from des import DiLoCo, GradientExchange, Placement, Plan, Topology, Workload
+from des import (
+    DiLoCo,
+    GradientExchange,
+    Placement,
+    Plan,
+    StreamingDiLoCo,
+    Topology,
+    Workload,
+)
 from des.compiled.many.families import FamilySimulation
 from des.compiled.many.family_rows import written_plans
 from des.compiled.many.simulation import simulate_many
@@ -25,6 +34,15 @@ class FamilyRow:
     family: str = column("family, K4 M32, 80 layers")
     objects_per_s: float = column("plans/s", ",.0f")
     rows_per_s: float = column("plans/s, written down", ",.0f")
+    spread_percent: float = column("± %", ".0f")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanStepRow:
+    """Mean steps of plans over a period of 100 steps, with all exchanges of it."""
+
+    family: str = column("family, K4 M32, 80 layers")
+    plans_per_s: float = column("plans/s", ",.0f")
     spread_percent: float = column("± %", ".0f")
 
 
@@ -49,6 +67,35 @@ def measure(effort: Effort) -> list[FamilyRow]:
         )
         for objects, rows in zip(timings[::2], timings[1::2], strict=True)
     ]
+
+
+def measure_mean_steps(effort: Effort) -> list[MeanStepRow]:
+    """Time mean steps over a period of groups that exchange rarely, by number of groups."""
+    workload = job(NUM_MICROBATCHES)
+    world = mesh(NUM_DOMAINS, DRAWN).epoch_of(SEED)
+    rng, count = np.random.default_rng(SEED), 4 if effort.is_quick else NUM_PLANS // 8
+    calls = []
+    for name, mode in (("DiLoCo", DiLoCo()), ("Streaming DiLoCo", StreamingDiLoCo())):
+        for groups in (2, NUM_DOMAINS):
+            plans = [
+                _plan(rng, workload.num_layers, groups, synchronisation=mode) for _ in range(count)
+            ]
+            label = f"{name}, {groups} groups"
+            calls.append(
+                Contestant(name=label, call=_mean_steps(world, workload, plans), num_items=count)
+            )
+    return [
+        MeanStepRow(
+            family=timing.name,
+            plans_per_s=timing.items_per_cpu_s,
+            spread_percent=1e2 * timing.spread_fraction,
+        )
+        for timing in race(calls, effort)
+    ]
+
+
+def _mean_steps(world: Topology, workload: Workload, plans: list[Plan]) -> Callable[[], object]:
+    return lambda: step_times_s(world, workload, plans)
 
 
 def _calls(

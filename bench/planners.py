@@ -44,6 +44,7 @@ def measure(effort: Effort) -> Section:
             ),
             Table(title="Plans of a family, simulated together", rows=families.measure(effort)),
             Table(title=step_bounds.TITLE, rows=step_bounds.measure(effort)),
+            Table(title="Mean steps over a period", rows=families.measure_mean_steps(effort)),
         ],
     )
 

@@ -24,6 +24,7 @@ from agents.planners.sailor.sailor_model import WholeDomains
 from agents.planners.sailor.sailor_parallel import search_parallel
 from des import Placement, Plan
 from des.base.checks import require_count
+from des.plan.plan import split_evenly
 
 MOST_LISTS = 4_000
 """Default maximum of ordered lists of domains; over six domains there are 1,956."""
@@ -34,7 +35,7 @@ MOST_LISTS_WITH_PARALLELISM = 64
 TIED_FRACTION = 0.05
 """Excess over the least estimate up to which the simulator decides between plans."""
 
-MOST_JUDGED = 8
+MOST_JUDGED = 16
 """Default maximum of plans that the simulator decides between."""
 
 
@@ -115,7 +116,8 @@ def sailor_search(
     stage is chosen by the formula of that part alone, as in [1]_, so it is no exact minimum.
 
     With whole domains any number of Sailor's stages in a row in one domain are one stage, so its
-    stages are single layers and the recursion chooses how many a domain gets.
+    stages are single layers and the recursion chooses how many a domain gets. Equal stages, one in
+    each domain of a list, are candidates too, as Sailor's own are equal.
 
     The formula knows 1F1B alone and is a few per cent off, so its least estimates are a tie: of the
     plans within `TIED_FRACTION` of the least, `max_judged` at most, the simulator takes the best
@@ -177,16 +179,7 @@ def estimate_s(
     if len(set(order)) < len(order):
         raise ValueError(f"sailor: a placement must have one stage per domain, got {placement}")
     model = WholeDomains(standing_still(problem), is_overlapped=is_overlapped)
-    paces, total_s = [], 0.0
-    for stage, before, behind in zip(
-        placement.stages, (None, *order[:-1]), (*order[1:], None), strict=True
-    ):
-        end = stage.first_layer + stage.num_layers
-        time_s = model.layers_s(stage.domain)[stage.first_layer : stage.first_layer + 1, end]
-        paces.append(float(model.paced(time_s, before, stage.domain, behind)[0]))
-        total_s += float(time_s[0])
-        total_s += 0.0 if behind is None else model.round_trip_s(stage.domain, behind)
-    return (problem.workload.num_microbatches - 1) * max(paces) + total_s
+    return model.estimate_s(order, [stage.num_layers for stage in placement.stages])
 
 
 def _search_whole(
@@ -203,8 +196,12 @@ def _search_whole(
             break
         count += 1
         best = model.best_split(order)
-        if best is not None:
-            found.append((best[0], count, order, best[1]))
+        if best is None:
+            continue
+        found.append((best[0], count, order, best[1]))
+        even = list(split_evenly(problem.workload.num_layers, len(order)))
+        if even != best[1]:
+            found.append((model.estimate_s(order, even), count, order, even))
     found.sort()
     plans = [
         (least_s, problem.plan(Placement.contiguous(order, counts)))

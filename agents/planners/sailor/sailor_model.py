@@ -1,5 +1,7 @@
 """Sailor's formula where every domain is one device: its recursion over the layers of a list."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from agents.decision.problem import PlanningProblem
@@ -25,14 +27,12 @@ class WholeDomains:
         self.bandwidths = border_bandwidths(topology)
         self.num_later = problem.workload.num_microbatches - 1
         self.message_s, self._wire_s = one_way_messages_s(problem, self.bandwidths)
-        self._work = []  # of each domain, from the first layer of a row to that of a column
+        self._layers_s = []  # of each domain, from the first layer of a row to before a column's
         for domain in topology.domains:
             passes = work_before(problem.workload, domain)
             work = np.array(passes.forward) + np.array(passes.backward)
-            self._work.append(work - work[:, np.newaxis])
-        self._rates = [
-            compute_rate_flops_per_s(domain, problem.corrections) for domain in topology.domains
-        ]
+            rate = compute_rate_flops_per_s(domain, problem.corrections)
+            self._layers_s.append((work - work[:, np.newaxis]) / rate)
         self._activations, self._inputs, self._parameters = (
             np.subtract.outer(np.array(figures), np.array(figures)).T
             for figures in (sums.activation_bytes, sums.weight_input_bytes, sums.num_parameters)
@@ -41,11 +41,6 @@ class WholeDomains:
         self._known: dict[
             tuple[int, int | None, Order], tuple[np.ndarray, np.ndarray, np.ndarray]
         ] = {}
-
-    def layers_s(self, domain: int) -> np.ndarray:
-        """Forward and backward of the layers from a row's to before a column's. [s]"""
-        times: np.ndarray = self._work[domain] / self._rates[domain]
-        return times
 
     def paced(
         self, times_s: np.ndarray, before: int | None, domain: int, behind: int | None
@@ -78,7 +73,7 @@ class WholeDomains:
         if known is not None:
             return known
         domain, behind = order[0], order[1] if len(order) > 1 else None
-        times = self.layers_s(domain).copy()
+        times = self._layers_s[domain].copy()
         times[~self._does_fit(size, size - len(order), domain)] = np.inf
         paced = self.paced(times, before, domain, behind)
         if behind is None:
@@ -108,6 +103,19 @@ class WholeDomains:
             counts.append(end - layer)
             layer = end
         return least_s, counts
+
+    def estimate_s(self, order: Order, counts: Sequence[int]) -> float:
+        """Sailor's formula for that many layers in each domain of a list. [s]"""
+        paces, total_s, first = [], 0.0, 0
+        for before, domain, behind, count in zip(
+            (None, *order[:-1]), order, (*order[1:], None), counts, strict=True
+        ):
+            time_s = self._layers_s[domain][first : first + 1, first + count]
+            paces.append(float(self.paced(time_s, before, domain, behind)[0]))
+            total_s += float(time_s[0])
+            total_s += 0.0 if behind is None else self.round_trip_s(domain, behind)
+            first += count
+        return self.num_later * max(paces) + total_s
 
     def _does_fit(self, size: int, stage: int, domain: int) -> np.ndarray:
         """Mask of the runs of layers that a stage can hold under any schedule, (L + 1, L + 1)."""
