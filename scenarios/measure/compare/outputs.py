@@ -176,7 +176,7 @@ def _left_out(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
 
 
 def _saved_table(saved: pd.DataFrame) -> Table:
-    """Shares of communication saved, a line a method and suite, a column a group of tokens."""
+    """Shares of communication saved: methods by suite in lines, groups of tokens in columns."""
     groups = sorted(saved["least_tokens"].unique())
     names = [f"from {least / 1e6:g} M" for least in groups]
     title = "communication against data parallelism, median by tokens a step [%]"
