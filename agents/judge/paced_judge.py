@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.judge.paced_splits import paced_fill, paced_refine
+from agents.judge.paced_refine import paced_refine
+from agents.judge.paced_splits import paced_fill
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Whole
