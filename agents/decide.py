@@ -1,10 +1,13 @@
-"""One scheduling decision as JSON: ``python -m agents.decide --network now.json``.
+"""One scheduling decision for people: ``python -m agents.decide --network now.yaml``.
 
-Reads the network as it is now, with the job and where its layers are. Writes the complete plan:
-layers of each domain, schedule, size of microbatches and recomputation, and inside each domain its
-parallelism (tensor x data x pipeline), sharding of the optimiser and GPUs; the time of an iteration
-and of the change; with ``--explain``, what limits the plan. With ``--most-slowdown`` the answer has
-the plan that the bound has overruled, if any.
+Reads the network as it is now, the job and the plan in force. Prints a page: where to place what,
+time and tokens, the change and when it has paid, the best plan of each family of plans, what limits
+the answer and what would change it. ``--json`` prints the same for programs.
+
+By default all families that leave the arithmetic of training unchanged are searched, and the
+pipeline of the trained policies (Hi-PPO) is judged with them; ``--families all`` and
+``--compression 1,2,4`` add the others, marked, with their price in tokens.
+``--deciders hi_ppo --json`` is the answer of the policies alone.
 """
 
 from __future__ import annotations
@@ -12,91 +15,55 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from des import Placement, Plan, Topology, build_workload, read_topology
+from agents.answer.config import PROG, Config
 from des.base.atomic_write import write_atomically
-from des.base.checks import require_count, require_positive
-from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, required
+from des.base.command import BAD_INPUT, EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import from_dict, parse_given, to_dict
 from des.base.lazy import lazy
-from des.job.models import MODEL_HELP
-from des.plan.replacement import RESTART_S, Replacement
+from des.base.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from agents.decision import situation as decision_situation
-    from agents.decision.situation import Situation
+    from agents.answer import answering, question, reading
+    from agents.answer.answer import Answer
+    from agents.decision import plan_space, whole_plan
+    from agents.decision.training_job import TrainingJob
     from agents.hi_ppo import decision_report
     from agents.hi_ppo import policies as hi_ppo_policies
-    from agents.hi_ppo.local import decide, policy, shipped
+    from agents.hi_ppo.local import decide as local_decide
+    from agents.hi_ppo.local import policy, shipped
+    from des import Topology
 else:
-    decision_situation = lazy("agents.decision.situation")
+    answering = lazy("agents.answer.answering")
+    question = lazy("agents.answer.question")
+    reading = lazy("agents.answer.reading")
+    plan_space = lazy("agents.decision.plan_space")
+    whole_plan = lazy("agents.decision.whole_plan")
     decision_report = lazy("agents.hi_ppo.decision_report")
-    decide = lazy("agents.hi_ppo.local.decide")
+    local_decide = lazy("agents.hi_ppo.local.decide")
     policy = lazy("agents.hi_ppo.local.policy")
     shipped = lazy("agents.hi_ppo.local.shipped")
     hi_ppo_policies = lazy("agents.hi_ppo.policies")
 
 
-PROG = "python -m agents.decide"
 _EPILOG = f"""\
 examples:
   python -m agents.decide --network east_central_west
       a first decision for Llama 2 70B on a shipped world
+  python -m agents.decide --network four_domains_1 --job four_domains_1 --families all
+      a shipped example, over all families of plans
   python -m agents.decide --network now.yaml --last "East*28,Central*26,West*26" --explain
       whether to leave the placement in force, and what limits the plan
+  python -m agents.decide --network now.yaml --last "East*80 | West*80" --loads West=0.5/0.1/3
+      two replicas are in force, and half of West has been taken by others
+  python -m agents.decide --network now.yaml --stream < situations.jsonl
+      an answer a line for each line such as {{"loads": "West=0.5", "last": "East*80"}}
 
 exit codes: 0 decided; 2 bad input, or no plan fits;
   {EXIT_CODES}
 """
-
-
-def _require_three(owner: str, field: str, values: Sequence[float]) -> None:
-    if len(values) != 3:
-        raise ValueError(
-            f"{owner}: {field} must be three numbers such as 0.4,0.3,0.3; "
-            f"got {','.join(map(str, values))}"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """Settings of a decision; the fields are the flags."""
-
-    network: str = required("world as it is now: YAML or JSON, or a shipped name", is_file=True)
-    base: str | None = option(
-        None, "topology at nominal link speeds", is_file=True, default_text="same as --network"
-    )
-    checkpoint: Path | None = option(
-        None, "checkpoint", is_file=True, default_text="shipped, seed 0"
-    )
-    local_checkpoint: Path | None = option(
-        None, "local agent", is_file=True, default_text="shipped, seed 0"
-    )
-    across_only: bool = option(False, "decide across domains, not inside them")
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
-    num_layers: int | None = option(None, "number of layers", default_text="the model's")
-    microbatches: int = option(32, "microbatches of an iteration")
-    last: str | None = option(
-        None, "placement in force, such as East*28,West*52; none: a first decision"
-    )
-    last_schedule: str = option("1f1b_4x", "schedule in force")
-    epoch_s: float = option(300.0, "time between decisions [s]")
-    iterations_per_epoch: int = option(10, "iterations between decisions")
-    restart_s: float = option(RESTART_S, "time that a change of plan takes to restart [s]")
-    restart_only: bool = option(False, "a move costs a restart only, no transfer")
-    preference: tuple[float, ...] = option(
-        (1.0, 0.0, 0.0), "weights of time, utilisation and communication", check=_require_three
-    )
-    most_slowdown: float | None = option(
-        None,
-        "a bound for steady iteration times: no plan is taken that needs longer for an iteration, "
-        "by more than this share, than the quickest plan known now; such as 0.08",
-    )
-    explain: bool = option(False, "say what limits the plan, and its neighbours")
-    out: Path | None = option(None, "file to write; none: standard output")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -104,82 +71,131 @@ def main(argv: Sequence[str] | None = None) -> int:
     return exit_code_of(lambda: _command(argv))
 
 
-def _command(argv: Sequence[str] | None) -> None:
-    config = parse(
-        Config,
-        argv,
-        prog=PROG,
-        description=__doc__ or "",
-        epilog=_EPILOG,
+def decide(
+    topology: Topology,
+    job: TrainingJob,
+    *,
+    space: plan_space.PlanSpace | None = None,
+    in_force: question.PlanInForce | None = None,
+    max_judged: int | None = None,
+) -> Answer:
+    """Decide over all families that a space allows, by search alone.
+
+    Returns
+    -------
+    Answer
+        As text and in notebooks it is the page that the command prints.
+
+    Raises
+    ------
+    InfeasiblePlacementError
+        If no family fits, naming what the one lacks that lacks least.
+    ValueError
+        If the network moves, or the plan in force is of another job.
+    """
+    problem = whole_plan.WholeProblem(
+        topology=topology, job=job, space=plan_space.PlanSpace() if space is None else space
     )
-    situation = situation_of(config)
-    policies = hi_ppo_policies.Policies.load(config.checkpoint or hi_ppo_policies.shipped())
-    local = None
-    if not config.across_only:
-        local = decide.LocalAgent(
-            policy=policy.load_policy(config.local_checkpoint or shipped.shipped_local_file())
-        )
-    report = decision_report.decide(
-        situation,
-        policies,
-        explains=config.explain,
-        most_slowdown=config.most_slowdown,
-        local=local,
-    )
-    for warning in report.warnings:
-        sys.stderr.write(f"warning: {warning}\n")
-    text = json.dumps(report.as_dict(situation), indent=2, allow_nan=False) + "\n"
+    return answering.answer(question.Question(problem=problem, bare=topology, in_force=in_force))
+
+
+class _Trained:
+    """Trained policies of a configuration, loaded when they are first used."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    @cached_property
+    def across(self) -> hi_ppo_policies.Policies | None:
+        """Policies across domains; None where the search decides alone."""
+        if self._config.deciders == "search":
+            return None
+        return hi_ppo_policies.Policies.load(self._config.checkpoint or hi_ppo_policies.shipped())
+
+    @cached_property
+    def local(self) -> local_decide.LocalAgent | None:
+        """Local agent; None where the decision is across domains alone."""
+        if self._config.across_only:
+            return None
+        path = self._config.local_checkpoint or shipped.shipped_local_file()
+        return local_decide.LocalAgent(policy=policy.load_policy(path))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    trained = _Trained(config)
+    if config.stream:
+        return _stream(config, given, trained)
+    text = _answered(config, given, trained)
     if config.out is None:
         sys.stdout.write(text)
     else:
         write_atomically(config.out, text.encode())
+    return 0
 
 
-def situation_of(config: Config) -> Situation:
-    """Read the files that the configuration names and put the decision together.
-
-    Raises
-    ------
-    ValueError
-        If a file, a name or a number is wrong.
-    """
-    require_positive(PROG, "epoch_s", config.epoch_s)
-    require_count(PROG, "iterations_per_epoch", config.iterations_per_epoch)
-    topology = _standing(read_topology(config.network))
-    base = topology if config.base is None else _standing(read_topology(config.base))
-    names = [domain.name for domain in topology.domains]
-    if [domain.name for domain in base.domains] != names:
-        raise UsageError(
-            f"{PROG}: --base must have the domains {', '.join(names)}, "
-            f"got {', '.join(domain.name for domain in base.domains)}"
-        )
-    workload = build_workload(
-        config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
+def _answered(config: Config, given: frozenset[str], trained: _Trained) -> str:
+    """The page or the JSON of one question; warnings go to standard error."""
+    indent = None if config.stream else 2
+    is_json = config.json or config.stream
+    if config.deciders == "hi_ppo" and is_json:
+        return _by_policies(config, given, trained, indent)
+    found = answering.answer(
+        reading.question_of(config, given),
+        trained.across,
+        trained.local,
+        searches=config.deciders != "hi_ppo",
+        explains=config.explain,
     )
-    last = None
-    if config.last is not None:
-        placement = Placement.parse(config.last, names)
-        last = Plan(placement=placement, schedule=config.last_schedule)
-        last.check_against(topology, workload)
-    time, utilisation, communication = config.preference
-    return decision_situation.Situation(
-        topology=topology,
-        base=base,
-        workload=workload,
-        epoch=0,
-        epoch_s=config.epoch_s,
-        iterations_per_epoch=config.iterations_per_epoch,
-        replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
-        last_plan=last,
-        preference=decision_situation.Preference(
-            time=time, utilisation=utilisation, communication=communication
-        ),
+    return f"{_json(found.as_dict(), indent) if is_json else found}\n"
+
+
+def _by_policies(
+    config: Config, given: frozenset[str], trained: _Trained, indent: int | None
+) -> str:
+    situation = reading.situation_of(config, given)
+    assert trained.across is not None
+    report = decision_report.decide_by_policies(
+        situation,
+        trained.across,
+        explains=config.explain,
+        most_slowdown=config.most_slowdown,
+        local=trained.local,
     )
+    for warning in report.warnings:
+        sys.stderr.write(f"warning: {warning}\n")
+    return _json(report.as_dict(situation), indent) + "\n"
 
 
-def _standing(topology: Topology) -> Topology:
-    """The world at the figures of its file."""
-    return replace(topology, movement=None)
+def _json(content: dict[str, object], indent: int | None) -> str:
+    return json.dumps(content, indent=indent, allow_nan=False)
+
+
+def _stream(config: Config, given: frozenset[str], trained: _Trained) -> int:
+    """Answer a line for each line of standard input; a line that is wrong gets an error."""
+    code = 0
+    for number, line in enumerate(sys.stdin, start=1):
+        if not line.strip():
+            continue
+        try:
+            changed = _changed(config, line, f"line {number}")
+            answer = _answered(changed[0], given | changed[1], trained)
+        except ValueError as error:
+            answer, code = _json({"line": number, "error": str(error)}, None) + "\n", BAD_INPUT
+        sys.stdout.write(answer)
+        sys.stdout.flush()
+    return code
+
+
+def _changed(config: Config, line: str, source: str) -> tuple[Config, frozenset[str]]:
+    """The configuration with what a line says, and the names of these fields."""
+    content = parse_json(line)
+    if not isinstance(content, dict):
+        raise UsageError(f"{source}: must be an object of flags, got {line.strip()!r}")
+    fixed = {"stream", "json", "out", "deciders", "checkpoint", "local_checkpoint", "across_only"}
+    if refused := sorted(fixed & set(content)):
+        raise UsageError(f"{source}: {refused[0]} must be a flag of the command, got a line's")
+    return from_dict(Config, to_dict(config) | content, source=source), frozenset(content)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,19 @@ from des import (
 )
 from des.schedules import require_quick
 
+MOST_PLANNED_DOMAINS = 128
+"""Bound of the domains among which plans are searched: searches are made for up to 64, and their
+tables of orders, links and moves grow with the square of the domains and more."""
+
+
+def require_planned_domains(owner: str, topology: Topology) -> None:
+    """Refuse a network of more domains than plans are searched for."""
+    if topology.num_domains > MOST_PLANNED_DOMAINS:
+        raise ValueError(
+            f"{owner}: topology must have at most {MOST_PLANNED_DOMAINS} domains to plan for, "
+            f"got {topology.num_domains}"
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningProblem:
@@ -43,6 +56,7 @@ class PlanningProblem:
     last_plan: Plan | None = None
 
     def __post_init__(self) -> None:
+        require_planned_domains("planning problem", self.topology)
         for name in (self.schedule, *self.schedules):
             require_quick("planning problem", name)
 

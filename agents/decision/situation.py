@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from agents.decision.problem import require_planned_domains
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.base.checks import require_non_negative
 from des.plan.replacement import Replacement
@@ -64,6 +65,7 @@ class Situation:
     corrections: Corrections = NO_CORRECTIONS
 
     def __post_init__(self) -> None:
+        require_planned_domains("situation", self.topology)
         if self.topology.movement is not None:
             raise ValueError("situation: topology must stand still; give topology.at_start()")
         if self.loads and len(self.loads) != self.topology.num_domains:

@@ -10,12 +10,13 @@ from agents.hi_ppo.fallback import FALLBACK_BUDGET
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS
-from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
+from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
 from agents.replanning.changes import Changes
 from des import Plan
 from des.compiled.simulate import simulate_compiled
+from des.plan.plan_texts import placement_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +63,14 @@ class DecisionReport:
                 "domain": names[stage.domain],
                 "first_layer": stage.first_layer,
                 "num_layers": stage.num_layers,
-                **_inside(local.get(names[stage.domain])),
+                **(
+                    {} if names[stage.domain] not in local else local[names[stage.domain]].as_dict()
+                ),
             }
             for stage in plan.placement.stages
         ]
         return {
-            "placement": _written(plan, names),
+            "placement": placement_text(plan.placement, names),
             "stages": stages,
             "schedule": plan.schedule,
             **self._job_as_dict(),
@@ -115,14 +118,14 @@ class DecisionReport:
             return {}
         return {
             "overruled": {
-                "placement": _written(self.overruled, names),
+                "placement": placement_text(self.overruled.placement, names),
                 "schedule": self.overruled.schedule,
                 "iteration_s": self.overruled_iteration_s,
             }
         }
 
 
-def decide(
+def decide_by_policies(
     situation: Situation,
     policies: Policies,
     *,
@@ -234,19 +237,6 @@ def _by_rule(complete: CompleteDecision | None) -> tuple[str, ...]:
     )
 
 
-def _inside(decision: LocalDecision | None) -> dict[str, object]:
-    """Decision inside a domain, for JSON."""
-    if decision is None:
-        return {}
-    shape = decision.parallelism
-    return {
-        "parallelism": f"{shape.tensor}x{shape.data}x{shape.pipeline}",
-        "shard_optimiser": shape.shards("optimiser"),
-        "gpus": list(decision.binding),
-        "decided_by": "rule" if decision.is_by_rule else "local agent",
-    }
-
-
 def coordinator_of(policies: Policies, most_slowdown: float | None = None) -> Coordinator:
     """Put a coordinator together from trained policies, with a bound on iteration times or none."""
     return Coordinator(
@@ -255,11 +245,6 @@ def coordinator_of(policies: Policies, most_slowdown: float | None = None) -> Co
         trained_range=policies.trained_range,
         most_slowdown=most_slowdown,
     )
-
-
-def _written(plan: Plan, names: tuple[str, ...]) -> str:
-    """A placement as it is read, such as East*28,West*52."""
-    return ",".join(f"{names[one.domain]}*{one.num_layers}" for one in plan.placement.stages)
 
 
 def _change_s(situation: Situation, decision: Decision) -> float:

@@ -84,7 +84,8 @@ def train(_: Path) -> Iterator[Case]:
 
 def decide(_: Path) -> Iterator[Case]:
     """A decision across domains on every shipped world, with and without reasons."""
-    module, job = "agents.decide", ("--model", "llama2_7b", "--across-only")
+    module = "agents.decide"
+    job = ("--model", "llama2_7b", "--across-only", "--deciders", "hi_ppo", "--json")
     for world in WORLDS:
         yield one(f"decide/{world}", module, "--network", world, *job)
         yield one(f"decide/{world}-explained", module, "--network", world, *job, "--explain")

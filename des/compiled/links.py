@@ -14,23 +14,24 @@ from des.world.topology import Topology
 
 def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarray, np.ndarray]:
     """Corrected figures of all links, and the media, numbered by their first link."""
-    media: dict[tuple[str, ...], list[int]] = {}
+    media: dict[tuple[str, ...], tuple[list[int], int]] = {}
     links = np.zeros(len(topology.links), LINK)
     for index, link in enumerate(topology.links):
         ends = (link.source, link.target)
         key = tuple(sorted(ends)) if topology.transport.half_duplex else ends
-        media.setdefault(key, []).append(index)
+        users, medium = media.setdefault(key, ([], len(media)))
+        users.append(index)
         figures = corrected(link, corrections)
         round_trip_s = topology.round_trip_s(index) * corrections.wan_latency_factor
         links[index] = (
             figures.bandwidth_bytes_per_s,
             figures.latency_s,
             round_trip_s,
-            list(media).index(key),
+            medium,
             0,
             0,
         )
-    found = [(*users, -1)[:2] for users in media.values()]
+    found = [(*users, -1)[:2] for users, _ in media.values()]
     return links, np.array(found, MEDIUM)
 
 

@@ -54,7 +54,7 @@ def cost_of(
     require_count("cost", "num_iterations", num_iterations)
     _check_links(result, topology)
     communication_usd = [
-        use.num_bytes / BYTES_PER_GB * _price_of(link, "price_usd_per_gb")
+        use.num_bytes / BYTES_PER_GB * require_price(link, "price_usd_per_gb")
         for use, link in zip(result.links, topology.links, strict=True)
         if use.num_bytes > 0
     ]
@@ -62,7 +62,7 @@ def cost_of(
     for domain in _domains_in_use(result, topology):
         hours = domain.num_gpus * result.makespan_s / SECONDS_PER_HOUR
         gpu_hours.append(hours)
-        compute_usd.append(hours * _price_of(domain, "gpu_price_usd_per_hour"))
+        compute_usd.append(hours * require_price(domain, "gpu_price_usd_per_hour"))
     return TrainingCost(
         num_iterations=num_iterations,
         num_bytes=num_iterations * result.communication_cost_bytes,
@@ -79,7 +79,14 @@ def has_prices(topology: Topology) -> bool:
     return any(price is not None for price in prices)
 
 
-def _price_of(owner: Link | Domain, field: str) -> float:
+def require_price(owner: Link | Domain, field: str) -> float:
+    """Price of a link or domain in use.
+
+    Raises
+    ------
+    MissingPriceError
+        If it has none.
+    """
     price: float | None = getattr(owner, field)
     if price is None:
         name = str(owner) if isinstance(owner, Link) else f"domain {owner.name}"

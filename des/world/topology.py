@@ -15,6 +15,16 @@ from des.world.domain import Domain
 from des.world.routes import lowest_latency_path
 from des.world.transport import PLAIN, Transport
 
+MOST_DOMAINS = 1000
+"""Bound of the domains of a world: every two may have a link each way, so a thousand have a million
+links, which take about a gigabyte. Files of more are refused before their links are made."""
+
+
+def require_few_domains(field: str, count: int) -> None:
+    """Refuse a world of more than `MOST_DOMAINS` domains, naming the field of its file."""
+    if count > MOST_DOMAINS:
+        raise ValueError(f"{field}: must hold at most {MOST_DOMAINS} domains, got {count}")
+
 
 class UnreachableError(ValueError):
     """A plan needs to send between two domains that no path of links joins."""

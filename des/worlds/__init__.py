@@ -26,3 +26,24 @@ WORLDS = {
     "two_sites_of_nodes": TWO_SITES_OF_NODES,
 }
 """Shipped worlds by the name that can be given in the place of a file."""
+
+_EXAMPLES = (
+    "four_domains_0",
+    "four_domains_1",
+    "four_domains_2",
+    "four_domains_3",
+    "four_sites_1gbit_llama2_13b_1048k_tokens",
+    "four_sites_5gbit_llama2_13b_1048k_tokens",
+    "four_sites_5gbit_llama2_70b_1048k_tokens",
+    "four_sites_5gbit_llama2_70b_4194k_tokens",
+    "four_sites_25gbit_llama2_70b_1048k_tokens",
+    "four_sites_100gbit_llama3_405b_1048k_tokens",
+)
+
+EXAMPLES = {name: Path(str(files(__package__) / f"examples/{name}.yaml")) for name in _EXAMPLES}
+"""Worlds of the examples of whole decisions, by name; see ``examples/README.md``."""
+
+EXAMPLE_JOBS = {
+    name: Path(str(files(__package__) / f"examples/{name}.job.json")) for name in _EXAMPLES
+}
+"""Jobs of the examples, by the name of their world."""

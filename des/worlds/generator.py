@@ -8,12 +8,9 @@ import numpy as np
 
 from des.base.checks import require_count, require_non_negative, require_positive
 from des.dynamics import STEADY, UniformLaw
-from des.world.topology import Link, Topology
+from des.world.topology import MOST_DOMAINS, Link, Topology
 from des.worlds import EAST_CENTRAL_WEST
 from des.worlds.reading import read_topology
-
-MOST_DOMAINS = 1000
-"""Every two domains get a link each way, so a thousand have a million."""
 
 LEAST_BANDWIDTH_BYTES_PER_S = 1e9 / 8
 """No drawn link has less than 1 Gbit/s."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from des.base.lazy import lazy
 from des.world.topology import Topology
-from des.worlds import WORLDS
+from des.worlds import EXAMPLES, WORLDS
 
 if TYPE_CHECKING:
     import pydantic
@@ -26,7 +26,7 @@ else:
 
 def topology_path(name: str | Path) -> Path:
     """Return the file of a shipped world, given by its name, or the path that was given."""
-    return WORLDS.get(str(name), Path(name))
+    return (WORLDS | EXAMPLES).get(str(name), Path(name))
 
 
 def read_topology(name: str | Path) -> Topology:
@@ -48,7 +48,7 @@ def read_topology(name: str | Path) -> Topology:
     if reader is None:
         raise ValueError(
             f"{path}: a topology must be a file that ends in {', '.join(readers)}, or one of the "
-            f"shipped worlds {', '.join(WORLDS)}"
+            f"shipped worlds {', '.join((*WORLDS, *EXAMPLES))}"
         )
     try:
         return reader(path.read_text(encoding="utf-8"), path.parent)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from des.views import gantt
-    from scenarios.iteration import job_choice, memory_figure, other_jobs
+    from scenarios.iteration import job_choice, memory_figure, other_jobs, plan_bound
     from scenarios.iteration.other_jobs import JobTimes
 else:
     gantt = lazy("des.views.gantt")
@@ -34,6 +34,7 @@ else:
     job_choice = lazy("scenarios.iteration.job_choice")
     memory_figure = lazy("scenarios.iteration.memory_figure")
     other_jobs = lazy("scenarios.iteration.other_jobs")
+    plan_bound = lazy("scenarios.iteration.plan_bound")
 
 
 _EXAMPLES = """\
@@ -51,6 +52,8 @@ examples:
       a model of Hugging Face on a cluster of your own, with times of its layers that were measured
   python -m scenarios.simulate --model llama2_7b --tokens-per-step 4Mi --microbatch-size 4
       a step of 4 x 2^20 tokens in 256 microbatches; --job FILE takes all of it from a JSON file
+  python -m scenarios.simulate --model llama2_7b --placement "0*16,1*16" --bound
+      and how far that is above a time that no plan can be below
   python -m scenarios.simulate --other-jobs "llama2_13b:0*20,1*20:1;llama2_7b:1*16,2*16"
       and how long it takes when its messages share the links with those of two other jobs, one of
       them of higher priority; GPUs and memory are not shared, other figures are of the job alone
@@ -91,11 +94,14 @@ def _command(argv: Sequence[str] | None) -> None:
     network_cost = network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
     times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
+    bound = plan_bound.bound_line(config, scenario, result)
     files = iteration_files(scenario, result, network_cost, memory, times)
     paths = write_files(config.out, files)
     if rounding:
         sys.stdout.write(f"{rounding}\n")
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
+    if bound:
+        sys.stdout.write(f"{bound}\n")
 
 
 def network_cost_of(scenario: IterationScenario, result: IterationResult) -> NetworkCost:

@@ -127,6 +127,11 @@ class Config:
         f"jobs whose messages share the links: {OTHER_JOBS_FORM}; of messages that wait, those of "
         "the highest priority go first, and this job's is 0",
     )
+    bound: bool = option(
+        False,
+        "also print how far the iteration is above a time that no plan can be below which trains "
+        "the same, whatever the domains, stages, replicas and schedule",
+    )
     out: Path = option(Path("runs/simulate"), "folder for the files")
 
 

@@ -2,10 +2,20 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from agents.decision.problem import PlanningProblem
 from agents.decision.situation import Preference, Situation, level_of
-from des import Movement, OrnsteinUhlenbeck, Placement, Plan, build_workload, read_topology
+from des import (
+    Movement,
+    OrnsteinUhlenbeck,
+    Placement,
+    Plan,
+    PlaneWorlds,
+    build_workload,
+    read_topology,
+)
 from des.plan.replacement import Replacement
 from des.world.domain_load import DomainLoad
 
@@ -79,3 +89,11 @@ def test_weights_of_a_preference_add_up_to_one():
         Preference(time=0.5)
     with pytest.raises(ValueError, match="preference: time must"):
         Preference(time=float("nan"))
+
+
+def test_more_domains_than_plans_are_searched_for_are_refused():
+    wide = PlaneWorlds(num_domains=129).draw(np.random.default_rng(0))
+    message = "planning problem: topology must have at most 128 domains to plan for, got 129"
+
+    with pytest.raises(ValueError, match=message):
+        PlanningProblem(topology=wide, workload=build_workload("llama2_7b"))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -241,7 +242,22 @@ def test_the_examples_of_the_help_run(capsys, tmp_path, monkeypatch):
     world = world_on_h100(tmp_path / "cluster.yaml", "layer_times: shapes")
     write_profile(tmp_path / "layers.csv", read_topology(world).domains[0], "llama2_7b")
 
-    assert len(examples) == 7
+    assert len(examples) == 9
     for example in examples:
         assert main(example) == 0
         assert sorted(path.name for path in tmp_path.glob("runs/simulate/*")) == FILES
+
+
+def test_the_bound_is_below_the_iteration_and_names_what_binds(tmp_path, capsys):
+    assert main([*SMALL, "--bound", "--out", str(tmp_path)]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    match = re.fullmatch(r"no plan is below (.*) s, which (\w+) binds .* is (.*)% above it", line)
+    assert match is not None
+    assert float(match[1]) > 0.0
+    assert float(match[3]) >= 0.0
+
+
+def test_the_bound_is_refused_for_plans_that_it_is_not_about(tmp_path, capsys):
+    flags = [*SMALL, "--recomputation", "full", "--bound", "--out", str(tmp_path)]
+    assert main(flags) == 2
+    assert "recomputation must be the default with --bound" in capsys.readouterr().err

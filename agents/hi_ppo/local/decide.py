@@ -63,6 +63,16 @@ class LocalDecision:
             option=option, binding=self.binding, seconds_per_sequence=self.seconds_per_sequence
         )
 
+    def as_dict(self) -> dict[str, object]:
+        """Plain content, for JSON."""
+        shape = self.parallelism
+        return {
+            "parallelism": f"{shape.tensor}x{shape.data}x{shape.pipeline}",
+            "shard_optimiser": shape.shards("optimiser"),
+            "gpus": list(self.binding),
+            "decided_by": "rule" if self.is_by_rule else "local agent",
+        }
+
     @property
     def setting(self) -> SharedSetting:
         """Settings that the other domains must share."""

@@ -13,7 +13,7 @@ from des.world.domain import Domain
 from des.world.files.dynamics_forms import read_law
 from des.world.files.quantity_fields import Price
 from des.world.files.topology_forms import GpuForm, TransportForm
-from des.world.topology import Link, Topology
+from des.world.topology import Link, Topology, require_few_domains
 
 _PositiveNumber = Annotated[float, Field(gt=0)]
 _Number = Annotated[float, Field(ge=0)]
@@ -127,6 +127,9 @@ def from_json(text: str, folder: Path = Path()) -> Topology:
     Names of further files in it are relative to the folder.
     """
     content = parse_json(text)
+    count = content.get("num_domains") if isinstance(content, dict) else None
+    if isinstance(count, int):
+        require_few_domains("num_domains", count)
     form = _JsonForm.model_validate(content)
     form.check_shape()
     domains = form.domains(folder)

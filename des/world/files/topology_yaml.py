@@ -11,7 +11,7 @@ from des.base.strict_forms import StrictForm
 from des.world.files.dynamics_forms import read_law
 from des.world.files.quantity_fields import Bandwidth, Latency, Price
 from des.world.files.topology_forms import GpuForm, TransportForm
-from des.world.topology import Link, Topology
+from des.world.topology import Link, Topology, require_few_domains
 
 
 class _DomainForm(GpuForm):
@@ -90,11 +90,15 @@ def from_yaml(text: str, folder: Path = Path()) -> Topology:
         raise ValueError(f"not readable as YAML{where}: {problem}") from error
     except RecursionError as error:
         raise ValueError("not readable as YAML: nested too deeply") from error
+    listed = content.get("topology") if isinstance(content, dict) else None
+    domains = listed.get("domains") if isinstance(listed, dict) else None
+    if isinstance(domains, list):
+        require_few_domains("topology.domains", len(domains))
     form = _YamlForm.model_validate(content)
-    domains = [
+    made = [
         domain.to_domain(domain.name, domain.intra_bandwidth, domain.intra_latency, folder)
         for domain in form.topology.domains
     ]
     links = [link for entry in form.topology.cross_domain_links for link in entry.to_links()]
     law = read_law(form.dynamics, folder)
-    return Topology.of(domains, links, law, form.transport.to_transport())
+    return Topology.of(made, links, law, form.transport.to_transport())

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scenarios.suites import SuiteWorld, suite
+from scenarios.suites import SITE_NAMES, SuiteWorld, suite
 
 Part = Literal["static", "dynamic"]
 """One plan for a network that stands still, or one plan per epoch for one that moves."""
 
-STATIC_SUITE = "eval_static"
+STATIC_SUITES = ("eval_static", "sites_static")
+"""Suites whose networks stand still."""
 
 BEST_SCHEDULE = "_best_schedule"
 """Ends the names of planners whose plans may have a schedule of halved backward passes."""
@@ -46,7 +47,12 @@ class ComparedDraw:
     @property
     def part(self) -> Part:
         """Part of the comparison that the case belongs to."""
-        return "static" if self.suite == STATIC_SUITE else "dynamic"
+        return "static" if self.suite in STATIC_SUITES else "dynamic"
+
+    @property
+    def has_sites(self) -> bool:
+        """Whether the world is one of real sites."""
+        return self.suite in SITE_NAMES
 
     @property
     def name(self) -> str:
@@ -62,6 +68,8 @@ class ComparedDraw:
             "draw": self.draw,
             "num_domains": world.num_domains,
             "ratio": world.ratio,
+            "model": world.workload.name,
+            "tokens_per_step": world.workload.tokens_per_iteration,
         }
 
     def world(self) -> SuiteWorld:
@@ -90,10 +98,10 @@ def compared_draws(
             seed=seed,
             index=index,
             draw=seed + draw,
-            methods=tuple(planners if name == STATIC_SUITE else rules),
+            methods=tuple(planners if name in STATIC_SUITES else rules),
             num_domains=tuple(num_domains),
             max_judged=max_judged,
-            num_epochs=None if name == STATIC_SUITE else num_epochs,
+            num_epochs=None if name in STATIC_SUITES else num_epochs,
         )
         for name in suites
         for index in range(num_worlds)

@@ -17,11 +17,11 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import (
     BEST_SCHEDULE,
     FORESEEN,
-    STATIC_SUITE,
+    STATIC_SUITES,
     ComparedDraw,
     compared_draws,
 )
-from scenarios.suites import NAMES
+from scenarios.suites import EVALUATION_NAMES, SITE_NAMES
 
 if TYPE_CHECKING:
     from rich import console as rich_console
@@ -40,25 +40,28 @@ else:
 
 PROG = "python -m scenarios.compare"
 _WIDTH = 100
-_EVALUATION = tuple(name for name in NAMES if name != "train")
+_SUITES = (*EVALUATION_NAMES, *(name for name in SITE_NAMES if name != "sites_train"))
 _EXAMPLES = f"""\
 examples:
   {PROG} --out runs/compare --workers 2
   {PROG} --suite hard --num-worlds 8 --num-draws 4 --out runs/hard
   {PROG} --suite eval_static --num-domains 4,5 --planners search,uniform --out runs/static
+  {PROG} --suite sites_static --num-worlds 30 --num-draws 1 --out runs/sites
 
-{STATIC_SUITE} compares planners, each with the same search for the depth; under the name with
-"{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. The other suites
-compare rules of re-planning, which choose among the same plans of each draw at the same costs. A
-rule knows a plan from the epoch whose network yields it; under the name with "{FORESEEN}" behind
-it, all plans of the draw from the first epoch on, which no scheduler could. Schedulers, measured
-where they are named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
+{", ".join(STATIC_SUITES)} compare planners, each with the same search for the depth; under
+the name with "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real
+sites planners are left out above the number of domains that they are made for, and the output says
+so. The other suites compare rules of re-planning, which choose among the same plans of each draw at
+the same costs. A rule knows a plan from the epoch whose network yields it; under the name with
+"{FORESEEN}" behind it, all plans of the draw from the first epoch on, which no scheduler could.
+Schedulers, measured where they are named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
 
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
   static.csv, dynamic.csv            rows of all cases
   timings.csv          wall times of decisions, which differ from run to run
   static_summary.csv, dynamic_summary.csv, summary.json, static.png, dynamic.png
+  saved_by_tokens.csv  bytes over links against data parallelism, by tokens a step
 
 exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {EXIT_CODES}
 """
@@ -68,7 +71,9 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 class Config:
     """Settings of a comparison; the fields are the flags."""
 
-    suite: tuple[str, ...] = option(_EVALUATION, "suites of worlds")
+    suite: tuple[str, ...] = option(
+        EVALUATION_NAMES, f"suites of worlds, some of {', '.join(_SUITES)}"
+    )
     num_worlds: int = option(8, "worlds of each suite, from the first one on")
     num_draws: int = option(4, "draws of each world")
     num_domains: tuple[int, ...] = option(
@@ -97,7 +102,7 @@ class Config:
         known: tuple[str, ...] = ()
         if self.planners:
             known = (*static_part.static_planners(), *rule_names(), *SCHEDULER_NAMES)
-        for field, allowed in (("suite", _EVALUATION), ("planners", known)):
+        for field, allowed in (("suite", _SUITES), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
                     hint = nearest(name, allowed)

@@ -17,6 +17,7 @@ from scenarios.measure.compare.bootstrap import LEAST_WORLDS
 from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
 from scenarios.measure.compare.figures import Bar, bars_of
 from scenarios.measure.compare.running import TIMINGS
+from scenarios.measure.compare.saved import saved_by_tokens
 from scenarios.measure.compare.summary import (
     best_single_rule,
     dynamic_summary,
@@ -24,6 +25,7 @@ from scenarios.measure.compare.summary import (
     hindsight_excess,
     static_summary,
 )
+from scenarios.suites import SITE_NAMES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +34,13 @@ class ComparisonSummary:
 
     ``rules`` says of each suite which single rule was best and what the best rule of each world
     would have cost in hindsight; ``foreseen`` holds the same of rules that know all plans of the
-    draw, None where there are none.
+    draw, None where there are none. ``left_out`` says by suite why planners have no plan somewhere;
+    ``saved`` is `saved_by_tokens`.
     """
 
     static: pd.DataFrame | None
+    saved: pd.DataFrame | None
+    left_out: dict[str, dict[str, str]]
     dynamic: pd.DataFrame | None
     timings: pd.DataFrame
     rules: dict[str, dict[str, object]]
@@ -54,13 +59,19 @@ def write_comparison(
     write_csv(folder.path / "timings.csv", timings)
     for part, frame in frames.items():
         write_csv(folder.path / f"{part}.csv", frame.drop(columns=list(TIMINGS), errors="ignore"))
-    static = static_summary(frames["static"]) if "static" in frames else None
+    static, saved, left_out = None, None, dict[str, dict[str, str]]()
     dynamic, rules = None, dict[str, dict[str, object]]()
-    if static is not None:
+    if "static" in frames:
+        static, saved = _by_suite(frames["static"]), saved_by_tokens(frames["static"])
+        left_out = _left_out(frames["static"])
         write_csv(folder.path / "static_summary.csv", static)
-        bars = _bars(static, "gap")
-        if bars:
-            figure = bars_of([("gap to the proven optimum", bars)], "gap [%]")
+        write_csv(folder.path / "saved_by_tokens.csv", saved)
+        panels = [
+            (_reference(str(suite)), _bars(group, "gap"))
+            for suite, group in static.groupby("suite", sort=False)
+        ]
+        if any(bars for _, bars in panels):
+            figure = bars_of([panel for panel in panels if panel[1]], "gap [%]")
             write_bytes(folder.path / "static.png", png_bytes(figure))
     if "dynamic" in frames:
         dynamic = dynamic_summary(frames["dynamic"])
@@ -74,30 +85,27 @@ def write_comparison(
         write_bytes(folder.path / "dynamic.png", png_bytes(figure))
     plain = {
         "static": None if static is None else _records(static),
+        "saved_by_tokens": None if saved is None else _records(saved),
+        "left_out": left_out,
         "dynamic": None if dynamic is None else _records(dynamic),
         "rules": rules,
     }
     write_json(folder.path / "summary.json", plain)
-    return ComparisonSummary(static=static, dynamic=dynamic, timings=timings, rules=rules)
+    return ComparisonSummary(
+        static=static, saved=saved, left_out=left_out, dynamic=dynamic, timings=timings, rules=rules
+    )
 
 
 def show_comparison(console: Console, result: ComparisonSummary) -> None:
     """Print the summaries."""
     decision_s = result.timings.groupby(["suite", "method"])["decision_time_s"].mean()
     if result.static is not None:
-        headings = ("gap [%]", "p95", "proven", "misfit", "over search", "decision")
-        table = _table("planners, links standing still", *headings)
-        for row in result.static.to_dict("records"):
-            table.add_row(
-                f"{row['method']}{'' if row['is_same_training'] else ' †'}",
-                _percent(row["gap"], row["gap_half_width"]),
-                _percent(row["p95_gap"]),
-                f"{row['num_proven']}/{row['num_cases']}",
-                f"{row['num_over_memory']}",
-                _against(row, "over_search"),
-                _time(decision_s["eval_static", row["method"]]),
-            )
-        console.print(table)
+        for suite, group in result.static.groupby("suite", sort=False):
+            _show_static(console, str(suite), group, decision_s)
+            for method, reason in result.left_out.get(str(suite), {}).items():
+                console.print(f"{method} {reason}", soft_wrap=True)
+    if result.saved is not None and not result.saved.empty:
+        console.print(_saved_table(result.saved))
     if result.dynamic is not None:
         for suite, group in result.dynamic.groupby("suite", sort=False):
             columns = ("excess [%]", "moving [%]", "cases", "over best rule", "decision")
@@ -120,6 +128,67 @@ def show_comparison(console: Console, result: ComparisonSummary) -> None:
         f"no star where there are fewer than {LEAST_WORLDS} worlds",
         soft_wrap=True,
     )
+
+
+def _show_static(
+    console: Console, suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
+) -> None:
+    headings = ("gap [%]", "p95", "compared", "misfit", "over search", "decision")
+    table = _table(f"planners on {suite}, {_reference(suite)}", *headings)
+    for row in group.to_dict("records"):
+        table.add_row(
+            f"{row['method']}{'' if row['is_same_training'] else ' †'}",
+            _percent(row["gap"], row["gap_half_width"]),
+            _percent(row["p95_gap"]),
+            f"{row['num_proven']}/{row['num_cases']}",
+            f"{row['num_over_memory']}",
+            _against(row, "over_search"),
+            _time(decision_s[suite, row["method"]]),
+        )
+    console.print(table)
+
+
+def _reference(suite: str) -> str:
+    """Reference of a gap in words."""
+    if suite in SITE_NAMES:
+        return "gap to the best plan of all methods"
+    return "gap to the proven optimum"
+
+
+def _by_suite(rows: pd.DataFrame) -> pd.DataFrame:
+    """Summaries of planners, suite by suite."""
+    parts = [
+        static_summary(group).assign(suite=suite)
+        for suite, group in rows.groupby("suite", sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _left_out(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """Reasons why planners have no plan, by suite and method: how often, and the first one."""
+    found: dict[str, dict[str, str]] = {}
+    failed = rows[rows["error"].notna() & (rows["error"] != "")]
+    for (suite, method), group in failed.groupby(["suite", "method"], sort=False):
+        count = len(rows[(rows["suite"] == suite) & (rows["method"] == method)])
+        reason = f"has no plan in {len(group)} of {count} cases: {group['error'].iloc[0]}"
+        found.setdefault(str(suite), {})[str(method)] = reason
+    return found
+
+
+def _saved_table(saved: pd.DataFrame) -> Table:
+    """Shares of communication saved: methods by suite in lines, groups of tokens in columns."""
+    groups = sorted(saved["least_tokens"].unique())
+    names = [f"from {least / 1e6:g} M" for least in groups]
+    title = "communication against data parallelism, median by tokens a step [%]"
+    table = _table(title, *names)
+    for (suite, method), lines in saved.groupby(["suite", "method"], sort=False):
+        by_group = lines.set_index("least_tokens")["saved"]
+        cells = [
+            f"{-100.0 * by_group[least]:+.0f}" if least in by_group.index else "-"
+            for least in groups
+        ]
+        table.add_row(f"{method}, {suite}", *cells)
+    return table
 
 
 def _about_rules(about: Mapping[str, object]) -> str:

@@ -18,7 +18,7 @@ _SEED = 20_261_122
 def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
     """One line per planner, the least mean gap first.
 
-    ``gap`` is to the proven optimum, over cases that have one and in which the planner has a plan
+    ``gap`` is to ``best_s``, over cases that have one and in which the planner has a plan
     that fits; ``p95_gap`` its 95th percentile. ``over_search`` is the time over that of ``search``
     less 1 over all cases in which both have plans, with its bootstrap interval by world; plans that
     do not fit count there as if they did, in the planner's favour.

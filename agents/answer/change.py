@@ -1,0 +1,96 @@
+"""Change from the plan in force to another: its cost, and the time until it has paid."""
+
+import math
+from dataclasses import dataclass, replace
+
+from agents.answer.rows import FamilyRow
+from agents.decision.whole_plan import JudgedPlan, WholeProblem
+from des import migration_s, moved_bytes
+from des.plan.replacement import Replacement
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanChange:
+    """A change of plan against staying.
+
+    Attributes
+    ----------
+    present
+        The plan in force on the network as it is.
+    misfit
+        What it lacks of memory now; None where it fits.
+    num_bytes
+        Model state that the new domains lack, which goes over the WAN. [bytes]
+    change_s
+        For which the training stands still. [s]
+    saved_s
+        Time that a step of the plan in force takes longer, at the prices in tokens. [s]
+    """
+
+    present: FamilyRow
+    misfit: str | None
+    num_bytes: float
+    change_s: float
+    saved_s: float
+
+    @property
+    def gain(self) -> float:
+        """Share of the present time that is saved."""
+        present_s = self.present.priced_s
+        return 0.0 if present_s is None else self.saved_s / present_s
+
+    @property
+    def stays(self) -> bool:
+        """Whether nothing changes."""
+        return self.change_s == 0.0
+
+    def steps_until_paid(self) -> int | None:
+        """Steps after which the change has saved what it cost; None where it never does."""
+        if self.saved_s <= 0.0:
+            return None
+        return math.ceil(self.change_s / self.saved_s)
+
+
+def change_to(
+    problem: WholeProblem,
+    present: FamilyRow,
+    misfit: str | None,
+    chosen: FamilyRow,
+    replacement: Replacement,
+) -> PlanChange:
+    """Reckon what it costs to leave the plan in force.
+
+    A domain that has a layer, for whichever replica, is not sent it again; so from replicas to a
+    pipeline nothing moves. A plan that stays but for the size of its microbatches costs a restart.
+
+    Raises
+    ------
+    UnreachableError
+        If a layer has to go where no links lead.
+    """
+    old, new = (_without_shares(one.judged) for one in (present, chosen))
+    workload, is_same = chosen.judged.workload, present.judged == chosen.judged
+    saved_s = (present.priced_s or 0.0) - (chosen.priced_s or 0.0)
+    num_bytes, change_s = 0.0, 0.0 if is_same else replacement.restart_s
+    if old.plan != new.plan and replacement.pays_bytes:
+        num_bytes = math.fsum(moved_bytes(workload, old.plan, new.plan).values())
+        change_s = migration_s(
+            problem.topology,
+            workload,
+            old.plan,
+            new.plan,
+            restart_s=replacement.restart_s,
+            corrections=problem.corrections,
+        )
+    return PlanChange(
+        present=present,
+        misfit=misfit,
+        num_bytes=num_bytes,
+        change_s=change_s,
+        saved_s=0.0 if is_same else saved_s,
+    )
+
+
+def _without_shares(judged: JudgedPlan) -> JudgedPlan:
+    """The plan with even shares: they depend on the microbatches and move no state."""
+    return replace(judged, plan=replace(judged.plan, shares=(), parallelism=()))

@@ -1,0 +1,108 @@
+"""Settings of the command that answers: the fields are its flags."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from des.base.flags import option, required
+from des.job.models import MODEL_HELP
+from des.plan.replacement import RESTART_S
+from des.world.domain_load import LOADS_HELP
+
+PROG = "python -m agents.decide"
+
+Deciders = Literal["both", "search", "hi_ppo"]
+"""Search and policies together, or one of them."""
+
+Exchange = Literal["every_step", "diloco", "streaming_diloco"]
+"""Exchange of replicas in force."""
+
+
+def require_three(owner: str, field: str, values: Sequence[float]) -> None:
+    """Refuse weights other than three."""
+    if len(values) != 3:
+        raise ValueError(
+            f"{owner}: {field} must be three numbers such as 0.4,0.3,0.3; "
+            f"got {','.join(map(str, values))}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of a decision; the fields are the flags."""
+
+    network: str = required("world as it is now: YAML or JSON, or a shipped name", is_file=True)
+    job: str | None = option(
+        None,
+        "job file with model, microbatches, microbatch_size, sequence_length; or an example's name",
+        is_file=True,
+    )
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
+    microbatches: int = option(32, "sequences of an iteration")
+    tokens_per_step: str | None = option(
+        None, "tokens of an iteration in place of --microbatches, such as 4M or 512Ki"
+    )
+    families: str = option(
+        "synchronous",
+        "kinds of plans: synchronous (the training stays as it is), all, or some of single, "
+        "pipeline, replicas, hybrid, diloco, streaming_diloco",
+    )
+    compression: tuple[float, ...] = option(
+        (1.0,), "factors by which activations between domains may shrink; changes the training"
+    )
+    token_factor: float | None = option(
+        None,
+        "tokens that changed training needs over those of unchanged training, at least 1",
+        default_text="from published losses",
+    )
+    max_judged: int | None = option(
+        None,
+        "most pipelines judged for each size of microbatches",
+        default_text="the search's budget",
+    )
+    last: str | None = option(
+        None,
+        "plan in force, such as East*28,West*52; a bar between replicas: East*80 | West*80; "
+        "none: a first decision",
+    )
+    last_schedule: str = option("1f1b_4x", "schedule in force")
+    last_exchange: Exchange = option("every_step", "exchange of the replicas in force")
+    last_microbatch_size: int | None = option(
+        None, "sequences of a microbatch in force", default_text="the job's"
+    )
+    loads: str | None = option(None, LOADS_HELP)
+    restart_s: float = option(RESTART_S, "time that a change of plan takes to restart [s]")
+    restart_only: bool = option(False, "a move costs a restart only, no transfer")
+    most_slowdown: float | None = option(
+        None,
+        "a bound for steady iteration times: no plan is taken that needs longer for an iteration, "
+        "by more than this share, than the quickest plan known now; such as 0.08",
+    )
+    deciders: Deciders = option(
+        "both", "search over the families and policies of Hi-PPO together, or one of them"
+    )
+    across_only: bool = option(False, "decide across domains, not inside them")
+    checkpoint: Path | None = option(
+        None, "checkpoint of Hi-PPO", is_file=True, default_text="shipped, seed 0"
+    )
+    local_checkpoint: Path | None = option(
+        None, "local agent", is_file=True, default_text="shipped, seed 0"
+    )
+    base: str | None = option(
+        None, "topology at nominal link speeds", is_file=True, default_text="same as --network"
+    )
+    epoch_s: float = option(300.0, "time between decisions of Hi-PPO [s]")
+    iterations_per_epoch: int = option(10, "iterations between decisions of Hi-PPO")
+    preference: tuple[float, ...] = option(
+        (1.0, 0.0, 0.0),
+        "weights of time, utilisation and communication; others than time for hi_ppo alone",
+        check=require_three,
+    )
+    explain: bool = option(False, "say what limits the plan, and its neighbours")
+    json: bool = option(False, "JSON for programs in place of a page of text")
+    stream: bool = option(
+        False, "read situations from standard input, JSON of flags a line; answer JSON a line"
+    )
+    out: Path | None = option(None, "file to write; none: standard output")

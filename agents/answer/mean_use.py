@@ -1,0 +1,133 @@
+"""Use of links, domains and memory by a plan, mean over a period of its synchronisation."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agents.decision.whole_plan import JudgedPlan
+from des import Corrections, IterationResult, Topology
+from des.compiled.simulate import simulate_compiled
+from des.costs.memory import DomainMemory
+from des.plan.buckets import buckets_behind
+from des.plan.synchronisation import all_reduce_bytes, fragments_due
+from des.views.prices import BYTES_PER_GB, SECONDS_PER_HOUR, has_prices, require_price
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanUse:
+    """Figures of a mean step.
+
+    Attributes
+    ----------
+    link_bytes
+        On each link of the topology, every hop of a route counted. [bytes]
+    busy_s
+        Time for which a domain computes (``East``) or a link sends (``East->West``); of several
+        devices in a domain the busiest. [s]
+    memory
+        Peak of every domain of the topology.
+    """
+
+    link_bytes: tuple[float, ...]
+    busy_s: Mapping[str, float]
+    memory: tuple[DomainMemory, ...]
+
+    @property
+    def wan_bytes(self) -> float:
+        """Bytes over all links. [bytes]"""
+        return math.fsum(self.link_bytes)
+
+    @property
+    def fullest(self) -> DomainMemory:
+        """Memory of the domain that has the least share of it left."""
+        return max(self.memory, key=lambda one: one.required_bytes / one.capacity_bytes)
+
+
+def mean_use(topology: Topology, judged: JudgedPlan, corrections: Corrections) -> MeanUse:
+    """Simulate the steps of a period that differ, and take the mean of what they use."""
+    counts: Counter[tuple[int, ...]] = Counter()
+    first_step: dict[tuple[int, ...], int] = {}
+    period = judged.plan.synchronisation.steps_between if judged.plan.replicas else 1
+    for step in range(period):
+        due = _due(judged, step)
+        counts[due] += 1
+        first_step.setdefault(due, step)
+    num_bytes = [0.0] * len(topology.links)
+    busy_s: dict[str, float] = {}
+    memory: tuple[DomainMemory, ...] = ()
+    for due, count in counts.items():
+        share, step = count / period, first_step[due]
+        result = simulate_compiled(topology, judged.workload, judged.plan, corrections, step=step)
+        memory = result.memory
+        behind = _bytes_behind(topology, judged, step)
+        for name, used_s in _busy_s(result, topology, behind).items():
+            busy_s[name] = busy_s.get(name, 0.0) + share * used_s
+        for link, use in enumerate(result.links):
+            num_bytes[link] += share * (use.num_bytes + behind[link])
+    return MeanUse(link_bytes=tuple(num_bytes), busy_s=busy_s, memory=memory)
+
+
+def step_usd(topology: Topology, judged: JudgedPlan, use: MeanUse) -> float | None:
+    """Cost of a mean step at the prices of the world; None where it has none. [USD]
+
+    As in `des.views.prices`: all GPUs of domains in use are paid for, busy or idle.
+
+    Raises
+    ------
+    MissingPriceError
+        If some prices are given, but not that of a link or a domain in use.
+    """
+    if not has_prices(topology):
+        return None
+    of_links = [
+        num_bytes / BYTES_PER_GB * require_price(link, "price_usd_per_gb")
+        for link, num_bytes in zip(topology.links, use.link_bytes, strict=True)
+        if num_bytes > 0.0
+    ]
+    hours = judged.step_s / SECONDS_PER_HOUR
+    used = {domain for one in judged.plan.placements for domain in one.domain_of_layer}
+    of_gpus = [
+        topology.domains[domain].num_gpus
+        * hours
+        * require_price(topology.domains[domain], "gpu_price_usd_per_hour")
+        for domain in sorted(used)
+    ]
+    return math.fsum(of_links) + math.fsum(of_gpus)
+
+
+def _due(judged: JudgedPlan, step: int) -> tuple[int, ...]:
+    """First layers of the fragments that are exchanged after a step."""
+    if not judged.plan.replicas:
+        return ()
+    fragments = fragments_due(judged.plan.synchronisation, step, judged.workload.num_layers)
+    return tuple(fragment.layers[0] for fragment in fragments)
+
+
+def _bytes_behind(topology: Topology, judged: JudgedPlan, step: int) -> list[float]:
+    """Bytes on each link of the exchange behind the steps after a step. [bytes]"""
+    num_bytes = [0.0] * len(topology.links)
+    stages = judged.plan.stages
+    for bucket in buckets_behind(judged.workload, judged.plan, step):
+        domains = [stages[stage].domain for stage in bucket.stages]
+        sent = all_reduce_bytes(bucket.num_bytes, 8.0, len(domains))
+        for here, there in zip(domains, [*domains[1:], domains[0]], strict=True):
+            for link in topology.route(here, there):
+                num_bytes[link] += sent
+    return num_bytes
+
+
+def _busy_s(
+    result: IterationResult, topology: Topology, behind: list[float]
+) -> Mapping[str, float]:
+    """Busy times of domains and links in one step with the exchange behind it. [s]"""
+    devices: dict[tuple[str, int], float] = {}
+    for stage in result.stages:
+        device = stage.domain, stage.device
+        devices[device] = devices.get(device, 0.0) + stage.busy_s
+    found: dict[str, float] = {}
+    for (domain, _), used_s in devices.items():
+        found[domain] = max(found.get(domain, 0.0), used_s)
+    for link, use, extra in zip(topology.links, result.links, behind, strict=True):
+        found[f"{link.source}->{link.target}"] = use.busy_s + extra / link.bandwidth_bytes_per_s
+    return found

@@ -1,0 +1,75 @@
+"""Families that fit nowhere: the smallest shortfall of memory that is found."""
+
+from collections.abc import Sequence
+
+from agents.decision.families import Family
+from agents.decision.whole_plan import WholeProblem
+from des import EVERY_STEP, Placement, Plan, domain_memory
+from des.costs.feasibility import tightest_domain
+from des.plan.synchronisation import Synchronisation
+
+_SCHEDULE = "1f1b"
+
+
+def shortfall(problem: WholeProblem, family: Family) -> str | None:
+    """Say what the roomiest plans of a family lack; None if one of them fits.
+
+    They have the smallest microbatches. Of one domain it is the nearest of all; of several copies
+    it is two, in the roomiest domains or in two groups of like memory, whose layers are spread by
+    it.
+    """
+    lacking = []
+    for plan in _roomiest(problem, family):
+        memories = domain_memory(problem.topology, problem.workloads[0], plan)
+        tightest = tightest_domain(memories)
+        if tightest.fits:
+            return None
+        lacking.append((tightest.overflow_fraction, str(tightest)))
+    if not lacking:
+        return (
+            f"it needs more than {problem.topology.num_domains} domains and "
+            f"{problem.workloads[0].num_microbatches} microbatches"
+        )
+    return min(lacking)[1]
+
+
+def _roomiest(problem: WholeProblem, family: Family) -> list[Plan]:
+    """Plans of a family that need least of the fullest domain, by rule."""
+    domains, num_layers = problem.topology.domains, problem.job.layer_count
+    memory = [domain.num_gpus * domain.gpu_memory_bytes for domain in domains]
+    order = sorted(range(len(domains)), key=lambda domain: -memory[domain])
+    if family == "single":
+        return [_plan([[domain]], memory, num_layers) for domain in order]
+    if family == "pipeline":
+        return [_plan([order], memory, num_layers)] if len(order) > 1 else []
+    mode = problem.space.modes(family)[0]
+    if problem.workloads[0].num_microbatches < 2:
+        return []
+    found = []
+    if family != "hybrid" and len(order) > 1:
+        found.append(_plan([order[:1], order[1:2]], memory, num_layers, mode))
+    if family != "replicas" and len(order) > 2:
+        groups = [order[0::4] + order[3::4], order[1::4] + order[2::4]]
+        found.append(_plan(groups, memory, num_layers, mode))
+    return found
+
+
+def _plan(
+    groups: Sequence[Sequence[int]],
+    memory: Sequence[float],
+    num_layers: int,
+    mode: Synchronisation = EVERY_STEP,
+) -> Plan:
+    """A pipeline a group, its layers spread by memory."""
+    first, *others = (_spread(group, memory, num_layers) for group in groups)
+    return Plan(placement=first, replicas=tuple(others), schedule=_SCHEDULE, synchronisation=mode)
+
+
+def _spread(group: Sequence[int], memory: Sequence[float], num_layers: int) -> Placement:
+    total = sum(memory[domain] for domain in group)
+    ends, held = [], 0.0
+    for domain in group:
+        held += memory[domain]
+        ends.append(round(num_layers * held / total))
+    counts = [end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+    return Placement.contiguous(list(group), counts)

@@ -1,0 +1,203 @@
+"""Reading of the files and flags of a question."""
+
+from collections.abc import Set
+from dataclasses import replace
+from pathlib import Path
+
+from agents.answer.config import PROG, Config
+from agents.answer.question import PlanInForce, Question
+from agents.decision.families import FAMILIES, SYNCHRONOUS, Family
+from agents.decision.job_files import read_job
+from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
+from agents.decision.situation import Preference, Situation
+from agents.decision.training_job import TrainingJob
+from agents.decision.whole_plan import WholeProblem
+from des import EVERY_STEP, Plan, Topology, read_topology
+from des.base.checks import require_count, require_positive
+from des.base.command import UsageError
+from des.base.quantities import parse_tokens
+from des.plan.plan_texts import parse_pipelines
+from des.plan.replacement import Replacement
+from des.plan.synchronisation import Synchronisation
+from des.training.background import beside_jobs
+from des.world.domain_load import DomainLoad
+from des.world.files.load_files import read_loads
+from des.worlds import EXAMPLE_JOBS
+
+_IN_JOB = ("model", "num_layers", "microbatches")
+
+
+def question_of(config: Config, given: Set[str] = frozenset()) -> Question:
+    """Read the files that the configuration names and put the question together.
+
+    Parameters
+    ----------
+    given
+        Fields that the user gave, which may not say the same twice.
+
+    Raises
+    ------
+    ValueError
+        If a file, a name or a number is wrong, or flags contradict each other.
+    """
+    require_positive(PROG, "epoch_s", config.epoch_s)
+    require_count(PROG, "iterations_per_epoch", config.iterations_per_epoch)
+    if config.max_judged is not None:
+        require_count(PROG, "max_judged", config.max_judged)
+    _refuse_contradictions(config, given)
+    bare, base = _networks(config)
+    loads = _loads(config, bare)
+    job, own_size, note = _job(config)
+    time, utilisation, communication = config.preference
+    return Question(
+        problem=WholeProblem(
+            topology=beside_jobs(bare, loads), job=job, space=_space(config, own_size)
+        ),
+        bare=bare,
+        base=base,
+        loads=loads,
+        in_force=_in_force(config, bare, job, own_size),
+        replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
+        token_factor=config.token_factor,
+        most_slowdown=config.most_slowdown,
+        max_judged=config.max_judged,
+        epoch_s=config.epoch_s,
+        iterations_per_epoch=config.iterations_per_epoch,
+        preference=Preference(time=time, utilisation=utilisation, communication=communication),
+        notes=(note,) if note else (),
+    )
+
+
+def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
+    """Return the question as the trained policies alone are asked: in microbatches of one sequence.
+
+    Raises
+    ------
+    ValueError
+        As `question_of`; also if the plan in force has replicas.
+    """
+    question = question_of(config, given)
+    if question.in_force is not None and question.in_force.plan.replicas:
+        raise UsageError(
+            f"{PROG}: --last must be one pipeline for --deciders hi_ppo, got {config.last!r}"
+        )
+    return question.situation(question.problem.job.workload(1))
+
+
+def families_named(text: str) -> tuple[Family, ...]:
+    """Read ``synchronous``, ``all`` or names of families.
+
+    Raises
+    ------
+    ValueError
+        If a name is of no family, or comes twice.
+
+    Examples
+    --------
+    >>> families_named("diloco,single")
+    ('single', 'diloco')
+    """
+    sets = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
+    if text in sets:
+        return sets[text]
+    names = [name.strip() for name in text.split(",")]
+    unknown = next((name for name in names if name not in FAMILIES), None)
+    if unknown is not None or len(set(names)) < len(names):
+        raise UsageError(
+            f"{PROG}: --families must be synchronous, all, or some of {', '.join(FAMILIES)}, each "
+            f"once; got {text!r}"
+        )
+    return tuple(family for family in FAMILIES if family in names)
+
+
+def _refuse_contradictions(config: Config, given: Set[str]) -> None:
+    """Refuse flags that say the same twice, or that the deciders asked for do not know."""
+    if config.job is not None:
+        _refuse_twice("--job", (*_IN_JOB, "tokens_per_step"), given)
+    if config.tokens_per_step is not None:
+        _refuse_twice("--tokens-per-step", ("microbatches",), given)
+    if config.preference != (1.0, 0.0, 0.0) and config.deciders != "hi_ppo":
+        raise UsageError(
+            f"{PROG}: --preference must be 1,0,0 unless --deciders is hi_ppo, which weighs more "
+            f"than time; got {','.join(f'{weight:g}' for weight in config.preference)}"
+        )
+    if config.deciders == "hi_ppo":
+        _refuse_twice("--deciders hi_ppo", ("families", "compression", "token_factor"), given)
+
+
+def _refuse_twice(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
+    twice = next((field for field in fields if field in given), None)
+    if twice is not None:
+        raise UsageError(
+            f"{PROG}: --{twice.replace('_', '-')} must not be given with {flag}, got both"
+        )
+
+
+def _networks(config: Config) -> tuple[Topology, Topology | None]:
+    """The network as it is now, and at base figures if they are given."""
+    topology = replace(read_topology(config.network), movement=None)
+    if config.base is None:
+        return topology, None
+    base = replace(read_topology(config.base), movement=None)
+    names = [domain.name for domain in topology.domains]
+    if [domain.name for domain in base.domains] != names:
+        raise UsageError(
+            f"{PROG}: --base must have the domains {', '.join(names)}, "
+            f"got {', '.join(domain.name for domain in base.domains)}"
+        )
+    return topology, base
+
+
+def _loads(config: Config, topology: Topology) -> tuple[DomainLoad, ...]:
+    if config.loads is None:
+        return ()
+    return read_loads(config.loads, topology)
+
+
+def _job(config: Config) -> tuple[TrainingJob, int, str]:
+    """The job, the sequences of a microbatch that it names, and what was rounded."""
+    if config.job is not None:
+        return *read_job(EXAMPLE_JOBS.get(config.job, Path(config.job))), ""
+    if config.tokens_per_step is not None:
+        try:
+            tokens = parse_tokens(config.tokens_per_step)
+        except ValueError as error:
+            raise UsageError(f"{PROG}: --tokens-per-step {error}") from error
+        job = TrainingJob.of_tokens(
+            config.model, tokens, num_layers=config.num_layers, sizes=SPACE_MICROBATCH_SIZES
+        )
+        return job, 1, job.rounding(tokens)
+    require_count(PROG, "num_microbatches", config.microbatches)
+    job = TrainingJob(
+        model=config.model, num_sequences=config.microbatches, num_layers=config.num_layers
+    )
+    return job, 1, ""
+
+
+def _space(config: Config, own_size: int) -> PlanSpace:
+    sizes = tuple(sorted({*SPACE_MICROBATCH_SIZES, own_size}))
+    return PlanSpace(
+        families=families_named(config.families),
+        compressions=tuple(config.compression),
+        microbatch_sizes=sizes,
+    )
+
+
+def _in_force(
+    config: Config, topology: Topology, job: TrainingJob, own_size: int
+) -> PlanInForce | None:
+    if config.last is None:
+        return None
+    names = [domain.name for domain in topology.domains]
+    placements, shares = parse_pipelines(config.last, names)
+    mode: Synchronisation = EVERY_STEP
+    if config.last_exchange != "every_step":
+        mode = PlanSpace().modes(config.last_exchange)[0]
+    plan = Plan(
+        placement=placements[0],
+        replicas=placements[1:],
+        shares=shares,
+        schedule=config.last_schedule,
+        synchronisation=mode,
+    )
+    return PlanInForce(workload=job.workload(config.last_microbatch_size or own_size), plan=plan)

@@ -1,0 +1,63 @@
+"""Sections of a page: headed lines and a table each, written as text or as HTML."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a page.
+
+    Attributes
+    ----------
+    head, rows
+        Columns of a table and its rows; none without a table.
+    notes
+        Lines below the table.
+    """
+
+    title: str
+    lines: tuple[str, ...] = ()
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def as_text(sections: Sequence[Section]) -> str:
+    """Write sections below each other, tables in columns."""
+    return "\n\n".join("\n".join(_text_lines(section)) for section in sections)
+
+
+def as_html(sections: Sequence[Section]) -> str:
+    """Write sections as HTML, for notebooks."""
+    return "\n".join("\n".join(_html_lines(section)) for section in sections)
+
+
+def _text_lines(section: Section) -> list[str]:
+    found = [section.title, *(f"  {line}" for line in section.lines)]
+    if section.rows:
+        table = [section.head, *section.rows]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        found += [f"  {_aligned(row, widths)}".rstrip() for row in table]
+    return found + [f"  {note}" for note in section.notes]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """The first column to the left, figures to the right."""
+    cells = [row[0].ljust(widths[0])]
+    cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+    return "  ".join(cells)
+
+
+def _html_lines(section: Section) -> list[str]:
+    found = [f"<h4>{escape(section.title)}</h4>"]
+    found += [f"<p>{escape(line)}</p>" for line in section.lines]
+    if section.rows:
+        cells = "".join(f"<th>{escape(cell)}</th>" for cell in section.head)
+        found += ["<table>", f"<tr>{cells}</tr>"]
+        for row in section.rows:
+            cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
+            found.append(f"<tr>{cells}</tr>")
+        found.append("</table>")
+    return found + [f"<p>{escape(note)}</p>" for note in section.notes]

@@ -1,0 +1,1 @@
+"""Proven lower bounds on the time of a step over all plans of a space."""

@@ -1,0 +1,40 @@
+"""Bounds on replicas of one domain each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.planners.bounds.exchanges import ExchangeBound
+from agents.planners.bounds.job_figures import JobFigures, Real
+
+
+@dataclass(frozen=True, kw_only=True)
+class AloneLimits:
+    """Times of replicas of one domain each besides their passes, (K,) each. [s]"""
+
+    late_s: Real
+    least_s: Real
+
+    @classmethod
+    def of(
+        cls, figures: JobFigures, exchange: ExchangeBound, rate_bytes_per_s: Real
+    ) -> "AloneLimits":
+        """Collect the limits of domains that hold all layers; ``inf`` where they do not fit.
+
+        ``rate_bytes_per_s`` is that of all links that a domain sends over, (K,).
+        """
+        held = figures.with_outer_state(exchange.state_bytes)
+        may = held.most_layers >= len(figures.layer_bytes)
+        return cls(
+            late_s=figures.overhead_s
+            + figures.update_s.sum(axis=1)
+            + exchange.alone_s(figures, rate_bytes_per_s),
+            least_s=np.where(may, exchange.least_s(figures, rate_bytes_per_s), np.inf),
+        )
+
+    def counts(self, figures: JobFigures, time_s: float) -> Real:
+        """Most whole microbatches of each domain in a time, (K,)."""
+        counts = np.floor((time_s - self.late_s) / figures.model_s * (1.0 + 1e-9) + 1e-9)
+        most = np.clip(counts, 0.0, figures.num_microbatches)
+        found: Real = np.where(self.least_s <= time_s, most, 0.0)
+        return found

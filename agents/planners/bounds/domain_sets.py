@@ -1,0 +1,178 @@
+"""Bounds over all sets of a few domains: what groups of them can do in a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.planners.bounds.exchanges import ExchangeBound, least_latency_s
+from agents.planners.bounds.job_figures import JobFigures, Real
+from agents.planners.bounds.pipeline_rules import PipelineRule, pipeline_rules, update_share
+from agents.planners.bounds.set_kernels import best_packing, counts_of_sets, least_paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetLimits:
+    """Limits of every set besides its passes and messages, (2^K,) each.
+
+    See `counts_of_sets`.
+    """
+
+    late_s: Real
+    least_s: Real
+    sent_late_s: Real
+    sent_longer: Real
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainSets:
+    """All sets of the domains of a job; a set is a number whose bits are its domains."""
+
+    figures: JobFigures
+
+    @cached_property
+    def is_member(self) -> npt.NDArray[np.bool_]:
+        """Whether a set has a domain, (2^K, K)."""
+        size = len(self.figures.memory_bytes)
+        members: npt.NDArray[np.bool_] = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1 > 0
+        return members
+
+    @cached_property
+    def rules(self) -> tuple[PipelineRule, ...]:
+        """Rules that no pipeline breaks."""
+        return pipeline_rules(self.figures)
+
+    @cached_property
+    def rates(self) -> Real:
+        """Rates of the domains of each set, the quickest first, (rules, 2^K, K)."""
+        own = [np.where(self.is_member, rule.rates, 0.0) for rule in self.rules]
+        ordered: Real = -np.sort(-np.array(own), axis=2)
+        return ordered
+
+    @cached_property
+    def paths_s(self) -> Real:
+        """Least messages before the stages of each set in turn, (rules, 2^K, K). [s]"""
+        return np.array([least_paths(rule.hop_s, False) for rule in self.rules])
+
+    @cached_property
+    def trip_s(self) -> Real:
+        """Least time of a microbatch through a set and back, (2^K,). [s]"""
+        both_s = self.figures.message_s + self.figures.message_s.T
+        quickest_s = (self.figures.forward_s + self.figures.input_gradient_s).min(axis=0)
+        trip_s: Real = quickest_s.sum() + _at_end(least_paths(both_s, False), self.is_member)
+        return trip_s
+
+    @cached_property
+    def wire_s(self) -> Real:
+        """Slowest wire of the best path through a set, a message, (2^K,). [s]"""
+        both_s = np.maximum(self.figures.wire_s, self.figures.wire_s.T)
+        return _at_end(least_paths(both_s, True), self.is_member)
+
+    @cached_property
+    def leaving_bytes_per_s(self) -> Real:
+        """Sums of the quickest links out of each set, of a number of them, (2^K, K^2 + 1)."""
+        rate, is_member = self.figures.rate_bytes_per_s, self.is_member
+        outside = ~is_member if self.figures.is_mesh else np.ones_like(is_member)
+        leaving = np.where(is_member[:, :, None] & outside[:, None, :], rate, 0.0)
+        ordered = -np.sort(-leaving.reshape(len(is_member), -1), axis=1)
+        sums = np.zeros((len(is_member), ordered.shape[1] + 1))
+        np.cumsum(ordered, axis=1, out=sums[:, 1:])
+        return sums
+
+    def links_bytes_per_s(self, num_groups: int) -> Real:
+        """Links that each set can have into the next of some groups, (2^K,). [bytes/s]
+
+        Two ways to cut layers in ``P`` and ``Q`` rows have ``P + Q - 1`` overlaps at most, and
+        every one is a link. Where messages take several hops all links of a set count.
+        """
+        size, counts = len(self.figures.memory_bytes), self.is_member.sum(axis=1)
+        if not self.figures.is_mesh:
+            return self.leaving_bytes_per_s[:, -1]
+        most = np.minimum(size - counts - (num_groups - 2), len(self.figures.layer_bytes))
+        overlaps = np.where(most < 1, 0, counts + most - 1)
+        found: Real = np.take_along_axis(self.leaving_bytes_per_s, overlaps[:, None], axis=1)[:, 0]
+        return found
+
+    def has_room(self, state_bytes: float = 0.0) -> npt.NDArray[np.bool_]:
+        """Whether the memory of a set may hold the model with more state a parameter, (2^K,)."""
+        figures = self.figures.with_outer_state(state_bytes)
+        num_layers = len(figures.layer_bytes)
+        held = np.where(self.is_member, figures.memory_bytes, 0.0).sum(axis=1)
+        most = np.where(self.is_member, np.minimum(figures.most_layers, num_layers), 0.0)
+        room: npt.NDArray[np.bool_] = (held >= figures.layer_bytes.sum()) & (
+            most.sum(axis=1) >= num_layers
+        )
+        return room
+
+    def limits(self, exchange: ExchangeBound | None = None) -> SetLimits:
+        """Return what an exchange, or none, adds to each set."""
+        figures, is_member = self.figures, self.is_member
+        num_sets = len(is_member)
+        late_s = np.where(is_member, figures.overhead_s, np.inf).min(axis=1)
+        least_s, sent_longer, sent_late_s = np.zeros(num_sets), np.zeros(num_sets), late_s.copy()
+        alone = 1 << np.arange(len(figures.memory_bytes))
+        alone_late_s = figures.overhead_s + figures.update_s.sum(axis=1)
+        if exchange is not None:
+            links = self.links_bytes_per_s(exchange.num_replicas)
+            sent_longer = exchange.longer(figures, self.rates[0].sum(axis=1), links)
+            if not exchange.is_behind:
+                sent_late_s = late_s + least_latency_s(figures) / exchange.period_steps
+            late_s = late_s + exchange.ring_latency_s(figures)
+            least_s = exchange.least_s(figures, links)
+            alone_late_s = alone_late_s + exchange.alone_s(figures, links[alone])
+        late_s[alone] = alone_late_s
+        state_bytes = 0.0 if exchange is None else exchange.state_bytes
+        may = self.has_room(state_bytes) & np.isfinite(self.trip_s)
+        return SetLimits(
+            late_s=late_s,
+            least_s=np.where(may, least_s, np.inf),
+            sent_late_s=sent_late_s,
+            sent_longer=sent_longer,
+        )
+
+    def counts(self, time_s: float, limits: SetLimits) -> Real:
+        """Most microbatches of each set as one group, (2^K,); see `counts_of_sets`."""
+        figures, counts = self.figures, np.zeros(len(self.is_member))
+        counts_of_sets(
+            time_s,
+            figures.num_microbatches,
+            np.array([rule.work for rule in self.rules]),
+            np.array([rule.share for rule in self.rules]),
+            self.rates,
+            self.paths_s,
+            self.trip_s,
+            self.wire_s,
+            update_share(figures),
+            limits.late_s,
+            limits.least_s,
+            limits.sent_late_s,
+            limits.sent_longer,
+            figures.model_s,
+            counts,
+        )
+        return counts
+
+    def pipelines(self) -> Callable[[float], bool]:
+        """Return whether the bound lets a pipeline over several domains end by a time."""
+        limits, is_several = self.limits(), self.is_member.sum(axis=1) > 1
+        most = self.figures.num_microbatches
+        return lambda time_s: bool(self.counts(time_s, limits)[is_several].max(initial=0.0) >= most)
+
+    def groups(self, exchange: ExchangeBound) -> Callable[[float], bool]:
+        """Return whether the bound lets groups, one of several domains, do a step by a time.
+
+        ``exchange`` is that of two or three of them, or of four as the least of all others.
+        """
+        limits, most = self.limits(exchange), self.figures.num_microbatches
+        return lambda time_s: bool(
+            best_packing(self.counts(time_s, limits), exchange.num_replicas) >= most
+        )
+
+
+def _at_end(paths: Real, is_member: npt.NDArray[np.bool_]) -> Real:
+    """Figure of the best path through all domains of each set, (2^K,); 0 for none."""
+    counts = is_member.sum(axis=1)
+    found: Real = np.take_along_axis(paths, np.maximum(counts - 1, 0)[:, None], axis=1)[:, 0]
+    return np.where(counts == 0, 0.0, found)

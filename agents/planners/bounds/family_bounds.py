@@ -1,0 +1,120 @@
+"""Least time of a step of each family of plans, in microbatches of one size."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from agents.decision.families import Family
+from agents.decision.plan_space import PlanSpace
+from agents.planners.bounds.alone_limits import AloneLimits
+from agents.planners.bounds.domain_sets import DomainSets
+from agents.planners.bounds.exchanges import exchange_bound
+from agents.planners.bounds.job_figures import JobFigures
+from agents.planners.bounds.many_domains import ManyDomains
+from agents.planners.bounds.many_groups import ManyGroups
+from agents.planners.bounds.whole_layers import WholeLayers
+
+MOST_DOMAINS_IN_SETS = 10
+"""Domains all of whose sets are looked at; a bound over more of them is less tight."""
+
+_FEWEST_GROUPS = (2, 3, 4, 5, 6, 8, 11, 16, 24, 36, 52)
+_PRECISION = 5e-4
+_LONGEST_S = 1e15
+_ROUNDING = 1e-9
+_STEP = 0.01
+
+
+def family_lower_bound_s(
+    sets: DomainSets, space: PlanSpace, family: Family, *, most_s: float = np.inf
+) -> float:
+    """Bound the step of all plans of a family; ``inf`` where none fits into memory. [s]
+
+    A bound above ``most_s`` comes back as that.
+    """
+    job = sets.figures
+    size = len(job.memory_bytes)
+    if family == "single":
+        return _single_s(job)
+    if size == 1 or (size == 2 and family == "hybrid"):
+        return np.inf
+    if family == "pipeline":
+        return _least_s(_holds_pipeline(sets), job.work_s, most_s)
+    if job.num_microbatches == 1:
+        return np.inf
+    if family != "hybrid":
+        most_s = _least_s(_holds_replicas(job, space, family), job.work_s, most_s)
+    if family == "replicas" or size == 2:
+        return most_s
+    return _least_s(_holds_groups(sets, space, family), job.work_s, most_s)
+
+
+def _single_s(job: JobFigures) -> float:
+    """Step in the best domain with room for the model. [s]"""
+    step_s = job.num_microbatches * job.model_s + job.overhead_s + job.update_s.sum(axis=1)
+    step_s = np.where(job.most_layers >= len(job.layer_bytes), step_s, np.inf)
+    return float(step_s.min()) * (1.0 - _ROUNDING)
+
+
+def _holds_pipeline(sets: DomainSets) -> Callable[[float], bool]:
+    """Return whether a pipeline over several domains may do a step by a time."""
+    if len(sets.figures.memory_bytes) > MOST_DOMAINS_IN_SETS:
+        return ManyDomains(figures=sets.figures).hold_pipeline
+    holds, layers = sets.pipelines(), WholeLayers(figures=sets.figures)
+    return lambda time_s: holds(time_s) and layers.hold_pipeline(time_s)
+
+
+def _holds_replicas(job: JobFigures, space: PlanSpace, family: Family) -> Callable[[float], bool]:
+    """Return whether whole copies in some number of domains may do a step by a time."""
+    rate = job.rate_bytes_per_s.max(axis=1)
+    limits = {
+        count: AloneLimits.of(job, exchange_bound(job, space, family, count), rate)
+        for count in range(2, len(job.memory_bytes) + 1)
+    }
+
+    def holds(time_s: float) -> bool:
+        for count, limit in limits.items():
+            most = np.sort(limit.counts(job, time_s))[-count:]
+            if most[0] >= 1.0 and most.sum() >= job.num_microbatches:
+                return True
+        return False
+
+    return holds
+
+
+def _holds_groups(sets: DomainSets, space: PlanSpace, family: Family) -> Callable[[float], bool]:
+    """Return whether groups, one of several domains, may do a step by a time."""
+    job, size = sets.figures, len(sets.figures.memory_bytes)
+    if size <= MOST_DOMAINS_IN_SETS:
+        few = [
+            sets.groups(exchange_bound(job, space, family, count))
+            for count in range(2, min(size, 5))
+        ]
+        return lambda time_s: any(holds(time_s) for holds in few)
+    domains = ManyDomains(figures=job)
+    fewest = [count for count in _FEWEST_GROUPS if count < size]
+    many = [
+        ManyGroups(
+            domains=domains,
+            exchange=exchange_bound(job, space, family, count),
+            most_groups=following - 1,
+        )
+        for count, following in pairwise([*fewest, size])
+    ]
+    return lambda time_s: any(groups.hold(time_s) for groups in many)
+
+
+def _least_s(holds: Callable[[float], bool], least_s: float, most_s: float) -> float:
+    """Largest time known to be too short, by halves; ``inf`` where no time is enough. [s]"""
+    if most_s < np.inf and not holds(most_s):
+        return most_s
+    if most_s == np.inf and not holds(_LONGEST_S):
+        return np.inf
+    low_s, high_s = least_s * (1.0 - _ROUNDING), least_s * (1.0 + _STEP)
+    while high_s < most_s and not holds(high_s):
+        low_s, high_s = high_s, high_s + 2.0 * (high_s - least_s)
+    high_s = min(high_s, most_s)
+    while high_s - low_s > _PRECISION * low_s:
+        middle_s = 0.5 * (low_s + high_s)
+        low_s, high_s = (low_s, middle_s) if holds(middle_s) else (middle_s, high_s)
+    return low_s

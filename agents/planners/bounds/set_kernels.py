@@ -1,0 +1,190 @@
+"""Compiled parts of bounds over sets of domains; sets are numbers whose bits are domains."""
+
+import numpy as np
+import numpy.typing as npt
+
+from des.base.jit import kernel
+
+Real = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+
+_REFINEMENTS = 4
+_ROUNDING = 1e-9
+
+
+@kernel
+def least_paths(cost: Real, is_bottleneck: bool) -> Real:
+    """Least cost of a path through ``k + 1`` domains of every set, shaped (2^K, K).
+
+    The cost of a path is the sum of its hops or, as a bottleneck, the largest of them; ``inf``
+    where a set has too few domains or no path.
+    """
+    size = cost.shape[0]
+    num_sets = 1 << size
+    ending = np.full((num_sets, size), np.inf)
+    found = np.full((num_sets, size), np.inf)
+    for last in range(size):
+        ending[1 << last, last] = 0.0
+    for members in range(1, num_sets):
+        count = 0
+        for last in range(size):
+            if not members >> last & 1:
+                continue
+            count += 1
+            here = ending[members, last]
+            without = members & ~(1 << last)
+            for shorter in range(size):
+                found[members, shorter] = min(found[members, shorter], found[without, shorter])
+            if here == np.inf:
+                continue
+            for after in range(size):
+                if members >> after & 1:
+                    continue
+                hop = cost[last, after]
+                there = max(here, hop) if is_bottleneck else here + hop
+                both = members | 1 << after
+                ending[both, after] = min(ending[both, after], there)
+        found[members, count - 1] = ending[members].min()
+    return found
+
+
+@kernel
+def capacity(time_s: float, rates: Real, path_s: Real, weight: float, share: float) -> float:
+    """Most work, times ``weight``, of a pipeline whose stages all end by a time.
+
+    Stage ``k`` works for ``weight`` times its time of a microbatch, after ``share`` of the
+    microbatch in each stage before it and after ``path_s[k]`` of messages. The rates descend.
+    """
+    count = rates.size
+    if count > 1:
+        share = min(share, weight / (count - 1))
+    kept = 1.0 - share / weight
+    left_s, total = time_s, 0.0
+    for stage in range(count):
+        if stage > 0:
+            left_s = kept * left_s - (path_s[stage] - path_s[stage - 1])
+        if left_s <= 0.0:
+            break
+        total += rates[stage] * left_s
+    return total
+
+
+@kernel
+def most_microbatches(
+    time_s: float,
+    most: int,
+    work: float,
+    rates: Real,
+    path_s: Real,
+    share: float,
+    longer: float,
+) -> float:
+    """Microbatches that a pipeline can do at most in a time, each ``work``; at most ``most``.
+
+    ``longer`` is what each stage takes besides, in its time of a microbatch.
+    """
+    count = float(most)
+    for _ in range(_REFINEMENTS):
+        if count <= 0.0:
+            return 0.0
+        found = capacity(time_s, rates, path_s, count + longer, share) / work - longer
+        if found >= count:
+            return count
+        count = found
+    return max(count, 0.0)
+
+
+@kernel
+def counts_of_sets(
+    time_s: float,
+    most: int,
+    works: Real,
+    shares: Real,
+    rates: Real,
+    paths_s: Real,
+    trip_s: Real,
+    wire_s: Real,
+    longer: float,
+    late_s: Real,
+    least_s: Real,
+    sent_late_s: Real,
+    sent_longer: Real,
+    alone_s: Real,
+    counts: Real,
+) -> None:
+    """Write how many whole microbatches every set can do as one group, 0 where it cannot.
+
+    ``rates`` and ``paths_s`` are shaped (rules, 2^K, K), ``works`` and ``shares`` (rules,);
+    ``alone_s``, a microbatch in one domain, (K,); all others (2^K,). No set does any before its
+    ``least_s``, and all end ``late_s`` before the step does. Where all domains of a set only work
+    and exchange, that takes ``sent_longer`` microbatches more and ``sent_late_s``.
+    """
+    for members in range(1, counts.size):
+        counts[members] = 0.0
+        if time_s < least_s[members]:
+            continue
+        size, first = 0, -1
+        left_s = time_s - late_s[members]
+        for domain in range(alone_s.size):
+            if members >> domain & 1:
+                size += 1
+                first = domain
+        found = float(most)
+        if size == 1:
+            found = min(found, left_s / alone_s[first])
+        else:
+            if wire_s[members] > 0.0:
+                found = min(found, 1.0 + (left_s - trip_s[members]) / wire_s[members])
+            elif left_s < trip_s[members]:
+                found = 0.0
+            work_rate = rates[0, members].sum() / works[0]
+            sending_s = time_s - sent_late_s[members]
+            found = min(found, sending_s * work_rate - sent_longer[members])
+            for rule in range(works.size):
+                if found < 1.0:
+                    break
+                own = most_microbatches(
+                    left_s,
+                    most,
+                    works[rule],
+                    rates[rule, members, :size],
+                    paths_s[rule, members, :size],
+                    shares[rule],
+                    longer,
+                )
+                found = min(found, own)
+        counts[members] = np.floor(found * (1.0 + _ROUNDING) + _ROUNDING)
+        if counts[members] < 1.0:
+            counts[members] = 0.0
+
+
+@kernel
+def best_packing(counts: Real, num_groups: int) -> float:
+    """Most microbatches of disjoint sets: two, three or, from four on, any number of them.
+
+    One set at least has several domains. -1 where there are too few sets.
+    """
+    num_sets = counts.size
+    everything = num_sets - 1
+    rest = counts.copy()
+    for members in range(1, num_sets):
+        part = members
+        while part:
+            without = members & ~(part & -part)
+            rest[members] = max(rest[members], rest[without])
+            part &= part - 1
+    if num_groups > 2:
+        others = rest if num_groups > 3 else rest.copy()
+        for members in range(1, num_sets):
+            part = members
+            while part:
+                if counts[part] > 0.0:
+                    rest[members] = max(rest[members], counts[part] + others[members ^ part])
+                part = (part - 1) & members
+    best = -1.0
+    for members in range(1, num_sets):
+        left = rest[everything ^ members]
+        is_single = members & (members - 1) == 0
+        if counts[members] > 0.0 and left > 0.0 and not is_single:
+            best = max(best, counts[members] + left)
+    return best

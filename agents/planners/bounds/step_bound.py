@@ -1,0 +1,121 @@
+"""Proven lower bound on the time of a step over all plans of a space."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from agents.decision.families import Family
+from agents.decision.plan_space import PlanSpace
+from agents.decision.whole_plan import WholeProblem
+from agents.planners.bounds.domain_sets import DomainSets
+from agents.planners.bounds.family_bounds import family_lower_bound_s
+from agents.planners.bounds.job_figures import JobFigures
+from des.schedules import schedule_named
+from des.world.transport import PLAIN
+
+Binding = Literal["work", "fill", "memory", "bytes"]
+"""Reason why a step is not as quick as all domains at work from its begin to its end: none; a
+pipeline that fills, and layers and microbatches that are whole; memory; messages."""
+
+_LITTLE = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """Time that no plan of a space has a shorter step than.
+
+    Attributes
+    ----------
+    step_s
+        Of all families; ``inf`` where none of them fits into the memory. [s]
+    family_s
+        Of each family allowed; ``inf`` where none of its plans fits or exists. [s]
+    work_s
+        Step with all domains at work from its begin to its end: a bound that is never larger. [s]
+    binds
+        What adds most to the work.
+    """
+
+    step_s: float
+    family_s: Mapping[Family, float]
+    work_s: float
+    binds: Binding
+
+
+def step_lower_bound_s(problem: WholeProblem) -> Bound:
+    """Bound the mean time of a step of every plan of a space. [s]
+
+    Plans give a domain one stage at most, without parallelism inside, and hold at least one
+    microbatch a stage; shares of replicas are any whole numbers. See docs/bounds.md for the proof.
+
+    Raises
+    ------
+    ValueError
+        If the space or the network is one that the proof does not cover.
+    """
+    _check(problem)
+    jobs = [DomainSets(figures=JobFigures.of(problem, workload)) for workload in problem.workloads]
+    found = {family: _least(jobs, problem.space, family) for family in problem.space.families}
+    family_s = {family: step_s for family, (step_s, _) in found.items()}
+    best = min(family_s, key=lambda family: family_s[family])
+    step_s, job = found[best]
+    return Bound(
+        step_s=step_s,
+        family_s=MappingProxyType(family_s),
+        work_s=min(each.figures.work_s for each in jobs),
+        binds=_binding(job.figures, problem.space, best, step_s),
+    )
+
+
+def _least(
+    jobs: Sequence[DomainSets], space: PlanSpace, family: Family
+) -> tuple[float, DomainSets]:
+    """Least bound of a family over sizes of microbatches, and the job of that size."""
+    least_s, least = np.inf, jobs[0]
+    for job in jobs:
+        own_s = family_lower_bound_s(job, space, family, most_s=least_s)
+        if own_s < least_s:
+            least_s, least = own_s, job
+    return least_s, least
+
+
+def _check(problem: WholeProblem) -> None:
+    """Refuse what the proof does not cover."""
+    topology, space = problem.topology, problem.space
+    if topology.transport != PLAIN:
+        raise ValueError(
+            "bound: transport must be plain (fifo, overlapped endpoints, no window), "
+            f"got {topology.transport!r}"
+        )
+    for name in space.schedules:
+        if schedule_named(name)[0] is schedule_named("interleaved_1f1b")[0]:
+            raise ValueError(
+                "bound: schedules must have a single stage in each domain, got interleaved_1f1b, "
+                "whose domains come back"
+            )
+    if {"diloco", "streaming_diloco"} & set(space.families) and space.period_steps < 2:
+        raise ValueError(
+            "bound: period_steps must be at least 2 where families have diloco or "
+            f"streaming_diloco, got {space.period_steps}"
+        )
+
+
+def _binding(job: JobFigures, space: PlanSpace, family: Family, step_s: float) -> Binding:
+    """Find what adds most to the work: looked for without bytes, then without memory limits too."""
+    if step_s <= job.work_s * (1.0 + _LITTLE):
+        return "work"
+    if step_s == np.inf:
+        return "memory"
+    free = job.without_bytes()
+    free_s = family_lower_bound_s(DomainSets(figures=free), space, family, most_s=step_s)
+    roomy = DomainSets(figures=free.without_memory())
+    roomy_s = family_lower_bound_s(roomy, space, family, most_s=free_s)
+    added: dict[Binding, float] = {
+        "bytes": step_s - free_s,
+        "memory": free_s - roomy_s,
+        "fill": roomy_s - job.work_s,
+    }
+    return max(added, key=lambda one: added[one])

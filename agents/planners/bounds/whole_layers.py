@@ -1,0 +1,77 @@
+"""Bound on pipelines of whole layers over a few domains, in every order."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from agents.planners.bounds.job_figures import JobFigures, Real
+from agents.planners.bounds.split_kernels import holds_split
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeLayers:
+    """Pipelines of a job over its domains, each stage of consecutive layers."""
+
+    figures: JobFigures
+
+    @cached_property
+    def passes_s(self) -> Real:
+        """Sums before each layer, see `holds_split`, (3, K, L + 1). [s]"""
+        figures = self.figures
+        early_s = figures.forward_s + figures.input_gradient_s
+        return _before(np.array([figures.layer_s, figures.forward_s, early_s]))
+
+    @cached_property
+    def updates_s(self) -> Real:
+        """Sums of updates before each layer, the overhead first, (K, L + 1). [s]"""
+        return _before(self.figures.update_s) + self.figures.overhead_s[:, None]
+
+    @cached_property
+    def borders_s(self) -> Real:
+        """Messages down and up between two domains, and the slower of their wires, (3, K, K)."""
+        message_s, wire_s = self.figures.message_s, self.figures.wire_s
+        return np.array([message_s, message_s.T, np.maximum(wire_s, wire_s.T)])
+
+    @cached_property
+    def rest_s(self) -> Real:
+        """Least time of the passes F and D from each layer on, (L + 1,). [s]"""
+        figures = self.figures
+        quickest_s = (figures.forward_s + figures.input_gradient_s).min(axis=0)
+        sums: Real = quickest_s.sum() - _before(quickest_s)
+        return sums * (1.0 - _ROUNDING)
+
+    @cached_property
+    def room(self) -> tuple[Real, Real]:
+        """Arrays that `holds_split` writes its times into."""
+        size, count = self.passes_s.shape[1:]
+        return np.empty((1 << size, size, count)), np.empty((1 << size, size, count))
+
+    def hold_pipeline(self, time_s: float) -> bool:
+        """Whether some pipeline of several stages may end by a time."""
+        figures = self.figures
+        head_s, trip_s = self.room
+        found: bool = holds_split(
+            time_s * (1.0 + _ROUNDING),
+            figures.num_microbatches,
+            self.passes_s,
+            self.updates_s,
+            _before(figures.layer_bytes - figures.kept_bytes),
+            _before(figures.kept_bytes),
+            figures.memory_bytes,
+            self.borders_s,
+            self.rest_s,
+            1.0 / (figures.num_microbatches * figures.layer_s.min(axis=1)),
+            figures.halved,
+            head_s,
+            trip_s,
+        )
+        return found
+
+
+def _before(values: Real) -> Real:
+    """Sums over all layers before each one, along the last axis."""
+    start = np.zeros((*values.shape[:-1], 1))
+    return np.concatenate([start, np.cumsum(values, axis=-1)], axis=-1)

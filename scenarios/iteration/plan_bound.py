@@ -1,0 +1,45 @@
+"""Distance of an iteration from what no plan can be below."""
+
+from agents.decision.plan_space import PlanSpace
+from agents.decision.training_job import TrainingJob
+from agents.decision.whole_plan import WholeProblem
+from agents.planners.bounds.step_bound import step_lower_bound_s
+from des import IterationResult
+from des.base.command import UsageError
+from scenarios.iteration.iteration_scenario import Config, IterationScenario
+
+
+def bound_line(config: Config, scenario: IterationScenario, result: IterationResult) -> str:
+    """Return a sentence with the bound, empty where none is wanted.
+
+    Raises
+    ------
+    UsageError
+        If the plan is none of those that the bound is about.
+    ValueError
+        If there is no bound for the network or the workload.
+    """
+    if not config.bound:
+        return ""
+    plan = scenario.plan
+    for flag, is_other in (
+        ("parallelism", bool(plan.parallelism)),
+        ("activation-compression", plan.activation_compression > 1.0),
+        ("synchronisation", plan.synchronisation.steps_between > 1),
+        ("recomputation", config.recomputation != "flash"),
+    ):
+        if is_other:
+            raise UsageError(f"{flag} must be the default with --bound, got another")
+    size = config.microbatch_size
+    problem = WholeProblem(
+        topology=scenario.topology,
+        job=TrainingJob.of(scenario.workload, microbatch_size=size),
+        space=PlanSpace(microbatch_sizes=tuple(sorted({size, *PlanSpace().microbatch_sizes}))),
+        corrections=scenario.corrections,
+    )
+    bound = step_lower_bound_s(problem)
+    above = result.makespan_s / bound.step_s - 1.0
+    return (
+        f"no plan is below {bound.step_s:.4g} s, which {bound.binds} binds (all GPUs at work and "
+        f"nothing sent: {bound.work_s:.4g} s); this one is {above:.1%} above it"
+    )

@@ -1,0 +1,70 @@
+"""Outputs of commands in pages: run again and written back."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from des.base.atomic_write import write_atomically
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import parse, required
+
+PROG = "python -m scenarios.rewrite_page"
+_EPILOG = f"""\
+examples:
+  python -m scenarios.rewrite_page docs/decide.md
+
+exit codes: 0 written; 2 the page cannot be read or shows no command, or a command fails;
+  {EXIT_CODES}
+"""
+_SHOWN = re.compile(r"```\n\$ python -m ([^\n]+)\n([^`]*)```")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings; the fields are the flags."""
+
+    page: Path = required(
+        "page in Markdown whose blocks begin with $ python -m", is_positional=True
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    text = config.page.read_text(encoding="utf-8")
+    if not shown_commands(text):
+        raise UsageError(f"{config.page}: page must show a command, got none")
+    write_atomically(config.page, with_outputs(text, _output_of).encode())
+
+
+def shown_commands(text: str) -> dict[str, str]:
+    """Return the outputs that a page shows, by what follows ``python -m``."""
+    return {match[1]: match[2] for match in _SHOWN.finditer(text)}
+
+
+def with_outputs(text: str, run: Callable[[str], str]) -> str:
+    """Return a page with the output of every command that it shows.
+
+    Examples
+    --------
+    >>> with_outputs("```\\n$ python -m x --y\\nold\\n```", lambda line: f"new {line}\\n")
+    '```\\n$ python -m x --y\\nnew x --y\\n```'
+    """
+    return _SHOWN.sub(lambda match: f"```\n$ python -m {match[1]}\n{run(match[1])}```", text)
+
+
+def _output_of(line: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(line)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise ValueError(f"python -m {line}: must end with code 0, got {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,170 @@
+"""Lower bound of a step: hand cases, all plans of small worlds, monotonicity, refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from all_plans import shortest_steps_s
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import corrections, free_world, topologies, unit_workload, workloads
+
+from agents.decision.families import FAMILIES, SYNCHRONOUS
+from agents.decision.plan_space import PlanSpace
+from agents.decision.training_job import TrainingJob
+from agents.decision.whole_plan import WholeProblem
+from agents.planners.bounds import family_bounds
+from agents.planners.bounds.domain_sets import DomainSets
+from agents.planners.bounds.family_bounds import family_lower_bound_s
+from agents.planners.bounds.job_figures import JobFigures
+from agents.planners.bounds.step_bound import step_lower_bound_s
+from des import STEADY, Corrections, Placement, Plan, Topology, Transport, Workload, simulate
+from des.plan.corrections import NO_CORRECTIONS
+
+PRECISION = 1e-3
+"""Relative distance at which a search by halves ends, twice."""
+
+SCHEDULES = [("1f1b", "zb_h2"), ("gpipe", "greedy"), ("1f1b", "gpipe"), ("zb_h1", "zb_auto")]
+
+
+def problem_of(
+    topology: Topology, space: PlanSpace, corrections: Corrections = NO_CORRECTIONS
+) -> WholeProblem:
+    job = TrainingJob(model="llama2_7b", num_sequences=16)
+    return WholeProblem(topology=topology, job=job, space=space, corrections=corrections)
+
+
+def sets_of(
+    topology: Topology,
+    workload: Workload,
+    space: PlanSpace,
+    corrections: Corrections = NO_CORRECTIONS,
+) -> DomainSets:
+    return DomainSets(figures=JobFigures.of(problem_of(topology, space, corrections), workload))
+
+
+def spread(topology: Topology, factor: float) -> Topology:
+    """The same world with all bandwidths times a factor."""
+    count = len(topology.links)
+    return topology.scaled(np.full(count, factor), np.ones(count))
+
+
+@pytest.mark.parametrize(
+    ("family", "schedule", "expected"),
+    [
+        ("single", "1f1b", 4 * 6.0),
+        ("pipeline", "1f1b", (4 + 1) * 3.0),
+        ("pipeline", "zb_h2", 1.0 + 4 * 3.0),
+        ("diloco", "1f1b", 2 * 6.0),
+        ("streaming_diloco", "zb_h2", 2 * 6.0),
+    ],
+)
+def test_two_equal_domains_of_free_links_by_hand(family, schedule, expected):
+    """Two layers of F 1, D 1 and W 1 s in four microbatches; F and D of the second are waited for.
+
+    With halves the second stage starts a second late, or the first ends its last D behind the last
+    one of the second: 13 s, or ``1 + 4 * 2 + 1`` s, which is less.
+    """
+    space = PlanSpace(families=FAMILIES, schedules=(schedule,))
+    workload = unit_workload([(1.0, 2.0)] * 2, num_microbatches=4)
+    found = family_lower_bound_s(sets_of(free_world(2), workload, space), space, family)
+
+    assert found == pytest.approx(expected, rel=PRECISION)
+    assert found <= expected
+
+
+@given(
+    topology=topologies(min_domains=1, max_domains=3),
+    workload=workloads(num_layers=3, max_microbatches=3),
+    corrections=corrections(),
+    schedules=st.sampled_from(SCHEDULES),
+)
+def test_no_plan_of_a_small_world_is_below_the_bound(topology, workload, corrections, schedules):
+    topology = replace(topology, dynamics=STEADY)
+    space = PlanSpace(
+        families=FAMILIES if topology.num_domains < 3 else SYNCHRONOUS,
+        schedules=schedules,
+        compressions=(1.0, 2.0),
+        period_steps=3,
+        bits=(4.0,),
+    )
+    sets = sets_of(topology, workload, space, corrections)
+    shortest_s = shortest_steps_s(topology, workload, space, corrections)
+    with pytest.MonkeyPatch.context() as patch:
+        for most_in_sets in (10, 1):
+            patch.setattr(family_bounds, "MOST_DOMAINS_IN_SETS", most_in_sets)
+            for family, step_s in shortest_s.items():
+                assert family_lower_bound_s(sets, space, family) <= step_s * (1.0 + 1e-12)
+
+
+@given(topology=topologies(min_domains=2, max_domains=4), factor=st.floats(1.0, 100.0))
+def test_more_bandwidth_never_raises_the_bound(topology, factor):
+    space = PlanSpace(families=FAMILIES, period_steps=10)
+    topology = replace(topology, dynamics=STEADY)
+
+    slow = step_lower_bound_s(problem_of(topology, space))
+    fast = step_lower_bound_s(problem_of(spread(topology, factor), space))
+
+    assert fast.work_s == slow.work_s
+    for family, step_s in fast.family_s.items():
+        assert step_s <= slow.family_s[family] * (1.0 + PRECISION)
+
+
+@given(topology=topologies(min_domains=1, max_domains=4))
+def test_a_larger_space_never_raises_the_bound_and_work_is_below_it(topology):
+    topology = replace(topology, dynamics=STEADY)
+    small = step_lower_bound_s(problem_of(topology, PlanSpace(schedules=("1f1b",))))
+    large = step_lower_bound_s(problem_of(topology, PlanSpace(families=FAMILIES)))
+
+    assert large.step_s == min(large.family_s.values()) <= small.step_s * (1.0 + PRECISION)
+    assert large.work_s <= large.step_s * (1.0 + 1e-8)
+
+
+@pytest.mark.parametrize("num_domains", [11, 16])
+def test_plans_over_many_domains_are_not_below_the_bound(num_domains):
+    space = PlanSpace(schedules=("zb_h2",))
+    workload = unit_workload([(1.0, 2.0)] * num_domains, num_microbatches=8, message_bytes=1e300)
+    topology = free_world(num_domains)
+    plan = Plan(placement=Placement.even(num_domains, num_domains), schedule="zb_h2")
+
+    found = family_lower_bound_s(sets_of(topology, workload, space), space, "pipeline")
+
+    assert 0.0 < found <= simulate(topology, workload, plan).makespan_s
+
+
+def test_memory_binds_where_no_domain_has_room_for_the_model():
+    topology = free_world(3)
+    tight = [
+        replace(each, gpu_memory_bytes=6e10, gpu_peak_flops_per_s=1e15) for each in topology.domains
+    ]
+    found = step_lower_bound_s(problem_of(replace(topology, domains=tuple(tight)), PlanSpace()))
+
+    assert found.family_s["single"] == found.family_s["replicas"] == np.inf
+    assert found.work_s <= found.family_s["pipeline"] == found.step_s < np.inf
+
+    none = [replace(each, gpu_memory_bytes=1e9) for each in topology.domains]
+    found = step_lower_bound_s(problem_of(replace(topology, domains=tuple(none)), PlanSpace()))
+    assert (found.step_s, found.binds) == (np.inf, "memory")
+
+
+def test_equal_domains_of_slow_links_are_bound_by_bytes_and_of_free_ones_by_work():
+    space = PlanSpace(families=("pipeline",))
+    free, slow = (spread(free_world(2), factor) for factor in (1.0, 1e-300))
+    domains = tuple(replace(each, gpu_peak_flops_per_s=1e15) for each in free.domains)
+
+    assert step_lower_bound_s(problem_of(replace(slow, domains=domains), space)).binds == "bytes"
+    assert step_lower_bound_s(problem_of(replace(free, domains=domains), space)).binds != "bytes"
+
+
+@pytest.mark.parametrize(
+    ("transport", "space", "message"),
+    [
+        (Transport(sharing="fair"), {}, "transport must be plain"),
+        (Transport(), {"schedules": ("1f1b", "interleaved_1f1b")}, "a single stage in each domain"),
+        (Transport(), {"families": ("diloco",), "period_steps": 1}, "period_steps must be at"),
+    ],
+)
+def test_what_the_proof_does_not_cover_is_refused(transport, space, message):
+    topology = replace(free_world(2), transport=transport)
+    with pytest.raises(ValueError, match=message):
+        step_lower_bound_s(problem_of(topology, PlanSpace(**space)))
