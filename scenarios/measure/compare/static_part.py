@@ -10,13 +10,17 @@ import pandas as pd
 
 from agents.decision.depths import DEPTHS
 from agents.decision.held import held_topology
+from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import PlanningProblem
+from agents.decision.training_job import MICROBATCH_SIZES, TrainingJob
+from agents.decision.whole_plan import WholeProblem
 from agents.judge.step_times import step_times_s, step_wan_bytes
+from agents.planners.bounds.step_bound import step_lower_bound_s
 from agents.planners.choice.depth import with_best_schedule
 from agents.planners.choice.microbatches import best_grouping
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
-from des import EVERY_STEP, Plan
+from des import EVERY_STEP, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.cases import BEST_SCHEDULE, ComparedDraw
 
@@ -46,7 +50,9 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per planner. ``best_s`` is the proven optimum over plans with one stage per domain,
+        One row per planner. ``bound_s``, on real sites, is a proven lower bound on the steps of all
+        plans of the synchronous families with one stage a domain, or NaN where the proof does not
+        cover the world. ``best_s`` is the proven optimum over plans with one stage per domain,
         or NaN where there is no proof in the budget; on real sites it is the least time of all rows
         of the same training that fit into memory. ``error`` says why a planner has no plan or is
         left out; its figures are NaN then. ``is_same_training`` is false of plans whose replicas do
@@ -85,6 +91,7 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     if case.has_sites:
         counts = frame["fits_memory"] & frame["is_same_training"]
         frame["best_s"] = frame.loc[counts, "time_s"].min()
+    frame["bound_s"] = _bound_s(topology, world.workload) if case.has_sites else float("nan")
     return frame
 
 
@@ -150,6 +157,20 @@ def _figures(problem: PlanningProblem, plan: Plan) -> dict[str, float | bool]:
         "fits_memory": result.fits_memory,
         "is_same_training": mode == EVERY_STEP,
     }
+
+
+def _bound_s(topology: Topology, workload: Workload) -> float:
+    """Bound the steps of all synchronous plans; NaN where the proof does not cover them. [s]"""
+    shape = workload.shape
+    if shape is None:
+        return float("nan")
+    job = TrainingJob.of(workload, microbatch_size=int(shape.batch_size))
+    sizes = tuple(sorted({*MICROBATCH_SIZES, int(shape.batch_size)}))
+    try:
+        space = PlanSpace(microbatch_sizes=sizes)
+        return step_lower_bound_s(WholeProblem(topology=topology, job=job, space=space)).step_s
+    except ValueError:  # refused: the page of the bound says what it covers
+        return float("nan")
 
 
 def _best_s(case: ComparedDraw) -> float:

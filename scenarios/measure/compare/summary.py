@@ -19,7 +19,8 @@ def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
     """One line per planner, the least mean gap first.
 
     ``gap`` is to ``best_s``, over cases that have one and in which the planner has a plan
-    that fits; ``p95_gap`` its 95th percentile. ``over_search`` is the time over that of ``search``
+    that fits; ``p95_gap`` its 95th percentile. ``over_bound`` is the median of the times over the
+    proven bound less 1, where there is one. ``over_search`` is the time over that of ``search``
     less 1 over all cases in which both have plans, with its bootstrap interval by world; plans that
     do not fit count there as if they did, in the planner's favour.
     """
@@ -42,6 +43,7 @@ def static_summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "gap": np.nan if interval is None else interval.mean,
                 "gap_half_width": np.nan if interval is None else interval.half_width,
                 "p95_gap": float(np.quantile(gaps, 0.95)) if len(gaps) else np.nan,
+                "over_bound": float((fitting["time_s"] / fitting["bound_s"] - 1.0).median()),
                 "utilisation": float(group["utilisation"].mean()),
                 "cost_bytes": float(group["cost_bytes"].mean()),
                 **_against(rows, str(method), "search"),
