@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.judge.paced_splits import paced_fill, paced_refine
+from agents.judge.paced_refine import paced_refine
+from agents.judge.paced_splits import paced_fill
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Whole
@@ -18,7 +19,7 @@ Order = tuple[int, ...]
 """Domains from the input on, each at most once."""
 
 
-FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "gpipe", "zb_h1", "zb_h1_4x"})
+FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "zb_h1_4x", "zb_h1_32x"})
 """Schedules under which many orders and groups are looked at, where they are allowed."""
 
 

@@ -1,21 +1,19 @@
-"""Splits of layers for schedules with a pace: filled to a level, then better layer by layer."""
+"""Splits of layers for schedules with a pace: every stage is filled up to one level of time."""
 
 import math
 
 from des.base.jit import kernel
-from des.compiled.many.layout import Real, Whole
+from des.compiled.many.layout import Whole
 from des.compiled.many.paced import (
     WHOLE,
-    Desk,
     Paces,
     paced_bytes,
     paced_overflow,
-    paced_time_s,
 )
 from des.compiled.many.steady import FITS, Job, Plans
 
 _PRECISION = 2.0**-8
-_STEP = 1.08
+_STEP = 1.03
 
 
 @kernel
@@ -55,13 +53,12 @@ def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: i
 def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory: bool) -> None:
     if in_memory and not _fill_to(job, paces, plans, plan, count, math.inf, True):
         return
-    rate = 0.0
-    for stage in range(plans.num_stages[plan]):
-        rate += job.rate_flops_per_s[plans.domain[plan, stage]]
-    low_s: float = count * (job.sums_before[-1, 0] + job.sums_before[-1, 1]) / rate
-    high_s: float = low_s * _STEP
+    low_s = _even_level_s(job, paces, plans, plan, count)
+    step = _STEP
+    high_s: float = low_s * step
     while not _fill_to(job, paces, plans, plan, count, high_s, in_memory):
-        low_s, high_s = high_s, high_s * _STEP
+        step *= step
+        low_s, high_s = high_s, high_s * step
     while high_s - low_s > _PRECISION * high_s:
         middle_s = (low_s + high_s) / 2.0
         if _fill_to(job, paces, plans, plan, count, middle_s, in_memory):
@@ -69,6 +66,37 @@ def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory
         else:
             low_s = middle_s
     _fill_to(job, paces, plans, plan, count, high_s, in_memory)
+
+
+@kernel
+def _even_level_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
+    """Level at which real numbers of equal layers would do, none at least: a line in it. [s]
+
+    With ``a + b T`` the time outside of a stage for a level ``T``, it takes ``(T - a - b T)`` over
+    its time a layer.
+    """
+    num_layers, work = job.work_before.shape[0] - 1, job.work_before
+    is_whole = paces.behind[plans.schedule[plan]] == WHOLE
+    slope = offset_s = taken = taken_at_0 = 0.0
+    for stage in range(plans.num_stages[plan]):
+        domain = plans.domain[plan, stage]
+        if stage > 0:
+            before = plans.domain[plan, stage - 1]
+            offset_s += job.wire_s[before, domain] + job.latency_s[before, domain] + job.overhead_s
+            if is_whole:
+                offset_s += job.wire_s[domain, before] + job.latency_s[domain, before]
+                offset_s += job.overhead_s
+        forward = work[num_layers, 4 * domain]
+        both = forward + work[num_layers, 4 * domain + 1]
+        layers = job.rate_flops_per_s[domain] * num_layers / (count * both)
+        own_slope, own_offset = (1.0 - slope) * layers, -offset_s * layers
+        taken += own_slope
+        taken_at_0 += own_offset
+        share = (both if is_whole else forward) / both / count
+        slope += own_slope * share / layers
+        offset_s += own_offset * share / layers
+    level_s: float = (num_layers - taken_at_0) / taken
+    return level_s
 
 
 @kernel
@@ -191,86 +219,3 @@ def _stage_fits(
         return bool(busy_s <= level_s)
     needed = paced_bytes(job, paces, plans, plan, stage, begin, end, count)
     return bool(needed <= job.capacity_bytes[domain])
-
-
-@kernel
-def paced_refine(
-    job: Job, paces: Paces, plans: Plans, counts: Whole, desk: Desk, most: int, times_s: Real
-) -> int:
-    """Move layers between stages, and change schedules, while that makes plans quicker.
-
-    ``times_s`` (N,) are those of the plans, ``inf`` where they do not fit; they are overwritten, as
-    are splits and schedules. A plan takes the best of its neighbours, 1, 2 or 4 layers from any
-    stage to any other, or another schedule, until none is quicker or it has looked at ``most``.
-    Returns how many plans were judged.
-    """
-    num_judged = 0
-    for plan in range(plans.num_stages.size):
-        num_judged += _refine(job, paces, plans, plan, counts[plan], desk, most, times_s)
-    return num_judged
-
-
-@kernel
-def _refine(
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    plan: int,
-    count: int,
-    desk: Desk,
-    most: int,
-    times_s: Real,
-) -> int:
-    num_judged, num_stages = 0, plans.num_stages[plan]
-    is_better = num_stages > 1
-    while is_better and num_judged < most:
-        is_better = False
-        best_s, best_kind, best_source, best_target = times_s[plan], 0, 0, 0
-        own = plans.schedule[plan]
-        for schedule in range(paces.depth.size):
-            if schedule == own:
-                continue
-            plans.schedule[plan] = schedule
-            found_s = _score(job, paces, plans, plan, count, desk)
-            num_judged += 1
-            if found_s < best_s:
-                best_s, best_kind, best_source = found_s, -1, schedule
-        plans.schedule[plan] = own
-        for power in range(3):
-            step = 1 << power
-            for source in range(num_stages):
-                for target in range(num_stages):
-                    if source == target or not _move(plans, plan, source, target, step):
-                        continue
-                    found_s = _score(job, paces, plans, plan, count, desk)
-                    num_judged += 1
-                    if found_s < best_s:
-                        best_s, best_kind, best_source, best_target = found_s, step, source, target
-                    _move(plans, plan, target, source, step)
-        if best_s < times_s[plan]:
-            is_better, times_s[plan] = True, best_s
-            if best_kind == -1:
-                plans.schedule[plan] = best_source
-            else:
-                _move(plans, plan, best_source, best_target, best_kind)
-    return num_judged
-
-
-@kernel
-def _score(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
-    """Time of an iteration of a plan; ``inf`` where it does not fit. [s]"""
-    if paced_overflow(job, paces, plans, plan, count) != FITS:
-        return math.inf
-    time_s: float = paced_time_s(job, paces, plans, plan, count, desk)
-    return time_s
-
-
-@kernel
-def _move(plans: Plans, plan: int, source: int, target: int, step: int) -> bool:
-    """Move layers from one stage to another, if the first keeps one; whether that is done."""
-    begin = plans.end_layer[plan, source - 1] if source > 0 else 0
-    if plans.end_layer[plan, source] - begin <= step:
-        return False
-    for stage in range(min(source, target), max(source, target)):
-        plans.end_layer[plan, stage] += -step if source < target else step
-    return True

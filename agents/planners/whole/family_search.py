@@ -31,7 +31,7 @@ from des.costs.outer_state import OUTER_STATE_BYTES
 from des.plan.synchronisation import Synchronisation
 from des.schedules import has_pace
 
-_LEAST_BUDGET, _BUDGET_STAGES = 1_500, 120_000
+_LEAST_BUDGET, _BUDGET_STAGES = 1_000, 40_000
 """Default budget of plans of a search: as many stages in all, but no fewer plans than this."""
 
 _NUM_SIZES = 2

@@ -19,7 +19,7 @@ from des.compiled.many.steady import Plans
 MOST_FOR_ALL_ORDERS = 3
 """Most domains of a group of which all orders are judged."""
 
-_MOST_STARTS = 6
+_MOST_STARTS = 2
 """Domains of a larger group from which a chain of its best links grows."""
 
 

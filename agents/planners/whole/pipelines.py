@@ -12,8 +12,14 @@ from agents.planners.search.search_moves import neighbours
 from des import Topology
 from des.compiled.many.simulation import plan_rows
 
-MOST_FOR_ALL_ORDERS = 5
-"""Most domains of which all orders of all subsets are judged: 325."""
+MOST_FOR_ALL_ORDERS, _MOST_FOR_ALL_SCHEDULES = 6, 4
+"""Most domains of which all orders of all subsets are judged, 1,956; and under all schedules."""
+
+PROBED_SCHEDULES = frozenset({"1f1b", "zb_h1_4x", "zb_h1_32x"})
+"""Schedules under which all orders are judged, where they are allowed."""
+
+_NUM_REJUDGED = 32
+"""Best orders that are judged under all schedules, where others were under a few."""
 
 _MOST_STARTS, _FEW_STARTS = 10, 4
 """Most domains from each of which a chain grows, and how many of more."""
@@ -38,8 +44,9 @@ class OrderSearch:
         self.judge, self._bandwidth = judge, bandwidth
         self._size = topology.num_domains
         self._speeds = [domain.attainable_flops_per_s for domain in topology.domains]
-        few = [each for each, name in enumerate(judge.schedules) if name in FEW_SCHEDULES]
-        self._few = few if self._size > MOST_FOR_ALL_ORDERS else ()
+        names = PROBED_SCHEDULES if self._size <= MOST_FOR_ALL_ORDERS else FEW_SCHEDULES
+        few = [each for each, name in enumerate(judge.schedules) if name in names]
+        self._few = few if self._size > _MOST_FOR_ALL_SCHEDULES else ()
         self._found: dict[Order, tuple[float, int]] = {}
         self._best: list[Scored] = []
 
@@ -47,13 +54,25 @@ class OrderSearch:
         """Judge the seeds; returns the time of the best, ``inf`` where none fits. [s]"""
         self._look_at(self._seeds(), self._few)
         self._judge_as_shared()
+        if self._few:
+            best = sorted(self._found, key=self._time_s)[:_NUM_REJUDGED]
+            self._judge_orders(best, ())
         return min(float(each.times_s.min()) for each in self._best)
 
     def run(self, most: int) -> Scored:
-        """Go on until ``most`` plans were judged in all; returns the best pipelines, quickest
-        first."""
-        if self._size > MOST_FOR_ALL_ORDERS:
-            self._descend(most)
+        """Go on until about ``most`` plans were judged; returns the best ones, quickest first.
+
+        At last, orders next to the best are judged under several schedules.
+        """
+        if self._size <= MOST_FOR_ALL_ORDERS:
+            return self._refined(most)
+        self._descend(most)
+        found = self._refined(most)
+        self._best = [found]
+        stages = found.plans.domain[0, : found.plans.num_stages[0]]
+        near = neighbours(tuple(stages.tolist()), self._size, self.judge.most_stages)
+        left = max(1, (most - self.judge.num_judged) // max(1, len(self._few)))
+        self._judge_orders(near[:left], self._few)
         return self._refined(most)
 
     def _seeds(self) -> Iterable[Order]:
@@ -97,8 +116,11 @@ class OrderSearch:
     def _look_at(self, orders: Iterable[Order], schedules: Sequence[int] = ()) -> None:
         """Judge orders that are new, under some schedules or all."""
         new = [order for order in dict.fromkeys(orders) if order not in self._found]
-        if not new:
-            return
+        if new:
+            self._judge_orders(new, schedules)
+
+    def _judge_orders(self, new: Sequence[Order], schedules: Sequence[int]) -> None:
+        """Judge orders under some schedules or all, and keep the best of each."""
         counts = [self.judge.workload.num_microbatches] * len(new)
         scored = self.judge.scored(new, counts, schedules)
         times_s = scored.times_s.reshape(len(new), -1)
