@@ -13,6 +13,7 @@ from agents.answer.sections import as_html, as_text
 from agents.answer.takeovers import Takeover
 from agents.decision.families import Family
 from agents.hi_ppo.explanation import Explanation
+from agents.planners.bounds.step_bound import Bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,9 @@ class Answer:
         The plan in force, if it fits, and ``rows``: what ``takeovers`` number.
     takeovers
         Nearest bandwidths at which another candidate is the best.
+    bound
+        Time that no plan of the space has a shorter step than; None where the proof does not cover
+        the question, and ``why_no_bound`` says why.
     inside
         Parallelism and GPUs inside the domains; None where they are left open, and
         ``why_not_inside`` says why, if the local level was asked.
@@ -50,6 +54,8 @@ class Answer:
     takeovers: tuple[Takeover, ...]
     inside: InsideDomains | None
     why_not_inside: str
+    bound: Bound | None
+    why_no_bound: str
     explanation: Explanation | None
     num_judged: int
 

@@ -29,6 +29,7 @@ def answer_dict(answer: "Answer") -> dict[str, object]:
             }
             for one in answer.takeovers
         ],
+        "lower_bound_s": None if answer.bound is None else answer.bound.step_s,
         "num_judged": answer.num_judged,
         "notes": list(answer.question.notes),
         **_change_dict(answer),

@@ -20,6 +20,7 @@ from agents.hi_ppo.explanation import explain
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.features import MOST_DOMAINS
 from agents.hi_ppo.policies import Policies
+from agents.planners.bounds.step_bound import Bound, step_lower_bound_s
 from agents.planners.whole.family_search import WholeFound
 from agents.planners.whole.search_whole import search_whole
 from des import InfeasiblePlacementError, Plan, UnreachableError, check_memory
@@ -65,8 +66,13 @@ def answer(
     """
     searched = _searched(question) if searches else _Searched()
     rows = searched.rows
+    bound, why_no_bound = _bound(question)
     if policies is not None:
         rows = _with_policies(question, rows, policies)
+    rows = tuple(
+        row if bound is None else replace(row, bound_s=bound.family_s[row.judged.family])
+        for row in rows
+    )
     present, misfit = _present(question)
     candidates = rows if present is None or misfit else (present, *rows)
     if not candidates:
@@ -85,6 +91,8 @@ def answer(
         best_at_par=at_one,
         rows=rows,
         misfits=searched.misfits,
+        bound=bound,
+        why_no_bound=why_no_bound,
         change=change,
         takeovers=takeovers(question.problem, candidates, question.most_slowdown),
         candidates=candidates,
@@ -144,6 +152,14 @@ def _searched(question: Question) -> _Searched:
         misfits=_misfits(list(found_of.values()), said),
         num_judged=sum(found.num_judged for found in found_of.values()),
     )
+
+
+def _bound(question: Question) -> tuple[Bound | None, str]:
+    """Lower bound of a step over the space, or the reason why the proof does not cover it."""
+    try:
+        return step_lower_bound_s(question.problem), ""
+    except ValueError as error:
+        return None, str(error)
 
 
 def _misfits(

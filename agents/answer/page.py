@@ -165,6 +165,14 @@ def _families(answer: "Answer") -> Section:
         notes += sorted(
             {f"{_marked(one)}: {one.price.note}" for one in answer.rows if one.price.note}
         )
+    if answer.bound is not None:
+        over = answer.best.step_s / answer.bound.step_s - 1.0
+        notes.append(
+            f"no plan allowed has a step below {duration(answer.bound.step_s)}: the answer is at "
+            f"most {percent(over)} over it"
+        )
+    else:
+        notes.append(f"no bound: {answer.why_no_bound}")
     title = f"Best plan of each family, of {answer.num_judged:,} judged"
     return Section(title=title, head=tuple(head), rows=tuple(rows), notes=tuple(notes))
 
