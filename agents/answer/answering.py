@@ -7,7 +7,6 @@ from agents.answer.answer import Answer
 from agents.answer.change import PlanChange, change_to
 from agents.answer.inside_domains import bind_inside
 from agents.answer.judging import judged_plan
-from agents.answer.misfits import shortfall
 from agents.answer.question import Question
 from agents.answer.rows import FamilyRow, at_par, quickest, row_of
 from agents.answer.takeovers import takeovers
@@ -22,6 +21,7 @@ from agents.hi_ppo.placement.features import MOST_DOMAINS
 from agents.hi_ppo.policies import Policies
 from agents.planners.bounds.step_bound import Bound, step_lower_bound_s
 from agents.planners.whole.family_search import WholeFound
+from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.search_whole import search_whole
 from des import InfeasiblePlacementError, Plan, UnreachableError, check_memory
 
@@ -120,7 +120,12 @@ def _searched(question: Question) -> _Searched:
         If no family fits under any of them.
     """
     problem, found_of = question.problem, dict[float, WholeFound]()
-    said = {family: shortfall(problem, family) for family in problem.space.families}
+    said = {
+        family: shortfall(
+            problem.topology, problem.workloads[0], family, problem.space.modes(family)[0]
+        )
+        for family in problem.space.families
+    }
     hopeless = {family: what for family, what in said.items() if what and family in _BY_RULE}
     if len(hopeless) == len(said):
         raise InfeasiblePlacementError("; ".join(map(_fits_nowhere, hopeless, hopeless.values())))

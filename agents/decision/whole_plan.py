@@ -5,6 +5,7 @@ from functools import cached_property
 
 from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
+from agents.decision.problem import require_planned_domains
 from agents.decision.training_job import TrainingJob
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 
@@ -27,6 +28,7 @@ class WholeProblem:
     def __post_init__(self) -> None:
         if self.topology.movement is not None:
             raise ValueError("whole problem: topology must stand still; give topology.at_start()")
+        require_planned_domains("whole problem", self.topology)
         if not self.job.sizes_among(self.space.microbatch_sizes):
             allowed = ", ".join(map(str, self.space.microbatch_sizes))
             raise ValueError(

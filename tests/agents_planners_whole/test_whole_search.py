@@ -157,3 +157,11 @@ def test_more_bandwidth_never_makes_the_best_plan_slower():
         topology = dataclasses.replace(problem.topology, links=links)
         times_s.append(search_whole(dataclasses.replace(problem, topology=topology)).best.step_s)
     assert all(later <= before for before, later in pairwise(times_s))
+
+
+@pytest.mark.parametrize("family", ["hybrid", "diloco", "streaming_diloco", "replicas"])
+def test_one_family_alone_that_fits_nowhere_says_what_it_lacks(family):
+    with pytest.raises(InfeasiblePlacementError, match=f"{family}: no plan fits; at best, domain"):
+        search_whole(problem_of(4, memory_bytes=1e9, families=(family,)))
+    with pytest.raises(InfeasiblePlacementError, match="it needs more than 1 domains"):
+        search_whole(problem_of(1, memory_bytes=288e9, families=(family,)))

@@ -13,6 +13,7 @@ from agents.judge.paced_judge import PacedJudge, Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
 from agents.planners.whole.copies import CopySearch, Sketch
+from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
 from agents.planners.whole.rings import Exchanges
 from des import (
@@ -117,6 +118,7 @@ class FamilySearch:
         ]
         self._look_at_pipelines(parts)
         self._look_at_copies(parts)
+        self._note_missing()
         if not self._by_family:
             raise min(self._nearest.values(), key=lambda each: each[0])[1]
         order = {family: place for place, family in enumerate(space.families)}
@@ -241,6 +243,17 @@ class FamilySearch:
                 plans.setdefault(part.workload, []).extend(copies.plans(sketch))
         for workload, of_size in plans.items():
             self._judge(workload, of_size)
+
+    def _note_missing(self) -> None:
+        """Say what the roomiest plans lack of families of which the search saw none."""
+        for family in self._space.families:
+            if family in self._by_family or family in self._nearest:
+                continue
+            mode = self._space.modes(family)[0]
+            what = shortfall(self._topology, self._workloads[0], family, mode)
+            said = f"at best, {what}" if what else "none was found"
+            error = InfeasiblePlacementError(f"{family}: no plan fits; {said}")
+            self._nearest[family] = (np.inf, error)
 
     def _judge(self, workload: Workload, plans: Sequence[Plan]) -> None:
         """Simulate plans that fit, and keep the best of each family."""

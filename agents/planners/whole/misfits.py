@@ -3,47 +3,48 @@
 from collections.abc import Sequence
 
 from agents.decision.families import Family
-from agents.decision.whole_plan import WholeProblem
-from des import EVERY_STEP, Placement, Plan, domain_memory
+from des import EVERY_STEP, Placement, Plan, Topology, Workload, domain_memory
 from des.costs.feasibility import tightest_domain
 from des.plan.synchronisation import Synchronisation
 
 _SCHEDULE = "1f1b"
 
 
-def shortfall(problem: WholeProblem, family: Family) -> str | None:
+def shortfall(
+    topology: Topology, workload: Workload, family: Family, mode: Synchronisation
+) -> str | None:
     """Say what the roomiest plans of a family lack; None if one of them fits.
 
-    They have the smallest microbatches. Of one domain it is the nearest of all; of several copies
+    Of one domain it is the nearest of all; of several copies
     it is two, in the roomiest domains or in two groups of like memory, whose layers are spread by
     it.
     """
     lacking = []
-    for plan in _roomiest(problem, family):
-        memories = domain_memory(problem.topology, problem.workloads[0], plan)
-        tightest = tightest_domain(memories)
+    for plan in _roomiest(topology, workload, family, mode):
+        tightest = tightest_domain(domain_memory(topology, workload, plan))
         if tightest.fits:
             return None
         lacking.append((tightest.overflow_fraction, str(tightest)))
     if not lacking:
         return (
-            f"it needs more than {problem.topology.num_domains} domains and "
-            f"{problem.workloads[0].num_microbatches} microbatches"
+            f"it needs more than {topology.num_domains} domains and "
+            f"{workload.num_microbatches} microbatches"
         )
     return min(lacking)[1]
 
 
-def _roomiest(problem: WholeProblem, family: Family) -> list[Plan]:
+def _roomiest(
+    topology: Topology, workload: Workload, family: Family, mode: Synchronisation
+) -> list[Plan]:
     """Plans of a family that need least of the fullest domain, by rule."""
-    domains, num_layers = problem.topology.domains, problem.job.layer_count
+    domains, num_layers = topology.domains, workload.num_layers
     memory = [domain.num_gpus * domain.gpu_memory_bytes for domain in domains]
     order = sorted(range(len(domains)), key=lambda domain: -memory[domain])
     if family == "single":
         return [_plan([[domain]], memory, num_layers) for domain in order]
     if family == "pipeline":
         return [_plan([order], memory, num_layers)] if len(order) > 1 else []
-    mode = problem.space.modes(family)[0]
-    if problem.workloads[0].num_microbatches < 2:
+    if workload.num_microbatches < 2:
         return []
     found = []
     if family != "hybrid" and len(order) > 1:
