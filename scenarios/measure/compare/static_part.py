@@ -51,7 +51,7 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row per planner. ``bound_s``, on real sites, is a proven lower bound on the steps of all
-        plans of the synchronous families with one stage a domain, or NaN where the proof does not
+        plans of the synchronous families with one stage per domain, or NaN where the proof does not
         cover the world. ``best_s`` is the proven optimum over plans with one stage per domain,
         or NaN where there is no proof in the budget; on real sites it is the least time of all rows
         of the same training that fit into memory. ``error`` says why a planner has no plan or is
