@@ -170,16 +170,45 @@ def test_gaps_are_over_proven_cases_in_which_the_plan_fits():
     nothing |= {"is_same_training": True}
     rows = pd.DataFrame(
         [
-            {"world": "a", "best_s": 10.0, "time_s": 11.0, "fits_memory": True, "error": ""},
-            {"world": "b", "best_s": math.nan, "time_s": 9.0, "fits_memory": True, "error": ""},
-            {"world": "c", "best_s": 10.0, "time_s": 5.0, "fits_memory": False, "error": ""},
-            {"world": "d", "best_s": 10.0, "time_s": None, "fits_memory": False, "error": "no"},
+            {
+                "world": "a",
+                "best_s": 10.0,
+                "bound_s": 8.0,
+                "time_s": 11.0,
+                "fits_memory": True,
+                "error": "",
+            },
+            {
+                "world": "b",
+                "bound_s": 8.0,
+                "best_s": math.nan,
+                "time_s": 9.0,
+                "fits_memory": True,
+                "error": "",
+            },
+            {
+                "world": "c",
+                "bound_s": 8.0,
+                "best_s": 10.0,
+                "time_s": 5.0,
+                "fits_memory": False,
+                "error": "",
+            },
+            {
+                "world": "d",
+                "bound_s": 8.0,
+                "best_s": 10.0,
+                "time_s": None,
+                "fits_memory": False,
+                "error": "no",
+            },
         ]
     ).assign(**nothing)
 
     (line,) = static_summary(rows).to_dict("records")
 
     assert line["gap"] == line["p95_gap"] == pytest.approx(0.1)
+    assert line["over_bound"] == pytest.approx(0.25)  # 11 and 9 over 8, those that fit
     assert (line["num_cases"], line["num_proven"], line["num_without_plan"]) == (4, 1, 1)
     assert line["num_over_memory"] == 1
 

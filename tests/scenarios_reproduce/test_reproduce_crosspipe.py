@@ -206,7 +206,7 @@ def test_the_published_rows_are_reproduced_as_the_page_on_reproduction_says(ship
     with_stall = judged["stalled_ratio"].fillna(judged["plain_ratio"])
     assert (with_stall - 1.0).abs().mean() <= 0.055
     errors = (table["stalled_ratio"].fillna(table["plain_ratio"]) - 1.0).abs()
-    for group, error in {"greedy_2x": 0.098, "optimal": 0.084, "zb_v": 0.049}.items():
+    for group, error in {"greedy_2x": 0.099, "optimal": 0.084, "zb_v": 0.049}.items():
         found = errors[table["schedule"].str.startswith(group)].mean()
         assert found == pytest.approx(error, abs=0.001)
     searched = table["schedule"].str.startswith("optimal")

@@ -12,7 +12,7 @@ from agents.planners.search.search_moves import neighbours
 from des import Topology
 from des.compiled.many.simulation import plan_rows
 
-MOST_FOR_ALL_ORDERS, _MOST_FOR_ALL_SCHEDULES = 6, 4
+MOST_FOR_ALL_ORDERS, _MOST_FOR_ALL_SCHEDULES = 6, 2
 """Most domains of which all orders of all subsets are judged, 1,956; and under all schedules."""
 
 PROBED_SCHEDULES = frozenset({"1f1b", "zb_h1_4x", "zb_h1_32x"})
@@ -54,9 +54,6 @@ class OrderSearch:
         """Judge the seeds; returns the time of the best, ``inf`` where none fits. [s]"""
         self._look_at(self._seeds(), self._few)
         self._judge_as_shared()
-        if self._few:
-            best = sorted(self._found, key=self._time_s)[:_NUM_REJUDGED]
-            self._judge_orders(best, ())
         return min(float(each.times_s.min()) for each in self._best)
 
     def run(self, most: int) -> Scored:
@@ -64,6 +61,8 @@ class OrderSearch:
 
         At last, orders next to the best are judged under several schedules.
         """
+        if self._few:
+            self._judge_orders(sorted(self._found, key=self._time_s)[:_NUM_REJUDGED], ())
         if self._size <= MOST_FOR_ALL_ORDERS:
             return self._refined(most)
         self._descend(most)
