@@ -166,42 +166,14 @@ def test_rules_know_later_plans_under_the_names_that_say_so_alone():
 
 def test_gaps_are_over_proven_cases_in_which_the_plan_fits():
     """Of four cases one has no proof, one a plan that does not fit, one no plan at all."""
-    nothing = {"utilisation": 0.5, "cost_bytes": 1.0, "method": "own", "draw": 0}
+    nothing = {"utilisation": 0.5, "cost_bytes": 1.0, "method": "own", "draw": 0, "bound_s": 8.0}
     nothing |= {"is_same_training": True}
     rows = pd.DataFrame(
         [
-            {
-                "world": "a",
-                "best_s": 10.0,
-                "bound_s": 8.0,
-                "time_s": 11.0,
-                "fits_memory": True,
-                "error": "",
-            },
-            {
-                "world": "b",
-                "bound_s": 8.0,
-                "best_s": math.nan,
-                "time_s": 9.0,
-                "fits_memory": True,
-                "error": "",
-            },
-            {
-                "world": "c",
-                "bound_s": 8.0,
-                "best_s": 10.0,
-                "time_s": 5.0,
-                "fits_memory": False,
-                "error": "",
-            },
-            {
-                "world": "d",
-                "bound_s": 8.0,
-                "best_s": 10.0,
-                "time_s": None,
-                "fits_memory": False,
-                "error": "no",
-            },
+            {"world": "a", "best_s": 10.0, "time_s": 11.0, "fits_memory": True, "error": ""},
+            {"world": "b", "best_s": math.nan, "time_s": 9.0, "fits_memory": True, "error": ""},
+            {"world": "c", "best_s": 10.0, "time_s": 5.0, "fits_memory": False, "error": ""},
+            {"world": "d", "best_s": 10.0, "time_s": None, "fits_memory": False, "error": "no"},
         ]
     ).assign(**nothing)
 
