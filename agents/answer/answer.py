@@ -13,7 +13,7 @@ from agents.answer.sections import as_html, as_text
 from agents.answer.takeovers import Takeover
 from agents.decision.families import Family
 from agents.hi_ppo.explanation import Explanation
-from agents.planners.bounds.step_bound import Bound
+from agents.planners.bounds.step_bound import StepBound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Answer:
     takeovers: tuple[Takeover, ...]
     inside: InsideDomains | None
     why_not_inside: str
-    bound: Bound | None
+    bound: StepBound | None
     why_no_bound: str
     explanation: Explanation | None
     num_judged: int

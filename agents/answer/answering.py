@@ -19,7 +19,7 @@ from agents.hi_ppo.explanation import explain
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.features import MOST_DOMAINS
 from agents.hi_ppo.policies import Policies
-from agents.planners.bounds.step_bound import Bound, step_lower_bound_s
+from agents.planners.bounds.step_bound import StepBound, step_lower_bound_s
 from agents.planners.whole.family_search import WholeFound
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.search_whole import search_whole
@@ -159,7 +159,7 @@ def _searched(question: Question) -> _Searched:
     )
 
 
-def _bound(question: Question) -> tuple[Bound | None, str]:
+def _bound(question: Question) -> tuple[StepBound | None, str]:
     """Lower bound of a step over the space, or the reason why the proof does not cover it."""
     try:
         return step_lower_bound_s(question.problem), ""

@@ -24,7 +24,7 @@ _LITTLE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bound:
+class StepBound:
     """Time that no plan of a space has a shorter step than.
 
     Attributes
@@ -45,7 +45,7 @@ class Bound:
     binds: Binding
 
 
-def step_lower_bound_s(problem: WholeProblem) -> Bound:
+def step_lower_bound_s(problem: WholeProblem) -> StepBound:
     """Bound the mean time of a step of every plan of a space. [s]
 
     Plans give a domain one stage at most, without parallelism inside, and hold at least one
@@ -62,7 +62,7 @@ def step_lower_bound_s(problem: WholeProblem) -> Bound:
     family_s = {family: step_s for family, (step_s, _) in found.items()}
     best = min(family_s, key=lambda family: family_s[family])
     step_s, job = found[best]
-    return Bound(
+    return StepBound(
         step_s=step_s,
         family_s=MappingProxyType(family_s),
         work_s=min(each.figures.work_s for each in jobs),

@@ -15,7 +15,7 @@ from agents.planners.whole.partitions import (
     clustered,
     partitions_near,
 )
-from agents.planners.whole.rings import Exchanges
+from agents.planners.whole.rings import RingTimes
 from des import GradientExchange, Plan
 from des.plan.synchronisation import Synchronisation
 
@@ -53,7 +53,7 @@ class CopySearch:
     """
 
     def __init__(
-        self, judge: PacedJudge, exchanges: Exchanges, bandwidth: np.ndarray, rates: Sequence[float]
+        self, judge: PacedJudge, exchanges: RingTimes, bandwidth: np.ndarray, rates: Sequence[float]
     ) -> None:
         self.judge, self._exchanges = judge, exchanges
         self._table = GroupTable(judge, bandwidth, _few(judge.schedules))

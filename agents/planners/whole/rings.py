@@ -15,7 +15,7 @@ MOST_FOR_ALL_RINGS = 6
 _PROBE_BYTES = 2.0**30
 
 
-class Exchanges:
+class RingTimes:
     """Estimates of exchanges between pipelines of a job on one network.
 
     A ring of R groups passes ``2 (R - 1)`` parts of ``1 / R`` of the gradients of each layer from

@@ -5,7 +5,7 @@ from des.compiled.kernels.intrinsics import LANES, larger, load, splat, store, v
 from des.compiled.kernels.lanes import STAGE_BUSY, STAGE_FREE, STAGE_ROWS, Lanes
 from des.compiled.many.family_layout import PassTimes, PipelinePrograms
 from des.compiled.many.layout import Whole
-from des.compiled.many.plain_lanes import fill_lanes, run_row
+from des.compiled.many.plain_lanes import fill_plain_lanes, run_row
 from des.compiled.many.steady import Job, Plans
 
 
@@ -48,7 +48,7 @@ def _run_all(
         num_stages = programs.num_stages[program]
         for begin in range(starts[program], starts[program + 1], LANES):
             size = min(LANES, starts[program + 1] - begin)
-            fill_lanes(lanes, job, pipelines, num_stages, ordered, begin, size)
+            fill_plain_lanes(lanes, job, pipelines, num_stages, ordered, begin, size)
             _run(lanes, programs, program)
             for stage in range(num_stages):
                 for lane in range(size):

@@ -93,7 +93,7 @@ def run_plain(
         _count_left(programs.rows, first, end, num_stages, num_left)
         for begin in range(starts[group], starts[group + 1], LANES):
             size = min(LANES, starts[group + 1] - begin)
-            fill_lanes(lanes, job, plans, num_stages, ordered, begin, size)
+            fill_plain_lanes(lanes, job, plans, num_stages, ordered, begin, size)
             _run(
                 lanes,
                 programs.rows,
@@ -133,7 +133,7 @@ def _rows_until(look: int, num_rows: int) -> int:
 
 
 @kernel
-def fill_lanes(
+def fill_plain_lanes(
     lanes: Lanes, job: Job, plans: Plans, num_stages: int, ordered: Whole, first: int, size: int
 ) -> None:
     """Write down the stages and wires of plans, one a lane; spare lanes repeat the last."""
