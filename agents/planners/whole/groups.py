@@ -128,6 +128,23 @@ class Levels(NamedTuple):
     shares: Real
 
 
+def level_times(times_s: Real, beats_s: Real, count: int, total: int) -> Real:
+    """Time at which R groups end together that share ``total`` microbatches, (..., S). [s]
+
+    Parameters
+    ----------
+    times_s, beats_s
+        Of each group on ``count`` microbatches and for each further one, (..., R, S); ``inf`` where
+        one does not fit. [s]
+    """
+    fits = np.isfinite(times_s) & np.isfinite(beats_s)
+    rates = 1.0 / np.where(fits, beats_s, 1.0)
+    fixed = np.where(fits, times_s, 0.0) * rates - count
+    levels_s = (total + fixed.sum(axis=-2)) / rates.sum(axis=-2)
+    found: Real = np.where(fits.all(axis=-2), levels_s, np.inf)
+    return found
+
+
 def partition_levels(
     table: GroupTable, partitions: Sequence[Partition], count: int, total: int
 ) -> Levels:
@@ -141,17 +158,14 @@ def partition_levels(
     )
     own = [table.of(group, count) for group in number]
     times_s, beats_s = np.array([one.times_s for one in own]), np.array([one.beat_s for one in own])
-    fits = np.isfinite(times_s) & np.isfinite(beats_s)
-    times_s, beats_s = np.where(fits, times_s, 1.0), np.where(fits, beats_s, 1.0)
-    fixed_s = times_s - count * beats_s
-    rates = 1.0 / beats_s
-    levels_s = (total + (fixed_s * rates)[index].sum(axis=1)) / rates[index].sum(axis=1)
-    levels_s = np.where(fits[index].all(axis=1), levels_s, np.inf)
+    levels_s = level_times(times_s[index], beats_s[index], count, total)
     schedule = levels_s.argmin(axis=1)
     step_s = levels_s[np.arange(len(index)), schedule]
     chosen = index, schedule[:, np.newaxis]
-    shares = np.where(np.isfinite(step_s), step_s, 0.0)[:, np.newaxis] - fixed_s[chosen]
-    return Levels(step_s=step_s, schedule=schedule, shares=shares * rates[chosen])
+    fits = np.isfinite(step_s)[:, np.newaxis]
+    left_s = np.where(fits, step_s[:, np.newaxis], 0.0) - np.where(fits, times_s[chosen], 0.0)
+    shares = count + left_s / np.where(fits, beats_s[chosen], 1.0)
+    return Levels(step_s=step_s, schedule=schedule, shares=shares)
 
 
 def whole_shares(shares: Sequence[float], total: int) -> tuple[int, ...]:
