@@ -23,7 +23,7 @@ UPDATES_PER_CHECKPOINT = 10
 _LINES_WITHOUT_TERMINAL = 10
 
 
-class UpdateReport(Protocol):
+class CostReport(Protocol):
     """Report of an update, a dataclass whose fields are the columns of the log."""
 
     @property
@@ -39,7 +39,7 @@ class UpdateReport(Protocol):
         """Mean cost of the best found from it."""
 
 
-Report_co = TypeVar("Report_co", bound=UpdateReport, covariant=True)
+Report_co = TypeVar("Report_co", bound=CostReport, covariant=True)
 
 
 class UpdateTrainer(Protocol[Report_co]):

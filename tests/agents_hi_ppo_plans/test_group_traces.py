@@ -13,7 +13,7 @@ from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.decode import Facts
 from agents.hi_ppo.placement.encoder import Encoded
 from agents.hi_ppo.plans.group_changes import changed_groups
-from agents.hi_ppo.plans.group_decode import GroupScores, Trace, decode_groups
+from agents.hi_ppo.plans.group_decode import GroupScores, GroupTrace, decode_groups
 from agents.hi_ppo.plans.group_pointer import (
     GroupPointer,
     GroupPointerScores,
@@ -99,7 +99,7 @@ def test_probabilities_of_compiled_choices_are_those_that_gradients_flow_through
 def test_groups_that_are_given_are_as_likely_as_when_they_were_drawn():
     scores, facts, traces = drawn_traces(3)
     size, known, drawn = SIZES[-1], facts[-1], traces[-1]
-    given_again = Trace.empty(len(drawn.sizes), size)
+    given_again = GroupTrace.empty(len(drawn.sizes), size)
     for row, tokens in enumerate(drawn.tokens):
         told = tokens_of(groups_of(tokens, size), size)
         given_again.tokens[row, : len(told)] = told
@@ -116,7 +116,7 @@ def test_equal_scores_make_the_choices_that_are_possible_equally_likely():
         log_ratio=np.zeros((2, 2), dtype=np.float32),
         can_follow=~np.eye(2, dtype=np.bool_),
     )
-    trace = Trace.empty(1, 2)
+    trace = GroupTrace.empty(1, 2)
     trace.tokens[0, :4] = tokens_of(((1,), (0,)), 2)
     decode_groups(GroupScores.zeros(2), facts, np.zeros((1, 4, 4), dtype=np.float32), 2, 2, trace)
     # either domain; then the other one, a stop or a break; the other one; a stop

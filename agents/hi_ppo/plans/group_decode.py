@@ -41,7 +41,7 @@ class GroupScores(NamedTuple):
         )
 
 
-class Trace(NamedTuple):
+class GroupTrace(NamedTuple):
     """N sequences of at most T steps: what was chosen, and all that each choice depended on.
 
     ``tokens`` (N, T) are domains, K to stop, K + 1 for a break; ``sizes`` (N,) count the steps, the
@@ -80,7 +80,7 @@ def decode_groups(
     noise: Observations,
     most_stages: int,
     most_groups: int,
-    trace: Trace,
+    trace: GroupTrace,
 ) -> None:
     """Fill a trace: steps with a token keep it, `FREE` ones are chosen.
 

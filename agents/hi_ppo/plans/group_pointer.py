@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.encoder import Encoded, drawn_linear
-from agents.hi_ppo.plans.group_decode import NUM_FACTS, NUM_PAIRS, GroupScores, Trace
+from agents.hi_ppo.plans.group_decode import NUM_FACTS, NUM_PAIRS, GroupScores, GroupTrace
 
 _FIRST_GAIN = 0.1
 
 
-class Traces(NamedTuple):
-    """`Trace` of B networks of at most K domains as tensors, N sequences of at most T steps each.
+class GroupTraces(NamedTuple):
+    """`GroupTrace` of B networks of at most K domains as tensors, N sequences of at most T steps each.
 
     Stops and breaks have the tokens K and K + 1 of the largest network.
     """
@@ -30,7 +30,7 @@ class Traces(NamedTuple):
     log_probs: Tensor
 
 
-def traces_of(traces: Sequence[Trace]) -> Traces:
+def traces_of(traces: Sequence[GroupTrace]) -> GroupTraces:
     """Put the traces of several networks side by side, each of as many sequences."""
     count = len(traces[0].sizes)
     most = max(one.came.shape[2] for one in traces)
@@ -57,7 +57,7 @@ def traces_of(traces: Sequence[Trace]) -> Traces:
         allowed[row][behind, most] = True
     fields = (tokens, np.stack([one.sizes for one in traces]), last, came, facts, allowed)
     log_probs = np.stack([one.log_probs for one in traces])
-    return Traces(*(torch.from_numpy(field) for field in (*fields, log_probs)))
+    return GroupTraces(*(torch.from_numpy(field) for field in (*fields, log_probs)))
 
 
 class GroupPointerScores(NamedTuple):
@@ -121,7 +121,7 @@ class GroupPointer(nn.Module):
         )
 
 
-def trace_log_probs(scores: GroupPointerScores, traces: Traces) -> tuple[Tensor, Tensor]:
+def trace_log_probs(scores: GroupPointerScores, traces: GroupTraces) -> tuple[Tensor, Tensor]:
     """Logarithms of the probabilities of traces and mean entropies of their choices, (B, N) each.
 
     All steps at once, the choices of `agents.hi_ppo.plans.group_decode.decode_groups`.

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.decode import Facts
 from agents.hi_ppo.placement.encoder import Encoded, Encoder, Networks, drawn_linear
-from agents.hi_ppo.plans.group_decode import GroupScores, Trace, decode_groups
-from agents.hi_ppo.plans.group_pointer import GroupPointer, GroupPointerScores, Traces
+from agents.hi_ppo.plans.group_decode import GroupScores, GroupTrace, decode_groups
+from agents.hi_ppo.plans.group_pointer import GroupPointer, GroupPointerScores, GroupTraces
+from agents.hi_ppo.plans.sketch_judge import SKETCH_SCHEDULES
 from des.compiled.many.layout import Observations
 
 _FIRST_GAIN = 0.01
@@ -40,7 +41,7 @@ class PlanPolicy(nn.Module):
         scores: GroupPointerScores = self.pointer(encoded)
         return encoded, scores
 
-    def schedule_logits(self, networks: Networks, encoded: Encoded, traces: Traces) -> Tensor:
+    def schedule_logits(self, networks: Networks, encoded: Encoded, traces: GroupTraces) -> Tensor:
         """Logits of the schedules for each trace, (B, N, S)."""
         most = encoded.nodes.shape[1]
         is_domain = traces.tokens < most
@@ -60,11 +61,17 @@ class PlanPolicy(nn.Module):
         return logits
 
 
+def untrained_plan_policy(seed: int) -> PlanPolicy:
+    """Draw a plan policy that has learnt nothing: the measure of what training is worth."""
+    generator = torch.Generator().manual_seed(seed)
+    return PlanPolicy(PlacementArchitecture(), SKETCH_SCHEDULES, generator)
+
+
 def drawn_trace(
     scores: GroupScores, facts: Facts, noise: Observations, most_stages: int, most_groups: int
-) -> Trace:
+) -> GroupTrace:
     """Choose as many sequences as there is noise for, see `decode_groups`."""
-    trace = Trace.empty(len(noise), len(facts.speed_share))
+    trace = GroupTrace.empty(len(noise), len(facts.speed_share))
     decode_groups(scores, facts, noise, most_stages, most_groups, trace)
     return trace
 

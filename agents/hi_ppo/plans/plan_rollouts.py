@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from agents.hi_ppo.placement.encoder import Networks, networks_of
-from agents.hi_ppo.plans.group_decode import GroupScores, Trace, decode_groups
-from agents.hi_ppo.plans.group_pointer import Traces, traces_of
+from agents.hi_ppo.plans.group_decode import GroupScores, GroupTrace, decode_groups
+from agents.hi_ppo.plans.group_pointer import GroupTraces, traces_of
 from agents.hi_ppo.plans.plan_config import PlanConfig
 from agents.hi_ppo.plans.plan_policy import (
     PlanPolicy,
@@ -33,12 +33,12 @@ class PlanRollout(NamedTuple):
     """
 
     networks: Networks
-    traces: Traces
+    traces: GroupTraces
     schedules: Tensor
     old_schedule_log_probs: Tensor
     rewards: Tensor
     by_schedule: Tensor
-    found: Traces | None
+    found: GroupTraces | None
     found_rewards: Tensor
 
 
@@ -137,10 +137,10 @@ def collect_plans(
     )
 
 
-def forced_trace(world: PlanWorld, groups: Groups) -> Trace:
+def forced_trace(world: PlanWorld, groups: Groups) -> GroupTrace:
     """The trace of groups that are given; its probabilities are those of scores of 0."""
     size = world.num_domains
-    trace = Trace.empty(1, size)
+    trace = GroupTrace.empty(1, size)
     tokens = tokens_of(groups, size)
     trace.tokens[0, : len(tokens)] = tokens
     decode_groups(

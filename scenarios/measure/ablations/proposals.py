@@ -20,14 +20,12 @@ from scenarios.suites import suite
 
 if TYPE_CHECKING:
     import pandas as pd
-    import torch
     from rich import console as rich_console
     from rich import progress as rich_progress
     from rich import table as rich_table
     from rich.console import Console
     from rich.table import Table
 
-    from agents.hi_ppo.placement import config as placement_config
     from agents.hi_ppo.plans import (
         plan_checkpoint,
         plan_policy,
@@ -42,11 +40,9 @@ if TYPE_CHECKING:
     from scenarios.measure.ablations import intervals
 else:
     pd = lazy("pandas")
-    torch = lazy("torch")
     rich_console = lazy("rich.console")
     rich_progress = lazy("rich.progress")
     rich_table = lazy("rich.table")
-    placement_config = lazy("agents.hi_ppo.placement.config")
     plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
     plan_policy = lazy("agents.hi_ppo.plans.plan_policy")
     plan_proposals = lazy("agents.hi_ppo.plans.plan_proposals")
@@ -132,11 +128,7 @@ def _methods(config: Config) -> dict[tuple[str, int], ProposeGroups]:
         policy = plan_checkpoint.load_plan_policy(path)
         found[LEARNED, seed] = plan_proposals.proposing_groups(policy)
     for seed in range(len(files)):
-        untrained = plan_policy.PlanPolicy(
-            placement_config.PlacementArchitecture(),
-            sketch_judge.SKETCH_SCHEDULES,
-            torch.Generator().manual_seed(seed),
-        )
+        untrained = plan_policy.untrained_plan_policy(seed)
         found[UNTRAINED, seed] = plan_proposals.proposing_groups(untrained)
         found[RANDOM, seed] = simple_proposals.random_groups
         found[NEIGHBOURS, seed] = simple_proposals.neighbour_groups
