@@ -13,6 +13,7 @@ pipeline of the trained policies (Hi-PPO) is judged with them; ``--families all`
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from functools import cached_property
@@ -81,6 +82,11 @@ def decide(
 ) -> Answer:
     """Decide over all families that a space allows, by search alone.
 
+    Parameters
+    ----------
+    max_judged
+        Most pipelines judged for each size of microbatches; None: the search's budget.
+
     Returns
     -------
     Answer
@@ -96,7 +102,9 @@ def decide(
     problem = whole_plan.WholeProblem(
         topology=topology, job=job, space=plan_space.PlanSpace() if space is None else space
     )
-    return answering.answer(question.Question(problem=problem, bare=topology, in_force=in_force))
+    return answering.answer(
+        question.Question(problem=problem, bare=topology, in_force=in_force, max_judged=max_judged)
+    )
 
 
 class _Trained:
@@ -123,6 +131,7 @@ class _Trained:
 
 def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    reading.require_room(config)
     trained = _Trained(config)
     if config.stream:
         return _stream(config, given, trained)
@@ -162,6 +171,11 @@ def _by_policies(
         most_slowdown=config.most_slowdown,
         local=trained.local,
     )
+    if not math.isfinite(report.change_s):
+        raise UsageError(
+            f"{PROG}: --last must be a plan whose layers can be sent to where they are needed, "
+            f"got {config.last!r}, which no path of links leads on from"
+        )
     for warning in report.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     return _json(report.as_dict(situation), indent) + "\n"
@@ -194,7 +208,7 @@ def _changed(config: Config, line: str, source: str) -> tuple[Config, frozenset[
         raise UsageError(f"{source}: must be an object of flags, got {line.strip()!r}")
     fixed = {"stream", "json", "out", "deciders", "checkpoint", "local_checkpoint", "across_only"}
     if refused := sorted(fixed & set(content)):
-        raise UsageError(f"{source}: {refused[0]} must be a flag of the command, got a line's")
+        raise UsageError(f"{source}: {refused[0]} must be given on the command line, not in a line")
     return from_dict(Config, to_dict(config) | content, source=source), frozenset(content)
 
 

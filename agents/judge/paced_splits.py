@@ -23,7 +23,8 @@ def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: i
     Every stage gets the most layers with which a common level holds: the time before its first
     forward, its work on all microbatches and, but for weight gradients that may come last, the time
     behind its last backward; and which fit into its memory. It gets one at least. Where the stages
-    cannot hold all layers at any level, the split means nothing and does not fit.
+    cannot hold all layers at any level, the split means nothing and does not fit; where no
+    way leads from one stage to the next, it means nothing either.
 
     Parameters
     ----------
@@ -51,6 +52,9 @@ def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: i
 
 @kernel
 def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory: bool) -> None:
+    if not _is_joined(job, plans, plan):
+        _fill_any(plans, plan, 0, 0, job.sums_before.shape[0] - 1)
+        return
     if in_memory and not _fill_to(job, paces, plans, plan, count, math.inf, True):
         return
     low_s = _even_level_s(job, paces, plans, plan, count)
@@ -66,6 +70,16 @@ def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory
         else:
             low_s = middle_s
     _fill_to(job, paces, plans, plan, count, high_s, in_memory)
+
+
+@kernel
+def _is_joined(job: Job, plans: Plans, plan: int) -> bool:
+    """Whether ways lead from each stage to the next and back."""
+    for stage in range(1, plans.num_stages[plan]):
+        before, domain = plans.domain[plan, stage - 1], plans.domain[plan, stage]
+        if math.isinf(job.wire_s[before, domain] + job.wire_s[domain, before]):
+            return False
+    return True
 
 
 @kernel
