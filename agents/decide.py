@@ -82,11 +82,6 @@ def decide(
 ) -> Answer:
     """Decide over all families that a space allows, by search alone.
 
-    Parameters
-    ----------
-    max_judged
-        Most pipelines judged for each size of microbatches; None: the search's budget.
-
     Returns
     -------
     Answer
@@ -102,9 +97,10 @@ def decide(
     problem = whole_plan.WholeProblem(
         topology=topology, job=job, space=plan_space.PlanSpace() if space is None else space
     )
-    return answering.answer(
-        question.Question(problem=problem, bare=topology, in_force=in_force, max_judged=max_judged)
+    asked = question.Question(
+        problem=problem, bare=topology, in_force=in_force, max_judged=max_judged
     )
+    return answering.answer(asked)
 
 
 class _Trained:
@@ -173,8 +169,8 @@ def _by_policies(
     )
     if not math.isfinite(report.change_s):
         raise UsageError(
-            f"{PROG}: --last must be a plan whose layers can be sent to where they are needed, "
-            f"got {config.last!r}, which no path of links leads on from"
+            f"{PROG}: --last must be a plan from whose domains links lead to those that lack its "
+            f"layers, got {config.last!r}"
         )
     for warning in report.warnings:
         sys.stderr.write(f"warning: {warning}\n")

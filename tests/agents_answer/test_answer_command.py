@@ -256,16 +256,18 @@ def islands(num_pairs: int, tmp_path) -> tuple[str, ...]:
     return ("--network", str(path))
 
 
-def test_a_network_in_two_parts_is_planned_in_one_of_them(asked, tmp_path):
+def test_a_network_in_two_parts_is_planned_in_one_of_them(asked, capsys, tmp_path):
     network = islands(2, tmp_path)
     code, out, err = asked(*network, "--json", "--families", "all")
     placement = json.loads(out)["placement"]
 
     assert (code, err) == (0, "")
     assert len({name[1] for name in placement.replace(" ", "").split("|")}) == 1
-    code, out, err = asked(*network, "--last", "A0*16,A1*16")
-    assert (code, out) == (2, "")
-    assert "no path of links joins" in err
+    for deciders, message in (("search", "no path of links joins"), ("hi_ppo", "--last must be a")):
+        cut = ("--last", "A0*16,A1*16", "--json", "--deciders", deciders)
+        code, out, err = main([*FEW[:-2], *network, *cut]), *capsys.readouterr()
+        assert (code, out) == (2, "")
+        assert message in err
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
