@@ -95,7 +95,7 @@ def require_room(config: Config) -> None:
 
 
 def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
-    """Return the question as the trained policies alone are asked: in microbatches of one sequence.
+    """Return the situation for the trained policies alone, in microbatches of one sequence.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def families_named(text: str) -> tuple[Family, ...]:
 
 
 def _refuse_contradictions(config: Config, given: Set[str]) -> None:
-    """Refuse flags that say the same twice, or that the deciders asked for do not know."""
+    """Refuse flags that say the same twice, or that the chosen deciders do not use."""
     if config.job is not None:
         _refuse_twice("--job", (*_IN_JOB, "tokens_per_step"), given)
     if config.tokens_per_step is not None:
@@ -158,7 +158,7 @@ def _refuse_contradictions(config: Config, given: Set[str]) -> None:
 
 
 def _refuse_without_plan(config: Config, given: Set[str]) -> None:
-    """Refuse to be told more of a plan in force than there is."""
+    """Refuse flags of a plan in force that there is not, or that it does not have."""
     alone = next((field for field in _OF_LAST if field in given), None)
     if config.last is None:
         if alone is not None and not config.stream:
