@@ -73,10 +73,13 @@ def answer(
         for row in rows
     )
     present, misfit = _present(question)
-    candidates = rows if present is None or misfit else (present, *rows)
+    candidates = _within_reach(question, present, rows)
+    if present is not None and misfit is None:
+        candidates = (present, *candidates)
     if not candidates:
         raise InfeasiblePlacementError(
-            "; ".join(searched.misfits.values()) or "answer: the policies found no plan that fits"
+            "; ".join(searched.misfits.values())
+            or f"answer: {'links lead to no plan that fits' if rows else _NONE_BY_POLICIES}"
         )
     best = quickest(candidates, question.most_slowdown)
     at_one = quickest(tuple(at_par(row) for row in candidates), question.most_slowdown)
@@ -185,6 +188,8 @@ def _fits_nowhere(family: Family, lack: str | None) -> str:
     return f"{family}: no plan fits; at best, {lack}"
 
 
+_NONE_BY_POLICIES = "the policies found no plan that fits"
+
 _BY_RULE: tuple[Family, ...] = ("single", "replicas")
 """Families of which `shortfall` looks at the plan that needs least."""
 
@@ -247,6 +252,22 @@ def _policy_plan(question: Question, policies: Policies) -> JudgedPlan | None:
 
 _TRAINED_FOR = 32
 """Microbatches in the middle of what the policies were trained on."""
+
+
+def _within_reach(
+    question: Question, present: FamilyRow | None, rows: tuple[FamilyRow, ...]
+) -> tuple[FamilyRow, ...]:
+    """Rows to whose domains links lead from the layers of the plan in force."""
+    if present is None:
+        return rows
+    found = []
+    for row in rows:
+        try:
+            change_to(question.problem, present, None, row, question.replacement)
+        except UnreachableError:
+            continue
+        found.append(row)
+    return tuple(found)
 
 
 def _present(question: Question) -> tuple[FamilyRow | None, str | None]:

@@ -263,6 +263,10 @@ def test_a_network_in_two_parts_is_planned_in_one_of_them(asked, capsys, tmp_pat
 
     assert (code, err) == (0, "")
     assert len({name[1] for name in placement.replace(" ", "").split("|")}) == 1
+    loaded = ("--last", "A0*16,B0*16", "--loads", "A0=0.9,B0=0.9", "--json")
+    for more, pair in ((), "0"), (("--restart-only",), "1"):
+        (stage, *_) = json.loads(asked(*network, *loaded, *more)[1])["stages"]
+        assert stage["domain"][1] == pair
     for deciders, message in (("search", "no path of links joins"), ("hi_ppo", "--last must be a")):
         cut = ("--last", "A0*16,A1*16", "--json", "--deciders", deciders)
         code, out, err = main([*FEW[:-2], *network, *cut]), *capsys.readouterr()
