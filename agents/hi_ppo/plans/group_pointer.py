@@ -16,7 +16,7 @@ _FIRST_GAIN = 0.1
 
 
 class GroupTraces(NamedTuple):
-    """`GroupTrace` of B networks of at most K domains as tensors, N sequences of at most T steps each.
+    """`GroupTrace` of B networks of at most K domains, N sequences of at most T steps each.
 
     Stops and breaks have the tokens K and K + 1 of the largest network.
     """

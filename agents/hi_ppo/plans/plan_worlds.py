@@ -21,7 +21,7 @@ _MOST_LOG_COST, _MISFIT_COST = 6.0, 2.0
 """Largest cost of groups that fit, and what is added for groups that do not."""
 
 _NUM_KEPT, _ROUND = 4, 32
-"""Best groups that are changed in turn, and changes until they are chosen anew."""
+"""Best groups that are changed in turn, and changes until the best are looked for again."""
 
 PlanNetworks = Iterator[tuple[Topology, Topology, Workload]]
 """Networks as they are at some time, standing still; the same at base figures; and the jobs."""

@@ -61,7 +61,7 @@ _LONG_LOOK_AHEAD = 4000
 
 _EPILOG = f"""\
 Every method proposes as many plans (groups of domains in order) for each network of the suite
-{_SUITE}, and each is judged under {{num_schedules}} schedules; with --look-ahead so many
+{_SUITE}, and each is judged under {{num_schedules}} schedules; with --look-ahead that many
 changes of the best ones are judged too. The excess is the time of a step of the best one over that
 of the best plan known: of all methods and of {_LONG_LOOK_AHEAD:,} changes from their plans. Times
 are those of the simulator for a pipeline; copies of the model have their shares and rings
@@ -201,7 +201,7 @@ def _cell(own: pd.DataFrame) -> str:
 
 
 def _verdicts(frame: pd.DataFrame) -> Iterator[str]:
-    """What learning is worth against each other method, over all networks."""
+    """Verdicts on learning against each other method, over all networks."""
     wide = frame.assign(log=np.log1p(frame["excess"])).pivot(
         index=["method", "seed"], columns="network", values="log"
     )
