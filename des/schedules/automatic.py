@@ -3,14 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
+from des.base.lazy import lazy
 from des.schedules.check import peak_bytes
-from des.schedules.list_scheduling import ROUNDING, DispatchRule, Turn, list_schedule
+from des.schedules.list_scheduling import DispatchRule, ListScheduler, Turn
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
-from des.schedules.recurrence import timing_of
 from des.schedules.zero_bubble import zb_h1, zb_h2
+
+if TYPE_CHECKING:
+    from des.schedules.kernels import dispatch
+else:
+    dispatch = lazy("des.schedules.kernels.dispatch")
 
 Objective = Literal["longest_worker_s", "makespan_s"]
 """Objective of a search for a schedule; see `des.schedules.recurrence.Timing`."""
@@ -23,7 +28,7 @@ _STEPS = (0.125, 0.0625)
 def automatic_zero_bubble(pipeline: Pipeline, objective: Objective = "longest_worker_s") -> Orders:
     """Search for orders with little idle time that fit into the memory of the devices.
 
-    The search runs `list_schedule` under a grid of rules, then moves the best rule by ever smaller
+    The search tries a grid of rules of a `ListScheduler`, then moves the best rule by ever smaller
     steps. Where every stage has its own device the hand-made ZB-H1 and ZB-H2 are candidates too,
     if they fit; so the outcome is never worse than those. Of equals under the objective the
     shorter makespan wins. Nothing is left to chance.
@@ -79,16 +84,19 @@ class _Search:
     """The best orders so far, the rule that made them and all rules tried."""
 
     def __init__(self, pipeline: Pipeline, objective: Objective) -> None:
-        self._pipeline = pipeline
-        self._objective = objective
+        self._pipeline, self._objective = pipeline, objective
+        self._scheduler = ListScheduler(pipeline)
         self._costs_s: dict[DispatchRule, tuple[float, float]] = {}
         self._best_s: tuple[float, float] | None = None
         self.orders: Orders = ()
 
     def try_rule(self, rule: DispatchRule) -> None:
         """Note what a rule leads to."""
-        if rule not in self._costs_s:
-            self._costs_s[rule] = self._try(list_schedule(self._pipeline, rule))
+        if rule in self._costs_s:
+            return
+        cost_s = self._costs_s[rule] = self._cost_s(*self._scheduler.run(rule))
+        if self._is_better(cost_s):
+            self.orders = self._scheduler.orders()
 
     def try_hand_made(self) -> None:
         """Note what the hand-made schedules that fit lead to."""
@@ -97,11 +105,12 @@ class _Search:
             return
         for hand_made in (zb_h1, zb_h2):
             orders = hand_made(pipeline.num_stages, pipeline.num_microbatches)
-            if all(
-                peak_bytes(order, pipeline)[0] <= pipeline.memory_bytes[device] * ROUNDING
+            fits = all(
+                peak_bytes(order, pipeline)[0] <= pipeline.memory_bytes[device] * dispatch.ROUNDING
                 for order, device in zip(orders, pipeline.device_of_stage, strict=True)
-            ):
-                self._try(orders)
+            )
+            if fits and self._is_better(self._cost_s(*self._scheduler.follow(orders))):
+                self.orders = orders
 
     def descend(self, step: float) -> None:
         """Move the best rule by a step, again and again as long as that makes it better."""
@@ -111,12 +120,16 @@ class _Search:
                 self.try_rule(rule)
             before = best
 
-    def _try(self, orders: Orders) -> tuple[float, float]:
-        timing = timing_of(orders, self._pipeline)
-        cost_s = (getattr(timing, self._objective), timing.makespan_s)
-        if self._best_s is None or cost_s < self._best_s:
-            self._best_s, self.orders = cost_s, orders
-        return cost_s
+    def _cost_s(self, longest_s: float, makespan_s: float) -> tuple[float, float]:
+        """What is least of the best orders: the objective, then the makespan."""
+        return (makespan_s if self._objective == "makespan_s" else longest_s), makespan_s
+
+    def _is_better(self, cost_s: tuple[float, float]) -> bool:
+        """Whether a cost is the least so far; it is noted."""
+        is_better = self._best_s is None or cost_s < self._best_s
+        if is_better:
+            self._best_s = cost_s
+        return is_better
 
 
 def _neighbours(rule: DispatchRule, step: float) -> Iterator[DispatchRule]:
