@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.judge.paced_refine import paced_refine
-from agents.judge.paced_splits import paced_fill
+from agents.judge.paced_splits import layer_times, paced_fill
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Whole
@@ -68,6 +68,7 @@ class PacedJudge:
         sent = replace(workload, message_bytes=workload.message_bytes / compression)
         job = job_on(topology, sent if compression > 1.0 else workload, corrections)
         self.job = job._replace(bytes_per_parameter=job.bytes_per_parameter + extra_state_bytes)
+        self._times = layer_times(self.job)
         self.paces = paces_of(schedules)
         self.most_stages = min(topology.num_domains, workload.num_layers)
         self._desk = new_desk(self.most_stages, workload.num_microbatches)
@@ -86,7 +87,7 @@ class PacedJudge:
             begin = row * num_schedules
             plans.domain[begin : begin + num_schedules, : len(order)] = order
         repeated = np.repeat(np.asarray(counts, dtype=np.int64), num_schedules)
-        paced_fill(self.job, self.paces, plans, repeated, num_schedules)
+        paced_fill(self.job, self._times, self.paces, plans, repeated, num_schedules)
         return self.judged(plans, repeated)
 
     def judged_splits(self, rows: Sequence[tuple[Order, Sequence[int]]]) -> Scored:
@@ -127,7 +128,7 @@ class PacedJudge:
             plans.domain[number, : len(order)] = order
         alone = Paces(*(field[schedule : schedule + 1] for field in self.paces))
         counts = np.full(len(orders), count)
-        paced_fill(self.job, alone, plans, counts, 1)
+        paced_fill(self.job, self._times, alone, plans, counts, 1)
         times_s, overflow = np.empty((2, len(orders)))
         paced_scores(self.job, alone, plans, counts, self._desk, times_s, overflow)
         row = np.array([int(times_s.argmin())])

@@ -2,13 +2,14 @@
 
 import math
 
-from des.base.jit import kernel
+from des.base.jit import lean_kernel
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import Desk, Paces, paced_overflow, paced_time_s
+from des.compiled.many.paced_bound import paced_least_s
 from des.compiled.many.steady import FITS, Job, Plans
 
 
-@kernel
+@lean_kernel
 def paced_refine(
     job: Job, paces: Paces, plans: Plans, counts: Whole, desk: Desk, most: int, times_s: Real
 ) -> int:
@@ -25,7 +26,7 @@ def paced_refine(
     return num_judged
 
 
-@kernel
+@lean_kernel
 def _refine(
     job: Job,
     paces: Paces,
@@ -46,7 +47,7 @@ def _refine(
             if schedule == own:
                 continue
             plans.schedule[plan] = schedule
-            found_s = _score(job, paces, plans, plan, count, desk)
+            found_s = _score(job, paces, plans, plan, count, desk, best_s)
             num_judged += 1
             if found_s < best_s:
                 best_s, best_kind, best_source = found_s, -1, schedule
@@ -57,7 +58,7 @@ def _refine(
                 for target in range(num_stages):
                     if source == target or not _move(plans, plan, source, target, step):
                         continue
-                    found_s = _score(job, paces, plans, plan, count, desk)
+                    found_s = _score(job, paces, plans, plan, count, desk, best_s)
                     num_judged += 1
                     if found_s < best_s:
                         best_s, best_kind, best_source, best_target = found_s, step, source, target
@@ -71,16 +72,23 @@ def _refine(
     return num_judged
 
 
-@kernel
-def _score(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
-    """Time of an iteration of a plan; ``inf`` where it does not fit. [s]"""
+@lean_kernel
+def _score(
+    job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk, limit_s: float
+) -> float:
+    """Time of an iteration of a plan; ``inf`` where it does not fit, or takes no less than a limit.
+
+    [s]
+    """
+    if paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
+        return math.inf
     if paced_overflow(job, paces, plans, plan, count) != FITS:
         return math.inf
     time_s: float = paced_time_s(job, paces, plans, plan, count, desk)
     return time_s
 
 
-@kernel
+@lean_kernel
 def _move(plans: Plans, plan: int, source: int, target: int, step: int) -> bool:
     """Move layers from one stage to another, if the first keeps one; whether that is done."""
     begin = plans.end_layer[plan, source - 1] if source > 0 else 0

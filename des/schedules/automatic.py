@@ -1,13 +1,14 @@
 """Zero-bubble schedules found by search: for any pipeline, within the memory it has."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from des.base.lazy import lazy
 from des.schedules.check import peak_bytes
-from des.schedules.list_scheduling import DispatchRule, ListScheduler, Turn
+from des.schedules.list_scheduling import DispatchRule, ListScheduler, Objective, Turn
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
 from des.schedules.zero_bubble import zb_h1, zb_h2
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from des.schedules.kernels import dispatch
 else:
     dispatch = lazy("des.schedules.kernels.dispatch")
-
-Objective = Literal["longest_worker_s", "makespan_s"]
-"""Objective of a search for a schedule; see `des.schedules.recurrence.Timing`."""
 
 _HOLD_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _GAP_FRACTIONS = (0.0, 0.5, 1.0)
@@ -76,41 +74,40 @@ def automatic_zero_bubble(pipeline: Pipeline, objective: Objective = "longest_wo
         search.try_rule(DispatchRule(turn=turn, hold_fraction=hold, gap_fraction=gap))
     for step in _STEPS:
         search.descend(step)
-    search.try_hand_made()
-    return search.orders
+    return search.best_orders()
 
 
 class _Search:
-    """The best orders so far, the rule that made them and all rules tried."""
+    """All rules tried, with the objective and the makespan of what they lead to."""
 
     def __init__(self, pipeline: Pipeline, objective: Objective) -> None:
         self._pipeline, self._objective = pipeline, objective
         self._scheduler = ListScheduler(pipeline)
         self._costs_s: dict[DispatchRule, tuple[float, float]] = {}
-        self._best_s: tuple[float, float] | None = None
-        self.orders: Orders = ()
 
     def try_rule(self, rule: DispatchRule) -> None:
-        """Note what a rule leads to."""
-        if rule in self._costs_s:
-            return
-        cost_s = self._costs_s[rule] = self._cost_s(*self._scheduler.run(rule))
-        if self._is_better(cost_s):
-            self.orders = self._scheduler.orders()
+        """Note what a rule leads to; ``inf`` where that cannot be the best."""
+        if rule not in self._costs_s:
+            limit_s = min(self._costs_s.values(), default=(math.inf,))[0]
+            times_s = self._scheduler.run(rule, limit_s=limit_s, objective=self._objective)
+            self._costs_s[rule] = self._cost_s(*times_s)
 
-    def try_hand_made(self) -> None:
-        """Note what the hand-made schedules that fit lead to."""
+    def best_orders(self) -> Orders:
+        """Make the orders of the best rule, or of a hand-made schedule that is better and fits."""
         pipeline = self._pipeline
-        if pipeline.num_stages > pipeline.num_devices:
-            return
-        for hand_made in (zb_h1, zb_h2):
+        rule = min(self._costs_s, key=self._costs_s.__getitem__)
+        self._scheduler.run(rule)
+        best_s, best = self._costs_s[rule], self._scheduler.orders()
+        for hand_made in (zb_h1, zb_h2) if pipeline.num_stages == pipeline.num_devices else ():
             orders = hand_made(pipeline.num_stages, pipeline.num_microbatches)
             fits = all(
                 peak_bytes(order, pipeline)[0] <= pipeline.memory_bytes[device] * dispatch.ROUNDING
                 for order, device in zip(orders, pipeline.device_of_stage, strict=True)
             )
-            if fits and self._is_better(self._cost_s(*self._scheduler.follow(orders))):
-                self.orders = orders
+            cost_s = self._cost_s(*self._scheduler.follow(orders))
+            if fits and cost_s < best_s:
+                best_s, best = cost_s, orders
+        return best
 
     def descend(self, step: float) -> None:
         """Move the best rule by a step, again and again as long as that makes it better."""
@@ -123,13 +120,6 @@ class _Search:
     def _cost_s(self, longest_s: float, makespan_s: float) -> tuple[float, float]:
         """What is least of the best orders: the objective, then the makespan."""
         return (makespan_s if self._objective == "makespan_s" else longest_s), makespan_s
-
-    def _is_better(self, cost_s: tuple[float, float]) -> bool:
-        """Whether a cost is the least so far; it is noted."""
-        is_better = self._best_s is None or cost_s < self._best_s
-        if is_better:
-            self._best_s = cost_s
-        return is_better
 
 
 def _neighbours(rule: DispatchRule, step: float) -> Iterator[DispatchRule]:

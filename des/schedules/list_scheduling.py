@@ -1,5 +1,6 @@
 """List scheduling: a clock runs forward, and a device that is free does what its rule says."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 else:
     board = lazy("des.schedules.kernels.board")
     dispatch = lazy("des.schedules.kernels.dispatch")
+
+Objective = Literal["longest_worker_s", "makespan_s"]
+"""Objective of a search for a schedule; see `des.schedules.recurrence.Timing`."""
 
 Turn = Literal["F", "D", "alternate"]
 
@@ -73,17 +77,29 @@ class ListScheduler:
         self._flow = _flow(pipeline)
         self._board = board.new_board(self._flow)
 
-    def run(self, rule: DispatchRule) -> tuple[float, float]:
+    def run(
+        self,
+        rule: DispatchRule,
+        *,
+        limit_s: float = math.inf,
+        objective: Objective = "makespan_s",
+    ) -> tuple[float, float]:
         """Make the orders of a rule; returns `longest_worker_s` and `makespan_s` of their timing.
 
-        They are those of `des.schedules.recurrence.timing_of`. [s]
+        They are those of `des.schedules.recurrence.timing_of`; both are ``inf`` where the objective
+        would exceed a limit. [s]
         """
-        turn = get_args(Turn).index(rule.turn)
         done = dispatch.dispatch(
-            self._flow, self._board, turn, float(rule.hold_fraction), float(rule.gap_fraction)
+            self._flow,
+            self._board,
+            get_args(Turn).index(rule.turn),
+            float(rule.hold_fraction),
+            float(rule.gap_fraction),
+            limit_s * dispatch.ROUNDING,
+            objective == "longest_worker_s",
         )
-        assert done, "a device waits for an input on its way"
-        return self._timing()
+        assert done or limit_s < math.inf, "a device waits for an input on its way"
+        return self._timing() if done else (math.inf, math.inf)
 
     def follow(self, orders: Orders) -> tuple[float, float]:
         """Work out the same times of given orders of halved passes, in turn of microbatches."""
@@ -150,6 +166,10 @@ def _flow(pipeline: Pipeline) -> "board.Flow":
                 wire[row, stage] = wires.setdefault(crossing.wire, len(wires))
             transfer_s[row, stage] = crossing.border.transfer_s
             latency_s[row, stage] = crossing.border.latency_s
+    tails_s = [0.0]
+    for stage in range(1, num_stages):
+        hop_s = transfer_s[1, stage] + latency_s[1, stage]
+        tails_s.append(tails_s[-1] + hop_s + pipeline.input_gradient_s[stage - 1])
     whole, rest = np.array(pipeline.activation_bytes), np.array(pipeline.weight_input_bytes)
     return board.Flow(
         num_microbatches=pipeline.num_microbatches,
@@ -166,6 +186,7 @@ def _flow(pipeline: Pipeline) -> "board.Flow":
         needed_bytes=needed_bytes,
         change_bytes=np.array([whole, rest - whole, -rest], float),
         memory_bytes=np.array(pipeline.memory_bytes, float) * dispatch.ROUNDING,
+        tail_s=np.array([min(tails_s[stage] for stage in each) for each in own]),
     )
 
 

@@ -7,7 +7,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 from des import Topology, UnreachableError
-from des.costs.message_times import hop_goodput_bytes_per_s
+from des.costs.message_times import direct_links, hop_goodput_bytes_per_s, pairs_apart
 
 MOST_DOMAINS_FOR_SUBSETS = 12
 """Most domains of which the best chain of each subset is searched."""
@@ -26,6 +26,10 @@ def mutual_links(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
     leads there and back they are 0 and ``inf``.
     """
     size = topology.num_domains
+    if len(topology.links) == size * (size - 1):
+        goodput, there_s = direct_links(topology)
+        back_s = there_s + there_s.T
+        return np.minimum(goodput, goodput.T), np.where(pairs_apart(size), back_s, np.inf)
     bandwidth, latency = np.zeros((size, size)), np.full((size, size), np.inf)
     for here, there in combinations(range(size), 2):
         try:

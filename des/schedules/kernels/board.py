@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from des.base.jit import kernel
+from des.base.jit import lean_kernel
 
 Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]
@@ -23,7 +23,8 @@ class Flow(NamedTuple):
     (3, S) are times of passes; outputs of passes of a kind (2, S) go to ``receiver``, -1 for none,
     over ``wire``, -1 on the device itself, which they take for ``transfer_s`` and leave for
     ``latency_s``. ``needed_bytes`` (2, S) must be left where a pass starts, ``change_bytes`` (3, S)
-    is what it holds or frees; ``memory_bytes`` (P,).
+    is what it holds or frees; ``memory_bytes`` (P,). A gradient that a device makes takes at least
+    ``tail_s`` (P,) to the first stage and through it.
     """
 
     num_microbatches: int
@@ -38,6 +39,7 @@ class Flow(NamedTuple):
     needed_bytes: Real
     change_bytes: Real
     memory_bytes: Real
+    tail_s: Real
 
 
 class Board(NamedTuple):
@@ -46,7 +48,9 @@ class Board(NamedTuple):
     ``order`` (P, operations) are numbers ``(kind S + stage) M + microbatch``, ``num_done`` (P,) how
     many. Of stages: passes begun of a kind ``begun``, and of inputs known ``known``, (2, S), which
     come at ``arrival_s`` (2, S, M). Of devices (P,): ``free_s``, ``held_bytes``, the kind ``last``;
-    weight gradients ``waiting`` (P, S M) from ``taken`` (P,) to ``put`` (P,). ``wire_free_s``.
+    weight gradients ``waiting`` (P, S M) from ``taken`` (P,) to ``put`` (P,); work ``left_s``, that
+    on weight gradients of it ``left_weight_s``, and input gradients ``num_gradients`` still to be
+    made. ``wire_free_s`` is of wires.
 
     ``own_...`` are as early as can be in the orders found, see `des.schedules.recurrence`, with
     ``begin_s`` and ``end_s`` (P,). ``moment_s`` and ``moment_of`` are a heap of times of devices.
@@ -63,6 +67,9 @@ class Board(NamedTuple):
     waiting: Whole
     taken: Whole
     put: Whole
+    left_s: Real
+    left_weight_s: Real
+    num_gradients: Whole
     wire_free_s: Real
     own_arrival_s: Real
     own_wire_free_s: Real
@@ -93,6 +100,9 @@ def new_board(flow: Flow) -> Board:
         waiting=whole(num_devices, num_passes),
         taken=whole(num_devices),
         put=whole(num_devices),
+        left_s=np.zeros(num_devices),
+        left_weight_s=np.zeros(num_devices),
+        num_gradients=whole(num_devices),
         wire_free_s=np.zeros(num_wires),
         own_arrival_s=np.zeros((2, num_stages, count)),
         own_wire_free_s=np.zeros(num_wires),
@@ -104,7 +114,7 @@ def new_board(flow: Flow) -> Board:
     )
 
 
-@kernel
+@lean_kernel
 def note_moment(board: Board, moment_s: float, device: int) -> None:
     """Put a moment on the heap."""
     at = board.num_moments[0]
@@ -118,7 +128,7 @@ def note_moment(board: Board, moment_s: float, device: int) -> None:
     board.moment_s[at], board.moment_of[at] = moment_s, device
 
 
-@kernel
+@lean_kernel
 def drop_first(board: Board) -> None:
     """Take the first moment off the heap."""
     board.num_moments[0] -= 1
@@ -140,6 +150,6 @@ def drop_first(board: Board) -> None:
     board.moment_s[at], board.moment_of[at] = moment_s, device
 
 
-@kernel
+@lean_kernel
 def _is_before(moment_s: float, device: int, other_s: float, other: int) -> bool:
     return moment_s < other_s or (moment_s == other_s and device < other)

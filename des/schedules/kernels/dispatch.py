@@ -2,7 +2,7 @@
 
 import math
 
-from des.base.jit import kernel
+from des.base.jit import lean_kernel
 from des.schedules.kernels.board import (
     FORWARD,
     GRADIENT,
@@ -21,11 +21,20 @@ ROUNDING = 1.0 + 1e-9
 """Sums of the same terms in another order differ by less."""
 
 
-@kernel
+@lean_kernel
 def dispatch(
-    flow: Flow, board: Board, turn: int, hold_fraction: float, gap_fraction: float
+    flow: Flow,
+    board: Board,
+    turn: int,
+    hold_fraction: float,
+    gap_fraction: float,
+    limit_s: float,
+    is_longest: bool,
 ) -> bool:
-    """Run the clock forward until everything is done; False if nothing can go on."""
+    """Run the clock forward until everything is done; False if nothing can go on.
+
+    It is given up, too, once the makespan must exceed a limit; or the longest time of a device.
+    """
     _begin(flow, board)
     num_left = 3 * flow.device.size * flow.num_microbatches
     while num_left > 0 and board.num_moments[0] > 0:
@@ -39,16 +48,36 @@ def dispatch(
             _do(flow, board, device, kind, stage, now_s)
             note_moment(board, board.free_s[device], device)
             num_left -= 1
+            if _least_s(flow, board, device, is_longest) > limit_s:
+                return False
     return bool(num_left == 0)
 
 
-@kernel
+@lean_kernel
+def _least_s(flow: Flow, board: Board, device: int, is_longest: bool) -> float:
+    """Makespan at least, or time of a device, from what it has done and has left."""
+    end_s = board.end_s[device] + board.left_s[device]
+    if is_longest:
+        return end_s - board.begin_s[device]
+    if board.num_gradients[device] == 0:
+        return end_s
+    return max(end_s, end_s - board.left_weight_s[device] + flow.tail_s[device])
+
+
+@lean_kernel
 def _begin(flow: Flow, board: Board) -> None:
     for device in range(flow.memory_bytes.size):
         board.num_done[device] = board.taken[device] = board.put[device] = 0
         board.free_s[device] = board.held_bytes[device] = board.end_s[device] = 0.0
         board.last[device] = GRADIENT
         board.moment_s[device], board.moment_of[device] = 0.0, device
+        board.left_s[device] = board.left_weight_s[device] = board.num_gradients[device] = 0
+        for place in range(flow.first[device], flow.first[device + 1]):
+            stage = flow.stages[place]
+            board.num_gradients[device] += flow.num_microbatches
+            board.left_weight_s[device] += flow.num_microbatches * flow.passes_s[WEIGHT, stage]
+            for kind in range(3):
+                board.left_s[device] += flow.num_microbatches * flow.passes_s[kind, stage]
     board.num_moments[0] = flow.memory_bytes.size
     for wire in range(board.wire_free_s.size):
         board.wire_free_s[wire] = board.own_wire_free_s[wire] = 0.0
@@ -61,7 +90,7 @@ def _begin(flow: Flow, board: Board) -> None:
         board.own_arrival_s[FORWARD, 0, microbatch] = 0.0
 
 
-@kernel
+@lean_kernel
 def _choose(
     flow: Flow,
     board: Board,
@@ -94,7 +123,7 @@ def _choose(
     return -1, -1
 
 
-@kernel
+@lean_kernel
 def _first(flow: Flow, board: Board, kind: int, device: int, now_s: float) -> tuple[float, int]:
     """Pass of a kind that can start first, and when; infinity where none is known to."""
     first_s, first = math.inf, -1
@@ -111,7 +140,7 @@ def _first(flow: Flow, board: Board, kind: int, device: int, now_s: float) -> tu
     return first_s, first
 
 
-@kernel
+@lean_kernel
 def _do(flow: Flow, board: Board, device: int, kind: int, stage: int, now_s: float) -> None:
     """Note that it is done, what it holds or frees, and when its output arrives."""
     count, num_stages = flow.num_microbatches, flow.device.size
@@ -131,9 +160,12 @@ def _do(flow: Flow, board: Board, device: int, kind: int, stage: int, now_s: flo
     board.order[device, board.num_done[device]] = (kind * num_stages + stage) * count + microbatch
     board.num_done[device] += 1
     board.held_bytes[device] += flow.change_bytes[kind, stage]
+    board.left_s[device] -= flow.passes_s[kind, stage]
     if kind == WEIGHT:
+        board.left_weight_s[device] -= flow.passes_s[kind, stage]
         return
     if kind == GRADIENT:
+        board.num_gradients[device] -= 1
         board.waiting[device, board.put[device]] = stage * count + microbatch
         board.put[device] += 1
     elif stage == num_stages - 1:
@@ -142,7 +174,7 @@ def _do(flow: Flow, board: Board, device: int, kind: int, stage: int, now_s: flo
         _send(flow, board, device, kind, stage)
 
 
-@kernel
+@lean_kernel
 def _send(flow: Flow, board: Board, device: int, kind: int, stage: int) -> None:
     """Send what a device has just made to the stage that needs it."""
     arrival_s, own_s = board.free_s[device], board.end_s[device]
@@ -157,7 +189,7 @@ def _send(flow: Flow, board: Board, device: int, kind: int, stage: int) -> None:
     note_moment(board, arrival_s, flow.device[receiver])
 
 
-@kernel
+@lean_kernel
 def _arrive(board: Board, kind: int, stage: int, arrival_s: float, own_s: float) -> None:
     """Note when the next input of a stage arrives."""
     microbatch = board.known[kind, stage]
@@ -166,7 +198,7 @@ def _arrive(board: Board, kind: int, stage: int, arrival_s: float, own_s: float)
     board.known[kind, stage] += 1
 
 
-@kernel
+@lean_kernel
 def follow(flow: Flow, board: Board, order: Whole) -> bool:
     """Work out the times of orders (P, operations) that end with -1; False if they never end.
 

@@ -1,0 +1,61 @@
+"""Least times of pipelines of static schedules: from their paces, in one go over the stages."""
+
+import math
+
+from des.base.jit import lean_kernel
+from des.compiled.many.paced import (
+    WHOLE,
+    Desk,
+    Paces,
+    lay_out,
+    num_behind,
+    num_warm_up,
+)
+from des.compiled.many.steady import Job, Plans
+
+_ROUNDING = 1.0 - 1e-9
+"""Sums of the same terms in another order differ by less."""
+
+
+@lean_kernel
+def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
+    """Time that an iteration of a plan takes at least. [s]
+
+    It is the longest of what no stage and no wire can do without: the way of the first microbatch
+    there, the work of the stage on all of them, or as many turns of the wire, and the way of the
+    last one back; or as many round trips as there are rounds of the microbatches that the stage may
+    have on the way at once.
+    """
+    last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
+    is_halved = paces.behind[schedule] != WHOLE
+    lay_out(job, plans, plan, desk)
+    passes, back = desk.passes, 2 if is_halved else 1
+    round_s, least_s, hops_s = 0.0, 0.0, 0.0
+    for stage in range(last + 1):
+        round_s += passes[stage, 0] + passes[stage, back]
+        if stage > 0:
+            here, there = plans.domain[plan, stage - 1], plans.domain[plan, stage]
+            hops_s += job.wire_s[here, there] + job.latency_s[here, there]
+            hops_s += job.wire_s[there, here] + job.latency_s[there, here] + 2.0 * job.overhead_s
+    whole_s = round_s = round_s + hops_s  # of one microbatch; and of it from a stage on
+    if whole_s == math.inf:
+        return math.inf
+    for stage in range(last + 1):
+        forward_s, back_s = passes[stage, 0], passes[stage, back]
+        outside_s = whole_s - round_s
+        work_s = count * (forward_s + back_s)
+        if is_halved:
+            num_done = max(0, count - 1 - num_behind(paces, schedule, stage, count))
+            work_s += num_done * passes[stage, 3]
+        window = num_warm_up(paces, schedule, last - stage, count) + 1
+        rounds_s = ((count - 1) // window + 1) * round_s
+        least_s = max(least_s, outside_s + max(work_s, rounds_s))
+        if stage < last:
+            here, there = plans.domain[plan, stage], plans.domain[plan, stage + 1]
+            slowest_s = max(job.wire_s[here, there], job.wire_s[there, here]) + job.overhead_s
+            least_s = max(least_s, whole_s + (count - 1) * slowest_s)
+            round_s -= forward_s + back_s + 2.0 * job.overhead_s
+            round_s -= job.wire_s[here, there] + job.latency_s[here, there]
+            round_s -= job.wire_s[there, here] + job.latency_s[there, here]
+    least_s *= _ROUNDING
+    return least_s
