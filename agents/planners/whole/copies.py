@@ -167,7 +167,7 @@ class CopySearch:
         """Schedule under which the slowest group of a sketch is quickest."""
         longest_s = np.zeros(len(self.judge.schedules))
         for group, share in zip(sketch.partition, shares, strict=True):
-            orders = list(self._table.orders(group))
+            orders = self._table.orders(group)
             scored = self.judge.scored(orders, [share] * len(orders))
             times_s = scored.times_s.reshape(len(orders), -1).min(axis=0)
             longest_s = np.maximum(longest_s, times_s)
@@ -181,7 +181,7 @@ class CopySearch:
 
         def scored(place: int, share: int) -> Scored:
             if (place, share) not in known:
-                orders = list(self._table.orders(sketch.partition[place]))
+                orders = self._table.orders(sketch.partition[place])
                 known[place, share] = self.judge.best(orders, share, schedule, _MOST_NEIGHBOURS)
             return known[place, share]
 

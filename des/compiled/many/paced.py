@@ -75,21 +75,6 @@ def new_desk(most_stages: int, most_microbatches: int) -> Desk:
 
 
 @lean_kernel
-def paced_scores(
-    job: Job, paces: Paces, plans: Plans, counts: Whole, desk: Desk, times_s: Real, overflow: Real
-) -> None:
-    """Write what memory plans lack, see `overflows`, and iteration times of those that fit. [s]
-
-    ``counts`` (N,) are microbatches; the times of plans that do not fit are ``inf``.
-    """
-    for plan in range(plans.num_stages.size):
-        overflow[plan] = paced_overflow(job, paces, plans, plan, counts[plan])
-        times_s[plan] = math.inf
-        if overflow[plan] == FITS:
-            times_s[plan] = paced_time_s(job, paces, plans, plan, counts[plan], desk)
-
-
-@lean_kernel
 def paced_overflow(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
     """Memory that a plan lacks, as a share of what the domain has that lacks most; or `FITS`."""
     begin, most = 0, FITS

@@ -3,6 +3,7 @@
 import math
 
 from des.base.jit import lean_kernel
+from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import (
     WHOLE,
     Desk,
@@ -10,11 +11,45 @@ from des.compiled.many.paced import (
     lay_out,
     num_behind,
     num_warm_up,
+    paced_overflow,
+    paced_time_s,
 )
-from des.compiled.many.steady import Job, Plans
+from des.compiled.many.steady import FITS, Job, Plans
 
 _ROUNDING = 1.0 - 1e-9
 """Sums of the same terms in another order differ by less."""
+
+
+@lean_kernel
+def paced_scores(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    counts: Whole,
+    desk: Desk,
+    slack: float,
+    best_s: float,
+    times_s: Real,
+    overflow: Real,
+) -> None:
+    """Write what memory plans lack, see `overflows`, and iteration times of those that fit. [s]
+
+    ``counts`` (N,) are microbatches; the times of plans that do not fit are ``inf``, and so are
+    those of several stages that cannot be below ``slack`` times the best such time before, which
+    is ``best_s`` to begin with.
+    """
+    limit_s = slack * best_s
+    for plan in range(plans.num_stages.size):
+        count, times_s[plan] = counts[plan], math.inf
+        overflow[plan] = paced_overflow(job, paces, plans, plan, count)
+        if overflow[plan] != FITS:
+            continue
+        is_long = plans.num_stages[plan] > 1
+        if is_long and paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
+            continue
+        times_s[plan] = paced_time_s(job, paces, plans, plan, count, desk)
+        if is_long:
+            limit_s = min(limit_s, slack * times_s[plan])
 
 
 @lean_kernel
