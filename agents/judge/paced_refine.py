@@ -16,8 +16,8 @@ def paced_refine(
     """Move layers between stages, and change schedules, while that makes plans quicker.
 
     ``times_s`` (N,) are those of the plans, ``inf`` where they do not fit; they are overwritten, as
-    are splits and schedules. A plan takes the best of its neighbours, 1, 2 or 4 layers from any
-    stage to any other, or another schedule, until none is quicker or it has looked at ``most``.
+    are splits and schedules. A plan takes any neighbour that is quicker, 1, 2 or 4 layers from any
+    stage to any other, or another schedule, until none is or it has looked at ``most``.
     Returns how many plans were judged.
     """
     num_judged = 0
@@ -41,34 +41,29 @@ def _refine(
     is_better = num_stages > 1
     while is_better and num_judged < most:
         is_better = False
-        best_s, best_kind, best_source, best_target = times_s[plan], 0, 0, 0
-        own = plans.schedule[plan]
+        best = plans.schedule[plan]
         for schedule in range(paces.depth.size):
-            if schedule == own:
+            if schedule == best:
                 continue
             plans.schedule[plan] = schedule
-            found_s = _score(job, paces, plans, plan, count, desk, best_s)
+            found_s = _score(job, paces, plans, plan, count, desk, times_s[plan])
             num_judged += 1
-            if found_s < best_s:
-                best_s, best_kind, best_source = found_s, -1, schedule
-        plans.schedule[plan] = own
-        for power in range(3):
-            step = 1 << power
-            for source in range(num_stages):
-                for target in range(num_stages):
-                    if source == target or not _move(plans, plan, source, target, step):
-                        continue
-                    found_s = _score(job, paces, plans, plan, count, desk, best_s)
-                    num_judged += 1
-                    if found_s < best_s:
-                        best_s, best_kind, best_source, best_target = found_s, step, source, target
-                    _move(plans, plan, target, source, step)
-        if best_s < times_s[plan]:
-            is_better, times_s[plan] = True, best_s
-            if best_kind == -1:
-                plans.schedule[plan] = best_source
+            if found_s < times_s[plan]:
+                is_better, best, times_s[plan] = True, schedule, found_s
+        plans.schedule[plan] = best
+        for move in range(3 * num_stages * num_stages):
+            step, pair = 1 << move // (num_stages * num_stages), move % (num_stages * num_stages)
+            source, target = pair // num_stages, pair % num_stages
+            if source == target or not _move(plans, plan, source, target, step):
+                continue
+            found_s = _score(job, paces, plans, plan, count, desk, times_s[plan])
+            num_judged += 1
+            if found_s < times_s[plan]:
+                is_better, times_s[plan] = True, found_s
             else:
-                _move(plans, plan, best_source, best_target, best_kind)
+                _move(plans, plan, target, source, step)
+            if num_judged >= most:
+                break
     return num_judged
 
 

@@ -27,7 +27,7 @@ _MOST_STARTS, _FEW_STARTS = 10, 4
 _NUM_STARTS = 4
 """Orders from which a search descends."""
 
-_SLACK = 1.1
+_SLACK = 1.05
 """Orders that must take this many times as long as the best ones are not simulated."""
 
 _NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
