@@ -117,7 +117,8 @@ class OrderSearch:
 
     def _shared_counts(self, order: Order) -> tuple[list[int], ...]:
         num_layers = self.judge.workload.num_layers
-        even = [len(part) for part in np.array_split(np.arange(num_layers), len(order))]
+        fewest, num_more = divmod(num_layers, len(order))
+        even = [fewest + (place < num_more) for place in range(len(order))]
         shared = shared_out(num_layers, [self._speeds[domain] for domain in order])
         return (even, shared) if min(shared) > 0 else (even,)
 
