@@ -1,4 +1,4 @@
-"""The judge of pipelines over any domains, each on its own number of microbatches."""
+"""Judge of pipelines over any domains, each with its own number of microbatches."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Order = tuple[int, ...]
 
 
 FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "zb_h1_4x", "zb_h1_32x"})
-"""Schedules under which many orders and groups are looked at, where they are allowed."""
+"""Schedules under which many orders and groups are judged, where they are allowed."""
 
 
 class Scored(NamedTuple):
@@ -42,8 +42,8 @@ class PacedJudge:
     """Judges pipelines of a job on one network that stands still, under schedules with a pace.
 
     Times are those of `des.simulate` to the last bit where links serve in turn and each border has
-    a direct link; elsewhere they are as if a relay was one link, good enough to choose among plans
-    that are then simulated.
+    a direct link. Elsewhere a relay counts as one link: an estimate, to choose the plans that are
+    then simulated.
 
     Parameters
     ----------
@@ -129,10 +129,7 @@ class PacedJudge:
         return Scored(plans, counts, times_s, overflow)
 
     def refined(self, scored: Scored, most: int) -> Scored:
-        """Take plans to the best of their neighbours as long as that helps, in place.
-
-        At most ``most`` neighbours of each are judged, and those of its last step.
-        """
+        """Replace plans by quicker neighbours, in place; judges at most ``most`` of each."""
         self.num_judged += paced_refine(
             self.job, self.paces, scored.plans, scored.counts, self._desk, most, scored.times_s
         )

@@ -59,7 +59,8 @@ def paced_fill(
     Every stage gets the most layers with which a common level holds: the time before its first
     forward, its work on all microbatches and, but for weight gradients that may come last, the time
     behind its last backward; and which fit into its memory. It gets one at least. Where the stages
-    cannot hold all layers at any level, the split means nothing and does not fit.
+    cannot hold all layers at any level, the split is arbitrary and does not fit; where no links
+    lead from one stage to the next, it is arbitrary.
 
     Parameters
     ----------
@@ -92,6 +93,10 @@ def _fill(
     count: int,
     in_memory: bool,
 ) -> None:
+    if not _is_joined(times.hop_s, plans, plan):
+        num_layers = times.all_s.shape[1] - 1
+        _fill_any(plans.end_layer[plan], plans.num_stages[plan], 0, 0, num_layers)
+        return
     if in_memory and not _fill_to(job, times, paces, plans, plan, count, math.inf, True):
         return
     low_s = _even_level_s(times, paces, plans, plan, count)
@@ -113,11 +118,21 @@ def _fill(
 
 
 @lean_kernel
-def _even_level_s(times: LayerTimes, paces: Paces, plans: Plans, plan: int, count: int) -> float:
-    """Level at which real numbers of equal layers would do, none at least: a line in it. [s]
+def _is_joined(hop_s: Real, plans: Plans, plan: int) -> bool:
+    """Whether links lead from each stage to the next and back."""
+    for stage in range(1, plans.num_stages[plan]):
+        before, domain = plans.domain[plan, stage - 1], plans.domain[plan, stage]
+        if math.isinf(hop_s[before, domain] + hop_s[domain, before]):
+            return False
+    return True
 
-    With ``a + b T`` the time outside of a stage for a level ``T``, it takes ``(T - a - b T)`` over
-    its time a layer.
+
+@lean_kernel
+def _even_level_s(times: LayerTimes, paces: Paces, plans: Plans, plan: int, count: int) -> float:
+    """Level at which fractions of equal layers are even, without a least number a stage. [s]
+
+    With ``a + b T`` the time outside of a stage for a level ``T``, the stage takes ``T - a - b T``
+    over its time a layer: the sum over the stages is a line in ``T``.
     """
     num_layers, head_s, hop_s = times.all_s.shape[1] - 1, times.head_s, times.hop_s
     is_whole = paces.behind[plans.schedule[plan]] == WHOLE
@@ -153,7 +168,7 @@ def _fill_to(
     level_s: float,
     in_memory: bool,
 ) -> bool:
-    """Give every stage what fits below a level; whether each has a layer and none is left."""
+    """Give every stage what fits below a level; returns whether all layers are given."""
     num_stages, num_layers = plans.num_stages[plan], times.all_s.shape[1] - 1
     kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
     hop_s, all_s = times.hop_s, times.all_s
@@ -184,7 +199,7 @@ def _fill_to(
 
 @lean_kernel
 def _fill_any(ends: Small, num_stages: int, stage: int, begin: int, num_layers: int) -> None:
-    """Give a layer to each of the stages that are left, and the last one what remains."""
+    """Give one layer to each remaining stage, and the others to the last stage."""
     for later in range(stage, num_stages):
         begin += 1
         ends[later] = begin
@@ -195,10 +210,10 @@ def _fill_any(ends: Small, num_stages: int, stage: int, begin: int, num_layers: 
 def _last_below(before_s: Real, begin: int, most: int, limit_s: float) -> int:
     """Last end, ``begin`` to ``most``, before which layers take no more than a limit.
 
-    Layers are much alike, so the search sets out from where equal ones would end, by steps that
-    double, and halves what is left.
+    Layers are much alike, so the search begins where equal ones would end, doubles its steps, then
+    bisects.
     """
-    if not before_s[most] > limit_s:  # also where no level is known, as nothing leads there
+    if before_s[most] <= limit_s:
         return most
     if before_s[begin + 1] > limit_s:
         return begin

@@ -38,6 +38,9 @@ _LEAST_BUDGET, _BUDGET_STAGES = 1_000, 40_000
 _NUM_SIZES = 2
 """Sizes of microbatches, the best for simple pipelines, whose pipelines are searched further."""
 
+_KINDS: tuple[Family, ...] = ("pipeline", "single")
+"""Families of one copy of the model."""
+
 _NUM_SKETCHES = 8
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
 
@@ -154,7 +157,7 @@ class FamilySearch:
 
     def _look_at_pipelines(self, parts: Sequence[_Part]) -> None:
         """Search pipelines; then make schedules that look at times for the best of them."""
-        wanted: set[Family] = {"single", "pipeline"} & set(self._space.families)
+        wanted = [kind for kind in _KINDS if kind in self._space.families]
         if not wanted:
             return
         begun = [
@@ -167,7 +170,7 @@ class FamilySearch:
             (part, search.run(self._max_judged) if place < _NUM_SIZES else search.seeds())
             for place, (_, search, part) in enumerate(begun)
         ]
-        for kind in sorted(wanted):
+        for kind in wanted:
             best = _quickest(looked_at[:_NUM_SIZES], kind) or _quickest(looked_at, kind)
             self._judge_pipelines(best)
             if not best:
