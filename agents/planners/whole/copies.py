@@ -167,7 +167,7 @@ class CopySearch:
         """Schedule under which the slowest group of a sketch is quickest."""
         longest_s = np.zeros(len(self.judge.schedules))
         for group, share in zip(sketch.partition, shares, strict=True):
-            orders = list(self._table.orders(group))
+            orders = self._table.orders(group)
             scored = self.judge.scored(orders, [share] * len(orders))
             times_s = scored.times_s.reshape(len(orders), -1).min(axis=0)
             longest_s = np.maximum(longest_s, times_s)
@@ -177,12 +177,22 @@ class CopySearch:
         self, sketch: Sketch, schedule: int, shares: list[int]
     ) -> tuple[list[int], list[Scored]] | None:
         """Pipelines of the groups for their shares, which are levelled while that helps."""
+        self._level(sketch, schedule, shares, 0)
+        own = self._level(sketch, schedule, shares, _MOST_NEIGHBOURS)
+        fits = all(np.isfinite(one.times_s[0]) for one in own)
+        return (shares, own) if fits else None
+
+    def _level(self, sketch: Sketch, schedule: int, shares: list[int], most: int) -> list[Scored]:
+        """Hand microbatches of the slowest group to the quickest while that helps.
+
+        Pipelines are refined by as many neighbours as ``most``.
+        """
         known: dict[tuple[int, int], Scored] = {}
 
         def scored(place: int, share: int) -> Scored:
             if (place, share) not in known:
-                orders = list(self._table.orders(sketch.partition[place]))
-                known[place, share] = self.judge.best(orders, share, schedule, _MOST_NEIGHBOURS)
+                orders = self._table.orders(sketch.partition[place])
+                known[place, share] = self.judge.best(orders, share, schedule, most)
             return known[place, share]
 
         for _ in range(4 * len(shares)):
@@ -196,9 +206,7 @@ class CopySearch:
                 break
             shares[slow] -= 1
             shares[quick] += 1
-        own = [scored(*each) for each in enumerate(shares)]
-        fits = all(np.isfinite(one.times_s[0]) for one in own)
-        return (shares, own) if fits else None
+        return [scored(*each) for each in enumerate(shares)]
 
 
 def _few(schedules: Sequence[str]) -> list[int]:

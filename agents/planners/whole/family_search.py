@@ -46,7 +46,7 @@ _NUM_SKETCHES = 8
 
 _NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
 """Best pipelines for which schedules that look at times are made, of at most this many stages times
-microbatches: that takes about a tenth of a second for every 256."""
+microbatches: that takes about a hundredth of a second for every 256."""
 
 
 def default_budget(num_domains: int) -> int:

@@ -1,6 +1,6 @@
 """Pipelines of groups of domains, judged once a group and count of microbatches."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
@@ -50,6 +50,7 @@ class GroupTable:
     def __init__(self, judge: PacedJudge, bandwidth: np.ndarray, schedules: Sequence[int]) -> None:
         self.judge, self._bandwidth, self.schedules = judge, bandwidth, tuple(schedules)
         self._known: dict[tuple[Group, int], GroupTimes] = {}
+        self._orders: dict[Group, tuple[Order, ...]] = {}
         self._placements: dict[tuple[Group, int, int], Placement] = {}
 
     def look_at(self, groups: Iterable[Group], count: int) -> None:
@@ -57,8 +58,7 @@ class GroupTable:
         new = [one for one in dict.fromkeys(groups) if (one, count) not in self._known]
         if not new:
             return
-        orders = [(group, order) for group in new for order in self.orders(group)]
-        only = [order for _, order in orders]
+        only = [order for group in new for order in self.orders(group)]
         scored = self.judge.scored(only, [count] * len(only), self.schedules)
         later = count + max(1, count // 4)
         further = self.judge.judged(scored.plans, np.full(len(scored.counts), later))
@@ -69,7 +69,7 @@ class GroupTable:
         beats_s = (gains_s[1] - gains_s[0]).reshape(-1, num) / (later - count)
         begin, schedules = 0, np.arange(num)
         for group in new:
-            end = begin + sum(1 for _ in self.orders(group))
+            end = begin + len(self.orders(group))
             if end == begin:
                 self._known[group, count] = _unjoined(num)
                 continue
@@ -92,14 +92,17 @@ class GroupTable:
             self._placements[key] = self.judge.placement(self.of(group, count).plans, schedule)
         return self._placements[key]
 
-    def orders(self, group: Group) -> Iterator[Order]:
+    def orders(self, group: Group) -> tuple[Order, ...]:
         """Orders of a group that are worth a look; none where it is larger than a pipeline."""
-        if len(group) > self.judge.most_stages:
-            return
-        members = sorted(group)
+        if group not in self._orders:
+            self._orders[group] = self._worth_a_look(sorted(group))
+        return self._orders[group]
+
+    def _worth_a_look(self, members: list[int]) -> tuple[Order, ...]:
+        if len(members) > self.judge.most_stages:
+            return ()
         if len(members) <= MOST_FOR_ALL_ORDERS:
-            yield from permutations(members)
-            return
+            return tuple(permutations(members))
         within = self._bandwidth[np.ix_(members, members)]
         by_total = np.argsort(-within.sum(axis=1), kind="stable")[:_MOST_STARTS]
         found: dict[Order, None] = {}
@@ -107,7 +110,7 @@ class GroupTable:
             chain = tuple(members[each] for each in grown_chain(within, start))
             if len(chain) == len(members):
                 found[chain] = found[chain[::-1]] = None
-        yield from found
+        return tuple(found)
 
 
 def _unjoined(num_schedules: int) -> GroupTimes:

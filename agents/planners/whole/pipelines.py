@@ -27,6 +27,9 @@ _MOST_STARTS, _FEW_STARTS = 10, 4
 _NUM_STARTS = 4
 """Orders from which a search descends."""
 
+_SLACK = 1.05
+"""Orders that must take this many times as long as the best ones are not simulated."""
+
 _NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
 """Orders that are refined, and neighbours of each that are judged."""
 
@@ -50,6 +53,7 @@ class OrderSearch:
         self._few = few if self._size > _MOST_FOR_ALL_SCHEDULES else ()
         self._found: dict[Order, tuple[float, int]] = {}
         self._best: list[Scored] = []
+        self._best_s = np.inf
 
     def begin(self) -> float:
         """Judge the seeds; returns the time of the best, ``inf`` where none fits. [s]"""
@@ -109,11 +113,12 @@ class OrderSearch:
             for length in _lengths(min(len(order), self.judge.most_stages))
             for counts in self._shared_counts(order[:length])
         ]
-        self._best.append(self.judge.judged_splits(rows))
+        self._best.append(self.judge.judged_splits(rows, _SLACK))
 
     def _shared_counts(self, order: Order) -> tuple[list[int], ...]:
         num_layers = self.judge.workload.num_layers
-        even = [len(part) for part in np.array_split(np.arange(num_layers), len(order))]
+        fewest, num_more = divmod(num_layers, len(order))
+        even = [fewest + (place < num_more) for place in range(len(order))]
         shared = shared_out(num_layers, [self._speeds[domain] for domain in order])
         return (even, shared) if min(shared) > 0 else (even,)
 
@@ -126,11 +131,13 @@ class OrderSearch:
     def _judge_orders(self, new: Sequence[Order], schedules: Sequence[int]) -> None:
         """Judge orders under some schedules or all, and keep the best of each."""
         counts = [self.judge.workload.num_microbatches] * len(new)
-        scored = self.judge.scored(new, counts, schedules)
+        scored = self.judge.scored(new, counts, schedules, slack=_SLACK, best_s=self._best_s)
         times_s = scored.times_s.reshape(len(new), -1)
         rows = np.arange(len(new)) * times_s.shape[1] + times_s.argmin(axis=1)
         for order, row in zip(new, rows.tolist(), strict=True):
             self._found[order] = float(scored.times_s[row]), int(scored.plans.schedule[row])
+        is_long = scored.plans.num_stages[rows] > 1
+        self._best_s = min(self._best_s, float(scored.times_s[rows[is_long]].min(initial=np.inf)))
         keep = rows[np.argsort(scored.times_s[rows], kind="stable")[: 4 * _NUM_REFINED]]
         self._best.append(_rows(scored, keep))
 
