@@ -141,6 +141,12 @@ def shares(draw: st.DrawFn, num_replicas: int, num_microbatches: int) -> tuple[i
 
 
 @st.composite
+def trees(draw: st.DrawFn, num_replicas: int) -> tuple[int, ...]:
+    """An earlier replica above each one but the first."""
+    return tuple(draw(st.integers(0, place)) for place in range(num_replicas - 1))
+
+
+@st.composite
 def parallel_plans(
     draw: st.DrawFn,
     topology: Topology,
@@ -176,7 +182,9 @@ def parallel_plans(
         shares=draw(shares(num_replicas, workload.num_microbatches)),
         synchronisation=draw(st.sampled_from(MODES)),
         exchange=GradientExchange(
-            overlapped=draw(st.booleans()), bucket_bytes=draw(st.none() | st.floats(1e6, 4e9))
+            overlapped=draw(st.booleans()),
+            bucket_bytes=draw(st.none() | st.floats(1e6, 4e9)),
+            tree=draw(st.just(()) | trees(num_replicas)),
         ),
         activation_compression=draw(st.sampled_from([1.0, 4.0])),
     )

@@ -71,13 +71,16 @@ def _where(answer: "Answer") -> Section:
 
 
 def _exchange(answer: "Answer") -> str:
-    mode = answer.best.judged.plan.synchronisation
+    plan = answer.best.judged.plan
+    mode, ways = plan.synchronisation, enumerate(plan.exchange.tree, start=2)
+    along = ", ".join(f"replica {one} to {above + 1}" for one, above in ways)
+    way = f"up a tree, {along}, and down again" if along else "in a ring of their order"
     if mode.steps_between == 1:
-        return "gradients are summed up over the replicas after every step"
+        return f"gradients are summed up over the replicas after every step, {way}"
     hidden = f", hidden by {mode.overlap_steps} step(s)" if mode.overlap_steps else ""
     return (
         f"parameters are exchanged every {mode.steps_between} steps in "
-        f"{mode.bits_per_value:g} bits{hidden}"
+        f"{mode.bits_per_value:g} bits{hidden}, {way}"
     )
 
 

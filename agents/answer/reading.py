@@ -12,7 +12,7 @@ from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
 from agents.decision.situation import Preference, Situation
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
-from des import EVERY_STEP, Plan, Topology, read_topology
+from des import EVERY_STEP, GradientExchange, Plan, Topology, read_topology
 from des.base.checks import require_count, require_positive
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
@@ -189,7 +189,7 @@ def _in_force(
     if config.last is None:
         return None
     names = [domain.name for domain in topology.domains]
-    placements, shares = parse_pipelines(config.last, names)
+    placements, shares, tree = parse_pipelines(config.last, names)
     mode: Synchronisation = EVERY_STEP
     if config.last_exchange != "every_step":
         mode = PlanSpace().modes(config.last_exchange)[0]
@@ -199,5 +199,6 @@ def _in_force(
         shares=shares,
         schedule=config.last_schedule,
         synchronisation=mode,
+        exchange=GradientExchange(tree=tree),
     )
     return PlanInForce(workload=job.workload(config.last_microbatch_size or own_size), plan=plan)
