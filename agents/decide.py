@@ -96,7 +96,10 @@ def decide(
     problem = whole_plan.WholeProblem(
         topology=topology, job=job, space=plan_space.PlanSpace() if space is None else space
     )
-    return answering.answer(question.Question(problem=problem, bare=topology, in_force=in_force))
+    asked = question.Question(
+        problem=problem, bare=topology, in_force=in_force, max_judged=max_judged
+    )
+    return answering.answer(asked)
 
 
 class _Trained:

@@ -12,7 +12,7 @@ from agents.answer.rows import FamilyRow, at_par, quickest, row_of
 from agents.answer.takeovers import takeovers
 from agents.decision.depths import DEPTHS
 from agents.decision.families import Family
-from agents.decision.whole_plan import JudgedPlan
+from agents.decision.whole_plan import JudgedPlan, WholeFound
 from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.decision_report import coordinator_of
 from agents.hi_ppo.explanation import explain
@@ -20,7 +20,6 @@ from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.features import MOST_DOMAINS
 from agents.hi_ppo.policies import Policies
 from agents.planners.bounds.step_bound import StepBound, step_lower_bound_s
-from agents.planners.whole.family_search import WholeFound
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.search_whole import search_whole
 from des import InfeasiblePlacementError, Plan, UnreachableError, check_memory

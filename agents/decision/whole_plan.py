@@ -1,5 +1,6 @@
 """A whole decision: a job on a network, the plans allowed, and a plan that was judged."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -7,7 +8,14 @@ from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import require_planned_domains
 from agents.decision.training_job import TrainingJob
-from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
+from des import (
+    NO_CORRECTIONS,
+    Corrections,
+    InfeasiblePlacementError,
+    Plan,
+    Topology,
+    Workload,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,3 +75,25 @@ class JudgedPlan:
     def tokens_per_s(self) -> float:
         """Tokens trained a second."""
         return self.workload.tokens_per_iteration / self.step_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeFound:
+    """Result of a search.
+
+    Attributes
+    ----------
+    best
+        The plan of least mean step time.
+    by_family
+        The best plan of each family of which one fits.
+    misfits
+        What the nearest plan of other families lacks.
+    num_judged
+        Plans judged, the same ones counted again.
+    """
+
+    best: JudgedPlan
+    by_family: Mapping[Family, JudgedPlan]
+    misfits: Mapping[Family, InfeasiblePlacementError]
+    num_judged: int

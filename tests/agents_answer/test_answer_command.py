@@ -113,6 +113,12 @@ def test_python_has_the_same_answer(asked):
     assert found._repr_html_().startswith("<h4>Answer: ")
 
 
+def test_python_searches_within_the_budget_given():
+    job = TrainingJob(model="llama2_7b", num_sequences=8)
+    few, more = (decide(WORLD, job, max_judged=most) for most in (1, 2000))
+    assert few.num_judged < more.num_judged
+
+
 def test_a_family_that_fits_nowhere_is_named_with_what_it_lacks(asked, tmp_path):
     """A copy of 7 billion parameters needs 108 GB a domain, which is more than 80."""
     small = replace(

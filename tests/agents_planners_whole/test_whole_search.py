@@ -18,7 +18,15 @@ from agents.decision.whole_plan import WholeProblem
 from agents.judge.step_times import step_times_s
 from agents.planners.table import PLANNERS
 from agents.planners.whole.search_whole import search_whole
-from des import Placement, Plan, PlaneWorlds, UnreachableError, check_memory, simulate
+from des import (
+    Corrections,
+    Placement,
+    Plan,
+    PlaneWorlds,
+    UnreachableError,
+    check_memory,
+    simulate,
+)
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import InfeasiblePlacementError
 
@@ -119,6 +127,16 @@ def test_a_family_that_fits_nowhere_names_the_smallest_shortfall():
     tight = problem_of(3, memory_bytes=1e9, families=("single", "replicas"))
     with pytest.raises(InfeasiblePlacementError, match="no plan fits; at best, "):
         search_whole(tight)
+
+
+def test_one_domain_that_holds_small_microbatches_alone_is_not_called_too_small():
+    problem = problem_of(3, memory_bytes=17.5e9, families=("single", "pipeline"))
+    slow_messages = Corrections(message_overhead_s=0.3)
+    found = search_whole(dataclasses.replace(problem, corrections=slow_messages))
+    assert found.misfits == {}
+    of_one, of_several = (found.by_family[family].workload for family in ("single", "pipeline"))
+    assert of_several.num_microbatches < of_one.num_microbatches
+    assert of_one.num_microbatches == 16
 
 
 def test_relays_are_simulated():

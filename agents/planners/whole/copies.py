@@ -58,7 +58,6 @@ class CopySearch:
         self.judge, self._exchanges = judge, exchanges
         self._table = GroupTable(judge, bandwidth, _few(judge.schedules))
         self._bandwidth, self._rates = bandwidth, rates
-        self.least_lack = np.inf
 
     def sketches(
         self, modes: Sequence[tuple[Family, Synchronisation]], num_kept: int, most: int

@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
-from agents.decision.whole_plan import JudgedPlan
+from agents.decision.whole_plan import JudgedPlan, WholeFound
 from agents.judge.paced_judge import PacedJudge, Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
@@ -38,34 +38,15 @@ _LEAST_BUDGET, _BUDGET_STAGES = 1_000, 40_000
 _NUM_SIZES = 2
 """Sizes of microbatches, the best for simple pipelines, whose pipelines are searched further."""
 
+_KINDS: tuple[Family, ...] = ("pipeline", "single")
+"""Families of one copy of the model."""
+
 _NUM_SKETCHES = 8
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
 
 _NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
 """Best pipelines for which schedules that look at times are made, of at most this many stages times
 microbatches: that takes about a tenth of a second for every 256."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WholeFound:
-    """Result of a search.
-
-    Attributes
-    ----------
-    best
-        The plan of least mean step time.
-    by_family
-        The best plan of each family of which one fits.
-    misfits
-        What the nearest plan of other families lacks.
-    num_judged
-        Plans judged, the same ones counted again.
-    """
-
-    best: JudgedPlan
-    by_family: Mapping[Family, JudgedPlan]
-    misfits: Mapping[Family, InfeasiblePlacementError]
-    num_judged: int
 
 
 def default_budget(num_domains: int) -> int:
@@ -176,7 +157,7 @@ class FamilySearch:
 
     def _look_at_pipelines(self, parts: Sequence[_Part]) -> None:
         """Search pipelines; then make schedules that look at times for the best of them."""
-        wanted = {"single", "pipeline"} & set(self._space.families)
+        wanted = [kind for kind in _KINDS if kind in self._space.families]
         if not wanted:
             return
         begun = [
@@ -184,29 +165,23 @@ class FamilySearch:
             for part in parts
             for search in [OrderSearch(part.judge, self._topology, self._bandwidth)]
         ]
-        found: list[tuple[float, _Part, Plan]] = []
-        for _, search, part in sorted(begun, key=lambda each: each[0])[:_NUM_SIZES]:
-            scored = search.run(self._max_judged)
-            self._note_misfits(part, scored)
-            found += self._fitting(part, scored)
-        found.sort(key=lambda each: each[0])
-        for kind in sorted(wanted):
-            own = [each for each in found if _is_single(each[2]) == (kind == "single")]
-            self._judge_pipelines(own[:_NUM_ORDERS_MADE])
-
-    def _fitting(self, part: _Part, scored: Scored) -> list[tuple[float, _Part, Plan]]:
-        """Pipelines that fit, with their times. [s]"""
-        return [
-            (float(scored.times_s[row]), part, part.judge.plan(scored.plans, row))
-            for row in np.flatnonzero(np.isfinite(scored.times_s)).tolist()
+        begun.sort(key=lambda each: each[0])
+        looked_at = [
+            (part, search.run(self._max_judged) if place < _NUM_SIZES else search.seeds())
+            for place, (_, search, part) in enumerate(begun)
         ]
+        for kind in wanted:
+            best = _quickest(looked_at[:_NUM_SIZES], kind) or _quickest(looked_at, kind)
+            self._judge_pipelines(best)
+            if not best:
+                self._note_misfits(looked_at, kind)
 
-    def _note_misfits(self, part: _Part, scored: Scored) -> None:
-        """Remember what the pipelines lack that lack least, of one domain and of several."""
-        for kind in ("single", "pipeline"):
-            rows = np.flatnonzero((scored.plans.num_stages == 1) == (kind == "single"))
+    def _note_misfits(self, looked_at: Sequence[tuple[_Part, Scored]], kind: Family) -> None:
+        """Remember what the pipelines of one domain, or of several, lack that lack least."""
+        for part, scored in looked_at:
+            rows = _rows_of(scored, kind)
             lacking = rows[scored.overflow[rows] > 0.0]
-            if len(lacking) and not np.isfinite(scored.times_s[rows]).any():
+            if len(lacking):
                 row = int(lacking[scored.overflow[lacking].argmin()])
                 self._fits(part.workload, part.judge.plan(scored.plans, row))
 
@@ -284,6 +259,28 @@ class FamilySearch:
                 lack,
                 InfeasiblePlacementError(f"{family}: no plan fits; at best, {what}"),
             )
+
+
+def _rows_of(scored: Scored, kind: Family) -> np.ndarray:
+    """Rows of pipelines of one domain, or of several."""
+    return np.flatnonzero((scored.plans.num_stages == 1) == (kind == "single"))
+
+
+def _quickest(
+    looked_at: Sequence[tuple[_Part, Scored]], kind: Family
+) -> list[tuple[float, _Part, Plan]]:
+    """Quickest pipelines of a kind that fit, of several sizes of microbatches, with times. [s]"""
+    fitting = [
+        (float(scored.times_s[row]), part, scored.plans, int(row))
+        for part, scored in looked_at
+        for row in _rows_of(scored, kind)
+        if np.isfinite(scored.times_s[row])
+    ]
+    fitting.sort(key=lambda each: each[0])
+    return [
+        (time_s, part, part.judge.plan(plans, row))
+        for time_s, part, plans, row in fitting[:_NUM_ORDERS_MADE]
+    ]
 
 
 def _is_single(plan: Plan) -> bool:

@@ -28,14 +28,12 @@ class GroupTimes:
     """Best pipeline of a group under each schedule.
 
     ``plans``, ``times_s`` and ``beat_s`` (schedules,) are of an iteration and of each further
-    microbatch; ``inf`` where none fits. [s] ``lack`` is the least share of its memory that a domain
-    lacks.
+    microbatch; ``inf`` where none fits. [s]
     """
 
     times_s: Real
     beat_s: Real
     plans: Plans
-    lack: float
 
 
 class GroupTable:
@@ -69,7 +67,6 @@ class GroupTable:
         both_s = np.array([scored.times_s, further.times_s])
         gains_s = np.where(np.isfinite(both_s), both_s, np.nan)
         beats_s = (gains_s[1] - gains_s[0]).reshape(-1, num) / (later - count)
-        lacks = scored.overflow.reshape(-1, num)
         begin, schedules = 0, np.arange(num)
         for group in new:
             end = begin + sum(1 for _ in self.orders(group))
@@ -81,7 +78,6 @@ class GroupTable:
                 times_s=times_s[rows, schedules],
                 beat_s=beats_s[rows, schedules],
                 plans=plan_rows(scored.plans, rows * num + schedules),
-                lack=float(lacks[begin:end].min()),
             )
             begin = end
 
@@ -117,7 +113,7 @@ class GroupTable:
 def _unjoined(num_schedules: int) -> GroupTimes:
     """Times of a group that no links join, or of more domains than there are layers."""
     never_s = np.full(num_schedules, np.inf)
-    return GroupTimes(times_s=never_s, beat_s=never_s, plans=paced_table(0, 1), lack=np.inf)
+    return GroupTimes(times_s=never_s, beat_s=never_s, plans=paced_table(0, 1))
 
 
 class Levels(NamedTuple):

@@ -35,7 +35,8 @@ class OrderSearch:
     """A search for the order of one pipeline, on a budget of plans.
 
     Seeds come first: every domain alone, the order of the file, orders by speed and by bandwidth,
-    chains that grow along the best links from every domain, and parts of all these from the front;
+    and chains along the best links; of each, its first 1 to 8 domains, and more in steps of an
+    eighth;
     layers even in time, even in number, and in proportion to speeds. So no planner that does the
     like is better. Then the best orders descend over `neighbours`.
     """
@@ -56,8 +57,12 @@ class OrderSearch:
         self._judge_as_shared()
         return min(float(each.times_s.min()) for each in self._best)
 
+    def seeds(self) -> Scored:
+        """Best simple pipelines, judged by `begin`."""
+        return _joined(self._best)
+
     def run(self, most: int) -> Scored:
-        """Go on until about ``most`` plans were judged; returns the best ones, quickest first.
+        """Search until about ``most`` plans were judged; returns the best ones, quickest first.
 
         At last, orders next to the best are judged under several schedules.
         """

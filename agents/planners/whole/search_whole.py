@@ -4,8 +4,8 @@ import numpy as np
 
 from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import PlanningProblem
-from agents.decision.whole_plan import WholeProblem
-from agents.planners.whole.family_search import FamilySearch, WholeFound
+from agents.decision.whole_plan import WholeFound, WholeProblem
+from agents.planners.whole.family_search import FamilySearch
 from des import Plan
 
 
