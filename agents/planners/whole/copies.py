@@ -15,8 +15,8 @@ from agents.planners.whole.partitions import (
     clustered,
     partitions_near,
 )
-from agents.planners.whole.rings import RingTimes
-from des import GradientExchange, Plan
+from agents.planners.whole.rings import NUM_BUCKETS, ExchangeTimes
+from des import GradientExchange, Placement, Plan
 from des.plan.synchronisation import Synchronisation
 
 _NUM_CHANGED = 4
@@ -27,9 +27,6 @@ _MOST_ROUNDS = 8
 
 _MOST_NEIGHBOURS = 400
 """Neighbours of a split of layers that are judged when a copy is refined."""
-
-_NUM_BUCKETS = 8
-"""Buckets into which the gradients of a copy are divided where that is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +50,11 @@ class CopySearch:
     """
 
     def __init__(
-        self, judge: PacedJudge, exchanges: RingTimes, bandwidth: np.ndarray, rates: Sequence[float]
+        self,
+        judge: PacedJudge,
+        exchanges: ExchangeTimes,
+        bandwidth: np.ndarray,
+        rates: Sequence[float],
     ) -> None:
         self.judge, self._exchanges = judge, exchanges
         self._table = GroupTable(judge, bandwidth, _few(judge.schedules))
@@ -113,7 +114,7 @@ class CopySearch:
             for row in np.flatnonzero(np.isfinite(levels.step_s)).tolist():
                 schedule = int(levels.schedule[row])
                 placements = [self._table.placement(one, count, schedule) for one in own[row]]
-                _, byte_s = self._exchanges.ring(tuple(placements), 8.0)
+                byte_s = self._exchanges.least_s(tuple(placements), 8.0)
                 if not np.isfinite(byte_s):
                     continue
                 for family, mode in modes:
@@ -138,7 +139,7 @@ class CopySearch:
         return own * mode.bits_per_value / 8.0
 
     def plans(self, sketch: Sketch) -> Iterator[Plan]:
-        """Work a sketch out: whole shares, splits for them, rings, and buckets."""
+        """Work a sketch out: whole shares, splits for them, rings and trees, and buckets."""
         shares = list(whole_shares(sketch.shares, self.judge.workload.num_microbatches))
         schedule = self._best_schedule(sketch, shares)
         scored = self._best_of(sketch, schedule, shares)
@@ -146,22 +147,37 @@ class CopySearch:
             return
         shares, own = scored
         placements = tuple(self.judge.placement(one.plans, 0) for one in own)
-        ring, _ = self._exchanges.ring(placements, 8.0 * self._bytes(sketch.mode))
-        first, *others = [placements[place] for place in ring]
-        plan = Plan(
-            placement=first,
-            replicas=tuple(others),
-            shares=tuple(shares[place] for place in ring),
-            schedule=self.judge.schedules[schedule],
-            synchronisation=sketch.mode,
-            activation_compression=self.judge.compression,
-        )
-        yield plan
-        if sketch.mode.overlap_steps == 0:
-            workload = self.judge.workload
-            total_bytes = workload.gradient_bytes * sum(workload.num_parameters)
-            buckets = GradientExchange(bucket_bytes=total_bytes / _NUM_BUCKETS)
-            yield replace(plan, exchange=buckets)
+        for order, exchange in self._exchanges_of(placements, sketch.mode):
+            first, *others = [placements[place] for place in order]
+            yield Plan(
+                placement=first,
+                replicas=tuple(others),
+                shares=tuple(shares[place] for place in order),
+                schedule=self.judge.schedules[schedule],
+                synchronisation=sketch.mode,
+                exchange=exchange,
+                activation_compression=self.judge.compression,
+            )
+
+    def _exchanges_of(
+        self, placements: tuple[Placement, ...], mode: Synchronisation
+    ) -> Iterator[tuple[tuple[int, ...], GradientExchange]]:
+        """Orders of the groups and exchanges to try.
+
+        Two groups need no tree: a ring divides what it sends into as many parts.
+        """
+        bits, workload = 8.0 * self._bytes(mode), self.judge.workload
+        whole = GradientExchange()
+        total_bytes = workload.gradient_bytes * sum(workload.num_parameters)
+        buckets = GradientExchange(bucket_bytes=total_bytes / NUM_BUCKETS)
+        ring, _ = self._exchanges.ring(placements, bits)
+        yield ring, whole
+        if mode.overlap_steps == 0:
+            yield ring, buckets
+        if len(placements) > 2:
+            is_whole = mode.overlap_steps > 0
+            tree = self._exchanges.tree(placements, bits, 1 if is_whole else NUM_BUCKETS)
+            yield tree.order, replace(whole if is_whole else buckets, tree=tree.above)
 
     def _best_schedule(self, sketch: Sketch, shares: Sequence[int]) -> int:
         """Schedule under which the slowest group of a sketch is quickest."""

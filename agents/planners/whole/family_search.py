@@ -15,7 +15,7 @@ from agents.planners.choice.chains import mutual_links
 from agents.planners.whole.copies import CopySearch, Sketch
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
-from agents.planners.whole.rings import RingTimes
+from agents.planners.whole.rings import ExchangeTimes
 from des import (
     Corrections,
     InfeasiblePlacementError,
@@ -116,7 +116,7 @@ class FamilySearch:
         )
 
     def _part(self, workload: Workload, compression: float) -> _Part:
-        exchanges = RingTimes(self._topology, workload, self._corrections)
+        exchanges = ExchangeTimes(self._topology, workload, self._corrections)
 
         def judge(extra_state_bytes: float) -> PacedJudge:
             return PacedJudge(
