@@ -163,15 +163,13 @@ def parallel_plans(
         st.integers(1, min(max_replicas, topology.num_domains, workload.num_microbatches))
     )
     order = draw(st.permutations(range(topology.num_domains)))
-    pattern = single_visit_placements if single_visit else placements
-    layouts = []
-    for replica in range(num_replicas):
-        own = order[replica::num_replicas]
+    pattern, layouts = single_visit_placements if single_visit else placements, []
+    for own in (order[replica::num_replicas] for replica in range(num_replicas)):
         drawn = draw(pattern(len(own), workload.num_layers))
         layouts.append(Placement(domain_of_layer=tuple(own[i] for i in drawn.domain_of_layer)))
-    most_chunks = 1 if single_visit else 3
+    chunks = 1 if single_visit else 3
     shared = tuple(
-        draw(parallelisms(domain.num_gpus, max_devices=most, max_chunks=most_chunks))
+        draw(parallelisms(domain.num_gpus, max_devices=most, max_chunks=chunks))
         for domain, most in zip(topology.domains, shortest_runs(layouts, topology), strict=True)
     )
     return Plan(

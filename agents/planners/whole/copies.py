@@ -29,15 +29,28 @@ _MOST_NEIGHBOURS = 400
 """Neighbours of a split of layers that are judged when a copy is refined."""
 
 
+_NUM_BY_STAR = 2
+"""Best sketches with a star that are kept beside the best with a ring."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """A partition with its shares, and about how long a step takes. [s]"""
+    """A partition with its shares, and about how long a step takes with a ring or a star. [s]"""
 
     partition: Partition
     shares: tuple[float, ...]
     mode: Synchronisation
     family: Family
     step_s: float
+    star_step_s: float
+
+
+def best_sketches(sketches: Sequence[Sketch], most: int) -> list[int]:
+    """Positions of the quickest sketches with a ring, and of a few more with a star."""
+    positions = range(len(sketches))
+    by_ring = sorted(positions, key=lambda one: sketches[one].step_s)[:most]
+    by_star = sorted(positions, key=lambda one: sketches[one].star_step_s)[:_NUM_BY_STAR]
+    return list(dict.fromkeys([*by_ring, *by_star]))
 
 
 class CopySearch:
@@ -91,11 +104,11 @@ class CopySearch:
     ) -> dict[tuple[Family, Synchronisation], list[Sketch]]:
         """The best sketches of each family and mode."""
         by_mode: dict[tuple[Family, Synchronisation], list[Sketch]] = {}
-        for sketch in sorted(found, key=lambda one: one.step_s):
-            own = by_mode.setdefault((sketch.family, sketch.mode), [])
-            if len(own) < most:
-                own.append(sketch)
-        return by_mode
+        for sketch in found:
+            by_mode.setdefault((sketch.family, sketch.mode), []).append(sketch)
+        return {
+            kind: [own[each] for each in best_sketches(own, most)] for kind, own in by_mode.items()
+        }
 
     def _sketched(
         self, partitions: Sequence[Partition], modes: Sequence[tuple[Family, Synchronisation]]
@@ -114,21 +127,24 @@ class CopySearch:
             for row in np.flatnonzero(np.isfinite(levels.step_s)).tolist():
                 schedule = int(levels.schedule[row])
                 placements = [self._table.placement(one, count, schedule) for one in own[row]]
-                byte_s = self._exchanges.least_s(tuple(placements), 8.0)
-                if not np.isfinite(byte_s):
+                byte_s = self._exchanges.ring_and_star_s(tuple(placements), 8.0)
+                if not np.isfinite(min(byte_s)):
                     continue
                 for family, mode in modes:
                     if not _is_of(own[row], family):
                         continue
+                    own_s = float(levels.step_s[row])
+                    ring_s, star_s = (
+                        _mean_step_s(own_s, each_s, mode, self._bytes(mode)) for each_s in byte_s
+                    )
                     found.append(
                         Sketch(
                             partition=own[row],
                             shares=tuple(levels.shares[row].tolist()),
                             mode=mode,
                             family=family,
-                            step_s=_mean_step_s(
-                                float(levels.step_s[row]), byte_s, mode, self._bytes(mode)
-                            ),
+                            step_s=ring_s,
+                            star_step_s=star_s,
                         )
                     )
         return found

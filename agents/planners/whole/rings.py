@@ -51,24 +51,14 @@ class ExchangeTimes:
 
     def ring(self, groups: tuple[Placement, ...], bits: float) -> tuple[tuple[int, ...], float]:
         """Order groups to the quickest ring found, and say how long an exchange takes. [s]"""
-        count = len(groups)
-        if count == 1:
-            return (0,), 0.0
         cost_s, latency_s = self._edges_s(groups)
-        step_s = cost_s * (bits / 8.0 / count) + latency_s
-        order = _best_ring(step_s)
-        slowest_s = max(
-            step_s[here, there] for here, there in zip(order, order[1:] + order[:1], strict=True)
-        )
-        return order, float(2 * (count - 1) * slowest_s)
+        return _ring(cost_s * (bits / 8.0), latency_s)
 
-    def least_s(self, groups: tuple[Placement, ...], bits: float) -> float:
-        """Time of the quicker of the best ring and the best star of buckets. [s]"""
-        _, ring_s = self.ring(groups, bits)
-        if len(groups) == 2:
-            return ring_s
+    def ring_and_star_s(self, groups: tuple[Placement, ...], bits: float) -> tuple[float, float]:
+        """Times of the best ring and the best star of buckets. [s]"""
         cost_s, latency_s = self._edges_s(groups)
-        return min(ring_s, best_star_s(cost_s * (bits / 8.0), latency_s, NUM_BUCKETS))
+        cost_s *= bits / 8.0
+        return _ring(cost_s, latency_s)[1], best_star_s(cost_s, latency_s, NUM_BUCKETS)
 
     def tree(self, groups: tuple[Placement, ...], bits: float, num_chunks: int) -> Tree:
         """Return a quick tree of groups, along which their values go in chunks."""
@@ -81,6 +71,17 @@ class ExchangeTimes:
         for one, other in permutations(range(len(groups)), 2):
             cost_s[one, other], latency_s[one, other] = self.edge_s(groups[one], groups[other])
         return cost_s, latency_s
+
+
+def _ring(cost_s: Real, latency_s: Real) -> tuple[tuple[int, ...], float]:
+    """The quickest ring found for values that take so long between groups, and its time. [s]"""
+    count = len(cost_s)
+    step_s = cost_s / count + latency_s
+    order = _best_ring(step_s)
+    slowest_s = max(
+        step_s[here, there] for here, there in zip(order, order[1:] + order[:1], strict=True)
+    )
+    return order, float(2 * (count - 1) * slowest_s)
 
 
 def _best_ring(step_s: Real) -> tuple[int, ...]:
