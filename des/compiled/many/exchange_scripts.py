@@ -41,5 +41,5 @@ def exchange_scripts(scripts: tuple[Script, ...]) -> ExchangeScripts:
 
 
 def _starts(parts: Sequence[Sequence[object]]) -> Whole:
-    """Where each of some parts begins, and the last one ends."""
+    """Positions at which parts begin, and the end of the last one."""
     return np.cumsum([0, *map(len, parts)])
