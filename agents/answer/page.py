@@ -72,15 +72,19 @@ def _where(answer: "Answer") -> Section:
 
 def _exchange(answer: "Answer") -> str:
     plan = answer.best.judged.plan
-    mode, ways = plan.synchronisation, enumerate(plan.exchange.tree, start=2)
+    mode, bucket_bytes = plan.synchronisation, plan.exchange.bucket_bytes
+    ways = enumerate(plan.exchange.tree, start=2)
     along = ", ".join(f"replica {one} to {above + 1}" for one, above in ways)
-    way = f"up a tree, {along}, and down again" if along else "in a ring of their order"
+    way = f", up a tree, {along}, and down again" if along else ""
+    if bucket_bytes is not None:
+        way = f", in buckets of {gigabytes(bucket_bytes)} GB{way}"
     if mode.steps_between == 1:
-        return f"gradients are summed up over the replicas after every step, {way}"
-    hidden = f", hidden by {mode.overlap_steps} step(s)" if mode.overlap_steps else ""
+        return f"gradients are summed up over the replicas after every step{way}"
+    num = mode.overlap_steps
+    hidden = f", hidden by {num} step{'s' * (num > 1)}" if num else ""
     return (
         f"parameters are exchanged every {mode.steps_between} steps in "
-        f"{mode.bits_per_value:g} bits{hidden}, {way}"
+        f"{mode.bits_per_value:g} bits{way}{hidden}"
     )
 
 
@@ -176,7 +180,9 @@ def _families(answer: "Answer") -> Section:
         )
     else:
         notes.append(f"no bound: {answer.why_no_bound}")
-    title = f"Best plan of each family, of {answer.num_judged:,} judged"
+    title = "Best plan of each family"
+    if answer.num_judged > 0:
+        title += f", of {answer.num_judged:,} judged"
     return Section(title=title, head=tuple(head), rows=tuple(rows), notes=tuple(notes))
 
 
@@ -190,6 +196,11 @@ def _limits(answer: "Answer") -> Section:
 
 
 def _takeovers(answer: "Answer") -> Section:
+    title = "What would change the answer"
+    if not answer.question.bare.links:
+        return Section(title=title, lines=("no bandwidth: the network has no links",))
+    if len(answer.candidates) == 1:
+        return Section(title=title, lines=("no bandwidth: no other plan is in the table",))
     lines = []
     for one in answer.takeovers:
         row = answer.candidates[one.row]
@@ -207,4 +218,4 @@ def _takeovers(answer: "Answer") -> Section:
             lines.append(
                 f"none of the others at {way} bandwidth, to {limit} times that of all links"
             )
-    return Section(title="What would change the answer", lines=tuple(lines))
+    return Section(title=title, lines=tuple(lines))

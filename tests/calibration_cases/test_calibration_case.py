@@ -65,7 +65,7 @@ def moving() -> Topology:
         (
             three_domains(),
             replace(REPLICAS, exchange=GradientExchange(tree=(0,))),
-            r"plan.exchange.tree must be empty, .* got \(0,\)",
+            "plan.exchange.tree must be empty",
         ),
         (
             three_domains(),
