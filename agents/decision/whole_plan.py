@@ -1,6 +1,6 @@
 """A whole decision: a job on a network, the plans allowed, and a plan that was judged."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +16,10 @@ from des import (
     Topology,
     Workload,
 )
+
+ProposeGroups = Callable[[Topology, Workload], Sequence[tuple[tuple[int, ...], ...]]]
+"""Proposes plans for a job on a network, each as groups of domains in order: one group is a
+pipeline, several are copies of the model that share a step."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,15 +7,25 @@ import torch
 
 from agents.hi_ppo.placement.encoder import networks_of
 from agents.hi_ppo.plans.plan_policy import PlanPolicy, drawn_trace, groups_of, trace_noise
-from agents.hi_ppo.plans.plan_worlds import PlanWorld
-from agents.hi_ppo.plans.simple_proposals import ProposeGroups
+from agents.hi_ppo.plans.plan_worlds import (
+    MOST_PLAN_DOMAINS,
+    PlanWorld,
+    looked_ahead,
+    plan_world,
+)
+from agents.hi_ppo.plans.simple_proposals import DrawGroups
 from agents.hi_ppo.plans.sketch_judge import Groups
+from des import Corrections, Topology, Workload
 
 _FOLDER = Path(__file__).resolve().parents[2] / "checkpoints"
 _STEM = "plans-"
 
 
-def proposing_groups(policy: PlanPolicy) -> ProposeGroups:
+_NUM_DRAWN, _LOOK_AHEAD, _NUM_PROPOSED = 64, 256, 8
+"""Plans drawn for a search, changes of the best ones that are judged, and plans given to it."""
+
+
+def proposing_groups(policy: PlanPolicy) -> DrawGroups:
     """Propose what a policy finds likeliest first, then draws of it."""
 
     @torch.no_grad()
@@ -38,3 +48,19 @@ def proposing_groups(policy: PlanPolicy) -> ProposeGroups:
 def shipped_plan_files() -> list[Path]:
     """All plan policies that come with the package, by seed."""
     return sorted(_FOLDER.glob(f"{_STEM}*.pt"))
+
+
+def proposed_plans(
+    policy: PlanPolicy, topology: Topology, workload: Workload, corrections: Corrections
+) -> tuple[Groups, ...]:
+    """Propose the best plans of a look-ahead from those of a policy, different ones, best first.
+
+    None for networks of one domain or of more than 64.
+    """
+    if not 2 <= topology.num_domains <= MOST_PLAN_DOMAINS:
+        return ()
+    world = plan_world(topology, topology, workload, corrections)
+    rng = np.random.default_rng(0)
+    drawn = proposing_groups(policy)(world, _NUM_DRAWN, rng)
+    found = looked_ahead(world, drawn, budget=_LOOK_AHEAD, rng=rng)
+    return tuple(found)[:_NUM_PROPOSED]

@@ -113,12 +113,7 @@ def collect_plans(
     found, found_rewards = None, rewards.amax(dim=1)
     if config.look_ahead_budget:
         best = [
-            looked_ahead(
-                world,
-                [*own, *neighbour_groups(world, config.num_neighbours, rng)],
-                budget=config.look_ahead_budget,
-                rng=rng,
-            )
+            next(iter(_looked_ahead(world, own, config, rng).items()))
             for world, own in zip(worlds, sketches, strict=True)
         ]
         found = traces_of(
@@ -135,6 +130,14 @@ def collect_plans(
         found=found,
         found_rewards=found_rewards,
     )
+
+
+def _looked_ahead(
+    world: PlanWorld, drawn: list[Groups], config: PlanConfig, rng: np.random.Generator
+) -> dict[Groups, float]:
+    """Look ahead from drawn groups, and from a few by nearest neighbours."""
+    begun = [*drawn, *neighbour_groups(world, config.num_neighbours, rng)]
+    return looked_ahead(world, begun, budget=config.look_ahead_budget, rng=rng)
 
 
 def forced_trace(world: PlanWorld, groups: Groups) -> GroupTrace:

@@ -94,32 +94,30 @@ def plan_world(
 
 def looked_ahead(
     world: PlanWorld, begun: Sequence[Groups], *, budget: int, rng: np.random.Generator
-) -> tuple[Groups, float]:
+) -> dict[Groups, float]:
     """Change the best groups at random as long as a budget of tries lasts.
 
     Returns
     -------
-    Groups, float
-        The best groups and their cost, see `PlanWorld.costs`.
+    dict[Groups, float]
+        All groups that were judged and their costs, see `PlanWorld.costs`, the best first.
     """
-    judged = dict.fromkeys(begun)
-    costs = {one: float(own.min()) for one, own in zip(judged, world.costs([*judged]), strict=True)}
+    costs: dict[Groups, float] = {}
+    _judge(world, begun, costs)
     left = budget
     while left > 0:
         kept = sorted(costs, key=lambda one: costs[one])[:_NUM_KEPT]
-        count = min(left, _ROUND)
         tried = [
             changed_groups(kept[at % len(kept)], world.num_domains, world.most_groups, rng)
-            for at in range(count)
+            for at in range(min(left, _ROUND))
         ]
-        new = [
-            one
-            for one in dict.fromkeys(tried)
-            if one not in costs and max(map(len, one)) <= world.most_stages
-        ]
-        left -= count
-        if new:
-            found = world.costs(new)
-            costs |= {one: float(own.min()) for one, own in zip(new, found, strict=True)}
-    best = min(costs, key=lambda one: costs[one])
-    return best, costs[best]
+        left -= len(tried)
+        _judge(world, [one for one in tried if max(map(len, one)) <= world.most_stages], costs)
+    return dict(sorted(costs.items(), key=lambda each: each[1]))
+
+
+def _judge(world: PlanWorld, groups: Sequence[Groups], costs: dict[Groups, float]) -> None:
+    """Add the costs of groups that are new."""
+    new = [one for one in dict.fromkeys(groups) if one not in costs]
+    if new:
+        costs.update(zip(new, world.costs(new).min(axis=1).tolist(), strict=True))

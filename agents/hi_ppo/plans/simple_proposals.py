@@ -10,8 +10,8 @@ from agents.planners.choice.chains import grown_chain
 from agents.planners.whole.partitions import clustered
 from des.compiled.many.layout import Real
 
-ProposeGroups = Callable[[PlanWorld, int, np.random.Generator], Sequence[Groups]]
-"""Proposes as many groups of domains of a network."""
+DrawGroups = Callable[[PlanWorld, int, np.random.Generator], Sequence[Groups]]
+"""Proposes that many plans of a network."""
 
 
 def random_groups(world: PlanWorld, count: int, rng: np.random.Generator) -> tuple[Groups, ...]:

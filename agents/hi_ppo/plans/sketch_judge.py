@@ -1,4 +1,4 @@
-"""Judgement of groups of domains as sketches: pipelines, levelled shares, estimated rings."""
+"""Judgement of groups of domains as sketches: pipelines, levelled shares, estimated exchanges."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge
 from agents.planners.whole.groups import level_times
-from agents.planners.whole.rings import RingTimes
+from agents.planners.whole.rings import ExchangeTimes
 from des import Corrections, Topology, Workload
 from des.compiled.many.layout import Real
 from des.compiled.many.steady import Plans
@@ -22,12 +22,12 @@ class SketchJudge:
     """Judges groups of a job on one network that stands still, under `SKETCH_SCHEDULES`.
 
     Times are those of the simulator for one pipeline with a direct link at each border; several
-    get shares that end together, and the time of a ring over the gradients on top.
+    get shares that end together, and the time of a ring or a star over the gradients on top.
     """
 
     def __init__(self, topology: Topology, workload: Workload, corrections: Corrections) -> None:
         self.judge = PacedJudge(topology, workload, corrections, schedules=SKETCH_SCHEDULES)
-        self._rings = RingTimes(topology, workload, corrections)
+        self._exchanges = ExchangeTimes(topology, workload, corrections)
 
     def step_times_s(self, sketches: Sequence[Groups]) -> Real:
         """Times of a step under each schedule, (N, S); ``inf`` where a group does not fit. [s]"""
@@ -58,10 +58,10 @@ class SketchJudge:
         return found
 
     def _exchange_s(self, plans: Plans, own: Sequence[int], times_s: Real, num: int) -> float:
-        """Time of a ring over the gradients of groups under their best schedule. [s]"""
+        """Time to exchange the gradients of groups under their best schedule. [s]"""
         best = int(times_s.argmin())
         if not np.isfinite(times_s[best]):
             return 0.0
         placements = tuple(self.judge.placement(plans, group * num + best) for group in own)
-        _, byte_s = self._rings.ring(placements, 8.0)
-        return byte_s * self.judge.workload.gradient_bytes
+        bits = 8.0 * self.judge.workload.gradient_bytes
+        return min(self._exchanges.ring_and_star_s(placements, bits))

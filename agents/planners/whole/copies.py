@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.decision.families import Family
-from agents.judge.paced_judge import FEW_SCHEDULES, PacedJudge, Scored
+from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
 from agents.planners.whole.groups import GroupTable, partition_levels, whole_shares
 from agents.planners.whole.partitions import (
     MOST_DOMAINS_FOR_ALL,
     Partition,
     all_partitions,
     clustered,
+    partition_of,
     partitions_near,
 )
 from agents.planners.whole.rings import NUM_BUCKETS, ExchangeTimes
@@ -60,6 +61,8 @@ class CopySearch:
     ----------
     bandwidth
         Between every two domains, (K, K). [bytes/s]
+    proposed
+        Groups, each in an order, that a search of many domains begins from too.
     """
 
     def __init__(
@@ -68,10 +71,13 @@ class CopySearch:
         exchanges: ExchangeTimes,
         bandwidth: np.ndarray,
         rates: Sequence[float],
+        proposed: Sequence[tuple[Order, ...]] = (),
     ) -> None:
         self.judge, self._exchanges = judge, exchanges
-        self._table = GroupTable(judge, bandwidth, _few(judge.schedules))
+        orders = (order for groups in proposed for order in groups)
+        self._table = GroupTable(judge, bandwidth, _few(judge.schedules), orders)
         self._bandwidth, self._rates = bandwidth, rates
+        self._proposed = [partition_of(map(frozenset, groups)) for groups in proposed]
 
     def sketches(
         self, modes: Sequence[tuple[Family, Synchronisation]], num_kept: int, most: int
@@ -84,7 +90,8 @@ class CopySearch:
         size = len(self._rates)
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._sketched(all_partitions(size), modes), num_kept)
-        found = self._sketched(clustered(self._bandwidth, self._rates), modes)
+        begun = [*self._proposed, *clustered(self._bandwidth, self._rates)]
+        found = self._sketched(list(dict.fromkeys(begun)), modes)
         been: set[Partition] = set()
         for _ in range(_MOST_ROUNDS):
             best = {

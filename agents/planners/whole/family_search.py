@@ -8,8 +8,8 @@ import numpy as np
 
 from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
-from agents.decision.whole_plan import JudgedPlan, WholeFound
-from agents.judge.paced_judge import PacedJudge, Scored
+from agents.decision.whole_plan import JudgedPlan, ProposeGroups, WholeFound
+from agents.judge.paced_judge import Order, PacedJudge, Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
 from agents.planners.whole.copies import CopySearch, Sketch, best_sketches
@@ -60,6 +60,7 @@ class _Part:
 
     workload: Workload
     judge: PacedJudge
+    proposed: Sequence[Order]
     copies: Mapping[float, CopySearch]
 
 
@@ -76,9 +77,11 @@ class FamilySearch:
         workloads: Sequence[Workload],
         space: PlanSpace,
         corrections: Corrections,
+        *,
         max_judged: int | None = None,
+        propose: ProposeGroups | None = None,
     ) -> None:
-        self._topology, self._workloads = topology, workloads
+        self._topology, self._workloads, self._propose = topology, workloads, propose
         self._space, self._corrections = space, corrections
         budget = default_budget(topology.num_domains)
         self._max_judged = budget if max_judged is None else max_judged
@@ -128,12 +131,15 @@ class FamilySearch:
                 extra_state_bytes=extra_state_bytes,
             )
 
+        proposed = self._propose(self._topology, workload) if self._propose is not None else ()
+        several = [groups for groups in proposed if len(groups) > 1]
         extras = {self._extra_state(mode) for _, mode in self._modes()}
         return _Part(
             workload,
             judge(0.0),
+            [groups[0] for groups in proposed if len(groups) == 1],
             {
-                extra: CopySearch(judge(extra), exchanges, self._bandwidth, self._rates)
+                extra: CopySearch(judge(extra), exchanges, self._bandwidth, self._rates, several)
                 for extra in sorted(extras)
             },
         )
@@ -163,7 +169,7 @@ class FamilySearch:
         begun = [
             (search.begin(), search, part)
             for part in parts
-            for search in [OrderSearch(part.judge, self._topology, self._bandwidth)]
+            for search in [OrderSearch(part.judge, self._topology, self._bandwidth, part.proposed)]
         ]
         begun.sort(key=lambda each: each[0])
         looked_at = [

@@ -45,10 +45,21 @@ class GroupTable:
         Between every two domains, (K, K), for orders of larger groups. [bytes/s]
     schedules
         Numbers of the schedules that groups are judged under.
+    proposed
+        Orders that are worth a look whatever links say.
     """
 
-    def __init__(self, judge: PacedJudge, bandwidth: np.ndarray, schedules: Sequence[int]) -> None:
+    def __init__(
+        self,
+        judge: PacedJudge,
+        bandwidth: np.ndarray,
+        schedules: Sequence[int],
+        proposed: Iterable[Order] = (),
+    ) -> None:
         self.judge, self._bandwidth, self.schedules = judge, bandwidth, tuple(schedules)
+        self._proposed: dict[Group, dict[Order, None]] = {}
+        for order in proposed:
+            self._proposed.setdefault(frozenset(order), {})[order] = None
         self._known: dict[tuple[Group, int], GroupTimes] = {}
         self._orders: dict[Group, tuple[Order, ...]] = {}
         self._placements: dict[tuple[Group, int, int], Placement] = {}
@@ -105,7 +116,7 @@ class GroupTable:
             return tuple(permutations(members))
         within = self._bandwidth[np.ix_(members, members)]
         by_total = np.argsort(-within.sum(axis=1), kind="stable")[:_MOST_STARTS]
-        found: dict[Order, None] = {}
+        found = dict(self._proposed.get(frozenset(members), {}))
         for start in by_total.tolist():
             chain = tuple(members[each] for each in grown_chain(within, start))
             if len(chain) == len(members):

@@ -39,13 +39,23 @@ class OrderSearch:
 
     Seeds come first: every domain alone, the order of the file, orders by speed and by bandwidth,
     and chains along the best links; of each, its first 1 to 8 domains, and more in steps of an
-    eighth;
-    layers even in time, even in number, and in proportion to speeds. So no planner that does the
-    like is better. Then the best orders descend over `neighbours`.
+    eighth; layers even in time, even in number, and in proportion to speeds. So no planner that
+    does the like is better. Then the best orders descend over `neighbours`.
+
+    Parameters
+    ----------
+    proposed
+        Orders that are judged with the seeds; of few domains all orders are anyway.
     """
 
-    def __init__(self, judge: PacedJudge, topology: Topology, bandwidth: np.ndarray) -> None:
-        self.judge, self._bandwidth = judge, bandwidth
+    def __init__(
+        self,
+        judge: PacedJudge,
+        topology: Topology,
+        bandwidth: np.ndarray,
+        proposed: Sequence[Order] = (),
+    ) -> None:
+        self.judge, self._bandwidth, self._proposed = judge, bandwidth, proposed
         self._size = topology.num_domains
         self._speeds = [domain.attainable_flops_per_s for domain in topology.domains]
         names = PROBED_SCHEDULES if self._size <= MOST_FOR_ALL_ORDERS else FEW_SCHEDULES
@@ -90,6 +100,7 @@ class OrderSearch:
             for length in range(1, min(self._size, most) + 1):
                 yield from permutations(range(self._size), length)
             return
+        yield from self._proposed
         yield from ((domain,) for domain in range(self._size))
         for order in self._long_orders():
             for length in _lengths(min(len(order), most)):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         sketch_judge,
     )
     from agents.hi_ppo.plans.plan_worlds import PlanWorld
-    from agents.hi_ppo.plans.simple_proposals import ProposeGroups
+    from agents.hi_ppo.plans.simple_proposals import DrawGroups
     from agents.ppo import devices
     from scenarios.measure.ablations import intervals
 else:
@@ -120,10 +120,10 @@ def _command(argv: Sequence[str] | None) -> None:
     sys.stdout.write(f"rows: {config.out / 'proposals.csv'}\n")
 
 
-def _methods(config: Config) -> dict[tuple[str, int], ProposeGroups]:
+def _methods(config: Config) -> dict[tuple[str, int], DrawGroups]:
     """Methods by name and training seed; untrained weights are drawn once for each seed."""
     files = config.checkpoint or tuple(plan_proposals.shipped_plan_files())
-    found: dict[tuple[str, int], ProposeGroups] = {}
+    found: dict[tuple[str, int], DrawGroups] = {}
     for seed, path in enumerate(files):
         policy = plan_checkpoint.load_plan_policy(path)
         found[LEARNED, seed] = plan_proposals.proposing_groups(policy)
@@ -136,7 +136,7 @@ def _methods(config: Config) -> dict[tuple[str, int], ProposeGroups]:
 
 
 def compared_proposals(
-    config: Config, methods: Mapping[tuple[str, int], ProposeGroups], console: Console
+    config: Config, methods: Mapping[tuple[str, int], DrawGroups], console: Console
 ) -> pd.DataFrame:
     """One row per network, method and seed: ``excess`` over the best plan known, as a share."""
     rows = []
@@ -159,19 +159,20 @@ def compared_proposals(
 
 
 def _log_costs(
-    config: Config, methods: Mapping[tuple[str, int], ProposeGroups], world: PlanWorld
+    config: Config, methods: Mapping[tuple[str, int], DrawGroups], world: PlanWorld
 ) -> Iterator[tuple[tuple[str, int], float]]:
     """Logarithm of the best plan of each method over that of the best known."""
     begun, costs = [], {}
     for (method, seed), propose in methods.items():
         rng = np.random.default_rng([config.seed, seed])
         groups = propose(world, config.proposals, rng)
-        best, costs[method, seed] = plan_worlds.looked_ahead(
-            world, groups, budget=config.look_ahead, rng=rng
-        )
+        found = plan_worlds.looked_ahead(world, groups, budget=config.look_ahead, rng=rng)
+        best = min(found, key=lambda one: found[one])
+        costs[method, seed] = found[best]
         begun.append(best)
     rng = np.random.default_rng(config.seed)
-    _, least = plan_worlds.looked_ahead(world, begun, budget=_LONG_LOOK_AHEAD, rng=rng)
+    known = plan_worlds.looked_ahead(world, begun, budget=_LONG_LOOK_AHEAD, rng=rng)
+    least = min(known.values())
     for name, cost in costs.items():
         yield name, cost - least
 
