@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numba
 from numba.core import config
@@ -58,9 +58,9 @@ def _compiled(
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     config.CACHE_DIR = str(_cache_base() / source_digest(source))  # type: ignore[attr-defined]
     try:
-        compiled = numba.njit(
-            cache=True, nogil=True, error_model="numpy", inline=inline, _nrt=is_counted
-        )(function)
+        options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+        options |= {"inline": inline, "_nrt": is_counted}
+        compiled = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
     return cast(FunctionT, compiled)

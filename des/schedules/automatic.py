@@ -118,7 +118,7 @@ class _Search:
             before = best
 
     def _cost_s(self, longest_s: float, makespan_s: float) -> tuple[float, float]:
-        """What is least of the best orders: the objective, then the makespan."""
+        """Objective, then makespan: the least are the best."""
         return (makespan_s if self._objective == "makespan_s" else longest_s), makespan_s
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import get_args
 
 import pytest
 from examples import examples
@@ -18,7 +19,12 @@ from des.schedules import (
 )
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.interleaved import wave_devices
-from des.schedules.list_scheduling import DispatchRule, ListScheduler, list_schedule
+from des.schedules.list_scheduling import (
+    DispatchRule,
+    ListScheduler,
+    Objective,
+    list_schedule,
+)
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
 FEW = settings(max_examples=examples(30), deadline=None)
@@ -145,6 +151,9 @@ def test_times_of_a_rule_are_those_of_its_orders_to_the_last_bit(pipeline, tried
         timing = timing_of(orders, pipeline)
         assert times_s == (timing.longest_worker_s, timing.makespan_s)
         assert scheduler.follow(orders) == times_s
+        for objective in get_args(Objective):
+            limit_s = getattr(timing, objective)
+            assert scheduler.run(chosen, limit_s=limit_s, objective=objective) == times_s
 
 
 def test_memory_without_room_for_a_microbatch_is_refused():

@@ -134,7 +134,7 @@ def num_behind(paces: Paces, schedule: int, stage: int, count: int) -> int:
 def paced_time_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
     """Time of one iteration of a plan, its update included. [s]"""
     num_stages, schedule = plans.num_stages[plan], plans.schedule[plan]
-    lay_out(job, plans, plan, desk)
+    write_passes(job, plans, plan, desk)
     is_halved = paces.behind[schedule] != WHOLE
     num_left = num_stages
     while num_left > 0:
@@ -152,7 +152,7 @@ def paced_time_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, de
 
 
 @lean_kernel
-def lay_out(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
+def write_passes(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
     """Write down the passes of a plan's stages; nothing is done yet."""
     begin, work = 0, job.work_before
     for stage in range(plans.num_stages[plan]):

@@ -8,11 +8,11 @@ from des.compiled.many.paced import (
     WHOLE,
     Desk,
     Paces,
-    lay_out,
     num_behind,
     num_warm_up,
     paced_overflow,
     paced_time_s,
+    write_passes,
 )
 from des.compiled.many.steady import FITS, Job, Plans
 
@@ -63,7 +63,7 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
     """
     last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
     is_halved = paces.behind[schedule] != WHOLE
-    lay_out(job, plans, plan, desk)
+    write_passes(job, plans, plan, desk)
     passes, back = desk.passes, 2 if is_halved else 1
     round_s, least_s, hops_s = 0.0, 0.0, 0.0
     for stage in range(last + 1):

@@ -56,12 +56,12 @@ def dispatch(
 @lean_kernel
 def _least_s(flow: Flow, board: Board, device: int, is_longest: bool) -> float:
     """Makespan at least, or time of a device, from what it has done and has left."""
-    end_s = board.end_s[device] + board.left_s[device]
+    least_s: float = board.end_s[device] + board.left_s[device]
     if is_longest:
-        return end_s - board.begin_s[device]
-    if board.num_gradients[device] == 0:
-        return end_s
-    return max(end_s, end_s - board.left_weight_s[device] + flow.tail_s[device])
+        least_s -= board.begin_s[device]
+    elif board.num_gradients[device] > 0:
+        least_s = max(least_s, least_s - board.left_weight_s[device] + flow.tail_s[device])
+    return least_s
 
 
 @lean_kernel
