@@ -18,6 +18,8 @@ from agents.hi_ppo.decision_report import coordinator_of
 from agents.hi_ppo.explanation import explain
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.features import MOST_DOMAINS
+from agents.hi_ppo.plans.plan_policy import PlanPolicy
+from agents.hi_ppo.plans.plan_proposals import proposing_plans
 from agents.hi_ppo.policies import Policies
 from agents.planners.bounds.step_bound import StepBound, step_lower_bound_s
 from agents.planners.whole.misfits import shortfall
@@ -39,6 +41,7 @@ def answer(
     policies: Policies | None = None,
     local: LocalAgent | None = None,
     *,
+    plans: PlanPolicy | None = None,
     searches: bool = True,
     explains: bool = False,
 ) -> Answer:
@@ -51,6 +54,9 @@ def answer(
         None, or more domains than they take: the search decides alone.
     local
         Binds the GPUs inside the domains of a pipeline; None leaves that open.
+    plans
+        Proposes plans that the search begins from too, where there are too many domains for the
+        search to look at all orders; None: nothing learnt does.
     searches
         Whether to search; without it the policies and the plan in force are all there is.
     explains
@@ -63,7 +69,7 @@ def answer(
     ValueError
         If a plan that is left has no price in tokens, or the plan in force is of another job.
     """
-    searched = _searched(question) if searches else _Searched()
+    searched = _searched(question, plans) if searches else _Searched()
     rows = searched.rows
     bound, why_no_bound = _bound(question)
     if policies is not None:
@@ -115,7 +121,7 @@ def answer(
     )
 
 
-def _searched(question: Question) -> _Searched:
+def _searched(question: Question, plans: PlanPolicy | None) -> _Searched:
     """Search each compression by itself, so that none hides another's best plan.
 
     Raises
@@ -147,7 +153,9 @@ def _searched(question: Question) -> _Searched:
         narrow = replace(problem.space, compressions=(factor,), families=families)
         try:
             found_of[factor] = search_whole(
-                replace(problem, space=narrow), max_judged=question.max_judged
+                replace(problem, space=narrow),
+                max_judged=question.max_judged,
+                propose=None if plans is None else proposing_plans(plans, problem.corrections),
             )
         except InfeasiblePlacementError as error:
             failure = error
