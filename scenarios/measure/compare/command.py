@@ -109,8 +109,8 @@ class Config:
         if not self.suite or len(set(self.suite)) < len(self.suite):
             raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
         if self.families not in _FAMILIES:
-            allowed = ", ".join(_FAMILIES)
-            raise UsageError(f"{PROG}: families must be one of {allowed}; got {self.families!r}")
+            kinds = ", ".join(_FAMILIES)
+            raise UsageError(f"{PROG}: families must be one of {kinds}; got {self.families!r}")
         known: tuple[str, ...] = ()
         if self.planners:
             known = (*static_part.compared_names(), *rule_names(), *SCHEDULER_NAMES)
