@@ -13,6 +13,7 @@ pipeline of the trained policies (Hi-PPO) is judged with them; ``--families all`
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from functools import cached_property
@@ -126,6 +127,7 @@ class _Trained:
 
 def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    reading.require_room(config)
     trained = _Trained(config)
     if config.stream:
         return _stream(config, given, trained)
@@ -165,6 +167,11 @@ def _by_policies(
         most_slowdown=config.most_slowdown,
         local=trained.local,
     )
+    if not math.isfinite(report.change_s):
+        raise UsageError(
+            f"{PROG}: --last must be a plan from whose domains links lead to those that lack its "
+            f"layers, got {config.last!r}"
+        )
     for warning in report.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     return _json(report.as_dict(situation), indent) + "\n"
@@ -197,7 +204,7 @@ def _changed(config: Config, line: str, source: str) -> tuple[Config, frozenset[
         raise UsageError(f"{source}: must be an object of flags, got {line.strip()!r}")
     fixed = {"stream", "json", "out", "deciders", "checkpoint", "local_checkpoint", "across_only"}
     if refused := sorted(fixed & set(content)):
-        raise UsageError(f"{source}: {refused[0]} must be a flag of the command, got a line's")
+        raise UsageError(f"{source}: {refused[0]} must be given on the command line, not in a line")
     return from_dict(Config, to_dict(config) | content, source=source), frozenset(content)
 
 

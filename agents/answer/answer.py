@@ -33,7 +33,8 @@ class Answer:
     change
         Change from the plan in force; None where there is none.
     candidates
-        The plan in force, if it fits, and ``rows``: what ``takeovers`` number.
+        The plan in force, if it fits, and the ``rows`` that its layers can be sent to: what
+        ``takeovers`` number.
     takeovers
         Nearest bandwidths at which another candidate is the best.
     bound

@@ -73,9 +73,14 @@ def answer(
         for row in rows
     )
     present, misfit = _present(question)
-    candidates = rows if present is None or misfit else (present, *rows)
+    candidates = _within_reach(question, present, rows)
+    if present is not None and misfit is None:
+        candidates = (present, *candidates)
     if not candidates:
-        raise InfeasiblePlacementError("; ".join(searched.misfits.values()))
+        raise InfeasiblePlacementError(
+            "; ".join(searched.misfits.values())
+            or f"answer: {'links lead to no plan that fits' if rows else _NONE_BY_POLICIES}"
+        )
     best = quickest(candidates, question.most_slowdown)
     at_one = quickest(tuple(at_par(row) for row in candidates), question.most_slowdown)
     change: PlanChange | None = None
@@ -129,11 +134,13 @@ def _searched(question: Question) -> _Searched:
     if len(hopeless) == len(said):
         raise InfeasiblePlacementError("; ".join(map(_fits_nowhere, hopeless, hopeless.values())))
     failure: InfeasiblePlacementError | None = None
-    for factor in problem.space.compressions:
+    plainest = min(problem.space.compressions)
+    for factor in dict.fromkeys((*problem.space.compressions, 1.0)):
         families = tuple(
             family
             for family in problem.space.families
-            if family not in hopeless and (factor == 1.0 or family in _WITH_BORDERS)
+            if family not in hopeless
+            and (factor in problem.space.compressions if family in _WITH_BORDERS else factor == 1.0)
         )
         if not families:
             continue
@@ -148,10 +155,10 @@ def _searched(question: Question) -> _Searched:
         raise failure
     return _Searched(
         rows=tuple(
-            row_of(problem, judged, question.token_factor)
+            row_of(problem, _as_sent(judged), question.token_factor)
             for factor, found in found_of.items()
             for judged in found.by_family.values()
-            if factor == 1.0 or _is_compressed(judged.plan)
+            if factor in (1.0, plainest) or _has_borders(judged.plan)
         ),
         misfits=_misfits(list(found_of.values()), said),
         num_judged=sum(found.num_judged for found in found_of.values()),
@@ -181,6 +188,8 @@ def _fits_nowhere(family: Family, lack: str | None) -> str:
     return f"{family}: no plan fits; at best, {lack}"
 
 
+_NONE_BY_POLICIES = "the policies found no plan that fits"
+
 _BY_RULE: tuple[Family, ...] = ("single", "replicas")
 """Families of which `shortfall` looks at the plan that needs least."""
 
@@ -188,9 +197,16 @@ _WITH_BORDERS: tuple[Family, ...] = ("pipeline", "hybrid", "diloco", "streaming_
 """Families whose plans may send activations between domains."""
 
 
-def _is_compressed(plan: Plan) -> bool:
-    """Whether activations between domains shrink; there may be none."""
-    return plan.activation_compression > 1.0 and any(one.num_borders for one in plan.placements)
+def _has_borders(plan: Plan) -> bool:
+    """Whether activations go between domains, which a compression shrinks."""
+    return any(one.num_borders for one in plan.placements)
+
+
+def _as_sent(judged: JudgedPlan) -> JudgedPlan:
+    """The plan without a compression where it has nothing to compress."""
+    if _has_borders(judged.plan):
+        return judged
+    return replace(judged, plan=replace(judged.plan, activation_compression=1.0))
 
 
 def _with_policies(
@@ -198,7 +214,10 @@ def _with_policies(
 ) -> tuple[FamilyRow, ...]:
     """Put the policies' pipeline in the place of its family's row where it is quicker."""
     found = _policy_plan(question, policies)
-    if found is None or found.family not in question.problem.space.families:
+    space = question.problem.space
+    if found is None or found.family not in space.families:
+        return rows
+    if _has_borders(found.plan) and 1.0 not in space.compressions:
         return rows
     own = row_of(question.problem, found, question.token_factor, decided_by="hi_ppo")
     titles = [row.title for row in rows]
@@ -233,6 +252,22 @@ def _policy_plan(question: Question, policies: Policies) -> JudgedPlan | None:
 
 _TRAINED_FOR = 32
 """Microbatches in the middle of what the policies were trained on."""
+
+
+def _within_reach(
+    question: Question, present: FamilyRow | None, rows: tuple[FamilyRow, ...]
+) -> tuple[FamilyRow, ...]:
+    """Rows to whose domains links lead from the layers of the plan in force."""
+    if present is None:
+        return rows
+    found = []
+    for row in rows:
+        try:
+            change_to(question.problem, present, None, row, question.replacement)
+        except UnreachableError:
+            continue
+        found.append(row)
+    return tuple(found)
 
 
 def _present(question: Question) -> tuple[FamilyRow | None, str | None]:

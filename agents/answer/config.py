@@ -72,6 +72,17 @@ class Config:
     last_microbatch_size: int | None = option(
         None, "sequences of a microbatch in force", default_text="the job's"
     )
+    last_bits: float | None = option(
+        None,
+        "bits of a value that diloco or streaming_diloco in force exchanges",
+        default_text="16",
+    )
+    last_bucket_bytes: float | None = option(
+        None,
+        "most bytes of gradients that replicas in force exchange at once",
+        default_text="all of a stage",
+    )
+    last_compression: float = option(1.0, "factor by which activations shrink in force")
     loads: str | None = option(None, LOADS_HELP)
     restart_s: float = option(RESTART_S, "time that a change of plan takes to restart [s]")
     restart_only: bool = option(False, "a move costs a restart only, no transfer")

@@ -71,13 +71,16 @@ def _where(answer: "Answer") -> Section:
 
 
 def _exchange(answer: "Answer") -> str:
-    mode = answer.best.judged.plan.synchronisation
+    plan = answer.best.judged.plan
+    mode, bucket_bytes = plan.synchronisation, plan.exchange.bucket_bytes
+    buckets = "" if bucket_bytes is None else f", in buckets of {gigabytes(bucket_bytes)} GB"
     if mode.steps_between == 1:
-        return "gradients are summed up over the replicas after every step"
-    hidden = f", hidden by {mode.overlap_steps} step(s)" if mode.overlap_steps else ""
+        return f"gradients are summed up over the replicas after every step{buckets}"
+    num = mode.overlap_steps
+    hidden = f", hidden by {num} step{'s' * (num > 1)}" if num else ""
     return (
         f"parameters are exchanged every {mode.steps_between} steps in "
-        f"{mode.bits_per_value:g} bits{hidden}"
+        f"{mode.bits_per_value:g} bits{buckets}{hidden}"
     )
 
 
@@ -173,7 +176,9 @@ def _families(answer: "Answer") -> Section:
         )
     else:
         notes.append(f"no bound: {answer.why_no_bound}")
-    title = f"Best plan of each family, of {answer.num_judged:,} judged"
+    title = "Best plan of each family"
+    if answer.num_judged > 0:
+        title += f", of {answer.num_judged:,} judged"
     return Section(title=title, head=tuple(head), rows=tuple(rows), notes=tuple(notes))
 
 
@@ -187,6 +192,11 @@ def _limits(answer: "Answer") -> Section:
 
 
 def _takeovers(answer: "Answer") -> Section:
+    title = "What would change the answer"
+    if not answer.question.bare.links:
+        return Section(title=title, lines=("no bandwidth: the network has no links",))
+    if len(answer.candidates) == 1:
+        return Section(title=title, lines=("no bandwidth: no other plan is in the table",))
     lines = []
     for one in answer.takeovers:
         row = answer.candidates[one.row]
@@ -204,4 +214,4 @@ def _takeovers(answer: "Answer") -> Section:
             lines.append(
                 f"none of the others at {way} bandwidth, to {limit} times that of all links"
             )
-    return Section(title="What would change the answer", lines=tuple(lines))
+    return Section(title=title, lines=tuple(lines))

@@ -12,8 +12,8 @@ from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
 from agents.decision.situation import Preference, Situation
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
-from des import EVERY_STEP, Plan, Topology, read_topology
-from des.base.checks import require_count, require_positive
+from des import EVERY_STEP, GradientExchange, Plan, Topology, read_topology
+from des.base.checks import MOST_ITEMS, require_count, require_positive
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
 from des.plan.plan_texts import parse_pipelines
@@ -25,6 +25,14 @@ from des.world.files.load_files import read_loads
 from des.worlds import EXAMPLE_JOBS
 
 _IN_JOB = ("model", "num_layers", "microbatches")
+_OF_LAST = (
+    "last_schedule",
+    "last_exchange",
+    "last_microbatch_size",
+    "last_bits",
+    "last_bucket_bytes",
+    "last_compression",
+)
 
 
 def question_of(config: Config, given: Set[str] = frozenset()) -> Question:
@@ -68,8 +76,26 @@ def question_of(config: Config, given: Set[str] = frozenset()) -> Question:
     )
 
 
+def require_room(config: Config) -> None:
+    """Refuse a file to write that cannot be written, before any work.
+
+    Raises
+    ------
+    ValueError
+        If it is given with a stream, is a folder, or its folder does not exist.
+    """
+    if config.out is None:
+        return
+    if config.stream:
+        raise UsageError(f"{PROG}: --out must not be given with --stream, got both")
+    if config.out.is_dir() or not config.out.parent.is_dir():
+        raise UsageError(
+            f"{PROG}: --out must be a file in a folder that exists, got {str(config.out)!r}"
+        )
+
+
 def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
-    """Return the question as the trained policies alone are asked: in microbatches of one sequence.
+    """Return the situation for the trained policies alone, in microbatches of one sequence.
 
     Raises
     ------
@@ -111,7 +137,7 @@ def families_named(text: str) -> tuple[Family, ...]:
 
 
 def _refuse_contradictions(config: Config, given: Set[str]) -> None:
-    """Refuse flags that say the same twice, or that the deciders asked for do not know."""
+    """Refuse flags that say the same twice, or that the chosen deciders do not use."""
     if config.job is not None:
         _refuse_twice("--job", (*_IN_JOB, "tokens_per_step"), given)
     if config.tokens_per_step is not None:
@@ -122,7 +148,33 @@ def _refuse_contradictions(config: Config, given: Set[str]) -> None:
             f"than time; got {','.join(f'{weight:g}' for weight in config.preference)}"
         )
     if config.deciders == "hi_ppo":
-        _refuse_twice("--deciders hi_ppo", ("families", "compression", "token_factor"), given)
+        searched = ("families", "compression", "token_factor", "max_judged")
+        _refuse_twice("--deciders hi_ppo", searched, given)
+    if config.deciders == "search":
+        _refuse_twice("--deciders search", ("checkpoint",), given)
+    if config.across_only:
+        _refuse_twice("--across-only", ("local_checkpoint",), given)
+    _refuse_without_plan(config, given)
+
+
+def _refuse_without_plan(config: Config, given: Set[str]) -> None:
+    """Refuse flags of a plan in force that there is not, or that it does not have."""
+    alone = next((field for field in _OF_LAST if field in given), None)
+    if config.last is None:
+        if alone is not None and not config.stream:
+            raise UsageError(
+                f"{PROG}: --last must be given with --{alone.replace('_', '-')}, got none"
+            )
+    elif config.last_exchange != "every_step" and "|" not in config.last:
+        raise UsageError(
+            f"{PROG}: --last-exchange must be every_step where --last is one pipeline, "
+            f"got {config.last_exchange}"
+        )
+    elif config.last_exchange == "every_step" and config.last_bits is not None:
+        raise UsageError(
+            f"{PROG}: --last-bits must be left out where --last-exchange is every_step, "
+            f"got {config.last_bits:g}"
+        )
 
 
 def _refuse_twice(flag: str, fields: tuple[str, ...], given: Set[str]) -> None:
@@ -167,7 +219,7 @@ def _job(config: Config) -> tuple[TrainingJob, int, str]:
             config.model, tokens, num_layers=config.num_layers, sizes=SPACE_MICROBATCH_SIZES
         )
         return job, 1, job.rounding(tokens)
-    require_count(PROG, "num_microbatches", config.microbatches)
+    require_count(PROG, "microbatches", config.microbatches, MOST_ITEMS)
     job = TrainingJob(
         model=config.model, num_sequences=config.microbatches, num_layers=config.num_layers
     )
@@ -189,15 +241,23 @@ def _in_force(
     if config.last is None:
         return None
     names = [domain.name for domain in topology.domains]
-    placements, shares = parse_pipelines(config.last, names)
+    try:
+        placements, shares = parse_pipelines(config.last, names)
+    except ValueError as error:
+        raise UsageError(f"{PROG}: --last: {error}") from error
     mode: Synchronisation = EVERY_STEP
     if config.last_exchange != "every_step":
-        mode = PlanSpace().modes(config.last_exchange)[0]
+        space = PlanSpace() if config.last_bits is None else PlanSpace(bits=(config.last_bits,))
+        mode = space.modes(config.last_exchange)[0]
     plan = Plan(
         placement=placements[0],
         replicas=placements[1:],
         shares=shares,
         schedule=config.last_schedule,
         synchronisation=mode,
+        exchange=GradientExchange(bucket_bytes=config.last_bucket_bytes),
+        activation_compression=config.last_compression,
     )
-    return PlanInForce(workload=job.workload(config.last_microbatch_size or own_size), plan=plan)
+    size = own_size if config.last_microbatch_size is None else config.last_microbatch_size
+    require_count(PROG, "last_microbatch_size", size)
+    return PlanInForce(workload=job.workload(size), plan=plan)

@@ -28,7 +28,7 @@ class FamilyRow:
     usd
         Cost of a step at the prices of the world; None where it has none. [USD]
     bound_s
-        Proven lower bound of a step for any plan of the kind; None where none was asked for. [s]
+        Proven lower bound of a step for any plan of the kind; None where there is none. [s]
     decided_by
         ``search`` over the families, the policies of ``hi_ppo``, or ``in force`` for the plan that
         stays.

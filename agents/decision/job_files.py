@@ -27,7 +27,7 @@ def read_job(path: Path) -> tuple[TrainingJob, int]:
     """Read a training job, and the sequences of a microbatch that its file names.
 
     A model that is no preset is looked for next to the file, then as it is. ``tokens_per_step``
-    may have a suffix, see `des.base.quantities.parse_tokens`; the sequences must come to it.
+    may have a suffix, see `des.base.quantities.parse_tokens`; it must be what the sequences have.
 
     Raises
     ------
@@ -73,4 +73,4 @@ def _job_of(form: _JobForm, path: Path) -> TrainingJob:
 def _model(name: str, path: Path) -> str:
     neighbour = path.parent / name
     is_preset = ALIASES.get(name, name) in ARCHITECTURES
-    return name if is_preset or not neighbour.exists() else str(neighbour)
+    return name if not name or is_preset or not neighbour.exists() else str(neighbour)

@@ -1,5 +1,6 @@
 """The space of plans that a decision may choose from, as a value."""
 
+import math
 from dataclasses import dataclass
 
 from agents.decision.depths import DEPTHS
@@ -70,8 +71,10 @@ class PlanSpace:
         for size in self.microbatch_sizes:
             require_count("plan space", "microbatch_sizes", size)
         for factor in self.compressions:
-            if factor < 1.0:
-                raise ValueError(f"plan space: compressions must be at least 1, got {factor!r}")
+            if not 1.0 <= factor < math.inf:
+                raise ValueError(
+                    f"plan space: compressions must be at least 1 and finite, got {factor!r}"
+                )
         require_count("plan space", "period_steps", self.period_steps)
         require_count("plan space", "overlap_steps", self.overlap_steps)
         for width in self.bits:

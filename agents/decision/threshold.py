@@ -9,7 +9,7 @@ from des.base.checks import require_non_negative
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplanThreshold:
-    """Share of change of a figure in use above which a scheduler is asked again.
+    """Relative change of a figure in use above which the scheduler decides again.
 
     In use are the domains that hold layers of a plan, and the links on the routes between
     neighbouring stages, both ways; with replicas, those between any two of its domains. Figures

@@ -54,7 +54,7 @@ class WholeProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedPlan:
-    """A plan of the job in microbatches of one size, and what it comes to.
+    """A plan of the job in microbatches of one size, and the time of its step.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The judge of pipelines over any domains, each on its own number of microbatches."""
+"""Judge of pipelines over any domains, each with its own number of microbatches."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ Order = tuple[int, ...]
 
 
 FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "zb_h1_4x", "zb_h1_32x"})
-"""Schedules under which many orders and groups are looked at, where they are allowed."""
+"""Schedules under which many orders and groups are judged, where they are allowed."""
 
 
 class Scored(NamedTuple):
@@ -40,8 +40,8 @@ class PacedJudge:
     """Judges pipelines of a job on one network that stands still, under schedules with a pace.
 
     Times are those of `des.simulate` to the last bit where links serve in turn and each border has
-    a direct link; elsewhere they are as if a relay was one link, good enough to choose among plans
-    that are then simulated.
+    a direct link. Elsewhere a relay counts as one link: an estimate, to choose the plans that are
+    then simulated.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ class PacedJudge:
         return Scored(plans, counts, times_s, overflow)
 
     def refined(self, scored: Scored, most: int) -> Scored:
-        """Take plans to the best of their neighbours as long as that helps, in place.
+        """Replace plans by the best of their neighbours while that is quicker, in place.
 
-        At most ``most`` neighbours of each are judged, and those of its last step.
+        Judges at most ``most`` neighbours of each, and completes its last step.
         """
         self.num_judged += paced_refine(
             self.job, self.paces, scored.plans, scored.counts, self._desk, most, scored.times_s

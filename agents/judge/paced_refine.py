@@ -1,4 +1,4 @@
-"""Plans of schedules with a pace made better: layers that move between stages, other schedules."""
+"""Descent of plans with a pace: layers that move between stages, and other schedules."""
 
 import math
 
@@ -16,7 +16,7 @@ def paced_refine(
 
     ``times_s`` (N,) are those of the plans, ``inf`` where they do not fit; they are overwritten, as
     are splits and schedules. A plan takes the best of its neighbours, 1, 2 or 4 layers from any
-    stage to any other, or another schedule, until none is quicker or it has looked at ``most``.
+    stage to any other, or another schedule, until none is quicker or ``most`` were judged.
     Returns how many plans were judged.
     """
     num_judged = 0
@@ -82,7 +82,7 @@ def _score(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: De
 
 @kernel
 def _move(plans: Plans, plan: int, source: int, target: int, step: int) -> bool:
-    """Move layers from one stage to another, if the first keeps one; whether that is done."""
+    """Move layers from one stage to another, if the first keeps one; returns whether it did."""
     begin = plans.end_layer[plan, source - 1] if source > 0 else 0
     if plans.end_layer[plan, source] - begin <= step:
         return False

@@ -23,7 +23,8 @@ def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: i
     Every stage gets the most layers with which a common level holds: the time before its first
     forward, its work on all microbatches and, but for weight gradients that may come last, the time
     behind its last backward; and which fit into its memory. It gets one at least. Where the stages
-    cannot hold all layers at any level, the split means nothing and does not fit.
+    cannot hold all layers at any level, the split is arbitrary and does not fit; where no links
+    lead from one stage to the next, it is arbitrary.
 
     Parameters
     ----------
@@ -51,6 +52,9 @@ def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: i
 
 @kernel
 def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory: bool) -> None:
+    if not _is_joined(job, plans, plan):
+        _fill_any(plans, plan, 0, 0, job.sums_before.shape[0] - 1)
+        return
     if in_memory and not _fill_to(job, paces, plans, plan, count, math.inf, True):
         return
     low_s = _even_level_s(job, paces, plans, plan, count)
@@ -69,11 +73,21 @@ def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory
 
 
 @kernel
-def _even_level_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
-    """Level at which real numbers of equal layers would do, none at least: a line in it. [s]
+def _is_joined(job: Job, plans: Plans, plan: int) -> bool:
+    """Whether links lead from each stage to the next and back."""
+    for stage in range(1, plans.num_stages[plan]):
+        before, domain = plans.domain[plan, stage - 1], plans.domain[plan, stage]
+        if math.isinf(job.wire_s[before, domain] + job.wire_s[domain, before]):
+            return False
+    return True
 
-    With ``a + b T`` the time outside of a stage for a level ``T``, it takes ``(T - a - b T)`` over
-    its time a layer.
+
+@kernel
+def _even_level_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
+    """Level at which fractions of equal layers are even, without a least number a stage. [s]
+
+    With ``a + b T`` the time outside of a stage for a level ``T``, the stage takes ``T - a - b T``
+    over its time a layer: the sum over the stages is a line in ``T``.
     """
     num_layers, work = job.work_before.shape[0] - 1, job.work_before
     is_whole = paces.behind[plans.schedule[plan]] == WHOLE
@@ -109,7 +123,7 @@ def _fill_to(
     level_s: float,
     in_memory: bool,
 ) -> bool:
-    """Give every stage what fits below a level; whether each has a layer and none is left."""
+    """Give every stage what fits below a level; returns whether all layers are given."""
     num_stages, num_layers = plans.num_stages[plan], job.sums_before.shape[0] - 1
     back = 1 if paces.behind[plans.schedule[plan]] == WHOLE else 2
     begin, head_s, tail_s = 0, 0.0, 0.0
@@ -136,7 +150,7 @@ def _fill_to(
 
 @kernel
 def _fill_any(plans: Plans, plan: int, stage: int, begin: int, num_layers: int) -> None:
-    """Give a layer to each of the stages that are left, and the last one what remains."""
+    """Give one layer to each remaining stage, and the others to the last stage."""
     for later in range(stage, plans.num_stages[plan]):
         begin += 1
         plans.end_layer[plan, later] = begin
@@ -160,8 +174,8 @@ def _last_that_fits(
 ) -> int:
     """Last end with which a stage stays below a level and fits; ``begin`` if there is none.
 
-    Layers are much alike, so the search sets out from where equal ones would end, by steps that
-    double, and halves what is left.
+    Layers are much alike, so the search begins where equal ones would end, doubles its steps, then
+    bisects.
     """
     first, num_layers = 4 * plans.domain[plan, stage], job.sums_before.shape[0] - 1
     total = job.work_before[num_layers, first] + job.work_before[num_layers, first + 1]

@@ -45,8 +45,8 @@ def missing_states(workload: Workload, old: Plan, new: Plan) -> Iterator[Missing
     (`des.costs.outer_state`), the same in all domains. It goes with a layer to a domain that lacks
     it where both plans have such a state. Where it begins, every domain makes it on the spot: no
     momentum, and a copy of the parameters. Where replicas begin to exchange after every step, they
-    go on from that copy, which all have, and from the moments of one inner optimiser: those of the
-    first holder that stays, which every other holder gets.
+    continue from that copy, which all have, and from the moments of one inner optimiser: those of
+    the first holder that stays, which every other holder gets.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def greedy(pipeline: Pipeline) -> Orders:
     gradient would more than double. Of equal makespans the earlier rule wins.
 
     The idea is that of the greedy scheduler of CrossPipe [1]_, the rules our own. Nothing is left
-    to chance. `des.schedules.automatic` goes on from these to many more.
+    to chance. `des.schedules.automatic` tries many more rules.
 
     Raises
     ------

@@ -17,6 +17,15 @@ from des.compiled.many.family_rows import written_plans
 from des.compiled.many.simulation import exchanges_behind_s, simulate_many
 from des.engine.gradients import exchange_behind_s
 
+ANY = {
+    "data": st.data(),
+    "topology": topologies(min_domains=2, max_domains=5, fully=True),
+    "workload": workloads(num_layers=7, max_microbatches=6),
+    "found": corrections(),
+    "step": st.integers(0, 2),
+}
+"""Worlds, jobs and steps of whatever figures; plans are drawn for them."""
+
 
 def times_of(
     topology: Topology, workload: Workload, plans: Sequence[Plan], found: Corrections, step: int
@@ -26,13 +35,7 @@ def times_of(
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(
-    data=st.data(),
-    topology=topologies(min_domains=2, max_domains=5, fully=True),
-    workload=workloads(num_layers=7, max_microbatches=6),
-    found=corrections(),
-    step=st.integers(0, 2),
-)
+@given(**ANY)
 def test_times_of_all_families_are_those_of_the_readable_engine(
     data, topology, workload, found, step
 ):
@@ -63,13 +66,7 @@ def test_what_happens_at_the_same_time_happens_in_the_order_of_the_engine(
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(
-    data=st.data(),
-    topology=topologies(min_domains=2, max_domains=5, fully=True),
-    workload=workloads(num_layers=7, max_microbatches=6),
-    found=corrections(),
-    step=st.integers(0, 2),
-)
+@given(**ANY)
 def test_exchanges_behind_steps_take_what_they_take_in_the_readable_engine(
     data, topology, workload, found, step
 ):

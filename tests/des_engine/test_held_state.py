@@ -34,7 +34,7 @@ def test_replicas_become_a_pipeline_for_nothing():
 
 
 def test_a_pipeline_becomes_replicas_by_the_layers_that_each_lacks():
-    """Layers 2 and 3 come to A, 0 and 1 to B, each direction 2 x 1 s + 0.5 s."""
+    """Layers 2 and 3 are sent to A, 0 and 1 to B: each direction takes 2 x 1 s + 0.5 s."""
     old, new = plan(0, 0, 1, 1), replicated(0, 1)
 
     assert moved_bytes(FOUR_LAYERS, old, new) == {0: 32.0, 1: 32.0}

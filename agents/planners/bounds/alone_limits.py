@@ -10,7 +10,7 @@ from agents.planners.bounds.job_figures import JobFigures, Real
 
 @dataclass(frozen=True, kw_only=True)
 class AloneLimits:
-    """Times of replicas of one domain each besides their passes, (K,) each. [s]"""
+    """Times of replicas of one domain each in addition to their passes, (K,) each. [s]"""
 
     late_s: Real
     least_s: Real

@@ -15,7 +15,7 @@ from agents.planners.bounds.set_kernels import best_packing, counts_of_sets, lea
 
 @dataclass(frozen=True, kw_only=True)
 class SetLimits:
-    """Limits of every set besides its passes and messages, (2^K,) each.
+    """Limits of every set in addition to its passes and messages, (2^K,) each.
 
     See `counts_of_sets`.
     """

@@ -49,14 +49,14 @@ class ExchangeBound:
         if self.is_behind:
             return np.zeros(len(figures.model_s))
         hidden_s = (figures.input_gradient_s + figures.weight_gradient_s).sum(axis=1)
-        first_s = self.factor * self.layer_bytes[0] / figures.rate_bytes_per_s.sum(axis=1).max()
+        first_s = self._over(self.layer_bytes[0], figures.rate_bytes_per_s.sum(axis=1).max())
         sent_s = self._sent_s(rate_bytes_per_s) + least_latency_s(figures) - hidden_s
         late_s = self.ring_latency_s(figures) * self.period_steps
         found: Real = np.maximum(sent_s, late_s + first_s) / self.period_steps
         return found
 
     def least_s(self, figures: JobFigures, rate_bytes_per_s: Real) -> Real:
-        """Least time of a step in which groups with these links in all exchange beside it. [s]"""
+        """Least time of a step in which all groups exchange over the links that leave them. [s]"""
         if not self.is_behind:
             return np.zeros(rate_bytes_per_s.shape)
         waits_s = self.num_waits * least_latency_s(figures)
@@ -97,7 +97,11 @@ class ExchangeBound:
 
     def _sent_s(self, rate_bytes_per_s: Real) -> Real:
         """Time that links to the next member of a ring are busy for all layers. [s]"""
-        total = self.factor * self.layer_bytes.sum()
+        return self._over(self.layer_bytes.sum(), rate_bytes_per_s)
+
+    def _over(self, num_bytes: float, rate_bytes_per_s: Real) -> Real:
+        """Time of a ring's share of bytes at some rates; endless where no link leads out. [s]"""
+        total = self.factor * num_bytes
         with np.errstate(divide="ignore", invalid="ignore"):
             found: Real = np.where(total > 0.0, total / rate_bytes_per_s, 0.0)
         return found

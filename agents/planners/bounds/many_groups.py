@@ -56,7 +56,7 @@ class ManyGroups:
 
     @cached_property
     def least_s(self) -> float:
-        """Least time of a step beside which all groups exchange. [s]"""
+        """Least time of a step in which all groups exchange. [s]"""
         part = np.array([self.links_bytes_per_s / self.exchange.num_replicas])
         return float(self.exchange.least_s(self.figures, part)[0])
 

@@ -81,7 +81,7 @@ def most_microbatches(
 ) -> float:
     """Microbatches that a pipeline can do at most in a time, each ``work``; at most ``most``.
 
-    ``longer`` is what each stage takes besides, in its time of a microbatch.
+    ``longer`` is the additional time of each stage, in its time of a microbatch.
     """
     count = float(most)
     for _ in range(_REFINEMENTS):

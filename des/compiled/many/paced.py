@@ -1,9 +1,10 @@
 """Pipelines of static schedules simulated straight from their paces, each with its own count.
 
-A pace says how a stage goes on: how many forwards it begins with, and how far its weight gradients
-stay behind its input gradients. So no table of operations is needed, and every plan of a batch may
-have its own number of microbatches: what searches over thousands of microbatches, up to 64 stages
-and groups of domains with uneven shares ask for. Plans are those of `des.compiled.many.steady`;
+A pace is the number of forwards with which a stage begins, and of microbatches by which its weight
+gradients stay behind its input gradients. So no table of operations is needed, and every plan of a
+batch may have its own number of microbatches, as searches need over thousands of microbatches, up
+to 64 stages and groups of domains with uneven shares. Plans are those of
+`des.compiled.many.steady`;
 times are those of `des.simulate` to the last bit, and so is the memory.
 """
 

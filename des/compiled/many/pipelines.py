@@ -23,40 +23,26 @@ def last_passes(
 
     ``ordered`` are positions of pipelines; what it leaves out is not written.
     """
-    _run_all(
+    desk, task, table, rows = (
         views_of(lanes),
         views_of(job),
         views_of(programs),
         views_of(pipelines),
-        views_of(ordered),
-        views_of(starts),
-        views_of(passes),
     )
-
-
-@kernel
-def _run_all(
-    lanes: Lanes,
-    job: Job,
-    programs: PipelinePrograms,
-    pipelines: Plans,
-    ordered: Whole,
-    starts: Whole,
-    passes: PassTimes,
-) -> None:
-    for program in range(starts.size - 1):
-        num_stages = programs.num_stages[program]
-        for begin in range(starts[program], starts[program + 1], LANES):
-            size = min(LANES, starts[program + 1] - begin)
-            fill_plain_lanes(lanes, job, pipelines, num_stages, ordered, begin, size)
-            _run(lanes, programs, program)
+    order, begins, out = views_of(ordered), views_of(starts), views_of(passes)
+    for program in range(begins.size - 1):
+        num_stages = table.num_stages[program]
+        for begin in range(begins[program], begins[program + 1], LANES):
+            size = min(LANES, begins[program + 1] - begin)
+            fill_plain_lanes(desk, task, rows, num_stages, order, begin, size)
+            _run(desk, table, program)
             for stage in range(num_stages):
                 for lane in range(size):
-                    pipeline = ordered[begin + lane]
+                    pipeline = order[begin + lane]
                     at = stage * STAGE_ROWS
-                    stages = vector_rows(lanes.stages)
-                    passes.start_s[pipeline, stage] = stages[at + STAGE_BUSY, lane]
-                    passes.end_s[pipeline, stage] = stages[at + STAGE_FREE, lane]
+                    stages = vector_rows(desk.stages)
+                    out.start_s[pipeline, stage] = stages[at + STAGE_BUSY, lane]
+                    out.end_s[pipeline, stage] = stages[at + STAGE_FREE, lane]
 
 
 @kernel
