@@ -20,7 +20,13 @@ from agents.planners.table import PLANNERS, PlannerRow
 from des import EVERY_STEP, Plan, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.cases import BEST_SCHEDULE, ComparedDraw
-from scenarios.measure.compare.whole_rows import ANSWERS, TENFOLD, answer, bound_s, tenfold
+from scenarios.measure.compare.whole_rows import (
+    ANSWERS,
+    TENFOLD,
+    answer_of_families,
+    bound_s,
+    tenfold,
+)
 
 
 def static_planners() -> Mapping[str, PlannerRow]:
@@ -130,7 +136,7 @@ def _planned(
 ) -> tuple[Plan, Workload]:
     """Plan of a method, and the job in microbatches of the size that the method has for it."""
     if name in ANSWERS:
-        judged = answer(name, problem, case.families)
+        judged = answer_of_families(name, problem, case.families)
     elif name == TENFOLD:
         judged = tenfold(problem, rng)
     else:

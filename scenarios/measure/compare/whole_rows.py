@@ -58,7 +58,9 @@ def bound_s(topology: Topology, workload: Workload, families: Sequence[Family]) 
         return float("nan")
 
 
-def answer(name: str, problem: PlanningProblem, families: Sequence[Family]) -> JudgedPlan:
+def answer_of_families(
+    name: str, problem: PlanningProblem, families: Sequence[Family]
+) -> JudgedPlan:
     """Return the quickest plan of a method of `ANSWERS`, whatever the tokens it needs.
 
     Raises
