@@ -26,8 +26,13 @@ def groupings(domains: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
                 )
 
 
+def trees(num_groups: int) -> list[tuple[int, ...]]:
+    """The ring, and all trees."""
+    return [(), *product(*map(range, range(1, num_groups)))] if num_groups > 1 else [()]
+
+
 def all_plans(topology: Topology, workload: Workload, space: PlanSpace) -> Iterator[Plan]:
-    """Every plan of the space: all groups, orders, splits of layers and shares."""
+    """Every plan of the space: all groups, orders, splits of layers, shares, and ring or trees."""
     num_layers, num_domains = workload.num_layers, topology.num_domains
     modes = {mode for family in space.families for mode in space.modes(family)}
     for count in range(1, num_domains + 1):
@@ -39,14 +44,15 @@ def all_plans(topology: Topology, workload: Workload, space: PlanSpace) -> Itera
                 for split in splits:
                     first, *others = map(Placement.contiguous, groups, split)
                     shares = compositions(workload.num_microbatches, len(groups))
-                    for name, share, mode in product(space.schedules, shares, modes):
+                    ways = product(space.schedules, shares, modes, trees(len(groups)))
+                    for name, share, mode, tree in ways:
                         yield Plan(
                             placement=first,
                             replicas=tuple(others),
                             shares=share if others else (),
                             schedule=name,
                             synchronisation=mode,
-                            exchange=GradientExchange(bucket_bytes=1.0),
+                            exchange=GradientExchange(bucket_bytes=1.0, tree=tree),
                             activation_compression=max(space.compressions),
                         )
 

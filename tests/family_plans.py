@@ -2,7 +2,7 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from sharing import MODES, shares
+from sharing import MODES, shares, trees
 from strategies import STATIC_SCHEDULES
 
 from des import GradientExchange, Placement, Plan, StreamingDiLoCo, Topology, Workload
@@ -41,6 +41,7 @@ def families(draw: st.DrawFn, topology: Topology, workload: Workload) -> Plan:
         exchange=GradientExchange(
             overlapped=draw(st.booleans()),
             bucket_bytes=draw(st.sampled_from([None, 2.0, 8.0, 1e9, 4e9])),
+            tree=draw(st.just(()) | trees(count)),
         ),
         activation_compression=draw(st.sampled_from([1.0, 3.0])),
     )

@@ -141,6 +141,12 @@ def shares(draw: st.DrawFn, num_replicas: int, num_microbatches: int) -> tuple[i
 
 
 @st.composite
+def trees(draw: st.DrawFn, num_replicas: int) -> tuple[int, ...]:
+    """An earlier replica above each one but the first."""
+    return tuple(draw(st.integers(0, place)) for place in range(num_replicas - 1))
+
+
+@st.composite
 def parallel_plans(
     draw: st.DrawFn,
     topology: Topology,
@@ -157,15 +163,13 @@ def parallel_plans(
         st.integers(1, min(max_replicas, topology.num_domains, workload.num_microbatches))
     )
     order = draw(st.permutations(range(topology.num_domains)))
-    pattern = single_visit_placements if single_visit else placements
-    layouts = []
-    for replica in range(num_replicas):
-        own = order[replica::num_replicas]
+    pattern, layouts = single_visit_placements if single_visit else placements, []
+    for own in (order[replica::num_replicas] for replica in range(num_replicas)):
         drawn = draw(pattern(len(own), workload.num_layers))
         layouts.append(Placement(domain_of_layer=tuple(own[i] for i in drawn.domain_of_layer)))
-    most_chunks = 1 if single_visit else 3
+    chunks = 1 if single_visit else 3
     shared = tuple(
-        draw(parallelisms(domain.num_gpus, max_devices=most, max_chunks=most_chunks))
+        draw(parallelisms(domain.num_gpus, max_devices=most, max_chunks=chunks))
         for domain, most in zip(topology.domains, shortest_runs(layouts, topology), strict=True)
     )
     return Plan(
@@ -176,7 +180,9 @@ def parallel_plans(
         shares=draw(shares(num_replicas, workload.num_microbatches)),
         synchronisation=draw(st.sampled_from(MODES)),
         exchange=GradientExchange(
-            overlapped=draw(st.booleans()), bucket_bytes=draw(st.none() | st.floats(1e6, 4e9))
+            overlapped=draw(st.booleans()),
+            bucket_bytes=draw(st.none() | st.floats(1e6, 4e9)),
+            tree=draw(st.just(()) | trees(num_replicas)),
         ),
         activation_compression=draw(st.sampled_from([1.0, 4.0])),
     )

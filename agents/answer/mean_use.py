@@ -10,7 +10,8 @@ from des import Corrections, IterationResult, Topology
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import DomainMemory
 from des.plan.buckets import buckets_behind
-from des.plan.synchronisation import all_reduce_bytes, fragments_due
+from des.plan.exchange_steps import exchange_steps, num_parts
+from des.plan.synchronisation import fragments_due
 from des.views.prices import BYTES_PER_GB, SECONDS_PER_HOUR, has_prices, require_price
 
 
@@ -110,10 +111,12 @@ def _bytes_behind(topology: Topology, judged: JudgedPlan, step: int) -> list[flo
     stages = judged.plan.stages
     for bucket in buckets_behind(judged.workload, judged.plan, step):
         domains = [stages[stage].domain for stage in bucket.stages]
-        sent = all_reduce_bytes(bucket.num_bytes, 8.0, len(domains))
-        for here, there in zip(domains, [*domains[1:], domains[0]], strict=True):
-            for link in topology.route(here, there):
-                num_bytes[link] += sent
+        tree = judged.plan.exchange.tree
+        part_bytes = bucket.num_bytes / num_parts(tree, len(domains))
+        for here, own in zip(domains, exchange_steps(tree, len(domains)), strict=True):
+            for receiver in (one.other for one in own if one.is_sent):
+                for link in topology.route(here, domains[receiver]):
+                    num_bytes[link] += part_bytes
     return num_bytes
 
 

@@ -73,14 +73,18 @@ def _where(answer: "Answer") -> Section:
 def _exchange(answer: "Answer") -> str:
     plan = answer.best.judged.plan
     mode, bucket_bytes = plan.synchronisation, plan.exchange.bucket_bytes
-    buckets = "" if bucket_bytes is None else f", in buckets of {gigabytes(bucket_bytes)} GB"
+    ways = enumerate(plan.exchange.tree, start=2)
+    along = ", ".join(f"replica {one} to {above + 1}" for one, above in ways)
+    way = f", up a tree, {along}, and down again" if along else ""
+    if bucket_bytes is not None:
+        way = f", in buckets of {gigabytes(bucket_bytes)} GB{way}"
     if mode.steps_between == 1:
-        return f"gradients are summed up over the replicas after every step{buckets}"
+        return f"gradients are summed up over the replicas after every step{way}"
     num = mode.overlap_steps
     hidden = f", hidden by {num} step{'s' * (num > 1)}" if num else ""
     return (
         f"parameters are exchanged every {mode.steps_between} steps in "
-        f"{mode.bits_per_value:g} bits{buckets}{hidden}"
+        f"{mode.bits_per_value:g} bits{way}{hidden}"
     )
 
 

@@ -242,7 +242,7 @@ def _in_force(
         return None
     names = [domain.name for domain in topology.domains]
     try:
-        placements, shares = parse_pipelines(config.last, names)
+        placements, shares, tree = parse_pipelines(config.last, names)
     except ValueError as error:
         raise UsageError(f"{PROG}: --last: {error}") from error
     mode: Synchronisation = EVERY_STEP
@@ -255,7 +255,7 @@ def _in_force(
         shares=shares,
         schedule=config.last_schedule,
         synchronisation=mode,
-        exchange=GradientExchange(bucket_bytes=config.last_bucket_bytes),
+        exchange=GradientExchange(bucket_bytes=config.last_bucket_bytes, tree=tree),
         activation_compression=config.last_compression,
     )
     size = own_size if config.last_microbatch_size is None else config.last_microbatch_size

@@ -111,10 +111,12 @@ def step_wan_bytes(workload: Workload, plans: Sequence[Plan]) -> Real:
         found[row] = 2.0 * float(borders @ shares) * message_bytes
         if num_replicas > 1:
             mode = plan.synchronisation
-            num_hops = (domains != np.roll(domains, 1, axis=0)).sum(axis=0)
-            ring_bytes = float(num_hops @ parameters) * bits_on_wire(workload, mode) / 8.0
-            sent_bytes = 2.0 * (num_replicas - 1) / num_replicas * ring_bytes
-            found[row] += sent_bytes / mode.steps_between
+            others, factor = np.roll(domains, 1, axis=0), 2.0 * (num_replicas - 1) / num_replicas
+            if plan.exchange.tree:
+                others, factor = domains[[0, *plan.exchange.tree]], 2.0
+            num_hops = (domains != others).sum(axis=0)
+            whole_bytes = float(num_hops @ parameters) * bits_on_wire(workload, mode) / 8.0
+            found[row] += factor * whole_bytes / mode.steps_between
     return found
 
 

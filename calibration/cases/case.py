@@ -110,7 +110,12 @@ class PlacementCase:
                 )
 
     def _check_ring(self) -> None:
-        """Refuse rings that ASTRA-sim would go round in another order: over all NPUs its own."""
+        """Refuse trees, and rings that ASTRA-sim would go round in another order: over all NPUs."""
+        if self.plan.exchange.tree:
+            raise ValueError(
+                "case: plan.exchange.tree must be empty, as ASTRA-sim's all-reduces are rings; "
+                f"got {self.plan.exchange.tree}"
+            )
         first_domains = [placement.domain_of_layer[0] for placement in self.plan.placements]
         num_domains = self.topology.num_domains
         if self.granularity == "gpu" or len(first_domains) < num_domains:

@@ -26,7 +26,7 @@ from des.base.flags import option, required
 from des.job.models import MODEL_HELP
 from des.job.transformer import Recomputation
 from des.plan.parallelism import Sharding
-from des.plan.shares import parse_shares
+from des.plan.shares import parse_counts
 
 EXAMPLES = """\
 examples:
@@ -118,7 +118,7 @@ def case_of(config: Config) -> PlacementCase:
         schedule=config.schedule,
         parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
-        shares=() if config.shares is None else parse_shares(config.shares),
+        shares=() if config.shares is None else parse_counts(config.shares, "shares"),
         activation_compression=config.activation_compression,
     )
     return PlacementCase(

@@ -15,6 +15,7 @@ from des.compiled.kernels.program import (
     PIECE,
     RELEASE,
     STAGE,
+    STEP,
     WORKER,
     Program,
 )
@@ -108,7 +109,9 @@ def lower_moves(
             num_messages=1,
             endpoint=move.source,
         )
-    nothing = Exchanges(np.zeros(1, STAGE), np.zeros(1, RELEASE), np.zeros(0, MEMBER))
+    nothing = Exchanges(
+        np.zeros(1, STAGE), np.zeros(1, RELEASE), np.zeros(0, MEMBER), np.zeros(1, STEP)
+    )
     return _program(
         topology,
         corrections,
@@ -168,6 +171,7 @@ def _program(
         media,
         np.zeros(1, PIECE),
         exchanges.members,
+        exchanges.steps,
     )
     return Program(header, *(one if len(one) else np.zeros(1, one.dtype) for one in arrays))
 

@@ -13,6 +13,7 @@ from des.engine.stage_run import LocalWires
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, buckets_behind
 from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.exchange_steps import Step, Steps, exchange_steps, num_messages, num_parts
 from des.plan.plan import Plan
 from des.world.topology import Topology
 
@@ -21,9 +22,9 @@ class GradientSums:
     """The exchanges of one iteration: hierarchical all-reduces of buckets of layers.
 
     Inside each domain a ring reduce-scatter over the replicas of a device leaves every GPU its
-    part; a ring over the domains sums the parts up in ``2 (R - 1)`` steps, whose messages share the
-    links with all others; a ring all-gather inside completes it. Where changes of parameters are
-    exchanged, the device's own sum of gradients comes first, or is done already.
+    part; a ring or a tree of domains sums the parts up, see `des.plan.exchange_steps`, by messages
+    that share the links with all others; a ring all-gather inside completes it. Where changes of
+    parameters are exchanged, the device's own sum of gradients comes first, or is done already.
     """
 
     def __init__(
@@ -112,35 +113,44 @@ class GradientSums:
         num_stages = len(self._stages) if self.are_due else 0
         numbers = count(self._first_number + 2 * num_stages * self._workload.num_microbatches)
         for number, bucket in enumerate(self._buckets):
-            num_steps = 2 * (len(bucket.stages) - 1) if bucket.between_domains else 0
-            inboxes = [
-                [Message(self._clock, next(numbers), number) for _ in range(num_steps)]
-                for _ in bucket.stages
+            steps = self._steps_of(bucket)
+            messages = [
+                Message(self._clock, next(numbers), number) for _ in range(num_messages(steps))
             ]
             for member in range(len(bucket.stages)):
-                yield self._clock.process(self._take_part(number, member, inboxes))
+                own = steps[member] if steps else ()
+                yield self._clock.process(self._take_part(number, member, own, messages))
+
+    def _steps_of(self, bucket: Bucket) -> Steps:
+        """Steps between domains, none where the sum stays in one."""
+        if not bucket.between_domains:
+            return ()
+        return exchange_steps(self._plan.exchange.tree, len(bucket.stages))
 
     def _take_part(
-        self, number: int, position: int, inboxes: Sequence[Sequence[Message]]
+        self, number: int, position: int, steps: Sequence[Step], messages: Sequence[Message]
     ) -> Generator[simpy.Event, None, None]:
         """One replica's way through one exchange."""
         bucket, member = self._buckets[number], self._members[number][position]
         stage = bucket.stages[position]
-        after = (position + 1) % len(bucket.stages)
         yield member
         for _ in range(halves_before(self._plan, self._stages[stage], bucket)):
             yield from self._inside(member.rank, stage, bucket)
-        if inboxes[position]:
-            send = self._way(bucket, stage, bucket.stages[after])
-            for sent, received in zip(inboxes[after], inboxes[position], strict=True):
-                send(sent, self._clock.now)
-                yield received
+        ways = {
+            other: self._way(bucket, stage, bucket.stages[other])
+            for other in {step.other: None for step in steps if step.is_sent}
+        }
+        for step in steps:
+            if step.is_sent:
+                ways[step.other](messages[step.message], self._clock.now)
+            else:
+                yield messages[step.message]
         yield from self._inside(member.rank, stage, bucket)
         self.end_s = max(self.end_s, self._clock.now)
 
     def _way(self, bucket: Bucket, sender: int, receiver: int) -> Send:
-        """Return what passes on the part of a bucket that a stage sends to the next of the ring."""
-        part_bytes = bucket.num_bytes / len(bucket.stages)
+        """Return what passes on the part of a bucket that a message from a stage to one holds."""
+        part_bytes = bucket.num_bytes / num_parts(self._plan.exchange.tree, len(bucket.stages))
         here, there = self._stages[sender], self._stages[receiver]
         if here.domain == there.domain:
             border = summed_part_inside(

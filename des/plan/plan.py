@@ -10,7 +10,7 @@ from des.base.checks import require_positive
 from des.job.workload import Workload
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement, Stage
-from des.plan.shares import check_shares
+from des.plan.shares import check_shares, check_tree
 from des.plan.sharing_checks import check_sharing
 from des.plan.synchronisation import EVERY_STEP, Synchronisation
 from des.schedules import DEFAULT_SCHEDULE, is_static, schedule_named
@@ -24,15 +24,18 @@ class GradientExchange:
     Every bucket of a stage starts on its own: with ``overlapped`` as soon as the last backward pass
     has made it, else when the replica's whole pipeline has finished. A bucket holds whole layers,
     of at most ``bucket_bytes`` of gradients or a single larger one; None puts all of a stage into
-    one bucket.
+    one bucket. Replicas sum up in a ring of their order; with a ``tree``, which names an earlier
+    replica for each but the first, sums go up from each to that one and the whole sum comes down.
     """
 
     overlapped: bool = True
     bucket_bytes: float | None = None
+    tree: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.bucket_bytes is not None:
             require_positive("gradient exchange", "bucket_bytes", self.bucket_bytes)
+        check_tree(self.tree)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +94,11 @@ class Plan:
                 f"got {self.activation_compression!r}"
             )
         check_shares(self.shares, 1 + len(self.replicas))
+        if self.exchange.tree and len(self.exchange.tree) != len(self.replicas):
+            raise ValueError(
+                f"plan: tree of the exchange must name one replica for each of "
+                f"{len(self.replicas)} further ones, or none; got {self.exchange.tree}"
+            )
         self._check_sharing()
 
     def _check_sharing(self) -> None:

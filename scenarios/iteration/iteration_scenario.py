@@ -28,7 +28,7 @@ from des.base.flags import option
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.parallelism import Sharding
-from des.plan.shares import parse_shares
+from des.plan.shares import parse_counts
 from scenarios.frame.profile_flags import (
     EXTRAPOLATE_HELP,
     PROFILE_GPU_HELP,
@@ -91,6 +91,11 @@ class Config:
         False,
         "replicas may pass domains of others, every second one from the last device to the first, "
         "as bidirectional schedules do",
+    )
+    tree: str | None = option(
+        None,
+        "replica, from 0, to which each but the first sends its sums of gradients, such as 0,0; "
+        "none: a ring in their order",
     )
     overlap_gradients: bool = option(True, "sum gradients up during the backward pass")
     gradient_bucket_mb: float | None = option(
@@ -201,11 +206,12 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
         schedule=config.schedule,
         parallelism=_parallelism(config, topology.num_domains),
         replicas=tuple(Placement.parse(one, names) for one in replicas),
-        shares=() if config.shares is None else parse_shares(config.shares),
+        shares=() if config.shares is None else parse_counts(config.shares, "shares"),
         shares_domains=config.share_domains,
         exchange=GradientExchange(
             overlapped=config.overlap_gradients,
             bucket_bytes=None if bucket_mb is None else bucket_mb * 1e6,
+            tree=() if config.tree is None else parse_counts(config.tree, "tree"),
         ),
         activation_compression=config.activation_compression,
     )

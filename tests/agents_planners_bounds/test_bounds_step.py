@@ -7,7 +7,7 @@ import pytest
 from all_plans import shortest_steps_s
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import corrections, free_world, topologies, unit_workload, workloads
+from strategies import corrections, free_world, topologies, unit_workload, workloads, world
 
 from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.decision.plan_space import PlanSpace
@@ -18,7 +18,17 @@ from agents.planners.bounds.domain_sets import DomainSets
 from agents.planners.bounds.family_bounds import family_lower_bound_s
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.bounds.step_bound import step_lower_bound_s
-from des import STEADY, Corrections, Placement, Plan, Topology, Transport, Workload, simulate
+from des import (
+    STEADY,
+    Corrections,
+    GradientExchange,
+    Placement,
+    Plan,
+    Topology,
+    Transport,
+    Workload,
+    simulate,
+)
 from des.plan.corrections import NO_CORRECTIONS
 
 PRECISION = 1e-3
@@ -168,3 +178,26 @@ def test_what_the_proof_does_not_cover_is_refused(transport, space, message):
     topology = replace(free_world(2), transport=transport)
     with pytest.raises(ValueError, match=message):
         step_lower_bound_s(problem_of(topology, PlanSpace(**space)))
+
+
+def test_a_star_of_far_replicas_is_not_below_the_bound_though_a_ring_is_far_above():
+    """3 s of work; a star has two flights of 1 s, a ring of three four of them."""
+    space = PlanSpace(schedules=("1f1b",))
+    topology = world("ABC", dict.fromkeys(["AB", "BA", "AC", "CA", "BC", "CB"], (1e300, 1.0)))
+    workload = unit_workload([(1.0, 2.0)], num_microbatches=3)
+    ring, star = (
+        simulate(
+            topology,
+            workload,
+            Plan(
+                placement=Placement.even(1, 1),
+                replicas=tuple(Placement(domain_of_layer=(domain,)) for domain in (1, 2)),
+                exchange=GradientExchange(tree=tree),
+            ),
+        ).makespan_s
+        for tree in ((), (0, 0))
+    )
+    found = family_lower_bound_s(sets_of(topology, workload, space), space, "replicas")
+
+    assert (ring, star) == (3 + 4, 3 + 2)
+    assert found == pytest.approx(3 + 1, rel=PRECISION)

@@ -64,6 +64,11 @@ def moving() -> Topology:
         ),
         (
             three_domains(),
+            replace(REPLICAS, exchange=GradientExchange(tree=(0,))),
+            "plan.exchange.tree must be empty",
+        ),
+        (
+            three_domains(),
             replace(EVEN, parallelism=(Parallelism(pipeline=2),) * 3),
             "parallelism.pipeline of domain A must be 1 at granularity domain",
         ),

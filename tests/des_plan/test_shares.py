@@ -4,7 +4,7 @@ import pytest
 from strategies import free_world, plan, unit_workload
 
 from des import Placement, Plan
-from des.plan.shares import parse_shares
+from des.plan.shares import parse_counts
 
 
 def test_shares_of_replicas_may_be_uneven():
@@ -38,6 +38,6 @@ def test_shares_add_up_to_the_microbatches():
 
 
 def test_written_shares_are_counts():
-    assert parse_shares(" 20,12") == (20, 12)
+    assert parse_counts(" 20,12", "shares") == (20, 12)
     with pytest.raises(ValueError, match=r"each item must be a number of microbatches, .* got 'x'"):
-        parse_shares("20,x")
+        parse_counts("20,x", "shares")

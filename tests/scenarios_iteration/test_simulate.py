@@ -186,7 +186,7 @@ def test_flags_of_a_plan_are_the_plan(tmp_path):
         "3,1",
     ]
     flags += ["--parallelism", "2x2x2,1x1x1,2x1x4", "--shard-optimiser"]
-    flags += ["--gradient-bucket-mb", "500", "--activation-compression", "2"]
+    flags += ["--gradient-bucket-mb", "500", "--activation-compression", "2", "--tree", "0"]
     said = figures(tmp_path, *SMALL, *flags)
 
     chosen = Plan(
@@ -198,7 +198,7 @@ def test_flags_of_a_plan_are_the_plan(tmp_path):
             Parallelism(sharding="optimiser"),
             Parallelism(tensor=2, pipeline=4, sharding="optimiser"),
         ),
-        exchange=GradientExchange(overlapped=False, bucket_bytes=500e6),
+        exchange=GradientExchange(overlapped=False, bucket_bytes=500e6, tree=(0,)),
         activation_compression=2.0,
     )
     topology = read_topology(EAST_CENTRAL_WEST)
@@ -208,7 +208,7 @@ def test_flags_of_a_plan_are_the_plan(tmp_path):
     assert said["exposed_exchange_s"] == result.exposed_exchange_s > 0
     assert (said["replicas"], said["shares"]) == ([[2] * 32], [3, 1])
     assert said["parallelism"][2]["pipeline"] == 4
-    assert said["exchange"] == {"overlapped": False, "bucket_bytes": 500e6}
+    assert said["exchange"] == {"overlapped": False, "bucket_bytes": 500e6, "tree": [0]}
     assert said["activation_compression"] == 2.0
 
 

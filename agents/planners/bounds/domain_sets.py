@@ -119,7 +119,7 @@ class DomainSets:
             sent_longer = exchange.longer(figures, self.rates[0].sum(axis=1), links)
             if not exchange.is_behind:
                 sent_late_s = late_s + least_latency_s(figures) / exchange.period_steps
-            late_s = late_s + exchange.ring_latency_s(figures)
+            late_s = late_s + exchange.latency_s(figures)
             least_s = exchange.least_s(figures, links)
             alone_late_s = alone_late_s + exchange.alone_s(figures, links[alone])
         late_s[alone] = alone_late_s

@@ -13,7 +13,10 @@ from des.plan.synchronisation import Synchronisation
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangeBound:
-    """Exchange of ``num_replicas`` copies of a model by rings between domains.
+    """Exchange of ``num_replicas`` copies of a model, in a ring or along a tree.
+
+    Every copy sends its values to another one once at least, and gets sums from one: a leaf of a
+    tree no more than that, a member of a ring ``2 (R - 1) / R`` times as much.
 
     Attributes
     ----------
@@ -36,11 +39,6 @@ class ExchangeBound:
     num_waits: int
     state_bytes: float
 
-    @property
-    def factor(self) -> float:
-        """Times that a member of a ring sends the bytes of a layer."""
-        return 2.0 * (self.num_replicas - 1) / self.num_replicas
-
     def alone_s(self, figures: JobFigures, rate_bytes_per_s: Real) -> Real:
         """Time of a step behind its passes in domains that hold all layers, (K,). [s]
 
@@ -49,9 +47,9 @@ class ExchangeBound:
         if self.is_behind:
             return np.zeros(len(figures.model_s))
         hidden_s = (figures.input_gradient_s + figures.weight_gradient_s).sum(axis=1)
-        first_s = self._over(self.layer_bytes[0], figures.rate_bytes_per_s.sum(axis=1).max())
+        first_s = _over(self.layer_bytes[0], figures.rate_bytes_per_s.sum(axis=1).max())
         sent_s = self._sent_s(rate_bytes_per_s) + least_latency_s(figures) - hidden_s
-        late_s = self.ring_latency_s(figures) * self.period_steps
+        late_s = self.latency_s(figures) * self.period_steps
         found: Real = np.maximum(sent_s, late_s + first_s) / self.period_steps
         return found
 
@@ -82,29 +80,29 @@ class ExchangeBound:
     def sent_share(self, figures: JobFigures) -> float:
         """Least bytes of a step that a member sends for each unit of its work in a microbatch."""
         sent = (self.layer_bytes / figures.layer_s).min(axis=1) / figures.rates
-        return self.factor * float(sent.min()) / self.period_steps
+        return float(sent.min()) / self.period_steps
 
     def hidden_share(self, figures: JobFigures) -> float:
         """Most of a microbatch's time in which a step hides an exchange."""
         backward_s = figures.input_gradient_s + figures.weight_gradient_s
         return float((backward_s / figures.layer_s).max()) / self.period_steps
 
-    def ring_latency_s(self, figures: JobFigures) -> float:
+    def latency_s(self, figures: JobFigures) -> float:
         """Latency behind the last backward pass of every stage, over a period. [s]"""
         if self.is_behind:
             return 0.0
-        return 2.0 * (self.num_replicas - 1) * least_latency_s(figures) / self.period_steps
+        return least_latency_s(figures) / self.period_steps
 
     def _sent_s(self, rate_bytes_per_s: Real) -> Real:
-        """Time that links to the next member of a ring are busy for all layers. [s]"""
-        return self._over(self.layer_bytes.sum(), rate_bytes_per_s)
+        """Time that links to one other copy are busy for all layers. [s]"""
+        return _over(self.layer_bytes.sum(), rate_bytes_per_s)
 
-    def _over(self, num_bytes: float, rate_bytes_per_s: Real) -> Real:
-        """Time of a ring's share of bytes at some rates; endless where no link leads out. [s]"""
-        total = self.factor * num_bytes
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found: Real = np.where(total > 0.0, total / rate_bytes_per_s, 0.0)
-        return found
+
+def _over(num_bytes: float, rate_bytes_per_s: Real) -> Real:
+    """Time of bytes at some rates; endless where no link leads out. [s]"""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Real = np.where(num_bytes > 0.0, num_bytes / rate_bytes_per_s, 0.0)
+    return found
 
 
 def exchange_bound(

@@ -40,25 +40,32 @@ class ManyGroups:
             and self._count_by_bytes(time_s) >= needed
         )
 
-    @cached_property
-    def links_bytes_per_s(self) -> float:
-        """Links that all groups together can send over, each to the next. [bytes/s]
+    def links_bytes_per_s(self, num_groups: int) -> float:
+        """Links that all groups together can send over, each to one other. [bytes/s]
 
         Two ways to cut layers in ``P`` and ``Q`` rows have ``P + Q - 1`` overlaps at most, so all
-        ``R`` groups of ``K`` domains have ``2 K - R``; where messages take several hops all links
-        count.
+        ``R`` groups of ``K`` domains have ``R (K - R + 1)``, where all send to the largest; where
+        messages take several hops all links count.
         """
         rate = self.figures.rate_bytes_per_s
         ordered = -np.sort(-rate, axis=None)
         if self.figures.is_mesh:
-            ordered = ordered[: 2 * len(rate) - self.exchange.num_replicas]
+            ordered = ordered[: num_groups * (len(rate) - num_groups + 1)]
         return float(ordered.sum())
 
     @cached_property
     def least_s(self) -> float:
         """Least time of a step in which all groups exchange. [s]"""
-        part = np.array([self.links_bytes_per_s / self.exchange.num_replicas])
+        count = self.exchange.num_replicas
+        part = np.array([self.links_bytes_per_s(count) / count])
         return float(self.exchange.least_s(self.figures, part)[0])
+
+    @cached_property
+    def most_links_bytes_per_s(self) -> float:
+        """Links of the number of groups that have most of them. [bytes/s]"""
+        middle = (len(self.figures.memory_bytes) + 1) // 2
+        count = min(max(self.exchange.num_replicas, middle), self.most_groups)
+        return self.links_bytes_per_s(count)
 
     @cached_property
     def alone(self) -> AloneLimits:
@@ -77,9 +84,7 @@ class ManyGroups:
         rate = np.minimum(rate.sum(axis=0), rate.sum(axis=1))
         period_s = time_s * self.exchange.period_steps
         with np.errstate(divide="ignore", invalid="ignore"):
-            sent = np.where(
-                num_bytes > 0.0, period_s * rate / (self.exchange.factor * num_bytes), 1.0
-            )
+            sent = np.where(num_bytes > 0.0, period_s * rate / num_bytes, 1.0)
             more = (left_s[:, None] - trip_s) / wire_s
         more = np.where(trip_s > left_s[:, None], -1.0, np.where(np.isnan(more), np.inf, more))
         carried = np.floor(1.0 + more.max(axis=1) + _ROUNDING)
@@ -114,7 +119,7 @@ class ManyGroups:
         """Count what is left behind the messages and the first passes of earlier stages."""
         rates, kept, cost_s = self.positions
         figures, exchange = self.figures, self.exchange
-        left_s = time_s - figures.overhead_s.min() - exchange.ring_latency_s(figures)
+        left_s = time_s - figures.overhead_s.min() - exchange.latency_s(figures)
         worked_s = np.maximum(kept * left_s - cost_s, 0.0)
         return float((rates * worked_s).sum() / figures.reference_s.sum())
 
@@ -128,7 +133,7 @@ class ManyGroups:
         work, least = figures.reference_s.sum(), figures.rates.min()
         others = exchange.num_replicas - 1
         roots = others * np.sqrt(least) + np.sqrt(figures.rates.sum() - others * least)
-        sent = exchange.sent_share(figures) * roots**2 / self.links_bytes_per_s
+        sent = exchange.sent_share(figures) * roots**2 / self.most_links_bytes_per_s
         hidden = self.most_groups * exchange.hidden_share(figures)
         worked = left_s * np.array([figures.rates.sum(), self.most_groups * least]) / work
         return float(np.max(worked - (sent, 0.0) + hidden))

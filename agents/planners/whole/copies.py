@@ -15,8 +15,8 @@ from agents.planners.whole.partitions import (
     clustered,
     partitions_near,
 )
-from agents.planners.whole.rings import RingTimes
-from des import GradientExchange, Plan
+from agents.planners.whole.rings import NUM_BUCKETS, ExchangeTimes
+from des import GradientExchange, Placement, Plan
 from des.plan.synchronisation import Synchronisation
 
 _NUM_CHANGED = 4
@@ -28,19 +28,29 @@ _MOST_ROUNDS = 8
 _MOST_NEIGHBOURS = 400
 """Neighbours of a split of layers that are judged when a copy is refined."""
 
-_NUM_BUCKETS = 8
-"""Buckets into which the gradients of a copy are divided where that is tried."""
+
+_NUM_BY_STAR = 2
+"""Best sketches with a star that are kept beside the best with a ring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sketch:
-    """A partition with its shares, and about how long a step takes. [s]"""
+    """A partition with its shares, and about how long a step takes with a ring or a star. [s]"""
 
     partition: Partition
     shares: tuple[float, ...]
     mode: Synchronisation
     family: Family
     step_s: float
+    star_step_s: float
+
+
+def best_sketches(sketches: Sequence[Sketch], most: int) -> list[int]:
+    """Positions of the quickest sketches with a ring, and of a few more with a star."""
+    positions = range(len(sketches))
+    by_ring = sorted(positions, key=lambda one: sketches[one].step_s)[:most]
+    by_star = sorted(positions, key=lambda one: sketches[one].star_step_s)[:_NUM_BY_STAR]
+    return list(dict.fromkeys([*by_ring, *by_star]))
 
 
 class CopySearch:
@@ -53,7 +63,11 @@ class CopySearch:
     """
 
     def __init__(
-        self, judge: PacedJudge, exchanges: RingTimes, bandwidth: np.ndarray, rates: Sequence[float]
+        self,
+        judge: PacedJudge,
+        exchanges: ExchangeTimes,
+        bandwidth: np.ndarray,
+        rates: Sequence[float],
     ) -> None:
         self.judge, self._exchanges = judge, exchanges
         self._table = GroupTable(judge, bandwidth, _few(judge.schedules))
@@ -90,11 +104,11 @@ class CopySearch:
     ) -> dict[tuple[Family, Synchronisation], list[Sketch]]:
         """The best sketches of each family and mode."""
         by_mode: dict[tuple[Family, Synchronisation], list[Sketch]] = {}
-        for sketch in sorted(found, key=lambda one: one.step_s):
-            own = by_mode.setdefault((sketch.family, sketch.mode), [])
-            if len(own) < most:
-                own.append(sketch)
-        return by_mode
+        for sketch in found:
+            by_mode.setdefault((sketch.family, sketch.mode), []).append(sketch)
+        return {
+            kind: [own[each] for each in best_sketches(own, most)] for kind, own in by_mode.items()
+        }
 
     def _sketched(
         self, partitions: Sequence[Partition], modes: Sequence[tuple[Family, Synchronisation]]
@@ -113,21 +127,24 @@ class CopySearch:
             for row in np.flatnonzero(np.isfinite(levels.step_s)).tolist():
                 schedule = int(levels.schedule[row])
                 placements = [self._table.placement(one, count, schedule) for one in own[row]]
-                _, byte_s = self._exchanges.ring(tuple(placements), 8.0)
-                if not np.isfinite(byte_s):
+                byte_s = self._exchanges.ring_and_star_s(tuple(placements), 8.0)
+                if not np.isfinite(min(byte_s)):
                     continue
                 for family, mode in modes:
                     if not _is_of(own[row], family):
                         continue
+                    own_s = float(levels.step_s[row])
+                    ring_s, star_s = (
+                        _mean_step_s(own_s, each_s, mode, self._bytes(mode)) for each_s in byte_s
+                    )
                     found.append(
                         Sketch(
                             partition=own[row],
                             shares=tuple(levels.shares[row].tolist()),
                             mode=mode,
                             family=family,
-                            step_s=_mean_step_s(
-                                float(levels.step_s[row]), byte_s, mode, self._bytes(mode)
-                            ),
+                            step_s=ring_s,
+                            star_step_s=star_s,
                         )
                     )
         return found
@@ -138,7 +155,7 @@ class CopySearch:
         return own * mode.bits_per_value / 8.0
 
     def plans(self, sketch: Sketch) -> Iterator[Plan]:
-        """Work a sketch out: whole shares, splits for them, rings, and buckets."""
+        """Work a sketch out: whole shares, splits for them, rings and trees, and buckets."""
         shares = list(whole_shares(sketch.shares, self.judge.workload.num_microbatches))
         schedule = self._best_schedule(sketch, shares)
         scored = self._best_of(sketch, schedule, shares)
@@ -146,22 +163,37 @@ class CopySearch:
             return
         shares, own = scored
         placements = tuple(self.judge.placement(one.plans, 0) for one in own)
-        ring, _ = self._exchanges.ring(placements, 8.0 * self._bytes(sketch.mode))
-        first, *others = [placements[place] for place in ring]
-        plan = Plan(
-            placement=first,
-            replicas=tuple(others),
-            shares=tuple(shares[place] for place in ring),
-            schedule=self.judge.schedules[schedule],
-            synchronisation=sketch.mode,
-            activation_compression=self.judge.compression,
-        )
-        yield plan
-        if sketch.mode.overlap_steps == 0:
-            workload = self.judge.workload
-            total_bytes = workload.gradient_bytes * sum(workload.num_parameters)
-            buckets = GradientExchange(bucket_bytes=total_bytes / _NUM_BUCKETS)
-            yield replace(plan, exchange=buckets)
+        for order, exchange in self._exchanges_of(placements, sketch.mode):
+            first, *others = [placements[place] for place in order]
+            yield Plan(
+                placement=first,
+                replicas=tuple(others),
+                shares=tuple(shares[place] for place in order),
+                schedule=self.judge.schedules[schedule],
+                synchronisation=sketch.mode,
+                exchange=exchange,
+                activation_compression=self.judge.compression,
+            )
+
+    def _exchanges_of(
+        self, placements: tuple[Placement, ...], mode: Synchronisation
+    ) -> Iterator[tuple[tuple[int, ...], GradientExchange]]:
+        """Orders of the groups and exchanges to try.
+
+        Two groups need no tree: a ring divides what it sends into as many parts.
+        """
+        bits, workload = 8.0 * self._bytes(mode), self.judge.workload
+        whole = GradientExchange()
+        total_bytes = workload.gradient_bytes * sum(workload.num_parameters)
+        buckets = GradientExchange(bucket_bytes=total_bytes / NUM_BUCKETS)
+        ring, _ = self._exchanges.ring(placements, bits)
+        yield ring, whole
+        if mode.overlap_steps == 0:
+            yield ring, buckets
+        if len(placements) > 2:
+            is_whole = mode.overlap_steps > 0
+            tree = self._exchanges.tree(placements, bits, 1 if is_whole else NUM_BUCKETS)
+            yield tree.order, replace(whole if is_whole else buckets, tree=tree.above)
 
     def _best_schedule(self, sketch: Sketch, shares: Sequence[int]) -> int:
         """Schedule under which the slowest group of a sketch is quickest."""

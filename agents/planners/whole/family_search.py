@@ -12,10 +12,10 @@ from agents.decision.whole_plan import JudgedPlan, WholeFound
 from agents.judge.paced_judge import PacedJudge, Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
-from agents.planners.whole.copies import CopySearch, Sketch
+from agents.planners.whole.copies import CopySearch, Sketch, best_sketches
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
-from agents.planners.whole.rings import RingTimes
+from agents.planners.whole.rings import ExchangeTimes
 from des import (
     Corrections,
     InfeasiblePlacementError,
@@ -116,7 +116,7 @@ class FamilySearch:
         )
 
     def _part(self, workload: Workload, compression: float) -> _Part:
-        exchanges = RingTimes(self._topology, workload, self._corrections)
+        exchanges = ExchangeTimes(self._topology, workload, self._corrections)
 
         def judge(extra_state_bytes: float) -> PacedJudge:
             return PacedJudge(
@@ -212,8 +212,8 @@ class FamilySearch:
                     sketched.setdefault(kind, []).extend((one, part) for one in sketches)
         plans: dict[Workload, list[Plan]] = {}
         for (_, mode), found_of in sketched.items():
-            found_of.sort(key=lambda each: each[0].step_s)
-            for sketch, part in found_of[:_NUM_SKETCHES]:
+            best = best_sketches([sketch for sketch, _ in found_of], _NUM_SKETCHES)
+            for sketch, part in (found_of[each] for each in best):
                 copies = part.copies[self._extra_state(mode)]
                 plans.setdefault(part.workload, []).extend(copies.plans(sketch))
         for workload, of_size in plans.items():

@@ -1,10 +1,11 @@
-"""Exchanges of gradients between groups of domains: how long a ring takes, and its best order."""
+"""Exchanges of gradients between groups of domains: the best rings and trees, and their times."""
 
 from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 
+from agents.planners.whole.trees import Tree, best_star_s, best_tree
 from des import Corrections, Placement, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real
@@ -12,10 +13,13 @@ from des.compiled.many.layout import Real
 MOST_FOR_ALL_RINGS = 6
 """Most groups of which all rings are looked at: 120."""
 
+NUM_BUCKETS = 8
+"""Buckets into which the gradients of a copy are divided where that is tried."""
+
 _PROBE_BYTES = 2.0**30
 
 
-class RingTimes:
+class ExchangeTimes:
     """Estimates of exchanges between pipelines of a job on one network.
 
     A ring of R groups passes ``2 (R - 1)`` parts of ``1 / R`` of the gradients of each layer from
@@ -47,18 +51,37 @@ class RingTimes:
 
     def ring(self, groups: tuple[Placement, ...], bits: float) -> tuple[tuple[int, ...], float]:
         """Order groups to the quickest ring found, and say how long an exchange takes. [s]"""
-        count = len(groups)
-        if count == 1:
-            return (0,), 0.0
-        cost_s, latency_s = np.zeros((2, count, count))
-        for one, other in permutations(range(count), 2):
+        cost_s, latency_s = self._edges_s(groups)
+        return _ring(cost_s * (bits / 8.0), latency_s)
+
+    def ring_and_star_s(self, groups: tuple[Placement, ...], bits: float) -> tuple[float, float]:
+        """Times of the best ring and the best star of buckets. [s]"""
+        cost_s, latency_s = self._edges_s(groups)
+        cost_s *= bits / 8.0
+        return _ring(cost_s, latency_s)[1], best_star_s(cost_s, latency_s, NUM_BUCKETS)
+
+    def tree(self, groups: tuple[Placement, ...], bits: float, num_chunks: int) -> Tree:
+        """Return a quick tree of groups, along which their values go in chunks."""
+        cost_s, latency_s = self._edges_s(groups)
+        return best_tree(cost_s * (bits / 8.0), latency_s, num_chunks)
+
+    def _edges_s(self, groups: tuple[Placement, ...]) -> tuple[Real, Real]:
+        """`edge_s` from every group to every other, (R, R) each."""
+        cost_s, latency_s = np.zeros((2, len(groups), len(groups)))
+        for one, other in permutations(range(len(groups)), 2):
             cost_s[one, other], latency_s[one, other] = self.edge_s(groups[one], groups[other])
-        step_s = cost_s * (bits / 8.0 / count) + latency_s
-        order = _best_ring(step_s)
-        slowest_s = max(
-            step_s[here, there] for here, there in zip(order, order[1:] + order[:1], strict=True)
-        )
-        return order, float(2 * (count - 1) * slowest_s)
+        return cost_s, latency_s
+
+
+def _ring(cost_s: Real, latency_s: Real) -> tuple[tuple[int, ...], float]:
+    """The quickest ring found for values that take so long between groups, and its time. [s]"""
+    count = len(cost_s)
+    step_s = cost_s / count + latency_s
+    order = _best_ring(step_s)
+    slowest_s = max(
+        step_s[here, there] for here, there in zip(order, order[1:] + order[:1], strict=True)
+    )
+    return order, float(2 * (count - 1) * slowest_s)
 
 
 def _best_ring(step_s: Real) -> tuple[int, ...]:

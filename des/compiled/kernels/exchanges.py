@@ -11,14 +11,14 @@ from des.compiled.kernels.records import ProgramRun
 
 @kernel
 def go_on_with_exchange(run: ProgramRun, member: int, now_s: float, rank: int) -> None:
-    """Do what comes next: collectives inside, the ring between domains, the last one inside."""
+    """Do what comes next: collectives inside, the steps between domains, the last one inside."""
     given, own = at(run.members, member), at(run.member_states, member)
     while own.num_done < given.num_before:
         own.num_done += 1
         if _goes_inside(run, member, now_s):
             return
     while own.num_done == given.num_before:
-        if own.step == given.num_steps:
+        if own.step == given.end_step - given.first_step:
             own.num_done += 1
             if _goes_inside(run, member, now_s):
                 return
@@ -44,10 +44,13 @@ def receive_part(run: ProgramRun, message: int, now_s: float) -> None:
 
 @kernel
 def _passes_step(run: ProgramRun, member: int, now_s: float, rank: int) -> bool:
-    """Send a part to the next member; whether the one to receive has arrived already."""
+    """Send a message; or say whether the one to wait for has arrived already."""
     given, own = at(run.members, member), at(run.member_states, member)
-    send(run, given.first_out + own.step, now_s)
-    message = given.first_in + own.step
+    step = at(run.steps, given.first_step + own.step)
+    message = step.message
+    if step.is_sent:
+        send(run, message, now_s)
+        return True
     arrival_s = at(run.arrivals, message).s
     if arrival_s < now_s or (arrival_s == now_s and MESSAGE + message <= rank):
         return True

@@ -41,6 +41,7 @@ def run_program(program: Program, state: State) -> int:
             program.media[0],
             program.pieces[0],
             program.members[0],
+            program.steps[0],
             state.outcome[0],
             state.events[0],
             state.workers[0],

@@ -126,14 +126,16 @@ PIECE = np.dtype([("until_s", _F), ("bandwidth_factor", _F), ("latency_factor", 
 MEMBER = np.dtype(
     [
         ("device", _I),
-        ("num_before", _I),  # collectives inside the device before the ring
-        ("num_steps", _I),
-        ("first_out", _I),  # messages of its ring steps
-        ("first_in", _I),
+        ("num_before", _I),  # collectives inside the device before the steps
+        ("first_step", _I),
+        ("end_step", _I),
         ("inner_s", _F),  # of one collective inside; negative where there are none
     ],
     align=True,
 )
+
+STEP = np.dtype([("is_sent", _I), ("message", _I)])
+"""A message between domains that a member sends, or else waits for."""
 
 
 class Program(NamedTuple):
@@ -165,6 +167,8 @@ class Program(NamedTuple):
     """PIECE, link by link; read only under TABLE."""
     members: np.ndarray
     """MEMBER, bucket by bucket."""
+    steps: np.ndarray
+    """STEP, member by member."""
 
 
 OUTCOME = np.dtype(

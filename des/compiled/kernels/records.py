@@ -19,6 +19,7 @@ class ProgramRun(NamedTuple):
     media: Any
     pieces: Any
     members: Any
+    steps: Any
     outcome: Any
     events: Any
     worker_states: Any

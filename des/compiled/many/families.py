@@ -8,7 +8,6 @@ from des.compiled.eligibility import has_plain_transport
 from des.compiled.lanes import new_lanes
 from des.compiled.many.family_layout import (
     ALONE,
-    FamilyRows,
     PassTimes,
     PipelinePrograms,
     RingJob,
@@ -62,8 +61,9 @@ class FamilySimulation:
         for number, ordered in enumerate(self._orders if has_passes else ()):
             self._run_pipelines(job, ring, ordered, self._written.compressions[number])
         times_s = np.empty(len(self._written.positions))
-        room = _room(self._written.rows, self._workload.num_layers, topology.num_domains)
-        step_times(self._written.rows, self._written.kinds, ring, self._passes, room, times_s)
+        written = self._written
+        room = _room(written, self._workload.num_layers, topology.num_domains)
+        step_times(written.rows, written.kinds, written.scripts, ring, self._passes, room, times_s)
         times_s[~np.isfinite(times_s)] = np.nan
         return times_s
 
@@ -170,9 +170,10 @@ def _program_tables(programs: Sequence[Program]) -> tuple[PipelinePrograms, int]
     return found, max(1, *(table.num_slots for table in tables))
 
 
-def _room(rows: FamilyRows, num_layers: int, num_domains: int) -> RingRoom:
+def _room(written: WrittenPlans, num_layers: int, num_domains: int) -> RingRoom:
     """Make room for the exchanges of any plan: a bucket a layer at most."""
-    replicas = int(np.diff(rows.first).max())
+    replicas = int(np.diff(written.rows.first).max())
+    messages = num_layers * int(written.scripts.num_messages.max())
     members = num_layers * replicas
     free_s, last_s = np.zeros((2, num_domains, num_domains))
     stage_of, first_layer = np.zeros(replicas, np.int64), np.zeros(num_layers, np.int64)
@@ -186,7 +187,7 @@ def _room(rows: FamilyRows, num_layers: int, num_domains: int) -> RingRoom:
         step=steps,
         awaited=awaited,
         ready_s=ready_s,
-        arrival_s=np.empty(max(1, members * 2 * (replicas - 1))),
+        arrival_s=np.empty(max(1, messages)),
         free_s=free_s,
         last_arrival_s=last_s,
         partials=np.zeros(num_layers + 1),

@@ -18,11 +18,13 @@ class FamilyRows(NamedTuple):
 
     Pipelines of plan ``n`` are rows of ``pipelines`` from ``first[n]`` to that of the next,
     (N + 1,); their ``schedule`` is the number of a program. ``exchange`` (N,) is a kind of
-    exchange, read where a plan has several pipelines; ``message`` (N,) a size of activations.
+    exchange, read where a plan has several pipelines, and ``script`` (N,) the steps of its members;
+    ``message`` (N,) a size of activations.
     """
 
     first: Whole
     exchange: Whole
+    script: Whole
     message: Whole
     pipelines: Plans
 
@@ -38,6 +40,28 @@ class ExchangeKinds(NamedTuple):
     bits_per_value: Real
     most_bytes: Real
     start: Whole
+
+
+class ExchangeScripts(NamedTuple):
+    """Steps of the members of exchanges between domains, see `des.plan.exchange_steps`.
+
+    Script ``s`` has ``num_messages[s]`` messages of one of ``num_parts[s]`` parts of a bucket.
+    ``first_member[s]`` is where its members begin, ``first_step`` of a member where its steps do:
+    ``message``, and ``receiver``, the member that it is sent to, or -1 where it is waited for. From
+    ``first_message[s]`` on, ``waits`` holds the member that waits for a message; from
+    ``first_way[s]`` to that of the next script, ``ways`` the senders and receivers that need links.
+    """
+
+    num_parts: Whole
+    num_messages: Whole
+    first_member: Whole
+    first_step: Whole
+    message: Whole
+    receiver: Whole
+    first_message: Whole
+    waits: Whole
+    first_way: Whole
+    ways: Whole
 
 
 class RingJob(NamedTuple):
@@ -80,7 +104,7 @@ class PipelinePrograms(NamedTuple):
 class RingRoom(NamedTuple):
     """Room for the exchanges of one plan: buckets, members, messages, links and events.
 
-    Members are numbered bucket by bucket, replicas in order; messages member by member, by step.
+    Members are numbered bucket by bucket, replicas in order; messages bucket by bucket, by script.
     """
 
     stage_of: Whole

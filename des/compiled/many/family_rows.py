@@ -7,12 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.jit import kernel
+from des.compiled.many.exchange_scripts import Script, exchange_scripts
 from des.compiled.many.family_layout import (
     AFTER_PIPELINE,
     AFTER_STEP,
     ALONE,
     BEHIND_BACKWARD,
     ExchangeKinds,
+    ExchangeScripts,
     FamilyRows,
 )
 from des.compiled.many.layout import Flags, Small, Whole
@@ -35,6 +37,7 @@ class WrittenPlans(NamedTuple):
     positions: Whole
     rows: FamilyRows
     kinds: ExchangeKinds
+    scripts: ExchangeScripts
     compressions: tuple[float, ...]
     programs: tuple[Program, ...]
 
@@ -47,6 +50,7 @@ class _Draft:
         self.positions: list[int] = []
         self.counts: list[int] = []
         self.exchange: list[int] = []
+        self.script: list[int] = []
         self.message: list[int] = []
         self.layers: list[tuple[int, ...]] = []
         self.schedule: list[int] = []
@@ -56,6 +60,7 @@ class _Draft:
         self.schedules: dict[str, int] = {}
         self._static: dict[str, bool] = {}
         self._even: dict[int, tuple[int, ...]] = {}
+        self.scripts: dict[Script, int] = {}
         self._kind_of: dict[tuple[int, int, int], int] = {}
 
     def add(self, position: int, plan: Plan, step: int) -> None:
@@ -78,6 +83,8 @@ class _Draft:
         self.shares += shares
         self.schedule += [self.schedules.setdefault(name, len(self.schedules))] * count
         self.exchange.append(self._kind(plan, step))
+        scripts = self.scripts
+        self.script.append(scripts.setdefault((plan.exchange.tree, count), len(scripts)))
         compressions = self.compressions
         self.message.append(compressions.setdefault(plan.activation_compression, len(compressions)))
 
@@ -160,10 +167,12 @@ def written_plans(
             rows=FamilyRows(
                 first=first,
                 exchange=np.array(draft.exchange),
+                script=np.array(draft.script),
                 message=np.array(draft.message),
                 pipelines=Plans(num_stages, numbers, domain, end_layer),
             ),
             kinds=draft.exchange_kinds(),
+            scripts=exchange_scripts(tuple(draft.scripts)),
             compressions=tuple(draft.compressions),
             programs=programs,
         ),
@@ -184,6 +193,7 @@ def _kept_plans(written: WrittenPlans, kept: Flags) -> WrittenPlans | None:
         rows=FamilyRows(
             first=np.cumsum([0, *counts[kept]]),
             exchange=rows.exchange[kept],
+            script=rows.script[kept],
             message=rows.message[kept],
             pipelines=Plans(*(field[np.repeat(kept, counts)] for field in rows.pipelines)),
         ),

@@ -1,10 +1,16 @@
-"""Buckets of the exchanges of one plan, and the rings of domains that they go round.
+"""Buckets of the exchanges of one plan, and the domains between which they are summed up.
 
 The twin of `des.plan.buckets` for rows of plans.
 """
 
 from des.base.jit import kernel
-from des.compiled.many.family_layout import ExchangeKinds, FamilyRows, RingJob, RingRoom
+from des.compiled.many.family_layout import (
+    ExchangeKinds,
+    ExchangeScripts,
+    FamilyRows,
+    RingJob,
+    RingRoom,
+)
 from des.compiled.many.layout import Real
 
 
@@ -12,9 +18,11 @@ from des.compiled.many.layout import Real
 def lay_out(
     rows: FamilyRows,
     kinds: ExchangeKinds,
+    scripts: ExchangeScripts,
     job: RingJob,
     room: RingRoom,
     kind: int,
+    script: int,
     first: int,
     num_replicas: int,
 ) -> int:
@@ -41,8 +49,8 @@ def lay_out(
         end = int(room.part_bytes[bucket])
         parameters = _sum_of(job.num_parameters, room.first_layer[bucket], end, room.partials)
         num_bytes = parameters * kinds.bits_per_value[kind] / 8.0
-        room.part_bytes[bucket] = num_bytes / num_replicas
-        if not _frees_links(rows, job, room, first, num_replicas, bucket):
+        room.part_bytes[bucket] = num_bytes / scripts.num_parts[script]
+        if not _frees_links(rows, scripts, job, room, script, first, num_replicas, bucket):
             return -1
     return num_buckets
 
@@ -62,11 +70,21 @@ def _descend(rows: FamilyRows, room: RingRoom, first: int, num_replicas: int, la
 
 @kernel
 def _frees_links(
-    rows: FamilyRows, job: RingJob, room: RingRoom, first: int, num_replicas: int, bucket: int
+    rows: FamilyRows,
+    scripts: ExchangeScripts,
+    job: RingJob,
+    room: RingRoom,
+    script: int,
+    first: int,
+    num_replicas: int,
+    bucket: int,
 ) -> bool:
-    """Let the links of a ring be idle; whether there are all."""
-    for replica in range(num_replicas):
-        here, there = ring_ends(rows, room, first, num_replicas, bucket, replica)
+    """Let the links of an exchange be idle; whether there are all."""
+    member = bucket * num_replicas
+    for way in range(scripts.first_way[script], scripts.first_way[script + 1]):
+        sender, receiver = scripts.ways[way, 0], scripts.ways[way, 1]
+        here = domain_of(rows, room, first, sender, member + sender)
+        there = domain_of(rows, room, first, receiver, member + receiver)
         if job.goodput_bytes_per_s[here, there] <= 0.0:
             return False
         room.free_s[here, there] = room.last_arrival_s[here, there] = 0.0
@@ -74,17 +92,10 @@ def _frees_links(
 
 
 @kernel
-def ring_ends(
-    rows: FamilyRows, room: RingRoom, first: int, num_replicas: int, bucket: int, replica: int
-) -> tuple[int, int]:
-    """Domains of a member and of the next one of its ring."""
-    after = replica + 1 if replica + 1 < num_replicas else 0
-    here, there = (
-        room.member_stage[bucket * num_replicas + replica],
-        room.member_stage[bucket * num_replicas + after],
-    )
-    domain = rows.pipelines.domain
-    return domain[first + replica, here], domain[first + after, there]
+def domain_of(rows: FamilyRows, room: RingRoom, first: int, replica: int, member: int) -> int:
+    """Domain of a member of an exchange."""
+    domain: int = rows.pipelines.domain[first + replica, room.member_stage[member]]
+    return domain
 
 
 @kernel

@@ -1,11 +1,12 @@
-"""Exchanges of gradients over rings of domains, plan by plan, equal to the event-driven engine.
+"""Exchanges of gradients between domains, plan by plan, equal to the event-driven engine.
 
-Pipelines and rings do not meet. Replicas share no domain, so a message of a pipeline takes a link
-between two domains of one replica and a message of a ring one between two replicas; each direction
-of a direct link serves in turn by itself, and senders never wait. So the pipelines are simulated
-first (`des.compiled.many.pipelines`), each as if alone, and leave the times at which buckets are
-made. Messages of rings do meet, where buckets use the same links: they are gone through event by
-event in the engine's order of (time, class, number), see `des.clock`, with its arithmetic.
+Pipelines and exchanges do not meet. Replicas share no domain, so a message of a pipeline takes a
+link between two domains of one replica and a message of an exchange one between two replicas; each
+direction of a direct link serves in turn by itself, and senders never wait. So the pipelines are
+simulated first (`des.compiled.many.pipelines`), each as if alone, and leave the times at which
+buckets are made. Messages of exchanges do meet, where buckets use the same links: they are gone
+through event by event in the engine's order of (time, class, number), see `des.clock`, with its
+arithmetic.
 """
 
 import math
@@ -18,13 +19,14 @@ from des.compiled.many.family_layout import (
     ALONE,
     BEHIND_BACKWARD,
     ExchangeKinds,
+    ExchangeScripts,
     FamilyRows,
     PassTimes,
     RingJob,
     RingRoom,
 )
 from des.compiled.many.layout import Real
-from des.compiled.many.ring_buckets import lay_out, ring_ends
+from des.compiled.many.ring_buckets import domain_of, lay_out
 from des.compiled.many.ring_events import pop_event, push_event
 
 MEMBER = 1 << 50
@@ -35,6 +37,7 @@ MEMBER = 1 << 50
 def step_times(
     rows: FamilyRows,
     kinds: ExchangeKinds,
+    scripts: ExchangeScripts,
     job: RingJob,
     passes: PassTimes,
     room: RingRoom,
@@ -47,6 +50,7 @@ def step_times(
     _write_times(
         views_of(rows),
         views_of(kinds),
+        views_of(scripts),
         views_of(job),
         views_of(passes),
         views_of(room),
@@ -58,6 +62,7 @@ def step_times(
 def _write_times(
     rows: FamilyRows,
     kinds: ExchangeKinds,
+    scripts: ExchangeScripts,
     job: RingJob,
     passes: PassTimes,
     room: RingRoom,
@@ -65,13 +70,15 @@ def _write_times(
 ) -> None:
     for plan in range(times_s.size):
         first, num_replicas = rows.first[plan], rows.first[plan + 1] - rows.first[plan]
-        kind = rows.exchange[plan]
+        kind, script = rows.exchange[plan], rows.script[plan]
         end_s = update_s = 0.0
         if kinds.start[kind] != ALONE:
             end_s, update_s = _end_of_passes(rows, job, passes, first, num_replicas)
         num_buckets = 0
         if num_replicas > 1:
-            num_buckets = lay_out(rows, kinds, job, room, kind, first, num_replicas)
+            num_buckets = lay_out(
+                rows, kinds, scripts, job, room, kind, script, first, num_replicas
+            )
         if num_buckets < 0:
             times_s[plan] = math.inf
             continue
@@ -80,8 +87,8 @@ def _write_times(
             continue
         late_s = end_s + update_s
         _release(rows, kinds, job, passes, room, kind, first, num_replicas, num_buckets, late_s)
-        ring_s = _run(rows, job, room, first, num_replicas, num_buckets)
-        longest_s = max(end_s, ring_s)
+        exchanged_s = _run(rows, scripts, job, room, script, first, num_replicas, num_buckets)
+        longest_s = max(end_s, exchanged_s)
         times_s[plan] = longest_s if kinds.start[kind] == AFTER_STEP else longest_s + update_s
 
 
@@ -149,15 +156,23 @@ def _made_s(
 
 @kernel
 def _run(
-    rows: FamilyRows, job: RingJob, room: RingRoom, first: int, num_replicas: int, num_buckets: int
+    rows: FamilyRows,
+    scripts: ExchangeScripts,
+    job: RingJob,
+    room: RingRoom,
+    script: int,
+    first: int,
+    num_replicas: int,
+    num_buckets: int,
 ) -> float:
-    """Go through the events of the rings in order; returns when the last member is done. [s]"""
-    num_steps, num_members = 2 * (num_replicas - 1), num_buckets * num_replicas
+    """Go through the events of the exchanges in order; returns when the last member is done. [s]"""
+    num_messages, first_message = scripts.num_messages[script], scripts.first_message[script]
     num_events, end_s = 0, 0.0
-    for member in range(num_members):
-        room.step[member], room.awaited[member] = 0, -1
-        for message in range(member * num_steps, (member + 1) * num_steps):
-            room.arrival_s[message] = math.inf
+    for message in range(num_buckets * num_messages):
+        room.arrival_s[message] = math.inf
+    for member in range(num_buckets * num_replicas):
+        room.awaited[member] = -1
+        room.step[member] = scripts.first_step[scripts.first_member[script] + member % num_replicas]
         push_event(room.event_s, room.event_rank, num_events, room.ready_s[member], MEMBER + member)
         num_events += 1
     while num_events > 0:
@@ -166,10 +181,14 @@ def _run(
         num_events -= 1
         member = rank - MEMBER
         if rank < MEMBER:
-            member = rank // num_steps
+            bucket = rank // num_messages
+            waiting = scripts.waits[first_message + rank - bucket * num_messages]
+            member = bucket * num_replicas + waiting
             room.step[member] += 1
             room.awaited[member] = -1
-        num_events = _go_on(rows, job, room, first, num_replicas, member, now_s, rank, num_events)
+        num_events = _go_on(
+            rows, scripts, job, room, script, first, num_replicas, member, now_s, rank, num_events
+        )
         end_s = now_s if now_s > end_s else end_s
     return end_s
 
@@ -177,8 +196,10 @@ def _run(
 @kernel
 def _go_on(
     rows: FamilyRows,
+    scripts: ExchangeScripts,
     job: RingJob,
     room: RingRoom,
+    script: int,
     first: int,
     num_replicas: int,
     member: int,
@@ -187,27 +208,31 @@ def _go_on(
     num_events: int,
 ) -> int:
     """Let a member send, and receive what has arrived, until it has to wait or is done."""
-    bucket, num_steps = member // num_replicas, 2 * (num_replicas - 1)
+    bucket = member // num_replicas
     replica = member - bucket * num_replicas
-    here, there = ring_ends(rows, room, first, num_replicas, bucket, replica)
-    after = member + 1 if replica + 1 < num_replicas else bucket * num_replicas
-    while room.step[member] < num_steps:
+    here = domain_of(rows, room, first, replica, member)
+    end_step = scripts.first_step[scripts.first_member[script] + replica + 1]
+    while room.step[member] < end_step:
         step = room.step[member]
-        arrival_s = _carry(job, room, here, there, room.part_bytes[bucket], now_s)
-        sent, received = after * num_steps + step, member * num_steps + step
-        room.arrival_s[sent] = arrival_s
-        if room.awaited[after] == sent:
-            push_event(room.event_s, room.event_rank, num_events, arrival_s, sent)
-            num_events += 1
-        arrival_s = room.arrival_s[received]
-        if arrival_s < now_s or (arrival_s == now_s and received <= rank):
-            room.step[member] = step + 1
-            continue
-        room.awaited[member] = received
-        if arrival_s < math.inf:
-            push_event(room.event_s, room.event_rank, num_events, arrival_s, received)
-            num_events += 1
-        break
+        message = bucket * scripts.num_messages[script] + scripts.message[step]
+        receiver = scripts.receiver[step]
+        if receiver >= 0:
+            after = bucket * num_replicas + receiver
+            there = domain_of(rows, room, first, receiver, after)
+            arrival_s = _carry(job, room, here, there, room.part_bytes[bucket], now_s)
+            room.arrival_s[message] = arrival_s
+            if room.awaited[after] == message:
+                push_event(room.event_s, room.event_rank, num_events, arrival_s, message)
+                num_events += 1
+        else:
+            arrival_s = room.arrival_s[message]
+            if arrival_s > now_s or (arrival_s == now_s and message > rank):
+                room.awaited[member] = message
+                if arrival_s < math.inf:
+                    push_event(room.event_s, room.event_rank, num_events, arrival_s, message)
+                    num_events += 1
+                break
+        room.step[member] = step + 1
     return num_events
 
 
