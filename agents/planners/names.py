@@ -50,6 +50,7 @@ SCHEDULER_NAMES = (
     "search_greedy",
     "atlas_h8",
     "formula_h8",
+    "whole_h8",
     "search_mean",
     "search_worst_case",
     "search_ar1",

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from command_output import assert_refused
 
 from scenarios.measure.compare.command import main
 from scenarios.measure.compare.saved import saved_by_tokens
@@ -46,3 +47,46 @@ def test_sites_are_compared_and_planners_that_cannot_are_said_to_be_left_out(tmp
     fitting = rows[rows["fits_memory"]]
     assert (rows["best_s"] == fitting["time_s"].min()).all()
     assert set(rows["tokens_per_step"]) == {rows["tokens_per_step"].iloc[0]}
+
+
+def compared(folder, *flags):
+    """Rows of a comparison on worlds of two sites, and what it wrote of them."""
+    assert main([*flags, "--num-draws", "1", "--num-domains", "2", "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("suite", ["sites_calm", "sites_held", "sites_hard"])
+def test_rules_and_the_search_over_families_are_compared_on_moving_sites(suite, tmp_path):
+    methods = "static,H4,clairvoyant,whole_h8"
+    flags = ["--suite", suite, "--num-worlds", "1", "--num-epochs", "2", "--planners", methods]
+
+    rows = pd.read_csv(compared(tmp_path / "out", *flags) / "dynamic.csv").set_index("method")
+    assert set(rows.index) == set(methods.split(","))
+    assert rows.loc["clairvoyant", "time_s"] <= rows.loc[["static", "H4"], "time_s"].min()
+    assert rows.loc["whole_h8", "time_s"] > 0.0
+
+
+def test_answers_of_all_families_are_above_the_bound_of_all_families(tmp_path, capsys):
+    methods = "decide,decide_10x,whole,whole_10x"
+    flags = ["--suite", "sites_static", "--num-worlds", "2", "--planners", methods]
+
+    outs = [
+        compared(tmp_path / families, *flags, "--families", families)
+        for families in ("synchronous", "all")
+    ]
+    unchanged, every = (pd.read_csv(out / "static.csv") for out in outs)
+    assert "over bound" in capsys.readouterr().out
+    assert (unchanged["time_s"] >= unchanged["bound_s"]).all()
+    assert (every["time_s"] >= every["bound_s"]).all()
+    assert (every["bound_s"] <= unchanged["bound_s"]).all()
+    assert unchanged["is_same_training"].all()
+    searches = every["method"].str.startswith("whole")
+    assert every.loc[searches, "time_s"].tolist() == unchanged.loc[searches, "time_s"].tolist()
+    best_s = every.groupby("case")["time_s"].transform("min")
+    assert (every["best_s"] == best_s).all()
+
+
+def test_families_are_synchronous_or_all(tmp_path, capsys):
+    message = "families must be one of synchronous, all; got 'some'"
+    flags, out = ["--families", "some"], tmp_path / "out"
+    assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)

@@ -10,7 +10,7 @@ from scenarios.measure.targets.references import (
     chain_bound,
     communication_of,
     data_parallel_plan,
-    least_pipeline_s,
+    iteration_bound_s,
     physical_bound_s,
 )
 from scenarios.measure.targets.time_and_utilisation import DrawTimes, even_split_plan
@@ -21,7 +21,7 @@ LEFT, SPLIT = plan(0, 0, 0, 0), plan(0, 0, 1, 1)
 def test_saving_and_gain_are_of_the_same_times():
     """10 s instead of 20 s: half the time, and twice the utilisation."""
     times = DrawTimes(
-        own_s=10.0, single_s=20.0, uniform_s=12.0, physical_s=5.0, pipeline_s=6.0, single_fits=True
+        own_s=10.0, single_s=20.0, uniform_s=12.0, physical_s=5.0, least_s=6.0, single_fits=True
     )
 
     assert (times.saving, times.gain) == (0.5, 1.0)
@@ -33,8 +33,8 @@ def test_physics_bounds_every_pipeline():
     fast, slow = (world("AB", {"AB": (one, 0.0), "BA": (one, 0.0)}) for one in (1.0, 0.3))
 
     assert physical_bound_s(fast, job) == 8.0
-    assert least_pipeline_s(fast, job) == 8.0
-    assert least_pipeline_s(slow, job) == 16.0  # one domain, as messages alone take 20 s
+    assert iteration_bound_s(fast, job) == 8.0
+    assert iteration_bound_s(slow, job) == 16.0  # one domain, as messages alone take 20 s
     for placement in (LEFT, SPLIT):
         assert simulate(fast, job, placement, NO_CORRECTIONS).makespan_s >= 8.0
 

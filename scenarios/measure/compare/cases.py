@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.decision.families import SYNCHRONOUS, Family
 from scenarios.suites import SITE_NAMES, SuiteWorld, suite
 
 Part = Literal["static", "dynamic"]
@@ -33,6 +34,8 @@ class ComparedDraw:
         Plans that the proof of an optimum may take.
     num_epochs
         Of a dynamic case, the first ones; None: all.
+    families
+        Of a static case, that answers choose among and the bound is of.
     """
 
     suite: str
@@ -43,6 +46,7 @@ class ComparedDraw:
     num_domains: tuple[int, ...] = ()
     max_judged: int | None = None
     num_epochs: int | None = None
+    families: tuple[Family, ...] = SYNCHRONOUS
 
     @property
     def part(self) -> Part:
@@ -90,6 +94,7 @@ def compared_draws(
     num_domains: Sequence[int] = (),
     max_judged: int | None = None,
     num_epochs: int | None = None,
+    families: Sequence[Family] = SYNCHRONOUS,
 ) -> list[ComparedDraw]:
     """List all cases, suite by suite and world by world; parts without a method are left out."""
     cases = [
@@ -102,6 +107,7 @@ def compared_draws(
             num_domains=tuple(num_domains),
             max_judged=max_judged,
             num_epochs=None if name in STATIC_SUITES else num_epochs,
+            families=tuple(families),
         )
         for name in suites
         for index in range(num_worlds)

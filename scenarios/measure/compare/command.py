@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.planners.names import SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
@@ -39,7 +40,8 @@ else:
 
 
 PROG = "python -m scenarios.compare"
-_WIDTH = 100
+_WIDTH = 112
+_FAMILIES = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
 _SUITES = (*EVALUATION_NAMES, *(name for name in SITE_NAMES if name != "sites_train"))
 _EXAMPLES = f"""\
 examples:
@@ -51,9 +53,11 @@ examples:
 {", ".join(STATIC_SUITES)} compare planners, each with the same search for the depth; under
 the name with "{BEST_SCHEDULE}" behind it a planner's plan may have halved backward passes. On real
 sites planners are left out above the number of domains that they are made for, and the output says
-so. The other suites compare rules of re-planning, which choose among the same plans of each draw at
-the same costs. A rule knows a plan from the epoch whose network yields it; under the name with
-"{FORESEEN}" behind it, all plans of the draw from the first epoch on, which no scheduler could.
+so. whole_10x judges ten times the plans of whole; decide and decide_10x are answers of
+agents.decide among --families. The other suites compare rules of re-planning, which choose among
+the same plans of each draw at the same costs. A rule knows a plan from the epoch whose network
+yields it; under the name with "{FORESEEN}" behind it, all plans of the draw from the first epoch
+on, which no scheduler could.
 Schedulers, measured where they are named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
 
 files written to --out, besides config.json:
@@ -84,6 +88,11 @@ class Config:
     planners: tuple[str, ...] = option(
         (), "planners, rules, schedulers by name", default_text="all but exact and schedulers"
     )
+    families: str = option(
+        "synchronous",
+        "kinds of plans that decide chooses among on real sites, and that the bound is of: "
+        f"{', '.join(_FAMILIES)}",
+    )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
     out: Path = option(Path("runs/compare"), "run folder; an existing comparison is resumed")
@@ -99,9 +108,12 @@ class Config:
             raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
         if not self.suite or len(set(self.suite)) < len(self.suite):
             raise UsageError(f"{PROG}: suite must be one or more, each once, got {self.suite}")
+        if self.families not in _FAMILIES:
+            kinds = ", ".join(_FAMILIES)
+            raise UsageError(f"{PROG}: families must be one of {kinds}; got {self.families!r}")
         known: tuple[str, ...] = ()
         if self.planners:
-            known = (*static_part.static_planners(), *rule_names(), *SCHEDULER_NAMES)
+            known = (*static_part.compared_names(), *rule_names(), *SCHEDULER_NAMES)
         for field, allowed in (("suite", _SUITES), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
@@ -149,7 +161,7 @@ def _compare(
 def _cases(config: Config) -> list[ComparedDraw]:
     planners, rules = static_part.rivals(), rule_names()
     if config.planners:
-        planners = tuple(name for name in static_part.static_planners() if name in config.planners)
+        planners = tuple(name for name in static_part.compared_names() if name in config.planners)
         rules = tuple(name for name in (*rules, *table.SCHEDULERS) if name in config.planners)
     cases = compared_draws(
         config.suite,
@@ -161,6 +173,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
         num_domains=config.num_domains,
         max_judged=config.max_judged,
         num_epochs=config.num_epochs,
+        families=_FAMILIES[config.families],
     )
     if not cases:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")

@@ -25,6 +25,11 @@ STATIC = "static"
 MOST_PLANS = 128
 """Candidates of a draw, but for the few that are always there."""
 
+MANY_DOMAINS = 10
+"""Domains above which a draw's networks are searched for plans on a few of them alone, briefly."""
+
+_FEW_SEARCHED, _FEW_JUDGED = 4, 20_000
+
 
 def online_rules() -> Mapping[str, Rule]:
     """Rules that know no more than the epochs up to the one they are in, and the law."""
@@ -79,7 +84,14 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     if case.num_epochs is not None:
         world = replace(world, num_epochs=min(world.num_epochs, case.num_epochs))
     begin_s = time.perf_counter()
-    pool = candidate_pool(world, case.draw, max_plans=MOST_PLANS)
+    is_large = world.num_domains > MANY_DOMAINS
+    pool = candidate_pool(
+        world,
+        case.draw,
+        max_plans=MOST_PLANS,
+        max_searched=_FEW_SEARCHED if is_large else None,
+        max_judged=_FEW_JUDGED if is_large else None,
+    )
     candidates_s = time.perf_counter() - begin_s
     draw = draw_of(world, case.draw, pool)
     paths, seconds = walk(draw, [name for name in case.methods if name not in SCHEDULERS])

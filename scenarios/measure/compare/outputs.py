@@ -133,7 +133,7 @@ def show_comparison(console: Console, result: ComparisonSummary) -> None:
 def _show_static(
     console: Console, suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]"
 ) -> None:
-    headings = ("gap [%]", "p95", "compared", "misfit", "over search", "decision")
+    headings = ("gap [%]", "p95", "compared", "misfit", "over bound", "over search", "decision")
     table = _table(f"planners on {suite}, {_reference(suite)}", *headings)
     for row in group.to_dict("records"):
         table.add_row(
@@ -142,6 +142,7 @@ def _show_static(
             _percent(row["p95_gap"]),
             f"{row['num_proven']}/{row['num_cases']}",
             f"{row['num_over_memory']}",
+            _percent(row["over_bound"]),
             _against(row, "over_search"),
             _time(decision_s[suite, row["method"]]),
         )

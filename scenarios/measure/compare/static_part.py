@@ -9,20 +9,24 @@ import numpy as np
 import pandas as pd
 
 from agents.decision.depths import DEPTHS
+from agents.decision.families import SYNCHRONOUS
 from agents.decision.held import held_topology
-from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import PlanningProblem
-from agents.decision.training_job import MICROBATCH_SIZES, TrainingJob
-from agents.decision.whole_plan import WholeProblem
 from agents.judge.step_times import step_times_s, step_wan_bytes
-from agents.planners.bounds.step_bound import step_lower_bound_s
 from agents.planners.choice.depth import with_best_schedule
 from agents.planners.choice.microbatches import best_grouping
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
-from des import EVERY_STEP, Plan, Topology, Workload
+from des import EVERY_STEP, Plan, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.cases import BEST_SCHEDULE, ComparedDraw
+from scenarios.measure.compare.whole_rows import (
+    ANSWERS,
+    TENFOLD,
+    answer_of_families,
+    bound_s,
+    tenfold,
+)
 
 
 def static_planners() -> Mapping[str, PlannerRow]:
@@ -39,6 +43,11 @@ def static_planners() -> Mapping[str, PlannerRow]:
     return {**PLANNERS, **scheduled}
 
 
+def compared_names() -> tuple[str, ...]:
+    """Names of all that may be compared: planners, and searches over families beside them."""
+    return (*static_planners(), TENFOLD, *ANSWERS)
+
+
 def rivals() -> tuple[str, ...]:
     """Names of the planners compared by default: `exact` is the reference of the others."""
     return tuple(name for name in PLANNERS if name != "exact")
@@ -51,13 +60,14 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     -------
     pandas.DataFrame
         One row per planner. ``bound_s``, on real sites, is a proven lower bound on the steps of all
-        plans of the synchronous families with one stage per domain, or NaN where the proof does not
+        plans of the families of the case with one stage per domain, or NaN where the proof does not
         cover the world. ``best_s`` is the proven optimum over plans with one stage per domain,
         or NaN where there is no proof in the budget; on real sites it is the least time of all rows
-        of the same training that fit into memory. ``error`` says why a planner has no plan or is
-        left out; its figures are NaN then. ``is_same_training`` is false of plans whose replicas do
-        not exchange after every step, which is another optimisation; ``time_s`` is the mean from
-        one exchange to the next. ``decision_time_s`` is a timing.
+        that fit into memory, of the same training alone where the families are. ``error`` says why
+        a planner has no plan or is left out; its figures are NaN then. ``is_same_training`` is
+        false of plans whose replicas do not exchange after every step, which is another
+        optimisation; ``time_s`` is the mean from one exchange to the next. ``decision_time_s`` is a
+        timing.
 
     Notes
     -----
@@ -67,7 +77,6 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     world = case.world()
     topology = held_topology(world, case.draw, 0)
     best_s = float("nan") if case.has_sites else _best_s(case)
-    planners = static_planners()
     rows = []
     for name in case.methods:
         problem = PlanningProblem(
@@ -84,32 +93,33 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
                 **case.about(world),
                 "method": name,
                 "best_s": best_s,
-                **_outcome(planners[name], problem, rng),
+                **_outcome(case, name, problem, rng),
             }
         )
     frame = pd.DataFrame(rows)
     if case.has_sites:
-        counts = frame["fits_memory"] & frame["is_same_training"]
+        counts = frame["fits_memory"]
+        if case.families == SYNCHRONOUS:
+            counts = counts & frame["is_same_training"]
         frame["best_s"] = frame.loc[counts, "time_s"].min()
-    frame["bound_s"] = _bound_s(topology, world.workload) if case.has_sites else float("nan")
+    frame["bound_s"] = (
+        bound_s(topology, world.workload, case.families) if case.has_sites else float("nan")
+    )
     return frame
 
 
 def _outcome(
-    row: PlannerRow, problem: PlanningProblem, rng: np.random.Generator
+    case: ComparedDraw, name: str, problem: PlanningProblem, rng: np.random.Generator
 ) -> dict[str, object]:
-    most, count = row.most_domains, problem.topology.num_domains
-    if most is not None and count > most:
+    row, count = static_planners().get(name), problem.topology.num_domains
+    if row is not None and row.most_domains is not None and count > row.most_domains:
+        most = row.most_domains
         return _without_plan(f"left out: needs more than half a minute above {most} domains", 0.0)
     begin_s = time.perf_counter()
     try:
-        if row.groups_microbatches:
-            judged = best_grouping(row.over_depths, problem, rng)
-            plan, problem = judged.plan, replace(problem, workload=judged.workload)
-        else:
-            plan = row.over_depths(problem, rng)
+        plan, workload = _planned(case, name, problem, rng)
         took_s = time.perf_counter() - begin_s
-        figures = _figures(problem, plan)
+        figures = _figures(replace(problem, workload=workload), plan)
     except ValueError as error:  # what a planner refuses is a result, see the column
         return _without_plan(" ".join(str(error).split()), time.perf_counter() - begin_s)
     placements = " | ".join(map(str, plan.placements))
@@ -119,6 +129,22 @@ def _outcome(
         "error": "",
         "decision_time_s": took_s,
     }
+
+
+def _planned(
+    case: ComparedDraw, name: str, problem: PlanningProblem, rng: np.random.Generator
+) -> tuple[Plan, Workload]:
+    """Plan of a method, and the job in microbatches of the size that the method has for it."""
+    if name in ANSWERS:
+        judged = answer_of_families(name, problem, case.families)
+    elif name == TENFOLD:
+        judged = tenfold(problem, rng)
+    else:
+        row = static_planners()[name]
+        if not row.groups_microbatches:
+            return row.over_depths(problem, rng), problem.workload
+        judged = best_grouping(row.over_depths, problem, rng)
+    return judged.plan, judged.workload
 
 
 def _without_plan(error: str, took_s: float) -> dict[str, object]:
@@ -157,20 +183,6 @@ def _figures(problem: PlanningProblem, plan: Plan) -> dict[str, float | bool]:
         "fits_memory": result.fits_memory,
         "is_same_training": mode == EVERY_STEP,
     }
-
-
-def _bound_s(topology: Topology, workload: Workload) -> float:
-    """Bound the steps of all synchronous plans; NaN where the proof does not cover them. [s]"""
-    shape = workload.shape
-    if shape is None:
-        return float("nan")
-    job = TrainingJob.of(workload, microbatch_size=int(shape.batch_size))
-    sizes = tuple(sorted({*MICROBATCH_SIZES, int(shape.batch_size)}))
-    try:
-        space = PlanSpace(microbatch_sizes=sizes)
-        return step_lower_bound_s(WholeProblem(topology=topology, job=job, space=space)).step_s
-    except ValueError:  # refused: the page of the bound says what it covers
-        return float("nan")
 
 
 def _best_s(case: ComparedDraw) -> float:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.planners.names import PLANNER_NAMES, SCHEDULER_NAMES
-from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
-from des.base.flags import from_dict, option, parse_given, to_dict
+from des.base.flags import from_dict, parse_given
 from des.base.lazy import lazy
-from des.job.models import MODEL_HELP
 from des.worlds.reading import topology_path
 from scenarios.frame.pictures import Picture
 from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.targets.config import (
+    METHOD_NAMES,
+    PROG,
+    Config,
+    column_methods,
+    command_text,
+    recorded_flags,
+    targets_of,
+)
 from scenarios.measure.targets.names import GROUP_NAMES, MEASURED
 from scenarios.measure.targets.notes import revisions_note, scope_note
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
@@ -54,16 +60,15 @@ else:
     world_file = lazy("scenarios.measure.targets.world_file")
 
 
-PROG = "python -m scenarios.kpi"
-_SCHEDULER_NAMES = (*SCHEDULER_NAMES, *PLANNER_NAMES)
 _EXAMPLES = f"""\
 examples:
   {PROG} --short --method search_h4
   {PROG} --checkpoint seed0.pt,seed1.pt,seed2.pt --out runs/kpi
   {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
+  {PROG} --sites --short
   {PROG} --resume --out runs/kpi
 
-methods: {", ".join(_SCHEDULER_NAMES)}
+methods: {", ".join(METHOD_NAMES)}
 targets: {", ".join(GROUP_NAMES)}
 
 files written to --out, besides config.json:
@@ -77,46 +82,6 @@ they come from must not have changed since.
 exit codes: 0 no target is missed; 1 a target is missed; 2 a flag or a file is wrong;
   {EXIT_CODES}
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """Settings of the targets; the fields are the flags."""
-
-    checkpoint: tuple[Path, ...] = option(
-        (),
-        "trained policies, a column each; without any and without --method those shipped, of a "
-        "short run the first one",
-    )
-    method: tuple[str, ...] = option((), "planners to measure, one column each")
-    local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
-    targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
-    world: Path | None = option(None, "topology file in place of the suites", is_file=True)
-    model: str = option("llama2_7b", f"model of the job in --world: {MODEL_HELP}", is_file=True)
-    short: bool = option(False, "a minute or less; too little to claim anything")
-    num_worlds: int | None = option(None, "worlds of each suite; none: 32, short 2")
-    num_draws: int | None = option(None, "draws of each world; none: 1")
-    num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
-    seed: int = option(0, "seed of the worlds, and of the first draw")
-    out: Path = option(
-        Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
-    )
-    resume: bool = option(False, "continue the run in --out with its original flags")
-
-    def __post_init__(self) -> None:
-        for field in ("num_worlds", "num_draws", "num_epochs"):
-            value = getattr(self, field)
-            if value is not None and not 1 <= value <= LARGEST_COUNT:
-                raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
-        if self.seed < 0:
-            raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
-        for field, known in (("targets", GROUP_NAMES), ("method", _SCHEDULER_NAMES)):
-            for name in getattr(self, field) or ():
-                if name not in known:
-                    hint = nearest(name, known)
-                    raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
-        if self.targets == ():
-            raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUP_NAMES)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -161,10 +126,10 @@ def _run(
             tuple(one for key in origins if key[0] == column.name for one in kept[key].targets)
             for column in columns
         ),
-        are_seeds=not config.method,
+        are_seeds=not column_methods(config),
     )
     note = f"{scope_note(columns[0].scope)}{revisions_note([kept[key] for key in origins])}"
-    targets_table.write_targets(folder, measured, _command_text(config), note, _pictures(config))
+    targets_table.write_targets(folder, measured, command_text(config), note, _pictures(config))
     targets_table.show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
     for line in measured.open_targets:
@@ -175,8 +140,8 @@ def _run(
 def _begun(config: Config, given: frozenset[str]) -> Config:
     """Flags that the run in the folder was begun with; those given again must be the same."""
     folder = RunFolder.open_existing(config.out)
-    record = _recorded(Config()) | folder.read_config()
-    current = _recorded(config)
+    record = recorded_flags(Config()) | folder.read_config()
+    current = recorded_flags(config)
     flags = {name: current[name] for name in given & current.keys()}
     folder.require_begun_with(record, flags, PROG)
     begun = from_dict(Config, record, source=str(folder.config_json))
@@ -191,29 +156,18 @@ def _folder(config: Config) -> Iterator[RunFolder]:
             yield folder
     else:
         with RunFolder.created(config.out) as folder:
-            folder.write_config(_recorded(config))
+            folder.write_config(recorded_flags(config))
             yield folder
-
-
-def _recorded(config: Config) -> dict[str, object]:
-    """Settings that determine the figures; not where they are written."""
-    plain = to_dict(config)
-    return {name: plain[name] for name in plain if name not in ("out", "resume")}
 
 
 def _pictures(config: Config) -> tuple[Picture, ...]:
     """Training of the shipped policies, where these are measured."""
     logs = shipped_logs()
-    if config.checkpoint or config.method or not logs:
+    if config.checkpoint or column_methods(config) or not logs:
         return ()
     curves = training_curves({path.name: read_log(path) for path in logs})
     caption = f"Training of the placement policy, {len(logs)} seeds and their mean."
     return (Picture(caption=caption, png=plots.png_bytes(curves)),)
-
-
-def targets_of(config: Config) -> tuple[str, ...]:
-    """Groups of targets that are measured, in their order."""
-    return tuple(name for name in GROUP_NAMES if config.targets is None or name in config.targets)
 
 
 def scope_of(config: Config) -> Scope:
@@ -225,12 +179,14 @@ def scope_of(config: Config) -> Scope:
         if getattr(config, name) is not None
     }
     world = None if config.world is None else world_file.world_of_file(config.world, config.model)
-    return measurement_size.Scope(sizes=replace(sizes, **given), seed=config.seed, world=world)
+    return measurement_size.Scope(
+        sizes=replace(sizes, **given), seed=config.seed, world=world, has_sites=config.sites
+    )
 
 
 def _checkpoints(config: Config) -> tuple[Path, ...]:
     """Trained policies that are measured."""
-    paths = config.checkpoint or (() if config.method else tuple(policies.shipped_files()))
+    paths = config.checkpoint or (() if column_methods(config) else tuple(policies.shipped_files()))
     if config.short and not config.checkpoint:
         return paths[:1]  # the other seeds are for a run that is not short
     return paths
@@ -238,19 +194,21 @@ def _checkpoints(config: Config) -> tuple[Path, ...]:
 
 def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     """Make a column for each checkpoint and each method."""
-    paths = _checkpoints(config)
-    if not paths and not config.method:
+    paths, methods = _checkpoints(config), column_methods(config)
+    if not paths and not methods:
         raise UsageError(
             f"{PROG}: there must be something to measure, and no policy is shipped: give "
-            f"--checkpoint, or --method with one of {', '.join(_SCHEDULER_NAMES)}"
+            f"--checkpoint, or --method with one of {', '.join(METHOD_NAMES)}"
         )
     makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
         path.stem: schedulers.policy_scheduler(path) for path in paths
     }
-    makers |= {name: (table.scheduler_makers()[name], None) for name in config.method}
-    if len(makers) < len(paths) + len(config.method):
+    makers |= {name: (table.scheduler_makers()[name], None) for name in methods}
+    if len(makers) < len(paths) + len(methods):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
-    agent = decide.LocalAgent(policy=policy.load_policy(_local_file(config)))
+    agent = None  # binds one pipeline of single sequences
+    if not config.sites:
+        agent = decide.LocalAgent(policy=policy.load_policy(_local_file(config)))
     bounded = {
         path.stem: schedulers.policy_scheduler(path, schedulers.MOST_SLOWDOWN)[0] for path in paths
     }
@@ -271,11 +229,11 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
 
 def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
     """Inputs of the targets of each column and group, in the order of the table."""
-    shared = {"local": _local_file(config)}
+    shared = {} if config.sites else {"local": _local_file(config)}
     if config.world is not None:
         shared["world"] = topology_path(config.world)
     checkpoints = {path.stem: {"checkpoint": path} for path in _checkpoints(config)}
-    flags, origins = _recorded(config), dict[results_store.Key, results_store.Origin]()
+    flags, origins = recorded_flags(config), dict[results_store.Key, results_store.Origin]()
     for column in columns:
         origin = results_store.Origin.of(flags, checkpoints.get(column.name, {}) | shared)
         origins |= {(column.name, group): origin for group in targets_of(config)}
@@ -284,16 +242,3 @@ def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, 
 
 def _local_file(config: Config) -> Path:
     return shipped.shipped_local_file() if config.local is None else config.local
-
-
-def _command_text(config: Config) -> str:
-    flags = [f"--targets {','.join(targets_of(config))}", f"--seed {config.seed}"]
-    flags += [f"--checkpoint {','.join(map(str, config.checkpoint))}"] if config.checkpoint else []
-    flags += [f"--method {','.join(config.method)}"] if config.method else []
-    flags += [f"--local {config.local}"] if config.local else []
-    flags += [f"--world {config.world} --model {config.model}"] if config.world else []
-    flags += ["--short"] if config.short else []
-    for name in ("num_worlds", "num_draws", "num_epochs"):
-        if getattr(config, name) is not None:
-            flags.append(f"--{name.replace('_', '-')} {getattr(config, name)}")
-    return f"{PROG} {' '.join(flags)}"

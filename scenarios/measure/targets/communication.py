@@ -1,10 +1,12 @@
 """Communication cost against data parallelism across domains."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from agents.decision.held import held_topology
+from scenarios.measure.compare.saved import EDGES
 from scenarios.measure.targets.measurement_size import SchedulerColumn, by_world, misfits_of
 from scenarios.measure.targets.references import communication_of, data_parallel_plan
 from scenarios.measure.targets.target import Goal, Target, measured
@@ -26,8 +28,9 @@ def measure(column: SchedulerColumn) -> list[Target]:
             1.0 - column.episode(world, draw).bytes_per_token / references[world.name]
         ),
     )
-    most = [1.0 - _one_border_bytes_per_token(world) / references[world.name] for world in worlds]
+    most = [] if scope.has_sites else [_most_saved(world, references) for world in worlds]
     bound = float(np.mean(most)) if most else 0.0
+    limit = f"more than one domain needs one border at least: {100 * bound:.1f} % can be saved"
     misfits = misfits_of(column, worlds)
     value, interval = (-math.inf, None) if misfits else measured(savings)
     return [
@@ -41,7 +44,8 @@ def measure(column: SchedulerColumn) -> list[Target]:
             notes=(
                 *misfits,
                 "every byte has the price 1",
-                f"more than one domain needs one border at least: {100 * bound:.1f} % can be saved",
+                *([limit] if most else []),
+                *(_by_tokens(worlds, savings) if scope.has_sites else ()),
                 *_beside(column, worlds),
             ),
         )
@@ -54,8 +58,21 @@ def _data_parallel_bytes_per_token(world: SuiteWorld) -> float:
     return found.cost_bytes / world.workload.tokens_per_iteration
 
 
-def _one_border_bytes_per_token(world: SuiteWorld) -> float:
-    return 2.0 * world.workload.message_bytes / world.workload.tokens_per_microbatch
+def _most_saved(world: SuiteWorld, references: Mapping[str, float]) -> float:
+    """Share saved by a pipeline of one border, whose activations cross it both ways."""
+    one_border = 2.0 * world.workload.message_bytes / world.workload.tokens_per_microbatch
+    return 1.0 - one_border / references[world.name]
+
+
+def _by_tokens(worlds: Sequence[SuiteWorld], savings: Sequence[float]) -> tuple[str, ...]:
+    """Savings by tokens a step: replicas send as much at any batch, pipelines do not."""
+    groups = np.digitize([world.workload.tokens_per_iteration for world in worlds], EDGES) - 1
+    return tuple(
+        f"from {EDGES[group] / 1e6:g} M tokens a step: median "
+        f"{100 * np.median(np.array(savings)[groups == group]):.1f} % saved "
+        f"in {int((groups == group).sum())} worlds"
+        for group in sorted(set(groups.tolist()))
+    )
 
 
 def _beside(column: SchedulerColumn, worlds: list[SuiteWorld]) -> tuple[str, ...]:

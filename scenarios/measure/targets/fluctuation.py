@@ -16,7 +16,7 @@ LATENCY_JITTER = 0.20
 TARGET_AT = 0.3
 
 PLANNERS = ("search_once", "search_h8")
-"""Planners whose curves are in the notes; of a short run the first one only."""
+"""Planners whose curves are in the notes; of a short run the first one only, of real sites none."""
 
 
 def measure(column: SchedulerColumn) -> list[Target]:
@@ -25,7 +25,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     worlds = scope.worlds("eval_calm") + scope.worlds("eval_held")
     curve = curve_of(column.make, scope, worlds)
     value, interval = measured(curve[TARGET_AT])
-    rivals = PLANNERS[: 1 if scope.is_short else None]
+    rivals = () if scope.has_sites else PLANNERS[: 1 if scope.is_short else None]
     curves = {column.name: curve} | {name: _rival(name, scope, worlds) for name in rivals if worlds}
     return [
         Target(

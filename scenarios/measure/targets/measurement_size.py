@@ -23,6 +23,9 @@ SMALL = (4, 5, 6)
 
 LARGE = 10
 
+SITE_COUNTS = (2, 3, 4, 6, 8, LARGE)
+"""Numbers of real sites whose worlds are measured: those for which references take seconds."""
+
 LEAST_DRAWS = 32
 """Least number of draws of a suite for a figure that is claimed."""
 
@@ -114,11 +117,14 @@ class Scope:
     ----------
     world
         A world from a file that takes the place of all suites; None: the suites.
+    has_sites
+        Whether the suites of real sites take the place of those on a plane.
     """
 
     sizes: Sizes
     seed: int = 0
     world: SuiteWorld | None = None
+    has_sites: bool = False
     _known: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
     def once(self, key: Hashable, make: Callable[[], FoundT]) -> FoundT:
@@ -137,10 +143,16 @@ class Scope:
     ) -> tuple[SuiteWorld, ...]:
         """First worlds of a suite with some numbers of domains; none given: `SMALL`.
 
+        Of real sites, where they take the place of that suite, none given are `SITE_COUNTS`.
+
         A world from a file takes their place if no numbers are given, or if it is as small, or as
         large; else there is none.
         """
         count = self.sizes.num_worlds if num is None else num
+        if self.has_sites:
+            counts = domains or SITE_COUNTS
+            of_sites = suite(f"sites_{name.removeprefix('eval_')}")
+            return of_sites.with_domains(*counts).worlds(count, self.seed)
         if self.world is None:
             return suite(name).with_domains(*(domains or SMALL)).worlds(count, self.seed)
         is_of_size = domains is None or _is_of_size(self.world.num_domains, domains)

@@ -14,5 +14,8 @@ GROUP_NAMES = (
 )
 """Keys of `scenarios.measure.targets.table.GROUPS`."""
 
+SITE_GROUPS = ("time", "communication", "response", "fluctuation")
+"""Groups that say something of any plan, and so on real sites."""
+
 MEASURED = "measured"
 """Within the run folder; one file per column and group, ``<column>-<group>.json``."""

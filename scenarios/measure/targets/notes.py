@@ -14,6 +14,7 @@ def scope_note(scope: Scope) -> str:
     """Say on how much the table rests."""
     sizes = scope.sizes
     where = f"the world {scope.world.name}" if scope.world else f"{sizes.num_worlds} worlds a suite"
+    where += " of real sites" if scope.has_sites else ""
     note = f"{where}, {sizes.num_draws} draws each, {sizes.num_epochs} epochs a draw"
     if scope.is_short:
         return f"{note}: too few draws to claim anything"

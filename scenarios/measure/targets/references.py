@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agents.decision.families import SYNCHRONOUS
 from agents.decision.held import held_topology
 from agents.decision.problem import PlanningProblem
 from agents.decision.world import DecisionWorld
+from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.rules.data_parallel import data_parallel
 from des import (
     NO_CORRECTIONS,
@@ -19,6 +21,7 @@ from des import (
     migration_s,
 )
 from des.compiled.simulate import simulate_compiled
+from scenarios.measure.compare.whole_rows import bound_s, whole_problem
 
 FEWER_BITS = 2.25
 """A chain saves 25 % over one domain only if its messages fit in 0.75 of 6 N b s / F."""
@@ -135,19 +138,32 @@ def communication_of(topology: Topology, workload: Workload, plan: Plan) -> Comm
     )
 
 
+def has_shapes(topology: Topology) -> bool:
+    """Whether layers take times by their shapes, so that FLOPs over speed say little."""
+    return any(one.source_of_layer_times == "shapes" for one in topology.domains)
+
+
 def physical_bound_s(topology: Topology, workload: Workload) -> float:
     """Time below which no plan can do an iteration: all domains busy all the time. [s]"""
+    if has_shapes(topology):
+        problem = whole_problem(topology, workload, SYNCHRONOUS)
+        return JobFigures.of(problem, workload).work_s
     flops = sum(workload.forward_flops) + sum(workload.backward_flops)
     speed = math.fsum(domain.attainable_flops_per_s for domain in topology.domains)
     return workload.num_microbatches * flops / speed
 
 
-def least_pipeline_s(topology: Topology, workload: Workload) -> float:
-    """Time below which no pipeline of one stage per domain can do an iteration. [s]
+def iteration_bound_s(topology: Topology, workload: Workload) -> float:
+    """Time below which no plan there is to choose can do an iteration. [s]
 
-    One domain computes everything; several are never quicker than all their FLOP/s, nor than the
+    Of layers with times by shape, the bound of docs/bounds.md over the families that leave the
+    training as it is, in microbatches of any size. Else that of pipelines of one stage per domain:
+    one domain computes everything; several are never quicker than all their FLOP/s, nor than the
     quickest link there is lets all activations through.
     """
+    if has_shapes(topology):
+        proven_s = bound_s(topology, workload, SYNCHRONOUS)
+        return physical_bound_s(topology, workload) if math.isnan(proven_s) else proven_s
     flops = sum(workload.forward_flops) + sum(workload.backward_flops)
     fastest = max(domain.attainable_flops_per_s for domain in topology.domains)
     alone_s = workload.num_microbatches * flops / fastest

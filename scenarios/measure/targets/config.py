@@ -1,0 +1,111 @@
+"""Flags of the targets, and what follows from them alone."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.planners.names import PLANNER_NAMES, SCHEDULER_NAMES
+from des.base.checks import LARGEST_COUNT, nearest
+from des.base.command import UsageError
+from des.base.flags import option, to_dict
+from des.job.models import MODEL_HELP
+from scenarios.measure.targets.names import GROUP_NAMES, SITE_GROUPS
+
+PROG = "python -m scenarios.kpi"
+METHOD_NAMES = (*SCHEDULER_NAMES, *PLANNER_NAMES)
+"""Schedulers, and planners whose plan is held."""
+
+SITE_METHODS = ("whole",)
+"""Measured on real sites where no method is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of the targets; the fields are the flags."""
+
+    checkpoint: tuple[Path, ...] = option(
+        (),
+        "trained policies, a column each; without any and without --method those shipped, of a "
+        "short run the first one",
+    )
+    method: tuple[str, ...] = option((), "planners to measure, one column each")
+    local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
+    targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
+    world: Path | None = option(None, "topology file in place of the suites", is_file=True)
+    model: str = option("llama2_7b", f"model of the job in --world: {MODEL_HELP}", is_file=True)
+    sites: bool = option(
+        False,
+        "the suites of real sites in place of those on a plane, for planners; groups: "
+        f"{', '.join(SITE_GROUPS)}",
+    )
+    short: bool = option(False, "a minute or less; too little to claim anything")
+    num_worlds: int | None = option(None, "worlds of each suite; none: 32, short 2")
+    num_draws: int | None = option(None, "draws of each world; none: 1")
+    num_epochs: int | None = option(None, "decisions of a draw; none: 64, short 8")
+    seed: int = option(0, "seed of the worlds, and of the first draw")
+    out: Path = option(
+        Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
+    )
+    resume: bool = option(False, "continue the run in --out with its original flags")
+
+    def __post_init__(self) -> None:
+        for field in ("num_worlds", "num_draws", "num_epochs"):
+            value = getattr(self, field)
+            if value is not None and not 1 <= value <= LARGEST_COUNT:
+                raise UsageError(f"{PROG}: {field} must be at least 1, got {value}")
+        if self.seed < 0:
+            raise UsageError(f"{PROG}: seed must be at least 0, got {self.seed}")
+        for field, known in (("targets", GROUP_NAMES), ("method", METHOD_NAMES)):
+            for name in getattr(self, field) or ():
+                if name not in known:
+                    hint = nearest(name, known)
+                    raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
+        if self.targets == ():
+            raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUP_NAMES)}")
+        if self.sites:
+            self._check_sites()
+
+    def _check_sites(self) -> None:
+        """Refuse what needs one pipeline, a policy or a world of its own."""
+        given = {"checkpoint": self.checkpoint, "local": self.local, "world": self.world}
+        for field, value in given.items():
+            if value:
+                shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+                raise UsageError(f"{PROG}: {field} must be left out with sites, got {shown}")
+        for name in self.targets or ():
+            if name not in SITE_GROUPS:
+                raise UsageError(
+                    f"{PROG}: targets must be some of {', '.join(SITE_GROUPS)} with sites, as the "
+                    f"others are of one pipeline or of policies; got {name!r}"
+                )
+
+
+def recorded_flags(config: Config) -> dict[str, object]:
+    """Settings that determine the figures; not where they are written."""
+    plain = to_dict(config)
+    return {name: plain[name] for name in plain if name not in ("out", "resume")}
+
+
+def targets_of(config: Config) -> tuple[str, ...]:
+    """Groups of targets that are measured, in their order."""
+    known = SITE_GROUPS if config.sites else GROUP_NAMES
+    return tuple(name for name in known if config.targets is None or name in config.targets)
+
+
+def column_methods(config: Config) -> tuple[str, ...]:
+    """Planners and schedulers that are measured, a column each."""
+    return SITE_METHODS if config.sites and not config.method else config.method
+
+
+def command_text(config: Config) -> str:
+    """Command that measures the same."""
+    flags = [f"--targets {','.join(targets_of(config))}", f"--seed {config.seed}"]
+    flags += [f"--checkpoint {','.join(map(str, config.checkpoint))}"] if config.checkpoint else []
+    flags += [f"--method {','.join(config.method)}"] if config.method else []
+    flags += [f"--local {config.local}"] if config.local else []
+    flags += [f"--world {config.world} --model {config.model}"] if config.world else []
+    flags += ["--sites"] if config.sites else []
+    flags += ["--short"] if config.short else []
+    for name in ("num_worlds", "num_draws", "num_epochs"):
+        if getattr(config, name) is not None:
+            flags.append(f"--{name.replace('_', '-')} {getattr(config, name)}")
+    return f"{PROG} {' '.join(flags)}"

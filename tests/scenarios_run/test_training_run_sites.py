@@ -1,0 +1,26 @@
+"""Training runs on moving worlds of real sites, decided by the search over all families."""
+
+import json
+
+import pytest
+
+from des import write_topology
+from scenarios.run.command import main
+from scenarios.suites import suite
+
+
+@pytest.mark.parametrize("name", ["sites_calm", "sites_held", "sites_hard"])
+def test_a_training_runs_on_sites_of_a_suite(name, tmp_path):
+    """Two epochs, each of which ends with the iteration that its time is up in."""
+    world = suite(name).with_domains(2).world(0)
+    network, out = tmp_path / "sites.yaml", tmp_path / "out"
+    write_topology(network, world.topology)
+    shape = world.workload.shape
+    flags = ["--network", str(network), "--model", world.workload.name, "--planner", "whole"]
+    flags += ["--microbatches", str(world.workload.num_microbatches), "--epochs", "2"]
+    flags += ["--microbatch-size", str(int(shape.batch_size)), "--epoch-s", "300"]
+
+    assert main([*flags, "--out", str(out)]) == 0
+    result = json.loads((out / "result.json").read_text())
+    assert result["num_iterations"] >= 2
+    assert result["total_s"] >= 600.0
