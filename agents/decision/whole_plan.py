@@ -91,6 +91,8 @@ class WholeFound:
         The plan of least mean step time.
     by_family
         The best plan of each family of which one fits.
+    by_copies
+        The best plans of each of these families by the number of copies of the model.
     misfits
         What the nearest plan of other families lacks.
     num_judged
@@ -99,5 +101,6 @@ class WholeFound:
 
     best: JudgedPlan
     by_family: Mapping[Family, JudgedPlan]
+    by_copies: Mapping[Family, tuple[JudgedPlan, ...]]
     misfits: Mapping[Family, InfeasiblePlacementError]
     num_judged: int
