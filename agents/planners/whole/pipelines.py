@@ -76,22 +76,23 @@ class OrderSearch:
         return _joined(self._best)
 
     def run(self, most: int) -> Scored:
-        """Search until about ``most`` plans were judged; returns the best ones, quickest first.
+        """Search until about ``most`` more plans were judged; returns the best ones, quickest first.
 
         At last, orders next to the best are judged under several schedules.
         """
+        end = self.judge.num_judged + most
         if self._few:
             self._judge_orders(sorted(self._found, key=self._time_s)[:_NUM_REJUDGED], ())
         if self._size <= MOST_FOR_ALL_ORDERS:
-            return self._refined(most)
-        self._descend(most)
-        found = self._refined(most)
+            return self._refined(end)
+        self._descend(end)
+        found = self._refined(end)
         self._best = [found]
         stages = found.plans.domain[0, : found.plans.num_stages[0]]
         near = neighbours(tuple(stages.tolist()), self._size, self.judge.most_stages)
-        left = max(1, (most - self.judge.num_judged) // max(1, len(self._few)))
+        left = max(1, (end - self.judge.num_judged) // max(1, len(self._few)))
         self._judge_orders(near[:left], self._few)
-        return self._refined(most)
+        return self._refined(end)
 
     def _seeds(self) -> Iterable[Order]:
         """Orders to begin with."""
