@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from agents.answer.answering import answer
 from agents.answer.config import Config
 from agents.answer.reading import families_named, question_of
 from agents.decide import decide, main
@@ -113,16 +112,6 @@ def test_python_has_the_same_answer(asked):
     assert (found.step_s, found.num_judged) == (by_command["iteration_s"], by_command["num_judged"])
     assert str(found).startswith("Answer: ")
     assert found._repr_html_().startswith("<h4>Answer: ")
-
-
-def test_fewer_copies_with_a_lower_price_in_tokens_stand_beside_the_quickest_step():
-    question = question_of(
-        Config(network="four_domains_1", job="four_domains_1", families="diloco")
-    )
-    quick, cheap = answer(question).rows
-    assert quick.judged.family == cheap.judged.family == "diloco"
-    assert quick.step_s < cheap.step_s
-    assert cheap.priced_s < quick.priced_s
 
 
 def test_a_family_that_fits_nowhere_is_named_with_what_it_lacks(asked, tmp_path):

@@ -76,7 +76,7 @@ class OrderSearch:
         return _joined(self._best)
 
     def run(self, most: int) -> Scored:
-        """Search until about ``most`` more plans were judged; returns the best ones, quickest first.
+        """Search until about ``most`` more plans were judged; returns the best, quickest first.
 
         At last, orders next to the best are judged under several schedules.
         """
