@@ -148,7 +148,7 @@ def compared_proposals(
         for (method, seed), log_cost in _log_costs(config, methods, known):
             rows.append(
                 {
-                    "network": world.name,
+                    "network": f"{world.name}-{size}",
                     "num_domains": size,
                     "method": method,
                     "seed": seed,
