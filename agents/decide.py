@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agents.hi_ppo import policies as hi_ppo_policies
     from agents.hi_ppo.local import decide as local_decide
     from agents.hi_ppo.local import policy, shipped
+    from agents.hi_ppo.plans import plan_checkpoint, plan_policy, plan_proposals
     from des import Topology
 else:
     answering = lazy("agents.answer.answering")
@@ -46,6 +47,9 @@ else:
     local_decide = lazy("agents.hi_ppo.local.decide")
     policy = lazy("agents.hi_ppo.local.policy")
     shipped = lazy("agents.hi_ppo.local.shipped")
+    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
+    plan_policy = lazy("agents.hi_ppo.plans.plan_policy")
+    plan_proposals = lazy("agents.hi_ppo.plans.plan_proposals")
     hi_ppo_policies = lazy("agents.hi_ppo.policies")
 
 
@@ -117,6 +121,14 @@ class _Trained:
         return hi_ppo_policies.Policies.load(self._config.checkpoint or hi_ppo_policies.shipped())
 
     @cached_property
+    def plans(self) -> plan_policy.PlanPolicy | None:
+        """Plan policy; None where the search decides alone."""
+        if self._config.deciders == "search":
+            return None
+        path = self._config.plan_checkpoint or plan_proposals.shipped_plan_file()
+        return plan_checkpoint.load_plan_policy(path)
+
+    @cached_property
     def local(self) -> local_decide.LocalAgent | None:
         """Local agent; None where the decision is across domains alone."""
         if self._config.across_only:
@@ -149,6 +161,7 @@ def _answered(config: Config, given: frozenset[str], trained: _Trained) -> str:
         reading.question_of(config, given),
         trained.across,
         trained.local,
+        plans=trained.plans if config.deciders == "both" else None,
         searches=config.deciders != "hi_ppo",
         explains=config.explain,
     )

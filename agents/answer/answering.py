@@ -1,7 +1,6 @@
 """Answering of a question: search over the families, policies and plan in force, and reasons."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from agents.answer.answer import Answer
 from agents.answer.change import PlanChange, change_to
@@ -9,29 +8,21 @@ from agents.answer.inside_domains import bind_inside
 from agents.answer.judging import judged_plan
 from agents.answer.question import Question
 from agents.answer.rows import FamilyRow, at_par, quickest, row_of
+from agents.answer.searching import SearchedRows, has_borders, searched_rows
 from agents.answer.takeovers import takeovers
 from agents.decision.depths import DEPTHS
-from agents.decision.families import Family
-from agents.decision.whole_plan import JudgedPlan, WholeFound
+from agents.decision.whole_plan import JudgedPlan
 from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.decision_report import coordinator_of
 from agents.hi_ppo.explanation import explain
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.features import MOST_DOMAINS
+from agents.hi_ppo.plans.plan_policy import PlanPolicy
 from agents.hi_ppo.policies import Policies
 from agents.planners.bounds.step_bound import StepBound, step_lower_bound_s
-from agents.planners.whole.misfits import shortfall
-from agents.planners.whole.search_whole import search_whole
-from des import InfeasiblePlacementError, Plan, UnreachableError, check_memory
+from des import InfeasiblePlacementError, UnreachableError, check_memory
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Searched:
-    """Rows of the families that fit somewhere, and the errors of those that do not."""
-
-    rows: tuple[FamilyRow, ...] = ()
-    misfits: Mapping[Family, str] = field(default_factory=dict)
-    num_judged: int = 0
+_NONE_BY_POLICIES = "the policies found no plan that fits"
 
 
 def answer(
@@ -39,6 +30,7 @@ def answer(
     policies: Policies | None = None,
     local: LocalAgent | None = None,
     *,
+    plans: PlanPolicy | None = None,
     searches: bool = True,
     explains: bool = False,
 ) -> Answer:
@@ -51,6 +43,9 @@ def answer(
         None, or more domains than they take: the search decides alone.
     local
         Binds the GPUs inside the domains of a pipeline; None leaves that open.
+    plans
+        Proposes plans that the search begins from too, where there are too many domains for the
+        search to look at all orders; None: nothing learnt does.
     searches
         Whether to search; without it the policies and the plan in force are all there is.
     explains
@@ -63,7 +58,7 @@ def answer(
     ValueError
         If a plan that is left has no price in tokens, or the plan in force is of another job.
     """
-    searched = _searched(question) if searches else _Searched()
+    searched = searched_rows(question, plans) if searches else SearchedRows()
     rows = searched.rows
     bound, why_no_bound = _bound(question)
     if policies is not None:
@@ -115,98 +110,12 @@ def answer(
     )
 
 
-def _searched(question: Question) -> _Searched:
-    """Search each compression by itself, so that none hides another's best plan.
-
-    Raises
-    ------
-    InfeasiblePlacementError
-        If no family fits under any of them.
-    """
-    problem, found_of = question.problem, dict[float, WholeFound]()
-    said = {
-        family: shortfall(
-            problem.topology, problem.workloads[0], family, problem.space.modes(family)[0]
-        )
-        for family in problem.space.families
-    }
-    hopeless = {family: what for family, what in said.items() if what and family in _BY_RULE}
-    if len(hopeless) == len(said):
-        raise InfeasiblePlacementError("; ".join(map(_fits_nowhere, hopeless, hopeless.values())))
-    failure: InfeasiblePlacementError | None = None
-    plainest = min(problem.space.compressions)
-    for factor in dict.fromkeys((*problem.space.compressions, 1.0)):
-        families = tuple(
-            family
-            for family in problem.space.families
-            if family not in hopeless
-            and (factor in problem.space.compressions if family in _WITH_BORDERS else factor == 1.0)
-        )
-        if not families:
-            continue
-        narrow = replace(problem.space, compressions=(factor,), families=families)
-        try:
-            found_of[factor] = search_whole(
-                replace(problem, space=narrow), max_judged=question.max_judged
-            )
-        except InfeasiblePlacementError as error:
-            failure = error
-    if not found_of and failure is not None:
-        raise failure
-    return _Searched(
-        rows=tuple(
-            row_of(problem, _as_sent(judged), question.token_factor)
-            for factor, found in found_of.items()
-            for judged in found.by_family.values()
-            if factor in (1.0, plainest) or _has_borders(judged.plan)
-        ),
-        misfits=_misfits(list(found_of.values()), said),
-        num_judged=sum(found.num_judged for found in found_of.values()),
-    )
-
-
 def _bound(question: Question) -> tuple[StepBound | None, str]:
     """Lower bound of a step over the space, or the reason why the proof does not cover it."""
     try:
         return step_lower_bound_s(question.problem), ""
     except ValueError as error:
         return None, str(error)
-
-
-def _misfits(
-    found_of: Sequence[WholeFound], by_rule: Mapping[Family, str | None]
-) -> dict[Family, str]:
-    """Shortfalls of families that fit nowhere, by the search or, where it is silent, by rule."""
-    said = {family: _fits_nowhere(family, what) for family, what in by_rule.items() if what}
-    for found in found_of:
-        said |= {family: str(error) for family, error in found.misfits.items()}
-    known = {family for found in found_of for family in found.by_family}
-    return {family: what for family, what in said.items() if family not in known}
-
-
-def _fits_nowhere(family: Family, lack: str | None) -> str:
-    return f"{family}: no plan fits; at best, {lack}"
-
-
-_NONE_BY_POLICIES = "the policies found no plan that fits"
-
-_BY_RULE: tuple[Family, ...] = ("single", "replicas")
-"""Families of which `shortfall` looks at the plan that needs least."""
-
-_WITH_BORDERS: tuple[Family, ...] = ("pipeline", "hybrid", "diloco", "streaming_diloco")
-"""Families whose plans may send activations between domains."""
-
-
-def _has_borders(plan: Plan) -> bool:
-    """Whether activations go between domains, which a compression shrinks."""
-    return any(one.num_borders for one in plan.placements)
-
-
-def _as_sent(judged: JudgedPlan) -> JudgedPlan:
-    """The plan without a compression where it has nothing to compress."""
-    if _has_borders(judged.plan):
-        return judged
-    return replace(judged, plan=replace(judged.plan, activation_compression=1.0))
 
 
 def _with_policies(
@@ -217,7 +126,7 @@ def _with_policies(
     space = question.problem.space
     if found is None or found.family not in space.families:
         return rows
-    if _has_borders(found.plan) and 1.0 not in space.compressions:
+    if has_borders(found.plan) and 1.0 not in space.compressions:
         return rows
     own = row_of(question.problem, found, question.token_factor, decided_by="hi_ppo")
     titles = [row.title for row in rows]

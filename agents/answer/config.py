@@ -98,6 +98,12 @@ class Config:
     checkpoint: Path | None = option(
         None, "checkpoint of Hi-PPO", is_file=True, default_text="shipped, seed 0"
     )
+    plan_checkpoint: Path | None = option(
+        None,
+        "plan policy that proposes to the search",
+        is_file=True,
+        default_text="shipped, seed 0",
+    )
     local_checkpoint: Path | None = option(
         None, "local agent", is_file=True, default_text="shipped, seed 0"
     )

@@ -148,10 +148,10 @@ def _refuse_contradictions(config: Config, given: Set[str]) -> None:
             f"than time; got {','.join(f'{weight:g}' for weight in config.preference)}"
         )
     if config.deciders == "hi_ppo":
-        searched = ("families", "compression", "token_factor", "max_judged")
+        searched = ("families", "compression", "token_factor", "max_judged", "plan_checkpoint")
         _refuse_twice("--deciders hi_ppo", searched, given)
     if config.deciders == "search":
-        _refuse_twice("--deciders search", ("checkpoint",), given)
+        _refuse_twice("--deciders search", ("checkpoint", "plan_checkpoint"), given)
     if config.across_only:
         _refuse_twice("--across-only", ("local_checkpoint",), given)
     _refuse_without_plan(config, given)

@@ -1,6 +1,6 @@
 """A whole decision: a job on a network, the plans allowed, and a plan that was judged."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +16,10 @@ from des import (
     Topology,
     Workload,
 )
+
+ProposeGroups = Callable[[Topology, Workload], Sequence[tuple[tuple[int, ...], ...]]]
+"""Proposes plans for a job on a network, each as groups of domains in order: one group is a
+pipeline, several are copies of the model that share a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +91,8 @@ class WholeFound:
         The plan of least mean step time.
     by_family
         The best plan of each family of which one fits.
+    by_copies
+        The best plans of each of these families by the number of copies of the model.
     misfits
         What the nearest plan of other families lacks.
     num_judged
@@ -95,5 +101,6 @@ class WholeFound:
 
     best: JudgedPlan
     by_family: Mapping[Family, JudgedPlan]
+    by_copies: Mapping[Family, tuple[JudgedPlan, ...]]
     misfits: Mapping[Family, InfeasiblePlacementError]
     num_judged: int

@@ -1,5 +1,6 @@
 """Judge of pipelines over any domains, each with its own number of microbatches."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -7,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.judge.paced_refine import paced_refine
-from agents.judge.paced_splits import paced_fill
+from agents.judge.paced_splits import layer_times, paced_fill
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import Paces, new_desk, paced_scores, paced_table, paces_of
+from des.compiled.many.paced import Paces, new_desk, paced_table, paces_of
+from des.compiled.many.paced_bound import paced_scores
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 
@@ -68,28 +70,39 @@ class PacedJudge:
         sent = replace(workload, message_bytes=workload.message_bytes / compression)
         job = job_on(topology, sent if compression > 1.0 else workload, corrections)
         self.job = job._replace(bytes_per_parameter=job.bytes_per_parameter + extra_state_bytes)
+        self._times = layer_times(self.job)
         self.paces = paces_of(schedules)
         self.most_stages = min(topology.num_domains, workload.num_layers)
         self._desk = new_desk(self.most_stages, workload.num_microbatches)
         self.num_judged = 0
 
     def scored(
-        self, orders: Sequence[Order], counts: Sequence[int], schedules: Sequence[int] = ()
+        self,
+        orders: Sequence[Order],
+        counts: Sequence[int],
+        schedules: Sequence[int] = (),
+        *,
+        slack: float = math.inf,
+        best_s: float = math.inf,
     ) -> Scored:
-        """Fill and judge the pipelines of orders under some schedules or all, order by order."""
-        numbers = schedules or range(len(self.schedules))
-        num_schedules = len(numbers)
-        plans = paced_table(len(orders) * num_schedules, self.most_stages)
-        plans.num_stages[:] = np.repeat([len(one) for one in orders], num_schedules)
-        plans.schedule[:] = np.tile(numbers, len(orders))
-        for row, order in enumerate(orders):
-            begin = row * num_schedules
-            plans.domain[begin : begin + num_schedules, : len(order)] = order
-        repeated = np.repeat(np.asarray(counts, dtype=np.int64), num_schedules)
-        paced_fill(self.job, self.paces, plans, repeated, num_schedules)
-        return self.judged(plans, repeated)
+        """Fill and judge the pipelines of orders under some schedules or all, order by order.
 
-    def judged_splits(self, rows: Sequence[tuple[Order, Sequence[int]]]) -> Scored:
+        See `judged` for ``slack`` and ``best_s``.
+        """
+        numbers = schedules or range(len(self.schedules))
+        plans = paced_table(len(orders), self.most_stages)
+        plans.num_stages[:] = [len(one) for one in orders]
+        is_stage = np.arange(self.most_stages) < plans.num_stages[:, np.newaxis]
+        plans.domain[is_stage] = [domain for order in orders for domain in order]
+        plans = Plans(*(np.repeat(field, len(numbers), axis=0) for field in plans))
+        plans.schedule[:] = np.tile(numbers, len(orders))
+        repeated = np.repeat(np.asarray(counts, dtype=np.int64), len(numbers))
+        paced_fill(self.job, self._times, self.paces, plans, repeated, len(numbers))
+        return self.judged(plans, repeated, slack, best_s)
+
+    def judged_splits(
+        self, rows: Sequence[tuple[Order, Sequence[int]]], slack: float = math.inf
+    ) -> Scored:
         """Judge orders with numbers of layers that are given, under all schedules."""
         num_schedules = len(self.schedules)
         plans = paced_table(len(rows) * num_schedules, self.most_stages)
@@ -100,20 +113,23 @@ class PacedJudge:
             plans.domain[own, : len(order)] = order
             plans.end_layer[own, : len(order)] = np.cumsum(num_layers)
         counts = np.full(len(plans.num_stages), self.workload.num_microbatches)
-        return self.judged(plans, counts)
+        return self.judged(plans, counts, slack)
 
-    def judged(self, plans: Plans, counts: Whole) -> Scored:
-        """Judge plans as they are."""
-        times_s, overflow = np.empty((2, len(counts)))
-        paced_scores(self.job, self.paces, plans, counts, self._desk, times_s, overflow)
+    def judged(
+        self, plans: Plans, counts: Whole, slack: float = math.inf, best_s: float = math.inf
+    ) -> Scored:
+        """Judge plans as they are.
+
+        Those of several stages that must take ``slack`` times as long as the best of them before
+        get ``inf``; ``best_s`` is the best to begin with.
+        """
+        found_s = times_s, overflow = np.empty((2, len(counts)))
+        paced_scores(self.job, self.paces, plans, counts, self._desk, slack, best_s, *found_s)
         self.num_judged += len(counts)
         return Scored(plans, counts, times_s, overflow)
 
     def refined(self, scored: Scored, most: int) -> Scored:
-        """Replace plans by the best of their neighbours while that is quicker, in place.
-
-        Judges at most ``most`` neighbours of each, and completes its last step.
-        """
+        """Replace plans by quicker neighbours, in place; judges at most ``most`` of each."""
         self.num_judged += paced_refine(
             self.job, self.paces, scored.plans, scored.counts, self._desk, most, scored.times_s
         )
@@ -127,9 +143,9 @@ class PacedJudge:
             plans.domain[number, : len(order)] = order
         alone = Paces(*(field[schedule : schedule + 1] for field in self.paces))
         counts = np.full(len(orders), count)
-        paced_fill(self.job, alone, plans, counts, 1)
-        times_s, overflow = np.empty((2, len(orders)))
-        paced_scores(self.job, alone, plans, counts, self._desk, times_s, overflow)
+        paced_fill(self.job, self._times, alone, plans, counts, 1)
+        found_s = times_s, overflow = np.empty((2, len(orders)))
+        paced_scores(self.job, alone, plans, counts, self._desk, math.inf, math.inf, *found_s)
         row = np.array([int(times_s.argmin())])
         best = Scored(
             plan_rows(plans, row),

@@ -1,9 +1,12 @@
 """Splits of layers for schedules with a pace: every stage is filled up to one level of time."""
 
 import math
+from typing import NamedTuple
 
-from des.base.jit import kernel
-from des.compiled.many.layout import Whole
+import numpy as np
+
+from des.base.jit import lean_kernel
+from des.compiled.many.layout import Real, Small, Whole
 from des.compiled.many.paced import (
     WHOLE,
     Paces,
@@ -16,8 +19,41 @@ _PRECISION = 2.0**-8
 _STEP = 1.03
 
 
-@kernel
-def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: int) -> None:
+class LayerTimes(NamedTuple):
+    """Times of the layers before each, domain by domain, and of messages between domains. [s]
+
+    ``head_s`` and ``tail_s`` (2, K, L + 1) are of the passes outside of a stage's own work: forward
+    passes, and what follows of them; ``work_s`` (2, K, L + 1) of what a stage does of a microbatch
+    between its first pass and its last, ``all_s`` (K, L + 1) with weight gradients put off. First
+    come those of whole backward passes, then of halved ones. ``hop_s`` (K, K) is of a message.
+    """
+
+    head_s: Real
+    tail_s: Real
+    work_s: Real
+    all_s: Real
+    hop_s: Real
+
+
+def layer_times(job: Job) -> LayerTimes:
+    """Work the times of a job out."""
+    num_domains = len(job.rate_flops_per_s)
+    passes_s = job.work_before.T.reshape(num_domains, 4, -1)
+    passes_s = passes_s / job.rate_flops_per_s[:, np.newaxis, np.newaxis]
+    forward_s, backward_s, gradient_s, weight_s = np.ascontiguousarray(passes_s.swapaxes(0, 1))
+    return LayerTimes(
+        head_s=forward_s,
+        tail_s=np.array([backward_s, gradient_s]),
+        work_s=np.array([forward_s + backward_s, forward_s + gradient_s]),
+        all_s=forward_s + gradient_s + weight_s,
+        hop_s=job.wire_s + job.latency_s + job.overhead_s,
+    )
+
+
+@lean_kernel
+def paced_fill(
+    job: Job, times: LayerTimes, paces: Paces, plans: Plans, counts: Whole, per_order: int
+) -> None:
     """Split the layers of plans, whose domains and schedules are given, evenly in time.
 
     Every stage gets the most layers with which a common level holds: the time before its first
@@ -33,89 +69,98 @@ def paced_fill(job: Job, paces: Paces, plans: Plans, counts: Whole, per_order: i
         whole backward passes have one split, and those of halved ones.
     """
     for first in range(0, plans.num_stages.size, per_order):
-        whole = halved = -1
+        known = (-1, -1)
         for plan in range(first, first + per_order):
-            is_whole = paces.behind[plans.schedule[plan]] == WHOLE
-            known = whole if is_whole else halved
-            if known >= 0:
+            kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
+            if known[kind] >= 0:
                 for stage in range(plans.num_stages[plan]):
-                    plans.end_layer[plan, stage] = plans.end_layer[known, stage]
+                    plans.end_layer[plan, stage] = plans.end_layer[known[kind], stage]
             else:
-                _fill(job, paces, plans, plan, counts[plan], False)
+                _fill(job, times, paces, plans, plan, counts[plan], False)
             if paced_overflow(job, paces, plans, plan, counts[plan]) != FITS:
-                _fill(job, paces, plans, plan, counts[plan], True)
-            elif is_whole:
-                whole = plan
+                _fill(job, times, paces, plans, plan, counts[plan], True)
             else:
-                halved = plan
+                known = (plan, known[1]) if kind == 0 else (known[0], plan)
 
 
-@kernel
-def _fill(job: Job, paces: Paces, plans: Plans, plan: int, count: int, in_memory: bool) -> None:
-    if not _is_joined(job, plans, plan):
-        _fill_any(plans, plan, 0, 0, job.sums_before.shape[0] - 1)
+@lean_kernel
+def _fill(
+    job: Job,
+    times: LayerTimes,
+    paces: Paces,
+    plans: Plans,
+    plan: int,
+    count: int,
+    in_memory: bool,
+) -> None:
+    if not _is_joined(times.hop_s, plans, plan):
+        num_layers = times.all_s.shape[1] - 1
+        _fill_any(plans.end_layer[plan], plans.num_stages[plan], 0, 0, num_layers)
         return
-    if in_memory and not _fill_to(job, paces, plans, plan, count, math.inf, True):
+    if in_memory and not _fill_to(job, times, paces, plans, plan, count, math.inf, True):
         return
-    low_s = _even_level_s(job, paces, plans, plan, count)
+    low_s = _even_level_s(times, paces, plans, plan, count)
     step = _STEP
     high_s: float = low_s * step
-    while not _fill_to(job, paces, plans, plan, count, high_s, in_memory):
+    while not _fill_to(job, times, paces, plans, plan, count, high_s, in_memory):
         step *= step
         low_s, high_s = high_s, high_s * step
+    is_filled = True
     while high_s - low_s > _PRECISION * high_s:
         middle_s = (low_s + high_s) / 2.0
-        if _fill_to(job, paces, plans, plan, count, middle_s, in_memory):
+        is_filled = _fill_to(job, times, paces, plans, plan, count, middle_s, in_memory)
+        if is_filled:
             high_s = middle_s
         else:
             low_s = middle_s
-    _fill_to(job, paces, plans, plan, count, high_s, in_memory)
+    if not is_filled:
+        _fill_to(job, times, paces, plans, plan, count, high_s, in_memory)
 
 
-@kernel
-def _is_joined(job: Job, plans: Plans, plan: int) -> bool:
+@lean_kernel
+def _is_joined(hop_s: Real, plans: Plans, plan: int) -> bool:
     """Whether links lead from each stage to the next and back."""
     for stage in range(1, plans.num_stages[plan]):
         before, domain = plans.domain[plan, stage - 1], plans.domain[plan, stage]
-        if math.isinf(job.wire_s[before, domain] + job.wire_s[domain, before]):
+        if math.isinf(hop_s[before, domain] + hop_s[domain, before]):
             return False
     return True
 
 
-@kernel
-def _even_level_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
+@lean_kernel
+def _even_level_s(times: LayerTimes, paces: Paces, plans: Plans, plan: int, count: int) -> float:
     """Level at which fractions of equal layers are even, without a least number a stage. [s]
 
     With ``a + b T`` the time outside of a stage for a level ``T``, the stage takes ``T - a - b T``
     over its time a layer: the sum over the stages is a line in ``T``.
     """
-    num_layers, work = job.work_before.shape[0] - 1, job.work_before
+    num_layers, head_s, hop_s = times.all_s.shape[1] - 1, times.head_s, times.hop_s
     is_whole = paces.behind[plans.schedule[plan]] == WHOLE
     slope = offset_s = taken = taken_at_0 = 0.0
+    before = 0
     for stage in range(plans.num_stages[plan]):
         domain = plans.domain[plan, stage]
         if stage > 0:
-            before = plans.domain[plan, stage - 1]
-            offset_s += job.wire_s[before, domain] + job.latency_s[before, domain] + job.overhead_s
+            offset_s += hop_s[before, domain]
             if is_whole:
-                offset_s += job.wire_s[domain, before] + job.latency_s[domain, before]
-                offset_s += job.overhead_s
-        forward = work[num_layers, 4 * domain]
-        both = forward + work[num_layers, 4 * domain + 1]
-        layers = job.rate_flops_per_s[domain] * num_layers / (count * both)
+                offset_s += hop_s[domain, before]
+        before = domain
+        forward_s, both_s = head_s[domain, num_layers], times.work_s[0, domain, num_layers]
+        layers = num_layers / (count * both_s)
         own_slope, own_offset = (1.0 - slope) * layers, -offset_s * layers
         taken += own_slope
         taken_at_0 += own_offset
-        share = (both if is_whole else forward) / both / count
+        share = (1.0 if is_whole else forward_s / both_s) / count
         slope += own_slope * share / layers
         offset_s += own_offset * share / layers
     level_s: float = (num_layers - taken_at_0) / taken
     return level_s
 
 
-@kernel
+@lean_kernel
 def _fill_to(
     job: Job,
+    times: LayerTimes,
     paces: Paces,
     plans: Plans,
     plan: int,
@@ -124,112 +169,83 @@ def _fill_to(
     in_memory: bool,
 ) -> bool:
     """Give every stage what fits below a level; returns whether all layers are given."""
-    num_stages, num_layers = plans.num_stages[plan], job.sums_before.shape[0] - 1
-    back = 1 if paces.behind[plans.schedule[plan]] == WHOLE else 2
-    begin, head_s, tail_s = 0, 0.0, 0.0
+    num_stages, num_layers = plans.num_stages[plan], times.all_s.shape[1] - 1
+    kind = 0 if paces.behind[plans.schedule[plan]] == WHOLE else 1
+    hop_s, all_s = times.hop_s, times.all_s
+    begin, before, outside_s, back_s = 0, 0, 0.0, 0.0
     for stage in range(num_stages):
         domain = plans.domain[plan, stage]
         if stage > 0:
-            before = plans.domain[plan, stage - 1]
-            head_s += job.wire_s[before, domain] + job.latency_s[before, domain] + job.overhead_s
-            tail_s += job.wire_s[domain, before] + job.latency_s[domain, before] + job.overhead_s
+            outside_s += hop_s[before, domain]
+            back_s += hop_s[domain, before]
+        before = domain
         most = num_layers - (num_stages - 1 - stage)
-        end = _last_that_fits(
-            job, paces, plans, plan, stage, begin, most, count, head_s, tail_s, level_s, in_memory
-        )
+        own_s, tail_s = times.work_s[kind, domain], times.tail_s[kind, domain]
+        left_s = (level_s - outside_s) / count
+        end = _last_below(own_s, begin, most, own_s[begin] + left_s - back_s / count)
+        if kind == 1:
+            end = _last_below(all_s[domain], begin, end, all_s[domain, begin] + left_s)
+        if in_memory:
+            end = _last_in_memory(job, paces, plans, plan, stage, begin, end, count)
         if end == begin:
-            _fill_any(plans, plan, stage, begin, num_layers)
+            _fill_any(plans.end_layer[plan], num_stages, stage, begin, num_layers)
             return False
-        work, first, rate = job.work_before, 4 * domain, job.rate_flops_per_s[domain]
-        head_s += (work[end, first] - work[begin, first]) / rate
-        tail_s += (work[end, first + back] - work[begin, first + back]) / rate
+        outside_s += times.head_s[domain, end] - times.head_s[domain, begin]
+        back_s += tail_s[end] - tail_s[begin]
         plans.end_layer[plan, stage] = begin = end
     plans.end_layer[plan, num_stages - 1] = num_layers
     return bool(begin == num_layers)
 
 
-@kernel
-def _fill_any(plans: Plans, plan: int, stage: int, begin: int, num_layers: int) -> None:
+@lean_kernel
+def _fill_any(ends: Small, num_stages: int, stage: int, begin: int, num_layers: int) -> None:
     """Give one layer to each remaining stage, and the others to the last stage."""
-    for later in range(stage, plans.num_stages[plan]):
+    for later in range(stage, num_stages):
         begin += 1
-        plans.end_layer[plan, later] = begin
-    plans.end_layer[plan, plans.num_stages[plan] - 1] = num_layers
+        ends[later] = begin
+    ends[num_stages - 1] = num_layers
 
 
-@kernel
-def _last_that_fits(
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    plan: int,
-    stage: int,
-    begin: int,
-    most: int,
-    count: int,
-    head_s: float,
-    tail_s: float,
-    level_s: float,
-    in_memory: bool,
-) -> int:
-    """Last end with which a stage stays below a level and fits; ``begin`` if there is none.
+@lean_kernel
+def _last_below(before_s: Real, begin: int, most: int, limit_s: float) -> int:
+    """Last end, ``begin`` to ``most``, before which layers take no more than a limit.
 
     Layers are much alike, so the search begins where equal ones would end, doubles its steps, then
     bisects.
     """
-    first, num_layers = 4 * plans.domain[plan, stage], job.sums_before.shape[0] - 1
-    total = job.work_before[num_layers, first] + job.work_before[num_layers, first + 1]
-    own_s = count * total / num_layers / job.rate_flops_per_s[plans.domain[plan, stage]]
-    guess = begin + (level_s - head_s - tail_s) / own_s
-    at = int(max(begin + 1.0, min(float(most), guess)))
-    least, above, step = begin, most + 1, 1  # what fits, what does not
+    if before_s[most] <= limit_s:
+        return most
+    if before_s[begin + 1] > limit_s:
+        return begin
+    least, above, step = begin + 1, most, 1  # what is below, what is not
+    a_layer_s = (before_s[most] - before_s[begin]) / (most - begin)
+    at = begin + int((limit_s - before_s[begin]) / a_layer_s)
     while above - least > 1:
-        if _stage_fits(
-            job, paces, plans, plan, stage, begin, at, count, head_s, tail_s, level_s, in_memory
-        ):
-            least = at
-        else:
-            above = at
-        if above == most + 1:
-            at = min(most, at + step)
-        elif least == begin:
-            at = max(begin + 1, at - step)
-        else:
-            at = (least + above) // 2
         if at <= least or at >= above:
             at = (least + above) // 2
+        if before_s[at] <= limit_s:
+            least = at
+            at += step
+        else:
+            above = at
+            at -= step
         step *= 2
     return least
 
 
-@kernel
-def _stage_fits(
-    job: Job,
-    paces: Paces,
-    plans: Plans,
-    plan: int,
-    stage: int,
-    begin: int,
-    end: int,
-    count: int,
-    head_s: float,
-    tail_s: float,
-    level_s: float,
-    in_memory: bool,
-) -> bool:
-    """Whether a stage of some layers stays below a level and within its memory."""
-    domain = plans.domain[plan, stage]
-    work, first, rate = job.work_before, 4 * domain, job.rate_flops_per_s[domain]
-    forward_s = (work[end, first] - work[begin, first]) / rate
-    if paces.behind[plans.schedule[plan]] == WHOLE:
-        backward_s = (work[end, first + 1] - work[begin, first + 1]) / rate
-        busy_s = head_s + count * (forward_s + backward_s) + tail_s
-    else:
-        back_s = (work[end, first + 2] - work[begin, first + 2]) / rate
-        put_off_s = (work[end, first + 3] - work[begin, first + 3]) / rate
-        busy_s = head_s + count * (forward_s + back_s)
-        busy_s = max(busy_s + tail_s, busy_s + count * put_off_s)
-    if busy_s > level_s or not in_memory:
-        return bool(busy_s <= level_s)
-    needed = paced_bytes(job, paces, plans, plan, stage, begin, end, count)
-    return bool(needed <= job.capacity_bytes[domain])
+@lean_kernel
+def _last_in_memory(
+    job: Job, paces: Paces, plans: Plans, plan: int, stage: int, begin: int, most: int, count: int
+) -> int:
+    """Last end, ``begin`` to ``most``, with which a stage fits into its memory."""
+    capacity = job.capacity_bytes[plans.domain[plan, stage]]
+    if paced_bytes(job, paces, plans, plan, stage, begin, most, count) <= capacity:
+        return most
+    least, above = begin, most
+    while above - least > 1:
+        at = (least + above) // 2
+        if paced_bytes(job, paces, plans, plan, stage, begin, at, count) <= capacity:
+            least = at
+        else:
+            above = at
+    return least

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numba
 from numba.core import config
@@ -38,17 +38,29 @@ def kernel(function: FunctionT) -> FunctionT:
     return _compiled(function, inline="never")
 
 
+def lean_kernel(function: FunctionT) -> FunctionT:
+    """Compile a kernel that makes no arrays: it does not count who uses those that it is given.
+
+    That takes longer than the work itself where small kernels hand tuples of arrays on.
+    """
+    return _compiled(function, inline="never", is_counted=False)
+
+
 def inlined(function: FunctionT) -> FunctionT:
     """Compile a kernel that is written out in all that call it: loops over it can be vectorised."""
     return _compiled(function, inline="always")
 
 
-def _compiled(function: FunctionT, *, inline: Literal["never", "always"]) -> FunctionT:
+def _compiled(
+    function: FunctionT, *, inline: Literal["never", "always"], is_counted: bool = True
+) -> FunctionT:
     source = Path(function.__code__.co_filename).resolve()
     before = config.CACHE_DIR  # type: ignore[attr-defined]
     config.CACHE_DIR = str(_cache_base() / source_digest(source))  # type: ignore[attr-defined]
     try:
-        compiled = numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)
+        options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+        options |= {"inline": inline, "_nrt": is_counted}
+        compiled = numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before  # type: ignore[attr-defined]
     return cast(FunctionT, compiled)

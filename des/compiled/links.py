@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from des.compiled.kernels.program import LINK, MEDIUM, PIECE, STEADY, TABLE, UNIFORM
-from des.costs.message_times import corrected
 from des.dynamics import UniformLaw
 from des.dynamics.link_course import Weather
 from des.plan.corrections import Corrections
@@ -16,21 +15,18 @@ def link_records(topology: Topology, corrections: Corrections) -> tuple[np.ndarr
     """Corrected figures of all links, and the media, numbered by their first link."""
     media: dict[tuple[str, ...], tuple[list[int], int]] = {}
     links = np.zeros(len(topology.links), LINK)
+    own = []
     for index, link in enumerate(topology.links):
         ends = (link.source, link.target)
         key = tuple(sorted(ends)) if topology.transport.half_duplex else ends
         users, medium = media.setdefault(key, ([], len(media)))
         users.append(index)
-        figures = corrected(link, corrections)
-        round_trip_s = topology.round_trip_s(index) * corrections.wan_latency_factor
-        links[index] = (
-            figures.bandwidth_bytes_per_s,
-            figures.latency_s,
-            round_trip_s,
-            medium,
-            0,
-            0,
-        )
+        own.append((link.bandwidth_bytes_per_s, link.latency_s, topology.round_trip_s(index)))
+        links["medium"][index] = medium
+    figures = np.array(own).reshape(-1, 3)
+    links["bandwidth_bytes_per_s"] = figures[:, 0] * corrections.wan_bandwidth_factor
+    links["latency_s"] = figures[:, 1] * corrections.wan_latency_factor
+    links["round_trip_s"] = figures[:, 2] * corrections.wan_latency_factor
     found = [(*users, -1)[:2] for users, _ in media.values()]
     return links, np.array(found, MEDIUM)
 

@@ -160,9 +160,11 @@ def pipeline_of(
     stages = plan.stages_of_replicas[replica]
     times_s = stage_times_s(topology, workload, stages, corrections, plan.parallelism)
     numbers = device_numbers(stages)
-    bandwidth_factors, latency_factors = topology.factors_at_start()
-    bandwidth_factors[bandwidth_factors == 0.0] = 1.0
-    steady = topology.scaled(bandwidth_factors, latency_factors)
+    steady = topology
+    if topology.movement is not None:
+        bandwidth_factors, latency_factors = topology.factors_at_start()
+        bandwidth_factors[bandwidth_factors == 0.0] = 1.0
+        steady = topology.scaled(bandwidth_factors, latency_factors)
     pairs = list(pairwise(stages))
     kept = [kept_bytes(workload, stage, plan.parallelism_of(stage.domain)) for stage in stages]
     return Pipeline(

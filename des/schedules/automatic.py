@@ -1,19 +1,22 @@
 """Zero-bubble schedules found by search: for any pipeline, within the memory it has."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
+from des.base.lazy import lazy
 from des.schedules.check import peak_bytes
-from des.schedules.list_scheduling import ROUNDING, DispatchRule, Turn, list_schedule
+from des.schedules.list_scheduling import DispatchRule, ListScheduler, Objective, Turn
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
-from des.schedules.recurrence import timing_of
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
-Objective = Literal["longest_worker_s", "makespan_s"]
-"""Objective of a search for a schedule; see `des.schedules.recurrence.Timing`."""
+if TYPE_CHECKING:
+    from des.schedules.kernels import dispatch
+else:
+    dispatch = lazy("des.schedules.kernels.dispatch")
 
 _HOLD_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _GAP_FRACTIONS = (0.0, 0.5, 1.0)
@@ -23,7 +26,7 @@ _STEPS = (0.125, 0.0625)
 def automatic_zero_bubble(pipeline: Pipeline, objective: Objective = "longest_worker_s") -> Orders:
     """Search for orders with little idle time that fit into the memory of the devices.
 
-    The search runs `list_schedule` under a grid of rules, then moves the best rule by ever smaller
+    The search tries a grid of rules of a `ListScheduler`, then moves the best rule by ever smaller
     steps. Where every stage has its own device the hand-made ZB-H1 and ZB-H2 are candidates too,
     if they fit; so the outcome is never worse than those. Of equals under the objective the
     shorter makespan wins. Nothing is left to chance.
@@ -71,37 +74,40 @@ def automatic_zero_bubble(pipeline: Pipeline, objective: Objective = "longest_wo
         search.try_rule(DispatchRule(turn=turn, hold_fraction=hold, gap_fraction=gap))
     for step in _STEPS:
         search.descend(step)
-    search.try_hand_made()
-    return search.orders
+    return search.best_orders()
 
 
 class _Search:
-    """The best orders so far, the rule that made them and all rules tried."""
+    """All rules tried, with the objective and the makespan of what they lead to."""
 
     def __init__(self, pipeline: Pipeline, objective: Objective) -> None:
-        self._pipeline = pipeline
-        self._objective = objective
+        self._pipeline, self._objective = pipeline, objective
+        self._scheduler = ListScheduler(pipeline)
         self._costs_s: dict[DispatchRule, tuple[float, float]] = {}
-        self._best_s: tuple[float, float] | None = None
-        self.orders: Orders = ()
 
     def try_rule(self, rule: DispatchRule) -> None:
-        """Note what a rule leads to."""
+        """Note what a rule leads to; ``inf`` where that cannot be the best."""
         if rule not in self._costs_s:
-            self._costs_s[rule] = self._try(list_schedule(self._pipeline, rule))
+            limit_s = min(self._costs_s.values(), default=(math.inf,))[0]
+            times_s = self._scheduler.run(rule, limit_s=limit_s, objective=self._objective)
+            self._costs_s[rule] = self._cost_s(*times_s)
 
-    def try_hand_made(self) -> None:
-        """Note what the hand-made schedules that fit lead to."""
+    def best_orders(self) -> Orders:
+        """Make the orders of the best rule, or of a hand-made schedule that is better and fits."""
         pipeline = self._pipeline
-        if pipeline.num_stages > pipeline.num_devices:
-            return
-        for hand_made in (zb_h1, zb_h2):
+        rule = min(self._costs_s, key=self._costs_s.__getitem__)
+        self._scheduler.run(rule)
+        best_s, best = self._costs_s[rule], self._scheduler.orders()
+        for hand_made in (zb_h1, zb_h2) if pipeline.num_stages == pipeline.num_devices else ():
             orders = hand_made(pipeline.num_stages, pipeline.num_microbatches)
-            if all(
-                peak_bytes(order, pipeline)[0] <= pipeline.memory_bytes[device] * ROUNDING
+            fits = all(
+                peak_bytes(order, pipeline)[0] <= pipeline.memory_bytes[device] * dispatch.ROUNDING
                 for order, device in zip(orders, pipeline.device_of_stage, strict=True)
-            ):
-                self._try(orders)
+            )
+            cost_s = self._cost_s(*self._scheduler.follow(orders))
+            if fits and cost_s < best_s:
+                best_s, best = cost_s, orders
+        return best
 
     def descend(self, step: float) -> None:
         """Move the best rule by a step, again and again as long as that makes it better."""
@@ -111,12 +117,9 @@ class _Search:
                 self.try_rule(rule)
             before = best
 
-    def _try(self, orders: Orders) -> tuple[float, float]:
-        timing = timing_of(orders, self._pipeline)
-        cost_s = (getattr(timing, self._objective), timing.makespan_s)
-        if self._best_s is None or cost_s < self._best_s:
-            self._best_s, self.orders = cost_s, orders
-        return cost_s
+    def _cost_s(self, longest_s: float, makespan_s: float) -> tuple[float, float]:
+        """Objective, then makespan: the least are the best."""
+        return (makespan_s if self._objective == "makespan_s" else longest_s), makespan_s
 
 
 def _neighbours(rule: DispatchRule, step: float) -> Iterator[DispatchRule]:

@@ -2,10 +2,9 @@
 
 from itertools import product
 
-from des.schedules.list_scheduling import DispatchRule, Turn, list_schedule
+from des.schedules.list_scheduling import DispatchRule, ListScheduler, Turn
 from des.schedules.operations import Orders
 from des.schedules.pipeline import Pipeline
-from des.schedules.recurrence import timing_of
 
 _TURNS: tuple[Turn, ...] = ("alternate", "D", "F")
 _HOLD_FRACTIONS = (0.0, 0.25)
@@ -48,5 +47,7 @@ def greedy(pipeline: Pipeline) -> Orders:
     F0 F1 F2 D0 W0 D1 W1 D2 W2
     F0 D0 F1 D1 F2 D2 W0 W1 W2
     """
-    tried = (list_schedule(pipeline, rule) for rule in GREEDY_RULES)
-    return min(tried, key=lambda orders: timing_of(orders, pipeline).makespan_s)
+    scheduler = ListScheduler(pipeline)
+    best = min(GREEDY_RULES, key=lambda rule: scheduler.run(rule)[1])
+    scheduler.run(best)
+    return scheduler.orders()

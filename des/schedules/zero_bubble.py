@@ -1,8 +1,11 @@
 """Hand-made zero-bubble schedules: the weight gradients fill what would be idle time."""
 
+from functools import lru_cache
+
 from des.schedules.operations import Operation, Order, Orders
 
 
+@lru_cache(maxsize=256)
 def zb_h1(num_stages: int, num_microbatches: int, depth: float = 1.0) -> Orders:
     """1F1B in its memory, with weight gradients put off (P. Qi et al., ICLR'24, ZB-H1).
 

@@ -52,8 +52,9 @@ LEAST_SEQUENCES, MOST_SEQUENCES = 24, 4096
 MOST_MICROBATCHES = 512
 """Bound of the microbatches of a step; the least size of one that keeps to it is taken."""
 
-MOST_SITE_TRIES = 8192
-"""Bound of the draws for one place: of many sites, few have links in range at low ratios."""
+MOST_SITE_TRIES = 131_072
+"""Bound of the draws for one place: few of 64 sites have links in range at low ratios,
+about one in 50,000."""
 
 REGIONS = {
     "North America": ((30.0, 48.0), (-123.0, -74.0)),

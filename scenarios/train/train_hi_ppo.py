@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
-from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import suite
+from scenarios.train import update_loop
 from scenarios.train.hi_ppo_files import (
     MOVE_UPDATES_PER_CHECKPOINT,
     MOVES_CSV,
@@ -30,7 +30,6 @@ from scenarios.train.hi_ppo_networks import training_networks
 
 if TYPE_CHECKING:
     from rich import console as rich_console
-    from rich import progress as rich_progress
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from agents.hi_ppo.placement import placement_checkpoint, placement_training
     from agents.hi_ppo.placement.config import PlacementConfig
     from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-    from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
     from agents.hi_ppo.trained_range import TrainedRange
     from agents.ppo import checkpoint, devices, training_state
     from scenarios.train import hi_ppo_moves
@@ -54,7 +52,6 @@ else:
     devices = lazy("agents.ppo.devices")
     training_state = lazy("agents.ppo.training_state")
     rich_console = lazy("rich.console")
-    rich_progress = lazy("rich.progress")
     hi_ppo_moves = lazy("scenarios.train.hi_ppo_moves")
 
 
@@ -81,9 +78,7 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be wr
   {EXIT_CODES}
 """
 
-_UPDATES_PER_CHECKPOINT = 10
 _NUM_RANGED = 432  # a whole block of the suite
-_LINES_WITHOUT_TERMINAL = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +116,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    epilog = _EPILOG.format(every=_UPDATES_PER_CHECKPOINT, moves=MOVE_UPDATES_PER_CHECKPOINT)
+    epilog = _EPILOG.format(
+        every=update_loop.UPDATES_PER_CHECKPOINT, moves=MOVE_UPDATES_PER_CHECKPOINT
+    )
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     with _folder(config) as folder:
@@ -183,7 +180,12 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
     path = folder.path / PLACEMENT_PT
     state = checkpoint.load_checkpoint(path) if path.exists() else None
     if state is not None and _update_of(state, config, path) == config.updates:
-        _placement_log(folder, config.updates, console).close()
+        update_loop.open_log(
+            folder.path / PLACEMENT_CSV,
+            placement_training.PlacementReport,
+            num_updates=config.updates,
+            console=console,
+        ).close()
         return placement_checkpoint.placement_from_payload(state, source=path)
     trainer = placement_training.PlacementTrainer(
         training_networks(config.seed),
@@ -196,7 +198,14 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
     if state is not None:
         with console.status("drawing the worlds of the updates before the checkpoint"):
             trainer.load_state(state, source=path)
-    last = train_placement(trainer, folder, console)
+    last = update_loop.run_updates(
+        trainer,
+        name="placement",
+        log_path=folder.path / PLACEMENT_CSV,
+        checkpoint_path=path,
+        report_type=placement_training.PlacementReport,
+        console=console,
+    )
     console.print(
         f"placement: orders drawn cost {last.mean_cost - last.found_cost:.3f} more than the best "
         "found from them, in logarithms of time",
@@ -210,15 +219,6 @@ def _update_of(state: Mapping[str, object], config: Config, path: Path) -> int:
         return training_state.update_of(state, most=config.updates)
     except checkpoint.CheckpointError as error:
         raise checkpoint.CheckpointError(f"checkpoint {path}: {error}") from error
-
-
-def _placement_log(folder: RunFolder, num_updates: int, console: Console) -> UpdateLog:
-    """Open the log of a training of that many updates, and say so if it had more."""
-    columns = [field.name for field in fields(placement_training.PlacementReport)]
-    log = UpdateLog(folder.path / PLACEMENT_CSV, columns, num_updates=num_updates)
-    if log.note:
-        console.print(log.note, soft_wrap=True, markup=False)
-    return log
 
 
 def move_stage(config: Config) -> MoveStage:
@@ -248,35 +248,3 @@ def placement_config(config: Config) -> PlacementConfig:
         imitation=config.imitation,
     )
     return settings if config.imitation else replace(settings, look_ahead_budget=0)
-
-
-def train_placement(
-    trainer: PlacementTrainer, folder: RunFolder, console: Console
-) -> PlacementReport:
-    """Train to the end, with a row of the log an update; returns the last report."""
-    total = trainer.config.num_updates
-    progress = rich_progress.Progress(
-        rich_progress.BarColumn(bar_width=12),
-        rich_progress.MofNCompleteColumn(),
-        rich_progress.TextColumn("{task.fields[figures]}  ETA"),
-        rich_progress.TimeRemainingColumn(compact=True),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    with _placement_log(folder, trainer.update, console) as log, progress:
-        task = progress.add_task("placement", total=total, completed=trainer.update, figures="")
-        for report in trainer.run():
-            log.append(asdict(report))
-            figures = f"cost {report.mean_cost:.3f}, best found {report.found_cost:.3f}"
-            progress.update(task, completed=report.update, figures=figures)
-            if not console.is_terminal and _is_tenth(report.update, total):
-                console.print(f"update {report.update} of {total}: {figures}", soft_wrap=True)
-            if report.update % _UPDATES_PER_CHECKPOINT == 0 or report.update == total:
-                log.sync()
-                checkpoint.save_checkpoint(folder.path / PLACEMENT_PT, trainer.state())
-    return report
-
-
-def _is_tenth(update: int, total: int) -> bool:
-    parts = _LINES_WITHOUT_TERMINAL
-    return update * parts // total > (update - 1) * parts // total

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agents.answer.answering import answer
 from agents.answer.change import change_to
+from agents.answer.config import Config
 from agents.answer.judging import judged_plan
 from agents.answer.mean_use import mean_use, step_usd
 from agents.answer.question import UNLESS_GIVEN
+from agents.answer.reading import question_of
 from agents.answer.rows import FamilyRow, at_par, quickest, row_of
 from agents.answer.takeovers import takeovers
 from agents.decision.plan_space import PlanSpace
@@ -157,3 +160,13 @@ def test_a_world_without_links_has_no_takeovers():
 
     assert takeovers(whole, (only,)) == ()
     assert only.use.wan_bytes == 0.0
+
+
+def test_fewer_copies_with_a_lower_price_in_tokens_stand_beside_the_quickest_step():
+    question = question_of(
+        Config(network="four_domains_1", job="four_domains_1", families="diloco")
+    )
+    quick, cheap = answer(question).rows
+    assert quick.judged.family == cheap.judged.family == "diloco"
+    assert quick.step_s < cheap.step_s
+    assert cheap.priced_s < quick.priced_s

@@ -119,6 +119,32 @@ def test_many_domains_are_no_worse_than_the_nearest_neighbour_and_one_alone():
         assert found.best.step_s <= simulate_compiled(problem.topology, workload, plan).makespan_s
 
 
+@pytest.mark.parametrize("groups", [((8, 3, 5, 1),), ((7, 2), (4, 0, 6))])
+def test_an_answer_is_no_slower_than_a_plan_that_was_proposed(groups):
+    problem = problem_of(9, seed=4, memory_bytes=288e9, families=SYNCHRONOUS)
+    (workload, *_) = problem.workloads
+    found = search_whole(problem, max_judged=1, propose=lambda *_: [groups])
+    even = [
+        Placement.contiguous(
+            order,
+            [len(part) for part in np.array_split(np.arange(workload.num_layers), len(order))],
+        )
+        for order in groups
+    ]
+    plan = Plan(placement=even[0], replicas=tuple(even[1:]), schedule="zb_h1_4x")
+    assert found.best.step_s <= simulate(problem.topology, workload, plan).makespan_s
+
+
+def test_orders_that_are_proposed_are_looked_at():
+    problem = problem_of(9, seed=4, memory_bytes=288e9, families=("pipeline",))
+    order = (8, 3, 5, 1, 0, 6)
+    one = dataclasses.replace(problem.space, microbatch_sizes=(1,))
+    problem = dataclasses.replace(problem, space=one)
+    plain = search_whole(problem, max_judged=1)
+    more = search_whole(problem, max_judged=1, propose=lambda *_: [(order,)])
+    assert more.num_judged > plain.num_judged
+
+
 def test_a_family_that_fits_nowhere_names_the_smallest_shortfall():
     problem = problem_of(3, memory_bytes=8e9, families=("single", "pipeline"))
     found = search_whole(problem)

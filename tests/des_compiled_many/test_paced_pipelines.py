@@ -11,6 +11,7 @@ from search_cases import drawn_case
 from agents.judge.paced_judge import PacedJudge
 from des import NO_CORRECTIONS, domain_memory, simulate
 from des.compiled.many.paced import paces_of
+from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import FITS
 from des.schedules import SCHEDULES, has_pace, pace_of, stage_orders
 
@@ -43,6 +44,16 @@ def test_times_and_memory_are_those_of_the_simulator(drawn):
         else:
             assert scored.overflow[row] == pytest.approx(overflow, rel=1e-12)
             assert scored.times_s[row] == np.inf
+
+
+@given(judged())
+def test_no_plan_below_a_limit_is_left_out(drawn):
+    _, _, judge, scored = drawn
+    for row in np.flatnonzero(np.isfinite(scored.times_s)).tolist():
+        own, time_s = plan_rows(scored.plans, np.array([row])), scored.times_s[row]
+        above_s = float(np.nextafter(time_s, np.inf))
+        again = judge.judged(own, scored.counts[[row]], slack=1.0, best_s=above_s)
+        assert again.times_s.tolist() == [time_s]
 
 
 @given(judged())

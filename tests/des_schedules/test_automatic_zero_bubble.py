@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import get_args
 
 import pytest
 from examples import examples
@@ -18,7 +19,12 @@ from des.schedules import (
 )
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.interleaved import wave_devices
-from des.schedules.list_scheduling import DispatchRule, list_schedule
+from des.schedules.list_scheduling import (
+    DispatchRule,
+    ListScheduler,
+    Objective,
+    list_schedule,
+)
 from des.schedules.zero_bubble import zb_h1, zb_h2
 
 FEW = settings(max_examples=examples(30), deadline=None)
@@ -131,6 +137,23 @@ def test_any_rule_gives_whole_orders_that_fit_and_never_block(pipeline, chosen):
     check_orders(orders, pipeline.device_of_stage, pipeline.num_microbatches)
     check_order_memory(orders, pipeline)
     assert timing_of(orders, pipeline).makespan_s >= busiest_s(pipeline) * (1 - 1e-9)
+
+
+@FEW
+@given(
+    pipeline=pipelines(max_chunks=3, figures=ANY), tried=st.lists(rules(), min_size=1, max_size=3)
+)
+def test_times_of_a_rule_are_those_of_its_orders_to_the_last_bit(pipeline, tried):
+    scheduler = ListScheduler(pipeline)
+    for chosen in tried:
+        times_s = scheduler.run(chosen)
+        orders = scheduler.orders()
+        timing = timing_of(orders, pipeline)
+        assert times_s == (timing.longest_worker_s, timing.makespan_s)
+        assert scheduler.follow(orders) == times_s
+        for objective in get_args(Objective):
+            limit_s = getattr(timing, objective)
+            assert scheduler.run(chosen, limit_s=limit_s, objective=objective) == times_s
 
 
 def test_memory_without_room_for_a_microbatch_is_refused():

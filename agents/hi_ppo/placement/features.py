@@ -43,6 +43,7 @@ def features_of(
     last_plan: Plan | None = None,
     preference: Preference = TIME_ONLY,
     pays_bytes: bool = True,
+    most_domains: int = MOST_DOMAINS,
 ) -> Features:
     """Describe a situation.
 
@@ -57,7 +58,7 @@ def features_of(
     Raises
     ------
     ValueError
-        If there are more than 16 domains, or a figure is not a number.
+        If there are more than ``most_domains``, or a figure is not a number.
 
     Notes
     -----
@@ -66,9 +67,9 @@ def features_of(
     goes by its logarithm. So the units do not count, nor how large the model is.
     """
     num_domains = topology.num_domains
-    if not 1 <= num_domains <= MOST_DOMAINS:
+    if not 1 <= num_domains <= most_domains:
         raise ValueError(
-            f"placement features: topology must have 1 to {MOST_DOMAINS} domains, got {num_domains}"
+            f"placement features: topology must have 1 to {most_domains} domains, got {num_domains}"
         )
     can_follow: Flags = np.isfinite(job.wire_s) & np.isfinite(job.wire_s.T)
     np.fill_diagonal(can_follow, False)

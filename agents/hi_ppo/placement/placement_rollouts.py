@@ -235,7 +235,7 @@ def _judged(
     own = Plans(*(field[np.arange(len(depths)) * len(DEPTHS) + depths] for field in plans))
     own = own._replace(end_layer=own.end_layer.copy())
     judge.fill_by(job, own, np.exp(tilts[:, : judge.most_stages].astype(np.float64)))
-    unit = aim.time_weight * _ideal_log_s(job)
+    unit = aim.time_weight * ideal_log_s(job)
     even = _costs(judge, job, aim, plans) - unit
     by_depth = even.reshape(len(depths), len(DEPTHS))
     before = by_depth[np.arange(len(depths)), depths]
@@ -261,13 +261,13 @@ def _one_of(domains: Small, sizes: Small, row: int, width: int | None = None) ->
 def _costs(judge: PlanJudge, job: Job, aim: Aim, plans: Plans) -> Real:
     """Costs of plans; those that do not fit cost 3 more than they would with all times 20 fold."""
     times_s = judge.scores(job, plans)
-    ideal_s = np.exp(_ideal_log_s(job))
+    ideal_s = np.exp(ideal_log_s(job))
     is_misfit = times_s >= MISFIT
     costs = plan_costs(aim, plans, np.where(is_misfit, ideal_s, np.minimum(times_s, 20 * ideal_s)))
     return costs + _MISFIT_COST * is_misfit
 
 
-def _ideal_log_s(job: Job) -> float:
+def ideal_log_s(job: Job) -> float:
     """Logarithm of the time of all work at the speed of all domains together."""
     flops = job.sums_before[-1, 0] + job.sums_before[-1, 1]
     return float(np.log(job.num_microbatches * flops / job.rate_flops_per_s.sum()))

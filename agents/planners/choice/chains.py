@@ -7,7 +7,8 @@ from itertools import combinations, permutations
 import numpy as np
 
 from des import Topology, UnreachableError
-from des.costs.message_times import hop_goodput_bytes_per_s
+from des.base.jit import lean_kernel
+from des.costs.message_times import direct_links, hop_goodput_bytes_per_s, pairs_apart
 
 MOST_DOMAINS_FOR_SUBSETS = 12
 """Most domains of which the best chain of each subset is searched."""
@@ -26,6 +27,10 @@ def mutual_links(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
     leads there and back they are 0 and ``inf``.
     """
     size = topology.num_domains
+    if len(topology.links) == size * (size - 1):
+        goodput, there_s = direct_links(topology)
+        back_s = there_s + there_s.T
+        return np.minimum(goodput, goodput.T), np.where(pairs_apart(size), back_s, np.inf)
     bandwidth, latency = np.zeros((size, size)), np.full((size, size), np.inf)
     for here, there in combinations(range(size), 2):
         try:
@@ -138,14 +143,23 @@ def grown_chain(bandwidth: np.ndarray, start: int) -> Order:
 
     Ends where no link leads on. The earlier domain wins a tie.
     """
-    order = [start]
-    while True:
-        onward = bandwidth[order[-1]].copy()
-        onward[order] = 0.0
-        there = int(onward.argmax())
-        if not onward[there] > 0.0:
-            return tuple(order)
-        order.append(there)
+    order = np.empty(len(bandwidth), dtype=np.int64)
+    size = _grow(bandwidth, start, order, np.zeros(len(bandwidth), dtype=np.bool_))
+    return tuple(order[:size].tolist())
+
+
+@lean_kernel
+def _grow(bandwidth: np.ndarray, start: int, order: np.ndarray, is_in: np.ndarray) -> int:
+    """Write the domains of a chain; returns how many."""
+    last, size = start, 0
+    while last >= 0:
+        order[size], is_in[last] = last, True
+        size += 1
+        here, last, most = last, -1, 0.0
+        for there in range(is_in.size):
+            if not is_in[there] and bandwidth[here, there] > most:
+                last, most = there, bandwidth[here, there]
+    return size
 
 
 def sets_by_mutual_bandwidth(bandwidth: np.ndarray, size: int) -> list[Order]:

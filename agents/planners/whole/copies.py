@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.decision.families import Family
-from agents.judge.paced_judge import FEW_SCHEDULES, PacedJudge, Scored
+from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
 from agents.planners.whole.groups import GroupTable, partition_levels, whole_shares
 from agents.planners.whole.partitions import (
     MOST_DOMAINS_FOR_ALL,
     Partition,
     all_partitions,
     clustered,
+    partition_of,
     partitions_near,
 )
 from agents.planners.whole.rings import NUM_BUCKETS, ExchangeTimes
@@ -60,6 +61,8 @@ class CopySearch:
     ----------
     bandwidth
         Between every two domains, (K, K). [bytes/s]
+    proposed
+        Groups, each in an order, that a search of many domains begins from too.
     """
 
     def __init__(
@@ -68,10 +71,13 @@ class CopySearch:
         exchanges: ExchangeTimes,
         bandwidth: np.ndarray,
         rates: Sequence[float],
+        proposed: Sequence[tuple[Order, ...]] = (),
     ) -> None:
         self.judge, self._exchanges = judge, exchanges
-        self._table = GroupTable(judge, bandwidth, _few(judge.schedules))
+        orders = (order for groups in proposed for order in groups)
+        self._table = GroupTable(judge, bandwidth, _few(judge.schedules), orders)
         self._bandwidth, self._rates = bandwidth, rates
+        self._proposed = [partition_of(map(frozenset, groups)) for groups in proposed]
 
     def sketches(
         self, modes: Sequence[tuple[Family, Synchronisation]], num_kept: int, most: int
@@ -84,7 +90,8 @@ class CopySearch:
         size = len(self._rates)
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._sketched(all_partitions(size), modes), num_kept)
-        found = self._sketched(clustered(self._bandwidth, self._rates), modes)
+        begun = [*self._proposed, *clustered(self._bandwidth, self._rates)]
+        found = self._sketched(list(dict.fromkeys(begun)), modes)
         been: set[Partition] = set()
         for _ in range(_MOST_ROUNDS):
             best = {
@@ -199,7 +206,7 @@ class CopySearch:
         """Schedule under which the slowest group of a sketch is quickest."""
         longest_s = np.zeros(len(self.judge.schedules))
         for group, share in zip(sketch.partition, shares, strict=True):
-            orders = list(self._table.orders(group))
+            orders = self._table.orders(group)
             scored = self.judge.scored(orders, [share] * len(orders))
             times_s = scored.times_s.reshape(len(orders), -1).min(axis=0)
             longest_s = np.maximum(longest_s, times_s)
@@ -209,12 +216,22 @@ class CopySearch:
         self, sketch: Sketch, schedule: int, shares: list[int]
     ) -> tuple[list[int], list[Scored]] | None:
         """Pipelines of the groups for their shares, which are levelled while that helps."""
+        self._level(sketch, schedule, shares, 0)
+        own = self._level(sketch, schedule, shares, _MOST_NEIGHBOURS)
+        fits = all(np.isfinite(one.times_s[0]) for one in own)
+        return (shares, own) if fits else None
+
+    def _level(self, sketch: Sketch, schedule: int, shares: list[int], most: int) -> list[Scored]:
+        """Hand microbatches of the slowest group to the quickest while that helps.
+
+        Pipelines are refined by as many neighbours as ``most``.
+        """
         known: dict[tuple[int, int], Scored] = {}
 
         def scored(place: int, share: int) -> Scored:
             if (place, share) not in known:
-                orders = list(self._table.orders(sketch.partition[place]))
-                known[place, share] = self.judge.best(orders, share, schedule, _MOST_NEIGHBOURS)
+                orders = self._table.orders(sketch.partition[place])
+                known[place, share] = self.judge.best(orders, share, schedule, most)
             return known[place, share]
 
         for _ in range(4 * len(shares)):
@@ -228,9 +245,7 @@ class CopySearch:
                 break
             shares[slow] -= 1
             shares[quick] += 1
-        own = [scored(*each) for each in enumerate(shares)]
-        fits = all(np.isfinite(one.times_s[0]) for one in own)
-        return (shares, own) if fits else None
+        return [scored(*each) for each in enumerate(shares)]
 
 
 def _few(schedules: Sequence[str]) -> list[int]:

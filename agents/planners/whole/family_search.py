@@ -8,11 +8,12 @@ import numpy as np
 
 from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
-from agents.decision.whole_plan import JudgedPlan, WholeFound
-from agents.judge.paced_judge import PacedJudge, Scored
+from agents.decision.whole_plan import ProposeGroups, WholeFound
+from agents.judge.paced_judge import Order, PacedJudge, Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
 from agents.planners.whole.copies import CopySearch, Sketch, best_sketches
+from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
 from agents.planners.whole.rings import ExchangeTimes
@@ -46,7 +47,7 @@ _NUM_SKETCHES = 8
 
 _NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
 """Best pipelines for which schedules that look at times are made, of at most this many stages times
-microbatches: that takes about a tenth of a second for every 256."""
+microbatches: that takes about a hundredth of a second for every 256."""
 
 
 def default_budget(num_domains: int) -> int:
@@ -60,6 +61,7 @@ class _Part:
 
     workload: Workload
     judge: PacedJudge
+    proposed: Sequence[Order]
     copies: Mapping[float, CopySearch]
 
 
@@ -76,9 +78,11 @@ class FamilySearch:
         workloads: Sequence[Workload],
         space: PlanSpace,
         corrections: Corrections,
+        *,
         max_judged: int | None = None,
+        propose: ProposeGroups | None = None,
     ) -> None:
-        self._topology, self._workloads = topology, workloads
+        self._topology, self._workloads, self._propose = topology, workloads, propose
         self._space, self._corrections = space, corrections
         budget = default_budget(topology.num_domains)
         self._max_judged = budget if max_judged is None else max_judged
@@ -86,7 +90,7 @@ class FamilySearch:
         self._bandwidth, _ = mutual_links(topology)
         self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
         self._paced = tuple(name for name in space.schedules if has_pace(name))
-        self._by_family: dict[Family, JudgedPlan] = {}
+        self._kept = KeptPlans()
         self._nearest: dict[Family, tuple[float, InfeasiblePlacementError]] = {}
         self._num_judged = 0
 
@@ -100,13 +104,13 @@ class FamilySearch:
         self._look_at_pipelines(parts)
         self._look_at_copies(parts)
         self._note_missing()
-        if not self._by_family:
+        by_family = self._kept.by_family(space.families)
+        if not by_family:
             raise min(self._nearest.values(), key=lambda each: each[0])[1]
-        order = {family: place for place, family in enumerate(space.families)}
-        by_family = dict(sorted(self._by_family.items(), key=lambda each: order[each[0]]))
         return WholeFound(
             best=min(by_family.values(), key=lambda each: each.step_s),
             by_family=by_family,
+            by_copies=self._kept.by_copies(space.families),
             misfits={
                 family: nearest[1]
                 for family, nearest in self._nearest.items()
@@ -128,12 +132,15 @@ class FamilySearch:
                 extra_state_bytes=extra_state_bytes,
             )
 
+        proposed = self._propose(self._topology, workload) if self._propose is not None else ()
+        several = [groups for groups in proposed if len(groups) > 1]
         extras = {self._extra_state(mode) for _, mode in self._modes()}
         return _Part(
             workload,
             judge(0.0),
+            [groups[0] for groups in proposed if len(groups) == 1],
             {
-                extra: CopySearch(judge(extra), exchanges, self._bandwidth, self._rates)
+                extra: CopySearch(judge(extra), exchanges, self._bandwidth, self._rates, several)
                 for extra in sorted(extras)
             },
         )
@@ -163,7 +170,7 @@ class FamilySearch:
         begun = [
             (search.begin(), search, part)
             for part in parts
-            for search in [OrderSearch(part.judge, self._topology, self._bandwidth)]
+            for search in [OrderSearch(part.judge, self._topology, self._bandwidth, part.proposed)]
         ]
         begun.sort(key=lambda each: each[0])
         looked_at = [
@@ -190,7 +197,7 @@ class FamilySearch:
         made = [name for name in self._space.schedules if not has_pace(name)]
         for time_s, part, plan in own:
             if self._is_plain:
-                self._keep(part.workload, plan, time_s)
+                self._kept.keep(part.workload, plan, time_s)
             else:
                 self._judge(part.workload, [plan])
             num_passes = len(plan.stages) * part.workload.num_microbatches
@@ -222,7 +229,7 @@ class FamilySearch:
     def _note_missing(self) -> None:
         """Say what the roomiest plans lack of families of which the search saw none."""
         for family in self._space.families:
-            if family in self._by_family or family in self._nearest:
+            if family in self._kept.families or family in self._nearest:
                 continue
             mode = self._space.modes(family)[0]
             what = shortfall(self._topology, self._workloads[0], family, mode)
@@ -237,13 +244,7 @@ class FamilySearch:
             self._topology, workload, plans, self._corrections, simulator=simulate_compiled
         )
         for plan, time_s in zip(plans, times_s.tolist(), strict=True):
-            self._keep(workload, plan, time_s)
-
-    def _keep(self, workload: Workload, plan: Plan, step_s: float) -> None:
-        judged = JudgedPlan(workload=workload, plan=plan, step_s=step_s)
-        known = self._by_family.get(judged.family)
-        if known is None or step_s < known.step_s:
-            self._by_family[judged.family] = judged
+            self._kept.keep(workload, plan, time_s)
 
     def _fits(self, workload: Workload, plan: Plan) -> bool:
         """Whether a plan fits into memory; what it lacks is remembered."""

@@ -1,6 +1,6 @@
 """Pipelines of groups of domains, judged once a group and count of microbatches."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
@@ -45,11 +45,23 @@ class GroupTable:
         Between every two domains, (K, K), for orders of larger groups. [bytes/s]
     schedules
         Numbers of the schedules that groups are judged under.
+    proposed
+        Orders that are worth a look whatever links say.
     """
 
-    def __init__(self, judge: PacedJudge, bandwidth: np.ndarray, schedules: Sequence[int]) -> None:
+    def __init__(
+        self,
+        judge: PacedJudge,
+        bandwidth: np.ndarray,
+        schedules: Sequence[int],
+        proposed: Iterable[Order] = (),
+    ) -> None:
         self.judge, self._bandwidth, self.schedules = judge, bandwidth, tuple(schedules)
+        self._proposed: dict[Group, dict[Order, None]] = {}
+        for order in proposed:
+            self._proposed.setdefault(frozenset(order), {})[order] = None
         self._known: dict[tuple[Group, int], GroupTimes] = {}
+        self._orders: dict[Group, tuple[Order, ...]] = {}
         self._placements: dict[tuple[Group, int, int], Placement] = {}
 
     def look_at(self, groups: Iterable[Group], count: int) -> None:
@@ -57,8 +69,7 @@ class GroupTable:
         new = [one for one in dict.fromkeys(groups) if (one, count) not in self._known]
         if not new:
             return
-        orders = [(group, order) for group in new for order in self.orders(group)]
-        only = [order for _, order in orders]
+        only = [order for group in new for order in self.orders(group)]
         scored = self.judge.scored(only, [count] * len(only), self.schedules)
         later = count + max(1, count // 4)
         further = self.judge.judged(scored.plans, np.full(len(scored.counts), later))
@@ -69,7 +80,7 @@ class GroupTable:
         beats_s = (gains_s[1] - gains_s[0]).reshape(-1, num) / (later - count)
         begin, schedules = 0, np.arange(num)
         for group in new:
-            end = begin + sum(1 for _ in self.orders(group))
+            end = begin + len(self.orders(group))
             if end == begin:
                 self._known[group, count] = _unjoined(num)
                 continue
@@ -92,22 +103,25 @@ class GroupTable:
             self._placements[key] = self.judge.placement(self.of(group, count).plans, schedule)
         return self._placements[key]
 
-    def orders(self, group: Group) -> Iterator[Order]:
+    def orders(self, group: Group) -> tuple[Order, ...]:
         """Orders of a group that are worth a look; none where it is larger than a pipeline."""
-        if len(group) > self.judge.most_stages:
-            return
-        members = sorted(group)
+        if group not in self._orders:
+            self._orders[group] = self._worth_a_look(sorted(group))
+        return self._orders[group]
+
+    def _worth_a_look(self, members: list[int]) -> tuple[Order, ...]:
+        if len(members) > self.judge.most_stages:
+            return ()
         if len(members) <= MOST_FOR_ALL_ORDERS:
-            yield from permutations(members)
-            return
+            return tuple(permutations(members))
         within = self._bandwidth[np.ix_(members, members)]
         by_total = np.argsort(-within.sum(axis=1), kind="stable")[:_MOST_STARTS]
-        found: dict[Order, None] = {}
+        found = dict(self._proposed.get(frozenset(members), {}))
         for start in by_total.tolist():
             chain = tuple(members[each] for each in grown_chain(within, start))
             if len(chain) == len(members):
                 found[chain] = found[chain[::-1]] = None
-        yield from found
+        return tuple(found)
 
 
 def _unjoined(num_schedules: int) -> GroupTimes:
@@ -128,6 +142,23 @@ class Levels(NamedTuple):
     shares: Real
 
 
+def level_times(times_s: Real, beats_s: Real, count: int, total: int) -> Real:
+    """Time at which R groups end together that share ``total`` microbatches, (..., S). [s]
+
+    Parameters
+    ----------
+    times_s, beats_s
+        Of each group on ``count`` microbatches and for each further one, (..., R, S); ``inf`` where
+        one does not fit. [s]
+    """
+    fits = np.isfinite(times_s) & np.isfinite(beats_s)
+    rates = 1.0 / np.where(fits, beats_s, 1.0)
+    fixed = np.where(fits, times_s, 0.0) * rates - count
+    levels_s = (total + fixed.sum(axis=-2)) / rates.sum(axis=-2)
+    found: Real = np.where(fits.all(axis=-2), levels_s, np.inf)
+    return found
+
+
 def partition_levels(
     table: GroupTable, partitions: Sequence[Partition], count: int, total: int
 ) -> Levels:
@@ -141,17 +172,14 @@ def partition_levels(
     )
     own = [table.of(group, count) for group in number]
     times_s, beats_s = np.array([one.times_s for one in own]), np.array([one.beat_s for one in own])
-    fits = np.isfinite(times_s) & np.isfinite(beats_s)
-    times_s, beats_s = np.where(fits, times_s, 1.0), np.where(fits, beats_s, 1.0)
-    fixed_s = times_s - count * beats_s
-    rates = 1.0 / beats_s
-    levels_s = (total + (fixed_s * rates)[index].sum(axis=1)) / rates[index].sum(axis=1)
-    levels_s = np.where(fits[index].all(axis=1), levels_s, np.inf)
+    levels_s = level_times(times_s[index], beats_s[index], count, total)
     schedule = levels_s.argmin(axis=1)
     step_s = levels_s[np.arange(len(index)), schedule]
     chosen = index, schedule[:, np.newaxis]
-    shares = np.where(np.isfinite(step_s), step_s, 0.0)[:, np.newaxis] - fixed_s[chosen]
-    return Levels(step_s=step_s, schedule=schedule, shares=shares * rates[chosen])
+    fits = np.isfinite(step_s)[:, np.newaxis]
+    left_s = np.where(fits, step_s[:, np.newaxis], 0.0) - np.where(fits, times_s[chosen], 0.0)
+    shares = count + left_s / np.where(fits, beats_s[chosen], 1.0)
+    return Levels(step_s=step_s, schedule=schedule, shares=shares)
 
 
 def whole_shares(shares: Sequence[float], total: int) -> tuple[int, ...]:

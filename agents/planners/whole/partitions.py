@@ -1,6 +1,6 @@
 """Partitions of domains into groups: all of them for a few domains, by clusters for many."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +15,7 @@ Partition = tuple[Group, ...]
 """Groups that share no domain, by their earliest ones; domains in none stay idle."""
 
 
-def partition_of(groups: Sequence[Group]) -> Partition:
+def partition_of(groups: Iterable[Group]) -> Partition:
     """Return groups as a partition, the empty ones left out."""
     return tuple(sorted((group for group in groups if group), key=min))
 

@@ -27,6 +27,9 @@ _MOST_STARTS, _FEW_STARTS = 10, 4
 _NUM_STARTS = 4
 """Orders from which a search descends."""
 
+_SLACK = 1.05
+"""Orders that must take this many times as long as the best ones are not simulated."""
+
 _NUM_REFINED, _MOST_NEIGHBOURS = 12, 2000
 """Orders that are refined, and neighbours of each that are judged."""
 
@@ -36,13 +39,23 @@ class OrderSearch:
 
     Seeds come first: every domain alone, the order of the file, orders by speed and by bandwidth,
     and chains along the best links; of each, its first 1 to 8 domains, and more in steps of an
-    eighth;
-    layers even in time, even in number, and in proportion to speeds. So no planner that does the
-    like is better. Then the best orders descend over `neighbours`.
+    eighth; layers even in time, even in number, and in proportion to speeds. So no planner that
+    does the like is better. Then the best orders descend over `neighbours`.
+
+    Parameters
+    ----------
+    proposed
+        Orders that are judged with the seeds; of few domains all orders are anyway.
     """
 
-    def __init__(self, judge: PacedJudge, topology: Topology, bandwidth: np.ndarray) -> None:
-        self.judge, self._bandwidth = judge, bandwidth
+    def __init__(
+        self,
+        judge: PacedJudge,
+        topology: Topology,
+        bandwidth: np.ndarray,
+        proposed: Sequence[Order] = (),
+    ) -> None:
+        self.judge, self._bandwidth, self._proposed = judge, bandwidth, proposed
         self._size = topology.num_domains
         self._speeds = [domain.attainable_flops_per_s for domain in topology.domains]
         names = PROBED_SCHEDULES if self._size <= MOST_FOR_ALL_ORDERS else FEW_SCHEDULES
@@ -50,6 +63,7 @@ class OrderSearch:
         self._few = few if self._size > _MOST_FOR_ALL_SCHEDULES else ()
         self._found: dict[Order, tuple[float, int]] = {}
         self._best: list[Scored] = []
+        self._best_s = np.inf
 
     def begin(self) -> float:
         """Judge the seeds; returns the time of the best, ``inf`` where none fits. [s]"""
@@ -62,22 +76,23 @@ class OrderSearch:
         return _joined(self._best)
 
     def run(self, most: int) -> Scored:
-        """Search until about ``most`` plans were judged; returns the best ones, quickest first.
+        """Search until about ``most`` more plans were judged; returns the best, quickest first.
 
         At last, orders next to the best are judged under several schedules.
         """
+        end = self.judge.num_judged + most
         if self._few:
             self._judge_orders(sorted(self._found, key=self._time_s)[:_NUM_REJUDGED], ())
         if self._size <= MOST_FOR_ALL_ORDERS:
-            return self._refined(most)
-        self._descend(most)
-        found = self._refined(most)
+            return self._refined(end)
+        self._descend(end)
+        found = self._refined(end)
         self._best = [found]
         stages = found.plans.domain[0, : found.plans.num_stages[0]]
         near = neighbours(tuple(stages.tolist()), self._size, self.judge.most_stages)
-        left = max(1, (most - self.judge.num_judged) // max(1, len(self._few)))
+        left = max(1, (end - self.judge.num_judged) // max(1, len(self._few)))
         self._judge_orders(near[:left], self._few)
-        return self._refined(most)
+        return self._refined(end)
 
     def _seeds(self) -> Iterable[Order]:
         """Orders to begin with."""
@@ -86,6 +101,7 @@ class OrderSearch:
             for length in range(1, min(self._size, most) + 1):
                 yield from permutations(range(self._size), length)
             return
+        yield from self._proposed
         yield from ((domain,) for domain in range(self._size))
         for order in self._long_orders():
             for length in _lengths(min(len(order), most)):
@@ -109,11 +125,12 @@ class OrderSearch:
             for length in _lengths(min(len(order), self.judge.most_stages))
             for counts in self._shared_counts(order[:length])
         ]
-        self._best.append(self.judge.judged_splits(rows))
+        self._best.append(self.judge.judged_splits(rows, _SLACK))
 
     def _shared_counts(self, order: Order) -> tuple[list[int], ...]:
         num_layers = self.judge.workload.num_layers
-        even = [len(part) for part in np.array_split(np.arange(num_layers), len(order))]
+        fewest, num_more = divmod(num_layers, len(order))
+        even = [fewest + (place < num_more) for place in range(len(order))]
         shared = shared_out(num_layers, [self._speeds[domain] for domain in order])
         return (even, shared) if min(shared) > 0 else (even,)
 
@@ -126,11 +143,13 @@ class OrderSearch:
     def _judge_orders(self, new: Sequence[Order], schedules: Sequence[int]) -> None:
         """Judge orders under some schedules or all, and keep the best of each."""
         counts = [self.judge.workload.num_microbatches] * len(new)
-        scored = self.judge.scored(new, counts, schedules)
+        scored = self.judge.scored(new, counts, schedules, slack=_SLACK, best_s=self._best_s)
         times_s = scored.times_s.reshape(len(new), -1)
         rows = np.arange(len(new)) * times_s.shape[1] + times_s.argmin(axis=1)
         for order, row in zip(new, rows.tolist(), strict=True):
             self._found[order] = float(scored.times_s[row]), int(scored.plans.schedule[row])
+        is_long = scored.plans.num_stages[rows] > 1
+        self._best_s = min(self._best_s, float(scored.times_s[rows[is_long]].min(initial=np.inf)))
         keep = rows[np.argsort(scored.times_s[rows], kind="stable")[: 4 * _NUM_REFINED]]
         self._best.append(_rows(scored, keep))
 

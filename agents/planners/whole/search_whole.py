@@ -4,12 +4,17 @@ import numpy as np
 
 from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import PlanningProblem
-from agents.decision.whole_plan import WholeFound, WholeProblem
+from agents.decision.whole_plan import ProposeGroups, WholeFound, WholeProblem
 from agents.planners.whole.family_search import FamilySearch
 from des import Plan
 
 
-def search_whole(problem: WholeProblem, *, max_judged: int | None = None) -> WholeFound:
+def search_whole(
+    problem: WholeProblem,
+    *,
+    max_judged: int | None = None,
+    propose: ProposeGroups | None = None,
+) -> WholeFound:
     """Find the plan of least step time among all that the space of a problem allows.
 
     Parameters
@@ -17,6 +22,8 @@ def search_whole(problem: WholeProblem, *, max_judged: int | None = None) -> Who
     max_judged
         Plans that are judged of pipelines, and of groups of domains, for each size of microbatches
         and compression, seeds aside; None: `default_budget`.
+    propose
+        Proposes plans that the search begins from too, for each size of microbatches; None: none.
 
     Raises
     ------
@@ -24,7 +31,12 @@ def search_whole(problem: WholeProblem, *, max_judged: int | None = None) -> Who
         If no plan of any family allowed fits, naming what the nearest one lacks.
     """
     return FamilySearch(
-        problem.topology, problem.workloads, problem.space, problem.corrections, max_judged
+        problem.topology,
+        problem.workloads,
+        problem.space,
+        problem.corrections,
+        max_judged=max_judged,
+        propose=propose,
     ).run()
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from des.base.arithmetic import held_bytes
-from des.base.jit import kernel
+from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS, WEIGHT_INPUT
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.steady import FITS, Job, Plans, slowest_update_s
@@ -75,22 +75,7 @@ def new_desk(most_stages: int, most_microbatches: int) -> Desk:
     )
 
 
-@kernel
-def paced_scores(
-    job: Job, paces: Paces, plans: Plans, counts: Whole, desk: Desk, times_s: Real, overflow: Real
-) -> None:
-    """Write what memory plans lack, see `overflows`, and iteration times of those that fit. [s]
-
-    ``counts`` (N,) are microbatches; the times of plans that do not fit are ``inf``.
-    """
-    for plan in range(plans.num_stages.size):
-        overflow[plan] = paced_overflow(job, paces, plans, plan, counts[plan])
-        times_s[plan] = math.inf
-        if overflow[plan] == FITS:
-            times_s[plan] = paced_time_s(job, paces, plans, plan, counts[plan], desk)
-
-
-@kernel
+@lean_kernel
 def paced_overflow(job: Job, paces: Paces, plans: Plans, plan: int, count: int) -> float:
     """Memory that a plan lacks, as a share of what the domain has that lacks most; or `FITS`."""
     begin, most = 0, FITS
@@ -104,7 +89,7 @@ def paced_overflow(job: Job, paces: Paces, plans: Plans, plan: int, count: int) 
     return most
 
 
-@kernel
+@lean_kernel
 def paced_bytes(
     job: Job, paces: Paces, plans: Plans, plan: int, stage: int, begin: int, end: int, count: int
 ) -> float:
@@ -117,12 +102,12 @@ def paced_bytes(
     whole = sums[end, ACTIVATION] - sums[begin, ACTIVATION]
     halved = sums[end, WEIGHT_INPUT] - sums[begin, WEIGHT_INPUT]
     state: float = job.bytes_per_parameter * (sums[end, PARAMETERS] - sums[begin, PARAMETERS])
-    num_warm_up = _warm_up(paces, schedule, plans.num_stages[plan] - 1 - stage, count)
-    first = min(num_warm_up + 1, count)
+    warm_up = num_warm_up(paces, schedule, plans.num_stages[plan] - 1 - stage, count)
+    first = min(warm_up + 1, count)
     if paces.behind[schedule] == WHOLE:
         held: float = held_bytes(first, 0, whole, halved)
         return state + held
-    behind = _behind(paces, schedule, stage, count)
+    behind = num_behind(paces, schedule, stage, count)
     put_off = min(count, behind + 1)
     peak: float = held_bytes(first, min(count - first, behind), whole, halved)
     peak = max(peak, held_bytes(first - 1, min(count - first + 1, put_off), whole, halved))
@@ -132,31 +117,31 @@ def paced_bytes(
     return needed
 
 
-@kernel
-def _warm_up(paces: Paces, schedule: int, num_later: int, count: int) -> int:
+@lean_kernel
+def num_warm_up(paces: Paces, schedule: int, num_later: int, count: int) -> int:
     """Forwards with which a stage begins."""
     num_begun = paces.ahead[schedule] + math.floor(paces.depth[schedule] * num_later)
     return int(min(float(count), num_begun))
 
 
-@kernel
-def _behind(paces: Paces, schedule: int, stage: int, count: int) -> int:
+@lean_kernel
+def num_behind(paces: Paces, schedule: int, stage: int, count: int) -> int:
     """Microbatches by which weight gradients are behind."""
     return int(min(float(count), math.floor(paces.behind[schedule] * stage)))
 
 
-@kernel
+@lean_kernel
 def paced_time_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
     """Time of one iteration of a plan, its update included. [s]"""
     num_stages, schedule = plans.num_stages[plan], plans.schedule[plan]
-    _lay_out(job, plans, plan, desk)
+    write_passes(job, plans, plan, desk)
     is_halved = paces.behind[schedule] != WHOLE
     num_left = num_stages
     while num_left > 0:
         num_left = 0
         for stage in range(num_stages):
-            warm_up = _warm_up(paces, schedule, num_stages - 1 - stage, count)
-            behind = _behind(paces, schedule, stage, count) if is_halved else 0
+            warm_up = num_warm_up(paces, schedule, num_stages - 1 - stage, count)
+            behind = num_behind(paces, schedule, stage, count) if is_halved else 0
             if _advance(job, plans, plan, stage, desk, count, warm_up, behind, is_halved):
                 num_left += 1
     longest_s = 0.0
@@ -166,8 +151,8 @@ def paced_time_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, de
     return whole_s
 
 
-@kernel
-def _lay_out(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
+@lean_kernel
+def write_passes(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
     """Write down the passes of a plan's stages; nothing is done yet."""
     begin, work = 0, job.work_before
     for stage in range(plans.num_stages[plan]):
@@ -180,7 +165,7 @@ def _lay_out(job: Job, plans: Plans, plan: int, desk: Desk) -> None:
         begin = end
 
 
-@kernel
+@lean_kernel
 def _advance(
     job: Job,
     plans: Plans,
@@ -226,7 +211,7 @@ def _advance(
             return False
 
 
-@kernel
+@lean_kernel
 def _send(
     job: Job, plans: Plans, plan: int, source: int, target: int, desk: Desk, microbatch: int
 ) -> None:

@@ -9,7 +9,7 @@ next to plans of as many stages and the same schedule, so its iteration time is 
 import math
 from typing import NamedTuple
 
-from des.base.jit import kernel
+from des.base.jit import kernel, lean_kernel
 from des.compiled.kernels.intrinsics import LANES
 from des.compiled.kernels.lanes import (
     BANDWIDTH,
@@ -160,7 +160,7 @@ def add_updates(job: Job, plans: Plans, ordered: Whole, starts: Whole, makespans
             makespans_s[ordered[place]] += slowest_update_s(job, plans, ordered[place])
 
 
-@kernel
+@lean_kernel
 def slowest_update_s(job: Job, plans: Plans, plan: int) -> float:
     """Time from the last gradient to the end of an iteration, see `des.costs.update_times`. [s]"""
     longest_s, begin = 0.0, 0

@@ -79,7 +79,11 @@ def tenfold(problem: PlanningProblem, rng: np.random.Generator) -> JudgedPlan:
     def planner(asked: PlanningProblem, rng: np.random.Generator) -> Plan:
         budget = _TENFOLD * default_budget(asked.topology.num_domains)
         search = FamilySearch(
-            asked.topology, (asked.workload,), PlanSpace(), asked.corrections, budget
+            asked.topology,
+            (asked.workload,),
+            PlanSpace(),
+            asked.corrections,
+            max_judged=budget,
         )
         return search.run().best.plan
 

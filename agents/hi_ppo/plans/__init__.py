@@ -1,0 +1,1 @@
+"""Proposals of whole plans: groups of domains in order, under schedules."""

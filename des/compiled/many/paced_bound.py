@@ -1,0 +1,96 @@
+"""Least times of pipelines of static schedules: from their paces, in one go over the stages."""
+
+import math
+
+from des.base.jit import lean_kernel
+from des.compiled.many.layout import Real, Whole
+from des.compiled.many.paced import (
+    WHOLE,
+    Desk,
+    Paces,
+    num_behind,
+    num_warm_up,
+    paced_overflow,
+    paced_time_s,
+    write_passes,
+)
+from des.compiled.many.steady import FITS, Job, Plans
+
+_ROUNDING = 1.0 - 1e-9
+"""Sums of the same terms in another order differ by less."""
+
+
+@lean_kernel
+def paced_scores(
+    job: Job,
+    paces: Paces,
+    plans: Plans,
+    counts: Whole,
+    desk: Desk,
+    slack: float,
+    best_s: float,
+    times_s: Real,
+    overflow: Real,
+) -> None:
+    """Write what memory plans lack, see `overflows`, and iteration times of those that fit. [s]
+
+    ``counts`` (N,) are microbatches; the times of plans that do not fit are ``inf``, and so are
+    those of several stages that cannot be below ``slack`` times the best such time before, which
+    is ``best_s`` to begin with.
+    """
+    limit_s = slack * best_s
+    for plan in range(plans.num_stages.size):
+        count, times_s[plan] = counts[plan], math.inf
+        overflow[plan] = paced_overflow(job, paces, plans, plan, count)
+        if overflow[plan] != FITS:
+            continue
+        is_long = plans.num_stages[plan] > 1
+        if is_long and paced_least_s(job, paces, plans, plan, count, desk) >= limit_s:
+            continue
+        times_s[plan] = paced_time_s(job, paces, plans, plan, count, desk)
+        if is_long:
+            limit_s = min(limit_s, slack * times_s[plan])
+
+
+@lean_kernel
+def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, desk: Desk) -> float:
+    """Time that an iteration of a plan takes at least. [s]
+
+    It is the longest of what no stage and no wire can do without: the way of the first microbatch
+    there, the work of the stage on all of them, or as many turns of the wire, and the way of the
+    last one back; or as many round trips as there are rounds of the microbatches that the stage may
+    have on the way at once.
+    """
+    last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
+    is_halved = paces.behind[schedule] != WHOLE
+    write_passes(job, plans, plan, desk)
+    passes, back = desk.passes, 2 if is_halved else 1
+    round_s, least_s, hops_s = 0.0, 0.0, 0.0
+    for stage in range(last + 1):
+        round_s += passes[stage, 0] + passes[stage, back]
+        if stage > 0:
+            here, there = plans.domain[plan, stage - 1], plans.domain[plan, stage]
+            hops_s += job.wire_s[here, there] + job.latency_s[here, there]
+            hops_s += job.wire_s[there, here] + job.latency_s[there, here] + 2.0 * job.overhead_s
+    whole_s = round_s = round_s + hops_s  # of one microbatch; and of it from a stage on
+    if whole_s == math.inf:
+        return math.inf
+    for stage in range(last + 1):
+        forward_s, back_s = passes[stage, 0], passes[stage, back]
+        outside_s = whole_s - round_s
+        work_s = count * (forward_s + back_s)
+        if is_halved:
+            num_done = max(0, count - 1 - num_behind(paces, schedule, stage, count))
+            work_s += num_done * passes[stage, 3]
+        window = num_warm_up(paces, schedule, last - stage, count) + 1
+        rounds_s = ((count - 1) // window + 1) * round_s
+        least_s = max(least_s, outside_s + max(work_s, rounds_s))
+        if stage < last:
+            here, there = plans.domain[plan, stage], plans.domain[plan, stage + 1]
+            slowest_s = max(job.wire_s[here, there], job.wire_s[there, here]) + job.overhead_s
+            least_s = max(least_s, whole_s + (count - 1) * slowest_s)
+            round_s -= forward_s + back_s + 2.0 * job.overhead_s
+            round_s -= job.wire_s[here, there] + job.latency_s[here, there]
+            round_s -= job.wire_s[there, here] + job.latency_s[there, here]
+    least_s *= _ROUNDING
+    return least_s

@@ -1,0 +1,1 @@
+"""List scheduling in compiled code."""

@@ -1,0 +1,149 @@
+"""Train the plan policy of Hi-PPO, which proposes groups of domains for 2 to 64 sites."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from des.base.checks import require_count, require_seed
+from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
+from scenarios.frame.run_folder import RunFolder
+from scenarios.train import update_loop
+
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich.console import Console
+
+    from agents.hi_ppo import policies as hi_ppo_policies
+    from agents.hi_ppo.plans import plan_checkpoint, plan_config, plan_training
+    from agents.hi_ppo.plans.plan_config import PlanConfig
+    from agents.ppo import checkpoint, devices
+    from scenarios.train import plan_networks
+else:
+    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
+    plan_config = lazy("agents.hi_ppo.plans.plan_config")
+    plan_training = lazy("agents.hi_ppo.plans.plan_training")
+    hi_ppo_policies = lazy("agents.hi_ppo.policies")
+    checkpoint = lazy("agents.ppo.checkpoint")
+    devices = lazy("agents.ppo.devices")
+    rich_console = lazy("rich.console")
+    plan_networks = lazy("scenarios.train.plan_networks")
+
+
+PROG = "python -m scenarios.train_plans"
+TRAINING_PT, PLANS_PT, PLANS_CSV = "training.pt", "plans.pt", "plans.csv"
+
+_EPILOG = f"""\
+Networks are real sites as the suites sites_* draw them, 2 to 64 of them, none that an evaluation
+suite could draw. The same seed gives the same weights to the last bit on the same machine and
+versions. What the policy is worth: python -m scenarios.ablations.proposals --checkpoint PLANS.PT
+
+examples:
+  {PROG} --seed 0 --out runs/plans-0
+  {PROG} --seed 0 --out runs/plans-0 --resume
+
+files written to --out:
+  config.json  settings, versions and source revision
+  {PLANS_CSV}   one row per update: costs are logarithms of step times over even work
+  {TRAINING_PT}  the state of the training, every {{every}} updates
+  {PLANS_PT}    the policy
+
+exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be written;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of a training of the plan policy; the fields are the flags."""
+
+    out: Path = option(Path("runs/plans"), "new or empty folder of the run")
+    seed: int = option(0, "seed of everything")
+    updates: int = option(400, "updates of the policy")
+    samples: int = option(16, "plans drawn for each network")
+    imitation: float = option(0.5, "weight of the best groups that a look-ahead finds; 0: none")
+    resume: bool = option(False, "continue the run in --out with its original flags")
+
+    def __post_init__(self) -> None:
+        require_seed(PROG, "seed", self.seed)
+        require_count(PROG, "updates", self.updates)
+        require_count(PROG, "samples", self.samples)
+        training_settings(self)  # refuses what it cannot train with
+
+
+def training_settings(config: Config) -> PlanConfig:
+    """Settings of the trainer."""
+    settings = replace(
+        plan_config.PlanConfig(),
+        num_updates=config.updates,
+        samples_per_network=config.samples,
+        imitation=config.imitation,
+    )
+    return settings if config.imitation else replace(settings, look_ahead_budget=0)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    epilog = _EPILOG.format(every=update_loop.UPDATES_PER_CHECKPOINT)
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
+    devices.use_torch_threads(1)
+    with _folder(config) as folder:
+        _train(config, folder, rich_console.Console(highlight=False))
+
+
+@contextmanager
+def _folder(config: Config) -> Iterator[RunFolder]:
+    """Make the run folder, or open that of the same training; it is locked meanwhile."""
+    if config.resume:
+        with RunFolder.opened(config.out) as folder:
+            folder.require_begun_with(folder.read_config(), _recorded(config), PROG)
+            yield folder
+        return
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(_recorded(config))
+        yield folder
+
+
+def _recorded(config: Config) -> dict[str, object]:
+    plain = to_dict(config)
+    return {name: plain[name] for name in plain if name not in ("out", "resume")}
+
+
+def _train(config: Config, folder: RunFolder, console: Console) -> None:
+    path = folder.path / TRAINING_PT
+    trainer = plan_training.PlanTrainer(
+        plan_networks.plan_networks(config.seed),
+        seed=config.seed,
+        config=training_settings(config),
+    )
+    if path.exists():
+        with console.status("drawing the networks of the updates before the checkpoint"):
+            trainer.load_state(checkpoint.load_checkpoint(path), source=path)
+    if trainer.update < config.updates:
+        last = update_loop.run_updates(
+            trainer,
+            name="plans",
+            log_path=folder.path / PLANS_CSV,
+            checkpoint_path=path,
+            report_type=plan_training.PlanReport,
+            console=console,
+        )
+        console.print(
+            f"plans drawn cost {last.mean_cost - last.found_cost:.3f} more than the best found "
+            "from them, in logarithms of time",
+            soft_wrap=True,
+        )
+    found = folder.path / PLANS_PT
+    told = {**plan_checkpoint.plan_policy_payload(trainer.policy), "training": _recorded(config)}
+    checkpoint.save_checkpoint(found, told)
+    sys.stdout.write(f"policy: {found}, SHA-256 {hi_ppo_policies.digest_of(found)}\n")
