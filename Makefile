@@ -17,13 +17,15 @@ test: $(VENV)/.installed-test
 	$(MAKE) --no-print-directory check
 
 WARM_UP := $(BIN)/python -m scenarios.east_west_train --quick --steps 256 --evaluation-draws 1 --workers 1
+WARM_UP_ANSWER := $(BIN)/python -m agents.decide --network east_central_west --model llama2_7b \
+	--microbatches 8 --max-judged 500 --across-only --families all --deciders both
 
 # The same checks without touching the installation.
 check:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@echo "$(BIN)/mypy, while a short training compiles what most tests need"
-	@runs=$$(mktemp -d) && { $(WARM_UP) --out $$runs/run > $$runs/log 2>&1 & warming=$$!; \
+	@echo "$(BIN)/mypy, while a short training and an answer compile what most tests need"
+	@runs=$$(mktemp -d) && { { $(WARM_UP) --out $$runs/run && $(WARM_UP_ANSWER); } > $$runs/log 2>&1 & warming=$$!; \
 		$(BIN)/mypy; types=$$?; \
 		wait $$warming || { cat $$runs/log; types=1; }; rm -rf $$runs; exit $$types; }
 	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder

@@ -23,6 +23,14 @@ def _our_engine(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Corrections of a calibration."""
+    folder = tmp_path_factory.mktemp("fitted") / "fit"
+    assert fit("--store", "none", out=str(folder)) == 0
+    return folder / "corrections.json"
+
+
 @pytest.mark.parametrize(
     ("flags", "field"),
     [
@@ -32,11 +40,8 @@ def _our_engine(monkeypatch, tmp_path):
         (("--endpoints", "one_in_flight"), "network"),
     ],
 )
-def test_factors_for_something_else_are_refused(flags, field, capsys):
-    assert fit() == 0
-    capsys.readouterr()
-
-    assert check("--corrections", "fit/corrections.json", *flags) == 2
+def test_factors_for_something_else_are_refused(flags, field, fitted, capsys):
+    assert check("--corrections", str(fitted), *flags) == 2
 
     out, errors = capsys.readouterr()
     assert out == ""

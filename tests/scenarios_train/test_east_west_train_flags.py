@@ -8,7 +8,7 @@ import yaml
 from command_output import assert_refused
 from quick_training import QUICK
 from strategies import ALLOWED_SCHEDULES
-from training_runs import assert_same_results, interrupted
+from training_runs import assert_same_results
 
 from agents.hi_ppo.policies import shipped_files
 from agents.planners.table import reference_planners
@@ -58,21 +58,6 @@ def test_a_world_without_a_table_of_targets_says_why(tmp_path, capsys):
 
     assert "need a link in each direction between every two" in capsys.readouterr().out
     assert json.loads((tmp_path / "run" / "kpi.json").read_text())["columns"] == {}
-
-
-def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bytes(tmp_path):
-    """One run goes through; another is interrupted like a user would, then resumed."""
-    flags = [*QUICK, "--steps", "2048"]
-    through, stopped = tmp_path / "through", tmp_path / "stopped"
-
-    code, shown = interrupted(flags, stopped)
-
-    assert code == 130
-    assert f"--resume --out {stopped}" in shown
-    assert not (stopped / "evaluation.csv").exists()
-    assert main([*flags, "--out", str(through)]) == 0
-    assert main(["--resume", "--out", str(stopped)]) == 0
-    assert_same_results(through, stopped)
 
 
 def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from killed_runs import killed_after_rows, killed_at
-from training_runs import assert_same_results
+from training_runs import assert_same_results, interrupted
 
 from agents.ppo.checkpoint import load_checkpoint
 from scenarios import east_west_train, sweep, train_hi_ppo
@@ -84,6 +84,19 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_bytes(
             f"{num_rows - update} rows after the checkpoint, which is of update {update}, are cut"
         )
         assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_bytes(undisturbed, tmp_path):
+    """Interrupted like a user would, then resumed."""
+    stopped = tmp_path / "stopped"
+
+    code, shown = interrupted(TRAIN, stopped)
+
+    assert code == 130
+    assert f"--resume --out {stopped}" in shown
+    assert not (stopped / "evaluation.csv").exists()
+    assert east_west_train.main(["--resume", "--out", str(stopped)]) == 0
+    assert_same_results(undisturbed, stopped)
 
 
 @pytest.mark.soak
@@ -177,27 +190,37 @@ def test_the_moves_of_hi_ppo_go_on_wherever_they_are_killed(tmp_path):
     assert_same_hi_ppo(whole, run, (*HI_PPO_FILES, MOVES_CSV, MOVES_PT))
 
 
-def sweep_flags(folder: Path, out: Path, *, steps: int = 1408, draws: int = 1) -> list[str]:
-    """Two trainings at once, of 11 updates each if no steps are given."""
+def sweep_base(folder: Path, *, steps: int = 1408, draws: int = 1) -> list[str]:
+    """Settings of the trainings of a sweep: 11 updates each if no steps are given."""
     base = folder / "base.yaml"
     base.write_text(
         f"{{steps: {steps}, evaluation_draws: {draws}, num_envs: 16, calibration: none}}"
     )
-    return [
-        *("--quick", "--base", str(base), "--seeds", "0,1", "--processes", "2"),
-        *("--out", str(out)),
-    ]
+    return ["--quick", "--base", str(base)]
+
+
+def sweep_flags(base: list[str], out: Path) -> list[str]:
+    """Two trainings at once."""
+    return [*base, "--seeds", "0,1", "--processes", "2", "--out", str(out)]
 
 
 def test_a_sweep_that_is_killed_goes_on_to_the_same_table(tmp_path):
-    """Its trainings end with it; the same command begins, continues and ends all of them."""
+    """Its trainings end with it; the same command begins, continues and ends all of them.
+
+    The undisturbed trainings run one by one, and a sweep puts them into its table.
+    """
     out, whole = tmp_path / "out", tmp_path / "whole"
-    flags = sweep_flags(tmp_path, out)
+    base = sweep_base(tmp_path)
+    flags = sweep_flags(base, out)
     assert killed_after_rows(3, out / "seed0" / "metrics.csv", "scenarios.sweep", flags)
 
     assert sweep.main(flags) == 0
 
-    assert sweep.main(sweep_flags(tmp_path, whole)) == 0
+    scenario = ["--quick", "--config", base[-1], "--workers", "1", "--no-kpi"]
+    for seed in "01":
+        place = ["--seed", seed, "--out", str(whole / f"seed{seed}")]
+        assert east_west_train.main([*scenario, *place]) == 0
+    assert sweep.main(sweep_flags(base, whole)) == 0
     pd.testing.assert_frame_equal(*(pd.read_csv(each / "sweep.csv") for each in (whole, out)))
     for seed in ("seed0", "seed1"):
         assert_same_results(whole / seed, out / seed)
@@ -207,7 +230,7 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_table(tmp_path):
 @pytest.mark.parametrize("num_rows", [0, 1, 2, 5, 8, 10, 11, 13, 15, 16])
 def test_a_sweep_goes_on_wherever_it_is_killed(num_rows, undisturbed, tmp_path):
     out = tmp_path / "out"
-    flags = sweep_flags(tmp_path, out, steps=2048, draws=2)
+    flags = sweep_flags(sweep_base(tmp_path, steps=2048, draws=2), out)
     for _ in range(3):
         killed_after_rows(num_rows, out / "seed1" / "metrics.csv", "scenarios.sweep", flags)
 
