@@ -52,7 +52,8 @@ def load_checkpoint(path: Path) -> dict[str, object]:
     Raises
     ------
     CheckpointError
-        If the file is missing, damaged, of another kind or of a newer version.
+        If the file is missing, damaged, of another kind or of a newer version, or holds a number
+        that is infinite or none.
     """
     allowed = f"an intact {_FORMAT} file of version {_VERSION}"
     try:
@@ -77,7 +78,20 @@ def load_checkpoint(path: Path) -> dict[str, object]:
         raise CheckpointError(
             f"checkpoint {path}: payload must be a dict, got {type(payload).__name__}"
         )
+    _require_finite(payload, path, ())
     return payload
+
+
+def _require_finite(value: object, path: Path, where: tuple[str, ...]) -> None:
+    """Refuse weights with which every decision would be the same, or none."""
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            _require_finite(entry, path, (*where, str(key)))
+    elif isinstance(value, Tensor) and value.is_floating_point() and not value.isfinite().all():
+        raise CheckpointError(
+            f"checkpoint {path}: {'.'.join(where)} must hold finite numbers, got "
+            f"{int((~value.isfinite()).sum())} of {value.numel()} that are not"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,17 +107,12 @@ def test_training_on_one_network_finds_its_best_groups():
     assert world.costs([likeliest]).min() <= min(found.values()) + 0.05
 
 
-def test_policies_are_read_as_they_were_written_and_weights_that_are_no_numbers_refused(tmp_path):
+def test_policies_are_read_as_they_were_written_and_others_refused(tmp_path):
     policy = PlanTrainer(plan_networks(0), seed=1, config=SMALL).policy
     path = tmp_path / "plans.pt"
     save_checkpoint(path, plan_policy_payload(policy))
     again = load_plan_policy(path).state_dict()
     assert all(torch.equal(value, again[name]) for name, value in policy.state_dict().items())
-    payload = load_checkpoint(path)
-    payload["parameters"]["pointer.pair.bias"][0] = float("nan")
-    save_checkpoint(path, payload)
-    with pytest.raises(CheckpointError, match=r"parameters pointer.pair.bias must be finite"):
-        load_plan_policy(path)
-    save_checkpoint(path, {**payload, "kind": "placement_policy"})
+    save_checkpoint(path, {**load_checkpoint(path), "kind": "placement_policy"})
     with pytest.raises(CheckpointError, match="kind must be 'plan_policy', got 'placement_policy'"):
         load_plan_policy(path)

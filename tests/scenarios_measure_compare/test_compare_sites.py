@@ -67,7 +67,7 @@ def test_rules_and_the_search_over_families_are_compared_on_moving_sites(suite, 
 
 
 def test_answers_of_all_families_are_above_the_bound_of_all_families(tmp_path, capsys):
-    methods = "decide,decide_10x,whole,whole_10x"
+    methods = "decide,decide_10x,decide_search,whole,whole_10x"
     flags = ["--suite", "sites_static", "--num-worlds", "2", "--planners", methods]
 
     outs = [

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,19 +10,29 @@ from agents.decision.families import Family
 from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
 from agents.decision.problem import PlanningProblem
 from agents.decision.training_job import TrainingJob
-from agents.decision.whole_plan import JudgedPlan, WholeProblem
+from agents.decision.whole_plan import JudgedPlan, ProposeGroups, WholeProblem
 from agents.planners.bounds.step_bound import step_lower_bound_s
 from agents.planners.choice.microbatches import best_grouping
 from agents.planners.whole.family_search import FamilySearch, default_budget
 from agents.planners.whole.search_whole import search_whole
-from des import Plan, Topology, Workload
+from des import Corrections, Plan, Topology, Workload
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from agents.hi_ppo.plans import plan_checkpoint, plan_proposals
+else:
+    plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
+    plan_proposals = lazy("agents.hi_ppo.plans.plan_proposals")
+
+SEARCH_ALONE = "decide_search"
+"""The answer of ``--deciders search``, without the plan policy."""
 
 TENFOLD = "whole_10x"
 """`agents.planners.table.PLANNERS` has ``whole``; this one judges ten times as many plans."""
 
-ANSWERS = MappingProxyType({"decide": 1, "decide_10x": 10})
-"""Answers as ``python -m agents.decide`` finds them, one search over all sizes of microbatches, by
-name: factor on the default budget."""
+ANSWERS = MappingProxyType({"decide": 1, "decide_10x": 10, SEARCH_ALONE: 1})
+"""Answers as ``python -m agents.decide`` finds them, one search over all sizes of microbatches from
+what the shipped plan policy of seed 0 proposes too, by name: factor on the default budget."""
 
 _TENFOLD = 10
 
@@ -70,7 +81,13 @@ def answer_of_families(
     """
     asked = whole_problem(problem.topology, problem.workload, families)
     budget = ANSWERS[name] * default_budget(problem.topology.num_domains)
-    return search_whole(asked, max_judged=budget).best
+    propose = None if name == SEARCH_ALONE else _shipped_proposals(problem.corrections)
+    return search_whole(asked, max_judged=budget, propose=propose).best
+
+
+def _shipped_proposals(corrections: Corrections) -> ProposeGroups:
+    policy = plan_checkpoint.load_plan_policy(plan_proposals.shipped_plan_file())
+    return plan_proposals.proposing_plans(policy, corrections)
 
 
 def tenfold(problem: PlanningProblem, rng: np.random.Generator) -> JudgedPlan:
