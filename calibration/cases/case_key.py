@@ -25,6 +25,7 @@ _LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
 
 _LEFT_OUT_AT = {
     "shares": (),
+    "tree": (),
     "shares_domains": False,
     "chunks": 1,
     "chunk_order": "loop",
