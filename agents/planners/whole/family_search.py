@@ -233,7 +233,7 @@ class FamilySearch:
                 continue
             mode = self._space.modes(family)[0]
             what = shortfall(self._topology, self._workloads[0], family, mode)
-            said = f"at best, {what}" if what else "none was found"
+            said = f"at best, {what}" if what else "the search found none"
             error = InfeasiblePlacementError(f"{family}: no plan fits; {said}")
             self._nearest[family] = (np.inf, error)
 

@@ -1,6 +1,6 @@
 """Families that fit nowhere: the smallest shortfall of memory that is found."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agents.decision.families import Family
 from des import EVERY_STEP, Placement, Plan, Topology, Workload, domain_memory
@@ -9,15 +9,17 @@ from des.plan.synchronisation import Synchronisation
 
 _SCHEDULE = "1f1b"
 
+_LEAST: Mapping[Family, tuple[int, int]] = {"pipeline": (2, 1), "hybrid": (3, 2)}
+"""Fewest domains and microbatches of families that need others than 2 and 2."""
+
 
 def shortfall(
     topology: Topology, workload: Workload, family: Family, mode: Synchronisation
 ) -> str | None:
     """Say what the roomiest plans of a family lack; None if one of them fits.
 
-    Of one domain it is the nearest of all; of several copies
-    it is two, in the roomiest domains or in two groups of like memory, whose layers are spread by
-    it.
+    Of one domain it is the nearest of all; of several copies it is two, in the roomiest domains or
+    in two groups of like memory, whose layers are spread by it.
     """
     lacking = []
     for plan in _roomiest(topology, workload, family, mode):
@@ -26,9 +28,10 @@ def shortfall(
             return None
         lacking.append((tightest.overflow_fraction, str(tightest)))
     if not lacking:
+        domains, microbatches = _LEAST.get(family, (2, 2))
         return (
-            f"it needs more than {topology.num_domains} domains and "
-            f"{workload.num_microbatches} microbatches"
+            f"it takes {domains} domains and {microbatches} microbatches or more, got "
+            f"{topology.num_domains} and {workload.num_microbatches}"
         )
     return min(lacking)[1]
 
