@@ -14,7 +14,7 @@ from des.compiled.many.family_layout import (
     RingRoom,
 )
 from des.compiled.many.family_rows import Program, WrittenPlans, written_plans
-from des.compiled.many.job import domain_figures
+from des.compiled.many.job import DomainFigures, domain_figures
 from des.compiled.many.layout import Real
 from des.compiled.many.pipelines import last_passes
 from des.compiled.many.rings import step_times
@@ -56,20 +56,28 @@ class FamilySimulation:
 
         The topology stands still, and has plain transport.
         """
-        job, ring = self._jobs(topology)
+        return self.times_with(*self._jobs(topology))
+
+    def times_with(self, job: Job, ring: RingJob) -> Real:
+        """Times of the plans, (N,), as `times_on`, where figures of the links are at hand. [s]"""
         has_passes = bool((self._written.kinds.start != ALONE).any())
         for number, ordered in enumerate(self._orders if has_passes else ()):
             self._run_pipelines(job, ring, ordered, self._written.compressions[number])
         times_s = np.empty(len(self._written.positions))
         written = self._written
-        room = _room(written, self._workload.num_layers, topology.num_domains)
+        room = _room(written, self._workload.num_layers, len(job.rate_flops_per_s))
         step_times(written.rows, written.kinds, written.scripts, ring, self._passes, room, times_s)
         times_s[~np.isfinite(times_s)] = np.nan
         return times_s
 
     def _jobs(self, topology: Topology) -> tuple[Job, RingJob]:
         figures = domain_figures(self._workload, topology.domains, self._corrections)
-        goodput, latency_s = direct_links(topology, self._corrections)
+        return self.jobs_of(figures, *direct_links(topology, self._corrections))
+
+    def jobs_of(
+        self, figures: DomainFigures, goodput: Real, latency_s: Real
+    ) -> tuple[Job, RingJob]:
+        """Put the figures of domains and of direct links, (K, K) each, together."""
         nothing = np.zeros_like(latency_s)
         job = Job(
             num_microbatches=self._workload.num_microbatches,
