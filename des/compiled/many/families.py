@@ -1,6 +1,7 @@
 """Plans of all families simulated side by side: pipelines, replicas, and groups of either."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from des.compiled.many.family_layout import (
 )
 from des.compiled.many.family_rows import Program, WrittenPlans, written_plans
 from des.compiled.many.job import DomainFigures, domain_figures
-from des.compiled.many.layout import Real
+from des.compiled.many.layout import Flags, Real
 from des.compiled.many.pipelines import last_passes
 from des.compiled.many.rings import step_times
 from des.compiled.many.steady import Job
@@ -163,19 +164,22 @@ def family_times_s(
 def _program_tables(programs: Sequence[Program]) -> tuple[PipelinePrograms, int]:
     """Operations of pipelines by number of the program, and most arrivals waited for."""
     tables = [operation_table(*program) for program in programs]
-    last = []
-    for table in tables:
-        is_last = np.zeros(len(table.rows), dtype=np.bool_)
-        backwards = table.rows[::-1, 0]
-        is_last[len(backwards) - 1 - np.unique(backwards, return_index=True)[1]] = True
-        last.append(is_last)
     found = PipelinePrograms(
         num_stages=np.array([table.num_stages for table in tables]),
         first_row=np.cumsum([0, *(len(table.rows) for table in tables)]),
         rows=np.concatenate([table.rows for table in tables]),
-        is_last=np.concatenate(last),
+        is_last=np.concatenate([_last_operations(program) for program in programs]),
     )
     return found, max(1, *(table.num_slots for table in tables))
+
+
+@lru_cache(maxsize=1024)
+def _last_operations(program: Program) -> Flags:
+    """Mask of the last operation of each stage."""
+    stages = operation_table(*program).rows[::-1, 0]
+    is_last = np.zeros(len(stages), dtype=np.bool_)
+    is_last[len(stages) - 1 - np.unique(stages, return_index=True)[1]] = True
+    return is_last
 
 
 def _room(written: WrittenPlans, num_layers: int, num_domains: int) -> RingRoom:
