@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.utils import seeding
 
 from agents.decision.families import FAMILIES
 from agents.ppo.batch_step import BatchStep
@@ -15,21 +14,22 @@ from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN
 from agents.scheduling.plan_changes import change_figures
 from agents.scheduling.plan_maker import PlanMaker
 from agents.scheduling.task import SchedulingTask
-from des.base.checks import require_count, require_seed
 from des.compiled.many.each import Networks
 from des.compiled.many.layout import Observations, Real, Whole
 
 Actions = npt.NDArray[np.int64]
 
-_MOST_ENVS = 65536
-
 
 class SchedulingBatch:
     """Episodes of a task, each with draws of its own.
 
-    Environment ``i`` has the random numbers of a single one that was reset with ``seed + i``.
     Plans that are described or in force, and the costs of changes, are worked out for all
     environments at once in compiled code; those of known plans once a draw.
+
+    Parameters
+    ----------
+    rngs
+        Random numbers of each, from which the draws of its episodes are drawn.
 
     Attributes
     ----------
@@ -37,13 +37,11 @@ class SchedulingBatch:
         Plans in force, N.
     """
 
-    def __init__(self, task: SchedulingTask, *, num_envs: int, seed: int) -> None:
-        require_count("scheduling batch", "num_envs", num_envs, _MOST_ENVS)
-        require_seed("scheduling batch", "seed", seed)
-        self.task, self.num_envs = task, num_envs
+    def __init__(self, task: SchedulingTask, rngs: Sequence[np.random.Generator]) -> None:
+        num_envs = len(rngs)
+        self.task, self.num_envs, self.rngs = task, num_envs, list(rngs)
         self._maker = PlanMaker(task.setting)
         self._known_at = {one: place for place, one in enumerate(task.known)}
-        self._rngs = [seeding.np_random(seed + place)[0] for place in range(num_envs)]
         self.plans: list[KnownPlan] = [task.start] * num_envs
         self._draws: list[Draw] = []
         self._epoch: Whole = np.zeros(num_envs, dtype=np.int64)
@@ -59,21 +57,28 @@ class SchedulingBatch:
         draw_seeds
             Draws of the episodes; none: drawn.
         """
-        seeds = list(draw_seeds) or [self.task.draw_seed(rng) for rng in self._rngs]
+        seeds = list(draw_seeds) or [self.task.draw_seed(rng) for rng in self.rngs]
         self._draws = [self.task.draws.of(seed) for seed in seeds]
         self.plans = [self.task.start] * self.num_envs
         self._epoch[:] = 0
         return self._look(np.arange(self.num_envs))
 
-    def step(self, actions: Actions) -> BatchStep:
-        """Decide an epoch of every environment by actions (N, A), and run it."""
-        if not self._draws:
+    def step(self, actions: Actions, *, begins_anew: bool = True) -> BatchStep:
+        """Decide an epoch of every environment by actions (N, A), and run it.
+
+        Parameters
+        ----------
+        begins_anew
+            Whether episodes that have ended are followed by the next ones.
+        """
+        last = self.task.setting.world.num_epochs - 1
+        if not self._draws or self._epoch.max() > last:
             raise RuntimeError("scheduling batch: reset must be called first")
         self._check(actions)
         everyone = np.arange(self.num_envs)
         networks = self._networks(everyone)
         plans, fallback = self._chosen(actions, networks)
-        times = self._times(actions, networks, plans)
+        times = self._times(networks, plans)
         changes = self._costs(actions, networks, plans)
         setting = self.task.setting
         durations_s = epoch_lengths_s(setting, changes[0], times, plans)
@@ -83,7 +88,7 @@ class SchedulingBatch:
         self._epoch += 1
         ended = self._epoch >= setting.world.num_epochs
         final = observations = self._look(everyone)
-        if ended.any():
+        if ended.any() and begins_anew:
             observations = final.copy()
             observations[ended] = self._begin_anew(np.flatnonzero(ended))
         return BatchStep(
@@ -126,7 +131,7 @@ class SchedulingBatch:
 
     def _begin_anew(self, rows: Whole) -> Observations:
         for row in rows.tolist():
-            self._draws[row] = self.task.draws.of(self.task.draw_seed(self._rngs[row]))
+            self._draws[row] = self.task.draws.of(self.task.draw_seed(self.rngs[row]))
             self.plans[row] = self.task.start
         self._epoch[rows] = 0
         return self._look(rows)
@@ -156,7 +161,7 @@ class SchedulingBatch:
             plans[row] = self.task.known[actions[row, 0] - FIRST_KNOWN]
         return plans, fallback
 
-    def _times(self, actions: Actions, networks: Networks, plans: Sequence[KnownPlan]) -> StepTimes:
+    def _times(self, networks: Networks, plans: Sequence[KnownPlan]) -> StepTimes:
         """Iterations of the plans in the epochs, (N,)."""
         times = StepTimes(self._own.free_s.copy(), self._own.due_s.copy())
         rows = np.array(
@@ -200,12 +205,17 @@ class SchedulingBatch:
             [row for row in rows.tolist() if plans[row] is not self.plans[row]], np.int64
         )
         if len(rows):
-            both = [self.plans[row] for row in rows] + [plans[row] for row in rows]
+            both = [own[row] for own in (self.plans, plans) for row in rows.tolist()]
             old, new = self._numbered(both).reshape(2, -1)
             unique = list(dict.fromkeys(both))
             own = networks.rows(rows)
             costs[:, rows] = change_figures(self.task.setting, own, unique, old, new)
         return costs
+
+    def _changed(self, plans: Sequence[KnownPlan]) -> Whole:
+        """Environments whose plan is another one than before."""
+        pairs = enumerate(zip(plans, self.plans, strict=True))
+        return np.array([row for row, (new, old) in pairs if new is not old], dtype=np.int64)
 
     @staticmethod
     def _numbered(plans: Sequence[KnownPlan]) -> Whole:
@@ -239,8 +249,8 @@ class SchedulingBatch:
         return task.observing.written(
             np.array([one.seen[epoch] for one, epoch in zip(draws, at, strict=True)]),
             plans,
-            np.log(own_s / task.reference_s),
-            np.log(known_s / own_s[:, np.newaxis])[:, :num_known],
-            np.log1p(self._changes[0, rows] / task.reference_s),
-            epochs,
+            own_epoch=np.log(own_s / task.reference_s),
+            known_epoch=np.log(known_s / own_s[:, np.newaxis])[:, :num_known],
+            change=np.log1p(self._changes[0, rows] / task.reference_s),
+            epochs=epochs,
         )

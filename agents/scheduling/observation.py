@@ -80,6 +80,7 @@ class Observing:
         self,
         seen: Real,
         plans: Sequence[KnownPlan],
+        *,
         own_epoch: Real,
         known_epoch: Real,
         change: Real,
