@@ -80,13 +80,12 @@ class SchedulingBatch:
         plans, fallback = self._chosen(actions, networks)
         times = self._times(networks, plans)
         changes = self._costs(actions, networks, plans)
-        setting = self.task.setting
-        durations_s = epoch_lengths_s(setting, changes[0], times, plans)
-        iterations_s = durations_s - changes[0]
+        durations_s = epoch_lengths_s(self.task.setting, changes[0], times, plans)
         rewards = -durations_s / self.task.reference_s - self.task.penalty * (fallback > 0)
+        metrics = self._metrics(plans, durations_s, changes, fallback)
         self.plans = plans
         self._epoch += 1
-        ended = self._epoch >= setting.world.num_epochs
+        ended = self._epoch >= self.task.setting.world.num_epochs
         final = observations = self._look(everyone)
         if ended.any() and begins_anew:
             observations = final.copy()
@@ -97,17 +96,23 @@ class SchedulingBatch:
             rewards=rewards.astype(np.float32),
             terminated=np.zeros(self.num_envs, dtype=np.bool_),
             truncated=ended,
-            metrics={
-                "duration_s": durations_s,
-                "change_s": changes[0],
-                "iterations_s": iterations_s,
-                "moved_bytes": changes[1],
-                "wan_bytes": np.array([one.wan_bytes for one in plans])
-                * setting.world.iterations_per_epoch,
-                "family": np.array([float(FAMILIES.index(one.family)) for one in plans]),
-                "fallback": fallback.astype(np.float64),
-            },
+            metrics=metrics,
         )
+
+    def _metrics(
+        self, plans: Sequence[KnownPlan], durations_s: Real, changes: Real, fallback: Whole
+    ) -> dict[str, Real]:
+        """Figures of the epochs, each (N,); kinds are numbers."""
+        step_bytes = np.array([one.wan_bytes for one in plans])
+        return {
+            "duration_s": durations_s,
+            "change_s": changes[0],
+            "iterations_s": durations_s - changes[0],
+            "moved_bytes": changes[1],
+            "wan_bytes": step_bytes * self.task.setting.world.iterations_per_epoch,
+            "family": np.array([float(FAMILIES.index(one.family)) for one in plans]),
+            "fallback": fallback.astype(np.float64),
+        }
 
     def close(self) -> None:
         """Forget the episodes."""

@@ -1,5 +1,6 @@
 """The scheduling task as a Gymnasium environment, ``EastWest/Scheduling-v0``."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -28,6 +29,12 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     change, ``wan_bytes`` by the iterations; the ``plan`` in force and its ``family``; and
     ``fallback``, the reason for which the plan in force stayed, empty where there is none.
 
+    Parameters
+    ----------
+    task
+        A task that several environments share, with all that is known of its draws; None: one of
+        ``task_arguments``.
+
     Examples
     --------
     >>> env = gymnasium.make("EastWest/Scheduling-v0", num_known=4)
@@ -39,11 +46,17 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     metadata = {"render_modes": []}  # noqa: RUF012
 
-    def __init__(self, *, render_mode: str | None = None, **task_arguments: Any) -> None:
+    def __init__(
+        self,
+        *,
+        task: SchedulingTask | None = None,
+        render_mode: str | None = None,
+        **task_arguments: Any,
+    ) -> None:
         if render_mode is not None:
             raise ValueError(f"environment: render_mode must be None, got {render_mode!r}")
         self.render_mode = None
-        self.task = make_scheduling_task(**task_arguments)
+        self.task = task_of(task, task_arguments)
         self.observation_space, self.action_space = scheduling_spaces(self.task)
         self._batch: SchedulingBatch | None = None
 
@@ -80,6 +93,24 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         if self._batch is None:
             raise RuntimeError("environment: reset must be called first")
         return self._batch.plans[0].plan
+
+
+def task_of(task: SchedulingTask | None, arguments: Mapping[str, Any]) -> SchedulingTask:
+    """Return a task that is given, or make one.
+
+    Raises
+    ------
+    ValueError
+        If arguments come with a task, or as `make_scheduling_task`.
+    """
+    if task is None:
+        return make_scheduling_task(**arguments)
+    if arguments:
+        raise ValueError(
+            f"environment: {', '.join(arguments)} must be left out where task is given, got "
+            f"{', '.join(f'{name}={value!r}' for name, value in arguments.items())}"
+        )
+    return task
 
 
 def scheduling_spaces(

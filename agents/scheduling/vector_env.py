@@ -10,8 +10,7 @@ from gymnasium.vector.utils import batch_space
 
 from agents.flat.vector_env import infos_of
 from agents.scheduling.batch import SchedulingBatch
-from agents.scheduling.env import scheduling_spaces
-from agents.scheduling.make_task import make_scheduling_task
+from agents.scheduling.env import scheduling_spaces, task_of
 from agents.scheduling.task import SchedulingTask
 from des.base.checks import require_count
 
@@ -33,15 +32,17 @@ class SchedulingVectorEnv(
     ----------
     num_envs
         Environments in the batch, N.
-    task_arguments
-        Those of `make_scheduling_task`.
+    task, task_arguments
+        As `agents.scheduling.env.SchedulingEnv` has them.
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
 
-    def __init__(self, num_envs: int = 1, **task_arguments: Any) -> None:
+    def __init__(
+        self, num_envs: int = 1, *, task: SchedulingTask | None = None, **task_arguments: Any
+    ) -> None:
         require_count("vector environment", "num_envs", num_envs, _MOST_ENVS)
-        self.task = make_scheduling_task(**task_arguments)
+        self.task = task_of(task, task_arguments)
         self.num_envs = num_envs
         self.single_observation_space, self.single_action_space = scheduling_spaces(self.task)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
