@@ -34,8 +34,7 @@ class StepRow:
 
 def measure(effort: Effort) -> Section:
     """Time steps of the default task in the single and in the vector environment."""
-    short = {"num_epochs": 4, "num_known": 2} if effort.is_quick else {}
-    task = make_scheduling_task(num_draws=2 if effort.is_quick else NUM_DRAWS, **short)
+    task = make_scheduling_task(num_draws=2 if effort.is_quick else NUM_DRAWS)
     for seed in range(task.num_draws or 0):
         task.draws.of(seed)
     rows = [row for name, kept in ACTIONS.items() for row in _rows(task, name, kept, effort)]

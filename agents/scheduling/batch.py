@@ -77,9 +77,10 @@ class SchedulingBatch:
         self._check(actions)
         everyone = np.arange(self.num_envs)
         networks = self._networks(everyone)
-        plans, fallback = self._chosen(actions, networks)
+        choices = self.task.action.choices(actions)
+        plans, fallback = self._chosen(choices, actions, networks)
         times = self._times(networks, plans)
-        changes = self._costs(actions, networks, plans)
+        changes = self._costs(choices, networks, plans)
         durations_s = epoch_lengths_s(self.task.setting, changes[0], times, plans)
         rewards = -durations_s / self.task.reference_s - self.task.penalty * (fallback > 0)
         metrics = self._metrics(plans, durations_s, changes, fallback)
@@ -150,10 +151,12 @@ class SchedulingBatch:
             *(np.stack([own[field][epoch] for own, epoch in places]) for field in fields)
         )
 
-    def _chosen(self, actions: Actions, networks: Networks) -> tuple[list[KnownPlan], Whole]:
+    def _chosen(
+        self, choices: Whole, actions: Actions, networks: Networks
+    ) -> tuple[list[KnownPlan], Whole]:
         """Plans that actions lead to, and reasons where it is not theirs, (N,)."""
         plans, fallback = list(self.plans), np.zeros(self.num_envs, dtype=np.int64)
-        rows = np.flatnonzero(actions[:, 0] == DESCRIBED)
+        rows = np.flatnonzero(choices == DESCRIBED)
         if len(rows):
             described = [self.task.action.described(actions[row]) for row in rows.tolist()]
             made = self._maker.made(networks.rows(rows), described)
@@ -162,8 +165,8 @@ class SchedulingBatch:
                     plans[row] = one
                 else:
                     fallback[row] = one
-        for row in np.flatnonzero(actions[:, 0] >= FIRST_KNOWN).tolist():
-            plans[row] = self.task.known[actions[row, 0] - FIRST_KNOWN]
+        for row in np.flatnonzero(choices >= FIRST_KNOWN).tolist():
+            plans[row] = self.task.known[choices[row] - FIRST_KNOWN]
         return plans, fallback
 
     def _times(self, networks: Networks, plans: Sequence[KnownPlan]) -> StepTimes:
@@ -199,16 +202,14 @@ class SchedulingBatch:
             found.put(own, simulated)
         return found
 
-    def _costs(self, actions: Actions, networks: Networks, plans: Sequence[KnownPlan]) -> Real:
+    def _costs(self, choices: Whole, networks: Networks, plans: Sequence[KnownPlan]) -> Real:
         """Times [s] and bytes of the changes, (2, N); the first plan is free."""
         costs = np.zeros((2, self.num_envs))
         later = self._epoch > 0
-        rows = np.flatnonzero(later & (actions[:, 0] >= FIRST_KNOWN))
-        costs[:, rows] = self._changes[:, rows, actions[rows, 0] - FIRST_KNOWN]
-        rows = np.flatnonzero(later & (actions[:, 0] == DESCRIBED))
-        rows = np.array(
-            [row for row in rows.tolist() if plans[row] is not self.plans[row]], np.int64
-        )
+        rows = np.flatnonzero(later & (choices >= FIRST_KNOWN))
+        costs[:, rows] = self._changes[:, rows, choices[rows] - FIRST_KNOWN]
+        changed = self._changed(plans)
+        rows = changed[later[changed] & (choices[changed] == DESCRIBED)]
         if len(rows):
             both = [own[row] for own in (self.plans, plans) for row in rows.tolist()]
             old, new = self._numbered(both).reshape(2, -1)

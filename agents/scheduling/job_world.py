@@ -1,6 +1,6 @@
 """A job on a network whose links and loads move by a law, drawn by seed, epoch after epoch."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -93,6 +93,10 @@ class JobWorld:
             ),
             movement=None,
         )
+
+    def __getstate__(self) -> dict[str, object]:
+        """The fields; a course is drawn again by who has a copy."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def _last_path(self) -> list[tuple[int, Path]]:

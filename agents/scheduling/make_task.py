@@ -12,7 +12,7 @@ from agents.decision.world import DecisionWorld
 from agents.planners.whole.family_search import FamilySearch
 from agents.scheduling.job_world import JobWorld
 from agents.scheduling.setting import Setting
-from agents.scheduling.task import NUM_KNOWN, PENALTY, SchedulingTask
+from agents.scheduling.task import NUM_KNOWN, PENALTY, Actions, SchedulingTask
 from des import (
     DYNAMICS,
     NO_CORRECTIONS,
@@ -43,6 +43,7 @@ def make_scheduling_task(
     schedules: tuple[str, ...] = DEPTHS,
     period_steps: int = PERIOD_STEPS,
     num_known: int = NUM_KNOWN,
+    actions: Actions = "all",
     penalty: float = PENALTY,
     num_draws: int | None = None,
     corrections: Corrections = NO_CORRECTIONS,
@@ -60,7 +61,7 @@ def make_scheduling_task(
     period_steps
         Iterations between two exchanges of replicas that exchange rarely; it divides those of an
         epoch. Read where ``families`` has ``diloco``.
-    num_known, penalty, num_draws
+    num_known, actions, penalty, num_draws
         See `agents.scheduling.task.SchedulingTask`.
     corrections
         Calibrated factors for the simulator.
@@ -84,6 +85,7 @@ def make_scheduling_task(
     return SchedulingTask(
         setting=Setting(world=known_world, space=space, corrections=corrections),
         num_known=num_known,
+        actions=actions,
         penalty=penalty,
         num_draws=num_draws,
     )

@@ -43,6 +43,9 @@ class PlanAction:
         Most pipelines of a plan, G.
     schedules, modes
         Schedules of pipelines, and ways to keep copies in step, to choose from.
+    is_described
+        Whether plans may be described. If not, an action is one number: 0 keeps the plan in force,
+        ``1 + c`` takes the known plan ``c``.
     """
 
     num_domains: int
@@ -50,6 +53,7 @@ class PlanAction:
     most_groups: int
     schedules: tuple[str, ...]
     modes: tuple[Synchronisation, ...]
+    is_described: bool = True
 
     def __post_init__(self) -> None:
         require_count("plan action", "num_domains", self.num_domains)
@@ -59,6 +63,8 @@ class PlanAction:
     def sizes(self) -> tuple[int, ...]:
         """Number of values of each component, (A,)."""
         size = self.num_domains
+        if not self.is_described:
+            return (1 + self.num_known,)
         return (
             FIRST_KNOWN + self.num_known,
             *[self.most_groups + 1] * size,
@@ -77,6 +83,18 @@ class PlanAction:
             found[name] = slice(begin, begin + length)
             begin += length
         return found
+
+    def choices(self, actions: Whole) -> Whole:
+        """Read choices off actions (N, A), (N,): those above, whatever the layout."""
+        first: Whole = actions[:, 0]
+        return first if self.is_described else np.where(first == KEEP, KEEP, first + 1)
+
+    def of_choices(self, choices: Whole) -> Whole:
+        """Return actions (N, A) of choices (N,) that describe nothing."""
+        actions = np.zeros((len(choices), len(self.sizes)), dtype=np.int64)
+        is_shifted = not self.is_described
+        actions[:, 0] = np.where(choices == KEEP, KEEP, choices - is_shifted)
+        return actions
 
     def described(self, action: Whole) -> Described:
         """Read the plan that an action describes; the groups that have no domain are left out."""

@@ -46,12 +46,14 @@ def play(task: SchedulingTask, act: Act, draw_seeds: Sequence[int]) -> Played:
 
 def keeping(task: SchedulingTask) -> Act:
     """Never move: the start plan stays."""
-    return lambda observations: _choices(task, np.full(len(observations), KEEP))
+    return lambda observations: task.action.of_choices(np.full(len(observations), KEEP))
 
 
 def holding(task: SchedulingTask, known: int) -> Act:
     """Take a known plan by its number at first, and hold that."""
-    return lambda observations: _choices(task, np.full(len(observations), FIRST_KNOWN + known))
+    return lambda observations: task.action.of_choices(
+        np.full(len(observations), FIRST_KNOWN + known)
+    )
 
 
 def at_random(task: SchedulingTask, seed: int) -> Act:
@@ -71,12 +73,6 @@ def over_horizon(task: SchedulingTask, epochs: float) -> Act:
         of = {name: observations[:, parts[name]].astype(np.float64) for name in parts}
         epoch = np.exp(of["own_epoch"] + of["known_epoch"])
         scores = over_horizon_s(np.expm1(of["change"]), epoch, np.array(epochs))
-        return _choices(task, FIRST_KNOWN + scores.argmin(axis=1))
+        return task.action.of_choices(FIRST_KNOWN + scores.argmin(axis=1))
 
     return act
-
-
-def _choices(task: SchedulingTask, choices: np.ndarray) -> Actions:
-    actions = np.zeros((len(choices), len(task.action.sizes)), dtype=np.int64)
-    actions[:, 0] = choices
-    return actions

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, Self, get_args
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from agents.scheduling.observation import Observing
 from agents.scheduling.plan_action import PlanAction
 from agents.scheduling.setting import Setting
 from des.base.checks import require_count, require_non_negative
+
+Actions = Literal["all", "known"]
+"""Kinds of actions: plans described or named, or named alone."""
 
 NUM_KNOWN = 8
 """Known plans that an action may name, by default."""
@@ -33,12 +37,15 @@ class SchedulingTask:
     ----------
     num_known
         Plans that an action may name by number, the start plan first; 0: none.
+    actions
+        ``all``, or ``known``: plans are named by number alone.
     num_draws
         Episodes are draws with seeds below this, so that few have to be worked out; None: any.
     """
 
     setting: Setting
     num_known: int = NUM_KNOWN
+    actions: Actions = "all"
     penalty: float = PENALTY
     num_draws: int | None = None
 
@@ -46,9 +53,19 @@ class SchedulingTask:
         owner = "scheduling task"
         if self.num_known != 0:
             require_count(owner, "num_known", self.num_known)
+        if self.actions not in get_args(Actions):
+            raise ValueError(
+                f"{owner}: actions must be {' or '.join(get_args(Actions))}, got {self.actions!r}"
+            )
+        if self.actions == "known" and self.num_known == 0:
+            raise ValueError(f"{owner}: num_known must be positive where actions are known, got 0")
         require_non_negative(owner, "penalty", self.penalty)
         if self.num_draws is not None:
             require_count(owner, "num_draws", self.num_draws)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return the task itself: it is frozen, and what is known of its draws is to be shared."""
+        return self
 
     @cached_property
     def known(self) -> tuple[KnownPlan, ...]:
@@ -70,6 +87,7 @@ class SchedulingTask:
             most_groups=min(setting.num_domains, setting.workload.num_microbatches),
             schedules=setting.space.schedules,
             modes=setting.modes,
+            is_described=self.actions == "all",
         )
 
     @cached_property

@@ -10,12 +10,10 @@ from agents.scheduling.playing import Act
 from agents.scheduling.sb3_vec_env import scheduling_vec_env
 from agents.scheduling.task import SchedulingTask
 
-GAMMA, STEPS_PER_ENV = 0.95, 64
+GAMMA, STEPS_PER_ENV, MOST_IN_BATCH = 0.95, 64, 512
 
 
-def trained_policy(
-    task: SchedulingTask, *, seed: int, steps: int, num_envs: int, batch_size: int = 512
-) -> Act:
+def trained_policy(task: SchedulingTask, *, seed: int, steps: int, num_envs: int) -> Act:
     """Train a policy, and return it as one that takes its likeliest actions.
 
     Rewards are scaled by `VecNormalize`, as described plans can be a hundred times slower than the
@@ -32,7 +30,7 @@ def trained_policy(
         env,
         _falling(1e-3),
         n_steps=STEPS_PER_ENV,
-        batch_size=batch_size,
+        batch_size=min(MOST_IN_BATCH, STEPS_PER_ENV * num_envs),
         n_epochs=5,
         gamma=GAMMA,
         gae_lambda=0.9,

@@ -1,5 +1,7 @@
 """The world of the environment: epochs of a draw are parts of one course of links and loads."""
 
+import copy
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -26,6 +28,15 @@ def test_links_are_those_of_one_movement_whatever_is_asked_first(law):
     for epoch, found in enumerate(forward):
         movement = Movement(law=found.dynamics, seed=seed, start_s=epoch * world.epoch_s)
         assert found == replace(world.topology, domains=found.domains, movement=movement).at_start()
+
+
+def test_a_copy_of_a_world_draws_the_same_courses():
+    world = shipped()
+    drawn = world.epoch_topology(7, 3)
+
+    for copied in (copy.deepcopy(world), pickle.loads(pickle.dumps(world))):
+        assert copied == world
+        assert copied.epoch_topology(7, 3) == drawn
 
 
 def test_loads_hold_for_their_epochs():

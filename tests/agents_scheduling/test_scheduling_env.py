@@ -1,11 +1,13 @@
 """``EastWest/Scheduling-v0`` as Gymnasium and Stable-Baselines3 meet it, and bad arguments."""
 
+from dataclasses import replace
+
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
-from small_tasks import NUM_EPOCHS, PAIR, RARE, few
+from small_tasks import NUM_EPOCHS, PAIR, RARE, few, rare
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from agents.decision.families import FAMILIES
@@ -23,11 +25,17 @@ ID = "EastWest/Scheduling-v0"
 
 @pytest.mark.parametrize(
     "arguments",
-    [{}, RARE, PAIR, {"num_known": 0}, {"world": suite("eval_held").world(1), "num_known": 2}],
-    ids=["defaults", "rare exchanges", "by hand", "no known plans", "a world of a suite"],
+    [
+        lambda: {"task": few()},
+        lambda: {"task": rare()},
+        lambda: {"task": replace(few(), actions="known")},
+        lambda: PAIR,
+        lambda: {"world": suite("eval_held").world(1), "num_known": 0},
+    ],
+    ids=["short episodes", "rare exchanges", "known plans alone", "by hand", "a world of a suite"],
 )
 def test_both_checkers_are_content(arguments):
-    env = gymnasium.make(ID, **arguments).unwrapped
+    env = gymnasium.make(ID, **arguments()).unwrapped
 
     check_env(env, skip_render_check=True)
     check_env_sb3(env, skip_render_check=True)
@@ -155,18 +163,27 @@ def chain() -> Topology:
         ({"iterations_per_epoch": 0}, "iterations_per_epoch must be a whole number"),
         ({"num_known": -1}, "num_known must be a whole number"),
         ({"num_draws": 0}, "num_draws must be a whole number"),
+        ({"actions": "some"}, "actions must be all or known, got 'some'"),
+        (
+            {"actions": "known", "num_known": 0},
+            "num_known must be positive where actions are known",
+        ),
         ({"penalty": -1.0}, "penalty must be finite and not negative"),
         ({"render_mode": "human"}, "render_mode must be None, got 'human'"),
         (
             {"world": suite("eval_held").world(1), "law": "ou"},
             "law must be left out where world is given, got law='ou'",
         ),
-        ({"task": few(), "num_known": 3}, "num_known must be left out where task is given"),
     ],
 )
 def test_arguments_that_contradict_or_are_out_of_range_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         SchedulingEnv(**arguments)
+
+
+def test_arguments_beside_a_task_are_refused():
+    with pytest.raises(ValueError, match="num_known must be left out where task is given, got"):
+        SchedulingEnv(task=few(), num_known=3)
 
 
 def test_unknown_arguments_are_refused():

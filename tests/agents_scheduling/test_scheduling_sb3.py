@@ -30,14 +30,20 @@ def test_steps_are_those_of_the_batch():
 
 
 def test_the_example_of_the_page_runs(capsys):
-    """With a few hundred steps in place of many thousand."""
-    (block,) = re.findall(
-        r"```python\n(from stable_baselines3.*?)```", PAGE.read_text("utf-8"), re.S
-    )
-    short = block.replace("200_000", "512").replace("num_draws=128", "num_draws=4")
-    assert short.count("512") == 1
-    assert short.count("num_draws=4") == 1
+    """With short episodes, and a few steps in place of many thousand."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+    (block,) = (one for one in blocks if one.startswith("from stable_baselines3"))
+    changes = {
+        "200_000": "64",
+        "=128": "=2, num_epochs=8",
+        "=32": "=2",
+        "=512": "=64",
+        "+ 64": "+ 2",
+    }
+    for long, short in changes.items():
+        assert block.count(long) == 1
+        block = block.replace(long, short)
 
-    exec(compile(short, str(PAGE), "exec"), {})
+    exec(compile(block, str(PAGE), "exec"), {})
 
     assert re.fullmatch(r"-?\d+\.\d %\n", capsys.readouterr().out)
