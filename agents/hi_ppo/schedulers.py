@@ -14,7 +14,7 @@ from agents.hi_ppo.policies import Policies, shipped_files
 from agents.hi_ppo.proposing import proposing
 from agents.planners.pareto.proposals import Propose
 
-MOST_SLOWDOWN = 0.08
+MOST_SLOWDOWN = 0.095
 """Bound of policies that are to be stable: so much longer than an iteration of the quickest plan
 that they know may one of theirs take. They are judged by 10 % over a search, which may find a
 plan a little quicker than any that they know."""
