@@ -34,7 +34,7 @@ def near_plans(
     if num_borders == 0 or not judge.can_hold(plan):
         return ()
     written = judge.plans_of([plan])
-    old, num_layers = written.end_layer[0, :num_borders], judge.workload.num_layers
+    old, num_layers = written.end_layer[0, :num_borders].astype(np.int64), judge.workload.num_layers
     shifts = _shifts(num_borders)
     borders = np.unique(old + np.concatenate([n * shifts for n in _LAYERS_OF_A_STEP]), axis=0)
     edges = np.pad(borders, ((0, 0), (1, 1)), constant_values=((0, 0), (0, num_layers)))
@@ -70,6 +70,6 @@ def _shifts(num_borders: int) -> Whole:
 
 
 def _is_few(num_borders: int, reach: int) -> bool:
-    """Whether at most so many steps can be taken in few enough ways."""
+    """Whether this number of steps, or less, can be taken in few enough ways."""
     ways = (2**n * comb(num_borders, n) * comb(reach, n) for n in range(num_borders + 1))
     return reach == 1 or sum(ways) <= _MOST_SHIFTS
