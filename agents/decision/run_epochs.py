@@ -7,16 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agents.decision.held import held_topology
-from agents.decision.levels import LEVELS
-from agents.decision.situation import (
-    TIME_ONLY,
-    Decision,
-    MoveLevel,
-    Preference,
-    Scheduler,
-    Situation,
-    level_of,
-)
+from agents.decision.levels import LEVELS, MoveLevel, level_of
+from agents.decision.situation import TIME_ONLY, Decision, Preference, Scheduler, Situation
 from agents.decision.world import DecisionWorld
 from des import (
     NO_CORRECTIONS,
@@ -42,7 +34,7 @@ class CourseRow:
     Attributes
     ----------
     level
-        Level of the change from the last plan, by `agents.decision.situation.level_of`.
+        Level of the change from the last plan, by `agents.decision.levels.level_of`.
     iteration_s
         Of one iteration, the change of plan left out. [s]
     change_s

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agents.decision.depths import DEPTHS
+from agents.decision.levels import level_of
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.situation import Decision, Situation, level_of
+from agents.decision.situation import Decision, Situation
 from agents.planners.search.search import search
 from agents.replanning.changes import Changes
 from agents.replanning.plan_times import fitting_iteration_s

@@ -12,6 +12,7 @@ from search_cases import joined
 from strategies import corrections, plan, topologies, unit_domain, workloads, world
 
 from agents.decision.depths import DEPTHS
+from agents.decision.levels import LEVELS
 from agents.judge.search_judge import Judge
 from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.tables import costs_of, foreseen, joined_tables, tables_of, total_s
@@ -63,7 +64,7 @@ def test_a_path_costs_what_the_simulator_says_of_its_epochs():
     assert costs.utilisation == pytest.approx(useful / costs.total_s)
     num_bytes = 10 * sum(one.communication_cost_bytes for one in results)
     assert costs.bytes_per_token == pytest.approx(num_bytes / (30 * job.tokens_per_iteration))
-    assert costs.moves == {"nothing": 0, "depth": 0, "split": 0, "order": 2}
+    assert costs.moves == dict.fromkeys(LEVELS, 0) | {"order": 2}
 
 
 def test_a_plan_that_does_not_fit_or_cannot_send_takes_for_ever():

@@ -17,20 +17,14 @@ from agents.hi_ppo.moves.move_network import (
     move_network_payload,
 )
 from agents.hi_ppo.moves.move_observation import MoveMemory
-from agents.hi_ppo.moves.move_rules import RULES, MoveRule
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, MoveRule, RuleSet
 from agents.hi_ppo.moves.numpy_forward import likeliest, quick_logits
-from agents.hi_ppo.moves.rule_bank import Levels
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
-from agents.replanning.levels import PlanLevels
+from agents.replanning.levels import Levels, PlanLevels
 from des import Plan
 from des.compiled.many.layout import Real, Whole
 
-FIRST_RULE = MoveRule(level="order", horizon_epochs=16.0, belief=0.0)
-"""Rule by which a policy decides before any plan is in force.
-
-The first plan is free, yet to leave the one that is best at base figures has its price: the way
-back. A network of which one epoch is known tells a policy too little to weigh the two.
-"""
+_FIRST_HORIZON_EPOCHS = 16.0
 
 _LEAST_LEAD = 1e-5
 
@@ -78,23 +72,26 @@ class MoveObservation:
     Attributes
     ----------
     values
-        As `agents.hi_ppo.moves.move_observation.OBSERVATION_NAMES` says, (D,).
+        As `agents.hi_ppo.moves.move_observation.observation_names` says, (D,).
     targets
-        Candidate that each rule takes, by its place among the known ones, (len(RULES),).
+        Candidate that each rule takes, by its place among the known ones, (R,).
     plans
         All candidates known, in order.
     is_first
         Whether no plan is in force yet.
+    rule_set
+        The rules.
     """
 
     values: npt.NDArray[np.float32]
     targets: Whole
     plans: tuple[Plan, ...]
     is_first: bool = False
+    rule_set: RuleSet = PIPELINE_RULES
 
     def plan_of(self, rule: MoveRule) -> Plan:
         """Plan that a rule takes."""
-        return self.plans[int(self.targets[RULES.index(rule)])]
+        return self.plans[int(self.targets[self.rule_set.rules.index(rule)])]
 
 
 class MoveObserver:
@@ -105,8 +102,14 @@ class MoveObserver:
     the fixed rules that run in parallel to the policy start.
     """
 
-    def __init__(self, iterations_per_epoch: int, preference: Preference = TIME_ONLY) -> None:
+    def __init__(
+        self,
+        iterations_per_epoch: int,
+        preference: Preference = TIME_ONLY,
+        rule_set: RuleSet = PIPELINE_RULES,
+    ) -> None:
         self._iterations_per_epoch, self._preference = iterations_per_epoch, preference
+        self._rule_set = rule_set
         self._episode: _Episode | None = None
 
     def begin(self) -> None:
@@ -129,7 +132,9 @@ class MoveObserver:
             If a candidate given before, or the present plan, is missing, or one is there twice.
         """
         if self._episode is None:
-            self._episode = _Episode(candidates, self._iterations_per_epoch, self._preference)
+            self._episode = _Episode(
+                candidates, self._iterations_per_epoch, self._preference, self._rule_set
+            )
         return self._episode.observe(candidates, present)
 
     def forget(self, plans: Collection[Plan]) -> tuple[Plan, ...]:
@@ -150,8 +155,13 @@ class _Episode:
     """One episode of an observer: the places that candidates have, and what was seen of them."""
 
     def __init__(
-        self, candidates: MoveCandidates, iterations_per_epoch: int, preference: Preference
+        self,
+        candidates: MoveCandidates,
+        iterations_per_epoch: int,
+        preference: Preference,
+        rule_set: RuleSet,
     ) -> None:
+        self._rule_set = rule_set
         self._scale = CostScale.of(
             quickest=int(candidates.base_iteration_s.argmin()),
             base_iteration_s=candidates.base_iteration_s,
@@ -163,7 +173,7 @@ class _Episode:
         self._start = int(base.argmin())
         if len(set(candidates.plans)) < len(candidates.plans):
             raise ValueError("move observer: candidates must hold each plan once")
-        self._memory = MoveMemory(base, self._start)
+        self._memory = MoveMemory(base, self._start, rule_set)
         self._know(candidates.plans)
 
     def observe(self, candidates: MoveCandidates, present: Plan | None) -> MoveObservation:
@@ -188,6 +198,7 @@ class _Episode:
             targets=view.targets[0],
             plans=self._plans,
             is_first=present is None,
+            rule_set=self._rule_set,
         )
 
     def forget(self, plans: Collection[Plan]) -> tuple[Plan, ...]:
@@ -255,11 +266,18 @@ class MovePolicy:
 
     network: MoveNetwork
 
+    @property
+    def rule_set(self) -> RuleSet:
+        """Rules that it chooses among."""
+        return self.network.architecture.rule_set
+
     @torch.no_grad()
     def choose(self, observation: MoveObservation) -> MoveRule:
         """Choose the likeliest plan, and the likeliest rule that takes it.
 
-        At first it is `FIRST_RULE`.
+        Before any plan is in force it is that of the top level and 16 epochs: the first plan is
+        free, yet to leave the one that is best at base figures has its price, the way back, and a
+        network of which one epoch is known tells a policy too little to weigh the two.
 
         Raises
         ------
@@ -270,13 +288,14 @@ class MovePolicy:
         if observation.values.shape != (size,) or not np.isfinite(observation.values).all():
             raise ValueError(f"move policy: observation must be {size} finite numbers")
         if observation.is_first:
-            return FIRST_RULE
+            rule_set = self.rule_set
+            return rule_set.rule(rule_set.top, _FIRST_HORIZON_EPOCHS)
         logits = quick_logits(self.network, observation.values).astype(np.float64)
         rule, lead = likeliest(logits, observation.targets)
         if lead < _LEAST_LEAD:  # rounding might decide, so let it be that of training
             exact = self.network(torch.from_numpy(observation.values).unsqueeze(0)).squeeze(0)
             rule, _ = likeliest(exact.double().numpy(), observation.targets)
-        return RULES[rule]
+        return self.rule_set.rules[rule]
 
     def payload(self) -> dict[str, object]:
         """Plain content from which `from_payload` rebuilds the policy."""
