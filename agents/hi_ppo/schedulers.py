@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.moves.move_policy import MoveObservation
+from agents.hi_ppo.moves.move_observer import MoveObservation
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, MoveRule, RuleSet
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies, shipped_files

@@ -5,7 +5,7 @@ from small_policies import JOB, THREE, coordinator, drawn, placement_policy, sit
 
 from agents.decision.situation import Preference, Situation
 from agents.hi_ppo.coordinator import Coordinator
-from agents.hi_ppo.moves.move_policy import MoveObservation
+from agents.hi_ppo.moves.move_observer import MoveObservation
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, STAY, MoveRule
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.judge.look_ahead import LookAhead

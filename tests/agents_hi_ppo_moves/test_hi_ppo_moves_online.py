@@ -14,12 +14,8 @@ from agents.hi_ppo.moves.move_costs import MoveCosts
 from agents.hi_ppo.moves.move_env import game_of
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, move_network_payload
 from agents.hi_ppo.moves.move_observation import observation_names
-from agents.hi_ppo.moves.move_policy import (
-    MoveCandidates,
-    MoveObservation,
-    MoveObserver,
-    MovePolicy,
-)
+from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
+from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES
 from agents.hi_ppo.moves.move_training import choice_probabilities
 from agents.ppo.checkpoint import CheckpointError

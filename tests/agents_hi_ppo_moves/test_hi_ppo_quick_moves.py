@@ -6,7 +6,8 @@ import torch
 
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
 from agents.hi_ppo.moves.move_observation import observation_names
-from agents.hi_ppo.moves.move_policy import MoveObservation, MovePolicy
+from agents.hi_ppo.moves.move_observer import MoveObservation
+from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES
 from agents.hi_ppo.moves.numpy_forward import quick_logits
 from agents.ppo.normaliser import ObservationMoments

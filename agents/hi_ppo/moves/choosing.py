@@ -10,7 +10,7 @@ import numpy as np
 from agents.decision.situation import Situation
 from agents.hi_ppo.moves.known_plans import KnownPlans
 from agents.hi_ppo.moves.move_costs import CostScale
-from agents.hi_ppo.moves.move_policy import MoveCandidates, MoveObservation, MoveObserver
+from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
 from agents.hi_ppo.moves.move_rules import MoveRule, RuleSet
 from agents.judge.look_ahead import aim_of
 from des import Plan
