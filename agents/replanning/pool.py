@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.decision.held import held_topologies
+from agents.decision.held import distinct_networks, held_topologies
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import MISFIT, SteadyJudge
 from agents.planners.choice.choosing import shared_out
@@ -149,13 +149,6 @@ def candidate_pool(
             break
         chosen.setdefault(plans[row])
     return Pool(plans=tuple(chosen), known_from=tuple(known_from[plan] for plan in chosen))
-
-
-def distinct_networks(networks: Sequence[Topology]) -> tuple[list[Topology], Whole]:
-    """Networks without those seen before, and which of them each epoch has, (E,)."""
-    numbers: dict[Topology, int] = {}
-    epochs = [numbers.setdefault(one, len(numbers)) for one in networks]
-    return list(numbers), np.array(epochs)
 
 
 def mean_network(networks: Sequence[Topology]) -> Topology:
