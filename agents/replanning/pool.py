@@ -119,7 +119,9 @@ def candidate_pool(
     networks = held_topologies(world, draw_seed) if networks is None else networks
     distinct, epochs = distinct_networks(networks)
     first_epochs = np.unique(epochs, return_index=True)[1].tolist()
-    places = range(len(distinct)) if max_searched is None else _spread(len(distinct), max_searched)
+    places = (
+        range(len(distinct)) if max_searched is None else spread_places(len(distinct), max_searched)
+    )
     whole = [one for one in networks if len(one.links) == len(topology.links)]
     searched = [(_searched(judge, topology, max_judged, seed), 0)]
     for one, epoch in (
@@ -197,9 +199,13 @@ def _least(dated: Iterable[tuple[Plan, int]]) -> dict[Plan, int]:
     return least
 
 
-def _spread(num: int, most: int) -> list[int]:
-    """At most ``most`` of ``num`` places, at even distances from the first to the last."""
-    places: list[int] = np.rint(np.linspace(0, num - 1, min(most, num))).astype(int).tolist()
+def spread_places(num: int, most: int | None) -> list[int]:
+    """Choose at most ``most`` of ``num`` places, at even distances from the first to the last.
+
+    None: all.
+    """
+    count = num if most is None else min(most, num)
+    places: list[int] = np.rint(np.linspace(0, num - 1, count)).astype(int).tolist()
     return places
 
 
