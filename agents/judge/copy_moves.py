@@ -48,7 +48,7 @@ def _copies_of(plans: Sequence[Plan], num_domains: int) -> Copies:
     return Copies(domains=domains, holds=holds, is_again=is_again, has_outer=has_outer)
 
 
-class LinkRates(NamedTuple):
+class MoveRates(NamedTuple):
     """Goodput [bytes/s] and latency [s] of links, (K, K) each, and the overhead of a message. [s]
 
     A goodput of 0 is no link.
@@ -80,16 +80,16 @@ class CopyChanges:
         )
         self._rows = np.ix_(old_rows, new_rows)
         anywhere, nothing = np.ones((num_domains, num_domains)), np.zeros((num_domains,) * 2)
-        self.moved_bytes: Real = self._filled(LinkRates(anywhere, nothing, 0.0))[1]
+        self.moved_bytes: Real = self._filled(MoveRates(anywhere, nothing, 0.0))[1]
 
-    def times_s(self, rates: LinkRates) -> Real:
+    def times_s(self, rates: MoveRates) -> Real:
         """Time until the last layer has arrived, (S, C); 0 where none is sent. [s]
 
         ``inf`` where a layer could come over a link that there is not.
         """
         return self._filled(rates)[0]
 
-    def _filled(self, rates: LinkRates) -> tuple[Real, Real]:
+    def _filled(self, rates: MoveRates) -> tuple[Real, Real]:
         found = np.empty((2, len(self._old.has_outer), len(self._new.has_outer)))
         _fill(self._old, self._new, self._parameters, self._state_bytes, rates, *found)
         return found[0][self._rows], found[1][self._rows]
@@ -110,7 +110,7 @@ def _fill(
     new: Copies,
     parameters: Real,
     state_bytes: float,
-    rates: LinkRates,
+    rates: MoveRates,
     times_s: Real,
     moved_bytes: Real,
 ) -> None:
@@ -132,7 +132,7 @@ def _change(
     target: int,
     parameters: Real,
     state_bytes: float,
-    rates: LinkRates,
+    rates: MoveRates,
     free_s: Real,
 ) -> tuple[float, float]:
     """Time until the last layer has arrived [s], and bytes; ``free_s`` (K, K) is 0 at first."""
@@ -171,7 +171,7 @@ def _first_to_stay(old: Copies, source: int, new: Copies, target: int, layer: in
 
 @kernel
 def _sent(
-    holders: Small, only: int, to: int, num_bytes: float, rates: LinkRates, free_s: Real
+    holders: Small, only: int, to: int, num_bytes: float, rates: MoveRates, free_s: Real
 ) -> float:
     """Arrival of a layer from the holder from which it is there first, or from the only one. [s]
 

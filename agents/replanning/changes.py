@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agents.judge.copy_moves import CopyChanges, LinkRates
+from agents.judge.copy_moves import CopyChanges, MoveRates
 from agents.judge.moves import Ways, change_times, count_ways, fill_ways
 from des import (
     NO_CORRECTIONS,
@@ -86,7 +86,7 @@ class Changes:
                 change_times(self._ways, goodput, latency_s, overhead_s, restart_s, times_s)
             elif self._copies is not None:
                 times_s = (
-                    self._copies.times_s(LinkRates(goodput, latency_s, overhead_s)) + restart_s
+                    self._copies.times_s(MoveRates(goodput, latency_s, overhead_s)) + restart_s
                 )
                 times_s[np.isinf(times_s)] = np.nan
         times_s[~self._is_change] = 0.0
