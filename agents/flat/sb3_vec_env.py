@@ -17,7 +17,7 @@ from agents.ppo.batch_step import BatchStep
 Indices = None | int | Iterable[int]
 
 
-class EpisodeBatch(Protocol):
+class SteppedBatch(Protocol):
     """N episodes stepped together: arrays in, arrays out."""
 
     def reset(self) -> npt.NDArray[np.float32]:
@@ -50,7 +50,7 @@ class BatchSB3VecEnv(VecEnv):
 
     def __init__(
         self,
-        make_batch: Callable[[int], EpisodeBatch],
+        make_batch: Callable[[int], SteppedBatch],
         num_envs: int,
         observation_space: gymnasium.spaces.Box,
         action_space: gymnasium.spaces.MultiDiscrete,

@@ -7,14 +7,14 @@ import numpy.typing as npt
 
 from agents.decision.families import FAMILIES
 from agents.ppo.batch_step import BatchStep
-from agents.scheduling.draws import Draw
+from agents.scheduling.draws import DrawnCourse
 from agents.scheduling.epoch_lengths import StepTimes, epoch_lengths_s, step_times_of
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN
 from agents.scheduling.plan_changes import change_figures
 from agents.scheduling.plan_maker import PlanMaker
 from agents.scheduling.task import SchedulingTask
-from des.compiled.many.each import Networks
+from des.compiled.many.each import NetworkFigures
 from des.compiled.many.layout import Observations, Real, Whole
 
 Actions = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ class SchedulingBatch:
         self._maker = PlanMaker(task.setting)
         self._known_at = {one: place for place, one in enumerate(task.known)}
         self.plans: list[KnownPlan] = [task.start] * num_envs
-        self._draws: list[Draw] = []
+        self._draws: list[DrawnCourse] = []
         self._epoch: Whole = np.zeros(num_envs, dtype=np.int64)
         self._own = StepTimes.empty(num_envs)
         self._own_s = np.zeros(num_envs)
@@ -142,17 +142,17 @@ class SchedulingBatch:
         self._epoch[rows] = 0
         return self._look(rows)
 
-    def _networks(self, rows: Whole) -> Networks:
-        """Networks of the epochs of some environments."""
+    def _networks(self, rows: Whole) -> NetworkFigures:
+        """NetworkFigures of the epochs of some environments."""
         last = self.task.setting.world.num_epochs - 1
         places = [(self._draws[row].networks, min(self._epoch[row], last)) for row in rows.tolist()]
-        fields = range(len(Networks._fields))
-        return Networks(
+        fields = range(len(NetworkFigures._fields))
+        return NetworkFigures(
             *(np.stack([own[field][epoch] for own, epoch in places]) for field in fields)
         )
 
     def _chosen(
-        self, choices: Whole, actions: Actions, networks: Networks
+        self, choices: Whole, actions: Actions, networks: NetworkFigures
     ) -> tuple[list[KnownPlan], Whole]:
         """Plans that actions lead to, and reasons where it is not theirs, (N,)."""
         plans, fallback = list(self.plans), np.zeros(self.num_envs, dtype=np.int64)
@@ -169,7 +169,7 @@ class SchedulingBatch:
             plans[row] = self.task.known[choices[row] - FIRST_KNOWN]
         return plans, fallback
 
-    def _times(self, networks: Networks, plans: Sequence[KnownPlan]) -> StepTimes:
+    def _times(self, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> StepTimes:
         """Iterations of the plans in the epochs, (N,)."""
         times = StepTimes(self._own.free_s.copy(), self._own.due_s.copy())
         rows = np.array(
@@ -181,7 +181,9 @@ class SchedulingBatch:
             )
         return times
 
-    def _worked_out(self, rows: Whole, networks: Networks, plans: Sequence[KnownPlan]) -> StepTimes:
+    def _worked_out(
+        self, rows: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]
+    ) -> StepTimes:
         """Look iterations of known plans up, and simulate those of others."""
         found = StepTimes.empty(len(plans))
         last = self.task.setting.world.num_epochs - 1
@@ -202,7 +204,7 @@ class SchedulingBatch:
             found.put(own, simulated)
         return found
 
-    def _costs(self, choices: Whole, networks: Networks, plans: Sequence[KnownPlan]) -> Real:
+    def _costs(self, choices: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> Real:
         """Times [s] and bytes of the changes, (2, N); the first plan is free."""
         costs = np.zeros((2, self.num_envs))
         later = self._epoch > 0

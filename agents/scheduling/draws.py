@@ -9,7 +9,7 @@ from agents.decision.held import held_topologies
 from agents.scheduling.epoch_lengths import StepTimes, epoch_lengths_s, step_times_of
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
-from des.compiled.many.each import Networks
+from des.compiled.many.each import NetworkFigures
 from des.compiled.many.layout import Real, Whole
 
 _MOST_DRAWS = 1024
@@ -20,7 +20,7 @@ _CHANGED_BY = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
+class DrawnCourse:
     """One course of the world over E epochs.
 
     Attributes
@@ -36,13 +36,13 @@ class Draw:
         Epochs under the known plans without a change, (E, C). [s]
     """
 
-    networks: Networks
+    networks: NetworkFigures
     seen: Real
     times: StepTimes
     epoch_s: Real
 
 
-class Draws:
+class DrawnCourses:
     """Draws of the world of a setting by seed; the last ones are kept.
 
     Parameters
@@ -54,9 +54,9 @@ class Draws:
     def __init__(self, setting: Setting, known: Sequence[KnownPlan]) -> None:
         self._setting, self._known = setting, tuple(known)
         self._base = setting.networks([setting.world.topology.at_start()])
-        self._drawn: dict[int, Draw] = {}
+        self._drawn: dict[int, DrawnCourse] = {}
 
-    def of(self, seed: int) -> Draw:
+    def of(self, seed: int) -> DrawnCourse:
         """Return the draw of a seed."""
         draw = self._drawn.pop(seed, None)
         if draw is None:
@@ -66,7 +66,7 @@ class Draws:
         self._drawn[seed] = draw
         return draw
 
-    def _made(self, seed: int) -> Draw:
+    def _made(self, seed: int) -> DrawnCourse:
         setting = self._setting
         networks = setting.networks(held_topologies(setting.world, seed))
         count, num_known = setting.world.num_epochs, len(self._known)
@@ -74,14 +74,14 @@ class Draws:
         plans = list(self._known) * count
         flat = step_times_of(setting, networks.rows(epochs), plans)
         epoch_s = epoch_lengths_s(setting, np.zeros(len(plans)), flat, plans)
-        return Draw(
+        return DrawnCourse(
             networks=networks,
             seen=self._seen(networks),
             times=StepTimes(*(one.reshape(count, num_known) for one in flat)),
             epoch_s=epoch_s.reshape(count, num_known),
         )
 
-    def _seen(self, networks: Networks) -> Real:
+    def _seen(self, networks: NetworkFigures) -> Real:
         base = self._base
         count, size = networks.rate_flops_per_s.shape
         apart = ~np.eye(size, dtype=np.bool_)

@@ -8,7 +8,7 @@ import numpy as np
 from agents.scheduling.kernels.epoch_times import epoch_times
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
-from des.compiled.many.each import Networks, simulate_each
+from des.compiled.many.each import NetworkFigures, simulate_each
 from des.compiled.many.layout import Real, Whole
 
 
@@ -31,7 +31,9 @@ class StepTimes(NamedTuple):
         self.free_s[rows], self.due_s[rows] = others
 
 
-def step_times_of(setting: Setting, networks: Networks, plans: Sequence[KnownPlan]) -> StepTimes:
+def step_times_of(
+    setting: Setting, networks: NetworkFigures, plans: Sequence[KnownPlan]
+) -> StepTimes:
     """Simulate an iteration of plan ``n`` on network ``n``, (N,)."""
     rare = [row for row, one in enumerate(plans) if one.period_steps > 1]
     rows = np.array([*range(len(plans)), *rare], dtype=np.int64)

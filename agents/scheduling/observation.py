@@ -91,7 +91,7 @@ class Observing:
         Parameters
         ----------
         seen
-            See `agents.scheduling.draws.Draw`, (N, V).
+            See `agents.scheduling.draws.DrawnCourse`, (N, V).
         plans
             Plans in force, N.
         own_epoch, known_epoch, change

@@ -7,14 +7,14 @@ import numpy as np
 from agents.scheduling.kernels.change_costs import change_costs
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
-from des.compiled.many.each import Networks
+from des.compiled.many.each import NetworkFigures
 from des.compiled.many.layout import Real, Whole
 from des.costs.outer_state import INNER_MOMENTS_BYTES, OUTER_STATE_BYTES
 
 
 def change_figures(
     setting: Setting,
-    networks: Networks,
+    networks: NetworkFigures,
     plans: Sequence[KnownPlan],
     old: Whole,
     new: Whole,
@@ -42,7 +42,7 @@ def change_figures(
 
 def _sent(
     setting: Setting,
-    networks: Networks,
+    networks: NetworkFigures,
     plans: Sequence[KnownPlan],
     old: Whole,
     new: Whole,

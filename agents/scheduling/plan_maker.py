@@ -12,7 +12,7 @@ from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.plan_action import Described
 from agents.scheduling.setting import Setting
 from des import Placement, Plan
-from des.compiled.many.each import Networks, joined
+from des.compiled.many.each import NetworkFigures, as_one_network
 from des.compiled.many.paced import paced_table, paces_of
 from des.compiled.many.steady import FITS, Job, Plans
 from des.costs.memory import model_state_bytes
@@ -34,7 +34,9 @@ class PlanMaker:
         self._paces = paces_of(setting.space.schedules)
         self._most_stages = min(setting.num_domains, setting.workload.num_layers)
 
-    def made(self, networks: Networks, described: Sequence[Described]) -> list[KnownPlan | int]:
+    def made(
+        self, networks: NetworkFigures, described: Sequence[Described]
+    ) -> list[KnownPlan | int]:
         """Make described plans, each for a network; or say why not, by number in `REASONS`."""
         found: list[KnownPlan | int] = [self._refused(one) for one in described]
         for has_outer in (False, True):
@@ -70,7 +72,7 @@ class PlanMaker:
         return 0 if family in self._setting.space.families else REASONS.index("family")
 
     def _filled(
-        self, networks: Networks, described: Sequence[Described], *, has_outer: bool
+        self, networks: NetworkFigures, described: Sequence[Described], *, has_outer: bool
     ) -> list[KnownPlan | int]:
         """Fill the pipelines of plans that have, or have not, an outer optimiser's state."""
         job = self._job(networks, OUTER_STATE_BYTES if has_outer else 0)
@@ -110,8 +112,8 @@ class PlanMaker:
         rows.domain[:] += (self._setting.num_domains * first[:, np.newaxis]).astype(np.int32)
         return rows
 
-    def _job(self, networks: Networks, extra_state_bytes: float) -> Job:
-        figures, goodput, latency_s = joined(self._setting.common, networks)
+    def _job(self, networks: NetworkFigures, extra_state_bytes: float) -> Job:
+        figures, goodput, latency_s = as_one_network(self._setting.common, networks)
         wire_s = np.full_like(goodput, np.inf)
         np.divide(self._workload.message_bytes, goodput, out=wire_s, where=goodput > 0.0)
         state_bytes = model_state_bytes(self._workload, 1.0, None)

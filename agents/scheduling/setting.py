@@ -9,7 +9,7 @@ from agents.decision.plan_space import PlanSpace
 from agents.decision.world import DecisionWorld
 from agents.scheduling.known_plan import PlanBook
 from des import EVERY_STEP, NO_CORRECTIONS, Corrections, Topology, Workload
-from des.compiled.many.each import Networks, is_plain, networks_of
+from des.compiled.many.each import NetworkFigures, is_plain, network_figures
 from des.compiled.many.job import DomainFigures, domain_figures
 from des.plan.synchronisation import Synchronisation
 from des.schedules import has_pace
@@ -76,6 +76,6 @@ class Setting:
         """Figures of the domains at base speeds."""
         return domain_figures(self.workload, self.world.topology.domains, self.corrections)
 
-    def networks(self, topologies: Sequence[Topology]) -> Networks:
+    def networks(self, topologies: Sequence[Topology]) -> NetworkFigures:
         """Work out the figures of networks of the world."""
-        return networks_of(topologies, self.workload, self.common, self.corrections)
+        return network_figures(topologies, self.workload, self.common, self.corrections)

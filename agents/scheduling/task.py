@@ -6,7 +6,7 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
-from agents.scheduling.draws import Draws
+from agents.scheduling.draws import DrawnCourses
 from agents.scheduling.epoch_lengths import epoch_lengths_s, step_times_of
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.known_plans import SCOUT_SEED, known_plans
@@ -96,9 +96,9 @@ class SchedulingTask:
         return Observing(self.setting, self.action.num_known)
 
     @cached_property
-    def draws(self) -> Draws:
+    def draws(self) -> DrawnCourses:
         """Draws of the world, which the environments of this task share."""
-        return Draws(self.setting, self.known)
+        return DrawnCourses(self.setting, self.known)
 
     @cached_property
     def reference_s(self) -> float:

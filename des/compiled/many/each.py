@@ -21,10 +21,10 @@ from des.plan.plan import Plan
 from des.world.topology import Topology
 
 _MOST_TOGETHER = 64
-"""Networks that are taken as one: its tables grow with their square."""
+"""NetworkFigures that are taken as one: its tables grow with their square."""
 
 
-class Networks(NamedTuple):
+class NetworkFigures(NamedTuple):
     """Figures of N networks that stand still, of the same K domains but for their speeds.
 
     ``goodput_bytes_per_s`` and ``latency_s`` (N, K, K) are those of direct links, from row to
@@ -42,12 +42,12 @@ class Networks(NamedTuple):
         return type(self)(*(field[rows] for field in self))
 
 
-def networks_of(
+def network_figures(
     topologies: Sequence[Topology],
     workload: Workload,
     common: DomainFigures,
     corrections: Corrections = NO_CORRECTIONS,
-) -> Networks:
+) -> NetworkFigures:
     """Work out the figures of networks.
 
     Parameters
@@ -79,16 +79,18 @@ def networks_of(
         latencies_s.append(latency_s)
         rates.append(own.rate_flops_per_s)
         updates_s.append(own.update_s)
-    return Networks(*map(np.array, (goodputs, latencies_s, rates, updates_s)))
+    return NetworkFigures(*map(np.array, (goodputs, latencies_s, rates, updates_s)))
 
 
 def is_plain(topology: Topology) -> bool:
-    """Whether `networks_of` takes a topology."""
+    """Whether `network_figures` takes a topology."""
     plain = topology.movement is None and has_plain_transport(topology)
     return plain and has_every_link(topology)
 
 
-def joined(common: DomainFigures, networks: Networks) -> tuple[DomainFigures, Real, Real]:
+def as_one_network(
+    common: DomainFigures, networks: NetworkFigures
+) -> tuple[DomainFigures, Real, Real]:
     """Take networks as one: figures of all domains, goodputs and latencies of their links.
 
     The domains of network ``n`` are those from ``n K`` on.
@@ -110,7 +112,7 @@ def joined(common: DomainFigures, networks: Networks) -> tuple[DomainFigures, Re
 
 
 def simulate_each(
-    networks: Networks,
+    networks: NetworkFigures,
     common: DomainFigures,
     workload: Workload,
     plans: Sequence[Plan],
@@ -148,5 +150,5 @@ def simulate_each(
         shifted = pipelines.domain + (size * networks_of_rows[:, np.newaxis]).astype(np.int32)
         moved = written.rows._replace(pipelines=pipelines._replace(domain=shifted))
         simulation = FamilySimulation(workload, written._replace(rows=moved), corrections)
-        times_s[rows] = simulation.times_with(*simulation.jobs_of(*joined(common, own)))
+        times_s[rows] = simulation.times_with(*simulation.jobs_of(*as_one_network(common, own)))
     return times_s
