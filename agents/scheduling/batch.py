@@ -143,7 +143,7 @@ class SchedulingBatch:
         return self._look(rows)
 
     def _networks(self, rows: Whole) -> NetworkFigures:
-        """NetworkFigures of the epochs of some environments."""
+        """Networks of the epochs of some environments."""
         last = self.task.setting.world.num_epochs - 1
         places = [(self._draws[row].networks, min(self._epoch[row], last)) for row in rows.tolist()]
         fields = range(len(NetworkFigures._fields))

@@ -13,7 +13,7 @@ SCOUT_SEED = 2**62
 """Draws that are looked at for known plans have seeds from here on, those of episodes below."""
 
 _NUM_SCOUTS = 32
-"""NetworkFigures looked at, each in an epoch of a draw of its own."""
+"""Networks looked at, each in an epoch of a draw of its own."""
 
 
 def start_plan(setting: Setting) -> KnownPlan:

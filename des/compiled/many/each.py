@@ -21,7 +21,7 @@ from des.plan.plan import Plan
 from des.world.topology import Topology
 
 _MOST_TOGETHER = 64
-"""NetworkFigures that are taken as one: its tables grow with their square."""
+"""Networks that are taken as one: its tables grow with their square."""
 
 
 class NetworkFigures(NamedTuple):
