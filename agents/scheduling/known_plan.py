@@ -58,7 +58,7 @@ class KnownPlan:
 
     @cached_property
     def by_domain(self) -> Real:
-        """What each domain does, (4 K,), all from 0, unused, to 1.
+        """Figures of each domain in the plan, (4 K,), all from 0, unused, to 1.
 
         Number of its pipeline; its place within that, both from 1 on and over the number of
         domains; its share of the layers; and its pipeline's share of the microbatches.

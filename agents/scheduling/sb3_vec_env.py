@@ -19,7 +19,7 @@ def scheduling_vec_env(task: SchedulingTask, *, num_envs: int, seed: int) -> Vec
     >>> from agents.scheduling.make_task import make_scheduling_task
     >>> env = scheduling_vec_env(make_scheduling_task(num_known=4), num_envs=2, seed=0)
     >>> env.reset().shape
-    (2, 80)
+    (2, 77)
     """
     return BatchSB3VecEnv(
         lambda first: seeded_batch(task, num_envs, first),

@@ -1,4 +1,4 @@
-"""What all episodes of a scheduling task share: world, plans allowed, and figures of the job."""
+"""World, plans allowed and figures of the job that all episodes of a scheduling task share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

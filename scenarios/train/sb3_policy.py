@@ -35,6 +35,7 @@ def trained_policy(task: SchedulingTask, *, seed: int, steps: int, num_envs: int
         gamma=GAMMA,
         gae_lambda=0.9,
         ent_coef=0.01,
+        policy_kwargs={"net_arch": [128, 128]},
         device="cpu",
         seed=seed,
     )

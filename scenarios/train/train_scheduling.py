@@ -94,7 +94,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRow:
-    """What a policy is worth: changes of time against never moving, in percent of it.
+    """Worth of a policy: change of time against never moving, in percent of it.
 
     ``half_width_percent`` is half of the 95 % interval over draws, ``moves`` are the epochs of an
     episode that begin with a change, ``training_cpu_s`` is of the training alone.

@@ -5,8 +5,9 @@ from functools import cache
 import numpy as np
 from strategies import unit_workload, world
 
+from agents.decision.levels import level_of
 from agents.decision.load import LoadLaw
-from agents.decision.situation import Decision, Situation, level_of
+from agents.decision.situation import Decision, Situation
 from agents.scheduling.make_task import make_scheduling_task
 from agents.scheduling.task import SchedulingTask
 from des import Plan

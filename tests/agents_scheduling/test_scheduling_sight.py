@@ -1,4 +1,4 @@
-"""What environments see: the parts of the observation by name, and rules that read them."""
+"""Parts of the observation by name, against what they are about; and rules that read them."""
 
 import numpy as np
 import pytest
