@@ -7,7 +7,7 @@ import pytest
 from scenarios.frame.files import read_csv
 from scenarios.train.train_scheduling import POLICIES_CSV, main
 
-SHORT = "--epochs 12 --seeds 0 --actions known --steps 64 --num-envs 2 --draws 2".split()
+SHORT = ["--epochs=12", "--seeds=0", "--actions=known", "--steps=64", "--num-envs=2", "--draws=2"]
 
 
 def test_policies_are_judged_on_the_same_draws(tmp_path, capsys):
