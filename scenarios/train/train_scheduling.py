@@ -6,7 +6,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -151,7 +151,7 @@ def _rows(config: Config) -> Iterator[PolicyRow]:
     if config.search:
         yield _row(f"search, h{SEARCH_HORIZON:g}", _searched(task, seeds), kept)
     for actions in config.actions:
-        yield from _trained(replace(task, actions=actions), config, seeds, kept)
+        yield from _trained(task.with_actions(actions), config, seeds, kept)
 
 
 def _trained(
