@@ -26,16 +26,37 @@ class GradientExchange:
     of at most ``bucket_bytes`` of gradients or a single larger one; None puts all of a stage into
     one bucket. Replicas sum up in a ring of their order; with a ``tree``, which names an earlier
     replica for each but the first, sums go up from each to that one and the whole sum comes down.
+
+    With ``sharded`` each of R replicas keeps 1/R of the optimiser's state of every layer [1]_: a
+    bucket is scattered in R - 1 rounds of the ring instead of 2 (R - 1), each replica updates its
+    part, and when all have done so the new weights of a bucket are gathered in R - 1 rounds. The
+    next step waits for all of them. Every replica keeps whole weights and gradients; GPUs that hold
+    copies of its layers share its part of the state among them.
+
+    References
+    ----------
+    .. [1] S. Rajbhandari et al., "ZeRO: Memory optimizations toward training trillion parameter
+       models", SC'20, section 5.1 (optimiser state partitioning).
     """
 
     overlapped: bool = True
     bucket_bytes: float | None = None
     tree: tuple[int, ...] = ()
+    sharded: bool = False
 
     def __post_init__(self) -> None:
         if self.bucket_bytes is not None:
             require_positive("gradient exchange", "bucket_bytes", self.bucket_bytes)
         check_tree(self.tree)
+        if not isinstance(self.sharded, bool):
+            raise ValueError(
+                f"gradient exchange: sharded must be True or False, got {self.sharded!r}"
+            )
+        if self.sharded and self.tree:
+            raise ValueError(
+                "gradient exchange: tree must be empty where sharded, as parts are scattered in a "
+                f"ring; got {self.tree}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +120,25 @@ class Plan:
                 f"plan: tree of the exchange must name one replica for each of "
                 f"{len(self.replicas)} further ones, or none; got {self.exchange.tree}"
             )
+        self._check_sharded()
         self._check_sharing()
+
+    def _check_sharded(self) -> None:
+        """Refuse an optimiser sharded over replicas that there are not, or that it parts."""
+        if not self.exchange.sharded:
+            return
+        if not self.replicas:
+            raise ValueError(
+                "plan: exchange must not be sharded where replicas are none, as there is nothing "
+                "to share the optimiser's state with; got sharded=True and one copy"
+            )
+        mode = self.synchronisation
+        if mode.steps_between > 1 or mode.overlap_steps > 0:
+            raise ValueError(
+                "plan: exchange must not be sharded unless replicas synchronise after every step "
+                "and wait for it, as each updates its part with the sum; got sharded=True, "
+                f"steps_between={mode.steps_between} and overlap_steps={mode.overlap_steps}"
+            )
 
     def _check_sharing(self) -> None:
         """Refuse pipelines that share a domain though they may not, or do not know of each other.
@@ -129,6 +168,11 @@ class Plan:
     def placements(self) -> tuple[Placement, ...]:
         """Placements of all replicas."""
         return (self.placement, *self.replicas)
+
+    @property
+    def optimiser_shards(self) -> int:
+        """Replicas that share one optimiser state; 1 where each has a whole one."""
+        return 1 + len(self.replicas) if self.exchange.sharded else 1
 
     @cached_property
     def replica_sizes(self) -> tuple[int, ...]:
@@ -210,8 +254,16 @@ class Plan:
             check_sharing(owner, parallelism, domain, workload)
 
     def parallelism_of(self, domain: int) -> Parallelism | None:
-        """Division of the work among a domain's GPUs; None where they work as one device."""
-        return self.parallelism[domain] if self.parallelism else None
+        """Division of the work among a domain's GPUs; None where they work as one device.
+
+        Where replicas share the optimiser's state, so do the copies within each of them.
+        """
+        if not self.parallelism:
+            return None
+        own = self.parallelism[domain]
+        if self.exchange.sharded and not own.shards("optimiser"):
+            return replace(own, sharding="optimiser")
+        return own
 
     def microbatches_of_replicas(self, num_microbatches: int) -> tuple[int, ...]:
         """Share of each replica: as given, else even, where the first ones take the remainder."""
