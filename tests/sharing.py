@@ -31,7 +31,7 @@ from des import (
     Workload,
 )
 from des.plan.parallelism import Sharding
-from des.plan.synchronisation import Synchronisation
+from des.plan.synchronisation import Synchronisation, agree_every_step
 
 FREE = (1e300, 0.0)
 """Bandwidth and latency of a link that takes no time."""
@@ -156,8 +156,7 @@ def exchanges(
 ) -> GradientExchange:
     """Rings and trees, and rings over which the optimiser is sharded where that may be."""
     overlapped, limit = draw(st.booleans()), draw(bucket_bytes)
-    may_shard = num_replicas > 1 and mode.steps_between == 1 and mode.overlap_steps == 0
-    if may_shard and draw(st.booleans()):
+    if num_replicas > 1 and agree_every_step(mode) and draw(st.booleans()):
         return GradientExchange(overlapped=overlapped, bucket_bytes=limit, sharded=True)
     tree = draw(st.just(()) | trees(num_replicas))
     return GradientExchange(overlapped=overlapped, bucket_bytes=limit, tree=tree)

@@ -12,7 +12,7 @@ from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement, Stage
 from des.plan.shares import check_shares, check_tree
 from des.plan.sharing_checks import check_sharing
-from des.plan.synchronisation import EVERY_STEP, Synchronisation
+from des.plan.synchronisation import EVERY_STEP, Synchronisation, agree_every_step
 from des.schedules import DEFAULT_SCHEDULE, is_static, schedule_named
 from des.world.topology import Topology
 
@@ -133,7 +133,7 @@ class Plan:
                 "to share the optimiser's state with; got sharded=True and one copy"
             )
         mode = self.synchronisation
-        if mode.steps_between > 1 or mode.overlap_steps > 0:
+        if not agree_every_step(mode):
             raise ValueError(
                 "plan: exchange must not be sharded unless replicas synchronise after every step "
                 "and wait for it, as each updates its part with the sum; got sharded=True, "
