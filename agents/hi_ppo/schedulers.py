@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.moves.move_policy import MoveObservation
-from agents.hi_ppo.moves.move_rules import RULES, MoveRule, index_of
+from agents.hi_ppo.moves.move_observer import MoveObservation
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, MoveRule, RuleSet
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies, shipped_files
 from agents.hi_ppo.proposing import proposing
@@ -75,6 +75,7 @@ class FixedRule:
     """A move policy that names the same rule whatever it sees."""
 
     rule: MoveRule
+    rule_set: RuleSet = PIPELINE_RULES
 
     def choose(self, observation: MoveObservation) -> MoveRule:
         """Return the rule."""
@@ -94,6 +95,6 @@ def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
         return Coordinator(proposer, FixedRule(rule), trained_range=policies.trained_range)
 
     return {
-        f"H{horizon:g}": partial(make, RULES[index_of("order", horizon)])
+        f"H{horizon:g}": partial(make, PIPELINE_RULES.rule("order", horizon))
         for horizon in FIXED_HORIZONS
     }

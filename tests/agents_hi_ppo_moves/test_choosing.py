@@ -5,8 +5,8 @@ from small_policies import JOB, THREE, coordinator, drawn, placement_policy, sit
 
 from agents.decision.situation import Preference, Situation
 from agents.hi_ppo.coordinator import Coordinator
-from agents.hi_ppo.moves.move_policy import MoveObservation
-from agents.hi_ppo.moves.move_rules import STAY, MoveRule
+from agents.hi_ppo.moves.move_observer import MoveObservation
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, STAY, MoveRule
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.judge.look_ahead import LookAhead
 from des import Plan, cross_domain_bytes, migration_s, simulate
@@ -17,6 +17,8 @@ BOUND = 0.08
 
 class NeverMove:
     """A move policy that keeps what is in force, however slow it gets."""
+
+    rule_set = PIPELINE_RULES
 
     def choose(self, observation: MoveObservation) -> MoveRule:
         """Return the rule that stays."""

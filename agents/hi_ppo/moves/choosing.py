@@ -10,8 +10,8 @@ import numpy as np
 from agents.decision.situation import Situation
 from agents.hi_ppo.moves.known_plans import KnownPlans
 from agents.hi_ppo.moves.move_costs import CostScale
-from agents.hi_ppo.moves.move_policy import MoveCandidates, MoveObservation, MoveObserver
-from agents.hi_ppo.moves.move_rules import MoveRule
+from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
+from agents.hi_ppo.moves.move_rules import MoveRule, RuleSet
 from agents.judge.look_ahead import aim_of
 from des import Plan
 from des.compiled.many.layout import Real, Whole
@@ -26,8 +26,12 @@ class NamesRules(Protocol):
     `agents.hi_ppo.moves.move_policy.MovePolicy`.
     """
 
+    @property
+    def rule_set(self) -> RuleSet:
+        """Rules that it chooses among."""
+
     def choose(self, observation: MoveObservation) -> MoveRule:
-        """Return one of `agents.hi_ppo.moves.move_rules.RULES`."""
+        """Return one of the rules."""
 
 
 class Chooser:
@@ -119,7 +123,7 @@ class Chooser:
         )
         last = situation.last_plan
         present = last if last is not None and last in known else None
-        observation = self._observer_of(situation).observe(candidates, present)
+        observation = self._observer_of(situation, moves.rule_set).observe(candidates, present)
         return observation.plan_of(moves.choose(observation))
 
     def _bounded(
@@ -142,12 +146,12 @@ class Chooser:
         self.overruled = plan
         return _least(known, np.where(is_within, costs(), np.inf), now_s, last)
 
-    def _observer_of(self, situation: Situation) -> MoveObserver:
+    def _observer_of(self, situation: Situation, rule_set: RuleSet) -> MoveObserver:
         """Observer of plan costs; a new one if the unit of costs has changed."""
         weighed = (situation.iterations_per_epoch, situation.preference)
         if self._observer is None or self._weighed != weighed:
             self._weighed = weighed
-            self._observer = MoveObserver(situation.iterations_per_epoch, situation.preference)
+            self._observer = MoveObserver(*weighed, rule_set)
         return self._observer
 
     def _thinned(
