@@ -13,6 +13,7 @@ from des import Plan, Workload
 from des.base.jit import kernel
 from des.compiled.many.layout import Flags, Real, Small, Whole
 from des.costs.outer_state import INNER_MOMENTS_BYTES, OUTER_STATE_BYTES, has_outer_state
+from des.job.transformer import OPTIMISER_BYTES
 
 
 class Copies(NamedTuple):
@@ -20,13 +21,15 @@ class Copies(NamedTuple):
 
     ``domains`` (N, R, L) has those of each copy, -1 behind the last one; ``holds`` (N, L, K) says
     which domains hold a layer, ``is_again`` (N, R, L) which entries an earlier copy has too, and
-    ``has_outer`` (N,) whether there is an outer optimiser.
+    ``has_outer`` (N,) whether there is an outer optimiser. ``shards`` (N,) is the number of copies
+    that share the optimiser's state, 1 where each has a whole one.
     """
 
     domains: Small
     holds: Flags
     is_again: Flags
     has_outer: Flags
+    shards: Whole
 
 
 def _copies_of(plans: Sequence[Plan], num_domains: int) -> Copies:
@@ -45,7 +48,8 @@ def _copies_of(plans: Sequence[Plan], num_domains: int) -> Copies:
         is_again[:, copy] = is_there & holds[rows, layers, here]
         holds[rows, layers, here] |= is_there
     has_outer = np.array([has_outer_state(plan) for plan in plans], dtype=np.bool_)
-    return Copies(domains=domains, holds=holds, is_again=is_again, has_outer=has_outer)
+    shards = np.array([plan.optimiser_shards for plan in plans])
+    return Copies(domains, holds, is_again, has_outer, shards)
 
 
 class MoveRates(NamedTuple):
@@ -62,7 +66,7 @@ class MoveRates(NamedTuple):
 class CopyChanges:
     """All changes of S plans of a job into C others, whatever their copies of the model.
 
-    Plans that differ neither in placements nor in an outer optimiser are looked at once.
+    Plans that differ neither in placements nor in states of optimisers are looked at once.
 
     Attributes
     ----------
@@ -98,7 +102,7 @@ class CopyChanges:
 def _distinct_copies(plans: Sequence[Plan], num_domains: int) -> tuple[Copies, Whole]:
     """Write down the placements of plans, each once, and the row that each plan has."""
     numbers: dict[tuple[object, ...], int] = {}
-    keys = [(plan.placements, has_outer_state(plan)) for plan in plans]
+    keys = [(plan.placements, has_outer_state(plan), plan.optimiser_shards) for plan in plans]
     rows = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
     _, first = np.unique(rows, return_index=True)
     return _copies_of([plans[at] for at in first.tolist()], num_domains), rows
@@ -139,24 +143,70 @@ def _change(
     num_copies, num_layers = new.domains.shape[1:]
     is_several = num_copies > 1 and new.domains[target, 1, 0] >= 0
     are_to_agree = old.has_outer[source] and is_several and not new.has_outer[target]
+    base_bytes = state_bytes - OPTIMISER_BYTES
     if old.has_outer[source] and new.has_outer[target]:
-        state_bytes += OUTER_STATE_BYTES
+        base_bytes += OUTER_STATE_BYTES
     last_s = moved = 0.0
     for copy in range(num_copies):
         for layer in range(num_layers):
             to = new.domains[target, copy, layer]
-            if to < 0 or new.is_again[target, copy, layer]:
+            is_again = new.is_again[target, copy, layer]
+            if to < 0 or (is_again and new.shards[target] == 1):
                 continue
-            is_held, only = old.holds[source, layer, to], -1
-            if are_to_agree:
-                only = _first_to_stay(old, source, new, target, layer)
-            if to == only or (is_held and not are_to_agree):
-                continue
-            num_bytes = parameters[layer] * (INNER_MOMENTS_BYTES if is_held else state_bytes)
-            arrival_s = _sent(old.domains[source, :, layer], only, to, num_bytes, rates, free_s)
+            only = _first_to_stay(old, source, new, target, layer) if are_to_agree else -1
+            arrival_s, num_bytes = _change_of_layer(
+                old, source, new.shards[target], copy, layer, to, only, is_again,
+                base_bytes, parameters[layer], rates, free_s,
+            )  # fmt: skip
             last_s = max(last_s, arrival_s)
             moved += num_bytes
     return last_s, moved
+
+
+@kernel
+def _change_of_layer(
+    old: Copies,
+    source: int,
+    num_shards: int,
+    copy: int,
+    layer: int,
+    to: int,
+    only: int,
+    is_again: bool,
+    base_bytes: float,
+    num_parameters: float,
+    rates: MoveRates,
+    free_s: Real,
+) -> tuple[float, float]:
+    """Time until a domain has all of a layer that a copy is to have [s], and bytes sent."""
+    num_owners, holders = old.shards[source], old.domains[source, :, layer]
+    is_held = old.holds[source, layer, to]
+    whole_bytes = INNER_MOMENTS_BYTES if is_held and old.has_outer[source] else OPTIMISER_BYTES
+    lacking_bytes = 0.0 if is_held or is_again else base_bytes
+    last_s = moved = 0.0
+    if num_owners > 1 and lacking_bytes > 0.0:
+        moved = lacking_bytes * num_parameters
+        last_s = _sent(holders, only, to, moved, rates, free_s)
+        lacking_bytes = 0.0
+    for owner in range(num_owners):
+        if num_owners > 1:
+            only = holders[owner]
+        part = _common(owner, num_owners, copy, num_shards)
+        if part == 0.0 or to == only or (only < 0 and is_held):
+            continue
+        num_bytes = (whole_bytes * part + lacking_bytes) * num_parameters
+        last_s = max(last_s, _sent(holders, only, to, num_bytes, rates, free_s))
+        moved += num_bytes
+    return last_s, moved
+
+
+@kernel
+def _common(owner: int, num_owners: int, copy: int, num_shards: int) -> float:
+    """Part of the optimiser's state that a copy before has and one after a change is to have."""
+    count = num_owners * num_shards
+    first, last = (0, count) if num_shards == 1 else (copy * num_owners, (copy + 1) * num_owners)
+    common = min(last, (owner + 1) * num_shards) - max(first, owner * num_shards)
+    return max(0, common) / count
 
 
 @kernel

@@ -92,10 +92,10 @@ def _needed_parts(
 ) -> Iterator[tuple[int, int, list[_Owner]]]:
     """Yield layers, domains that need their optimiser's state and who has it, by new replica.
 
-    The state of a layer is as many equal pieces as the shards of both plans need.
+    The state of a layer is as many equal pieces as both plans have shards, multiplied.
     """
     agreed = _agreed(old, new, holders_of)
-    count = math.lcm(old.optimiser_shards, new.optimiser_shards)
+    count = old.optimiser_shards * new.optimiser_shards
     seen: set[tuple[int, int, range]] = set()
     for replica, placement in enumerate(new.placements):
         pieces = _pieces_of(new, replica, count)
