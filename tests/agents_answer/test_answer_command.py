@@ -10,7 +10,7 @@ from agents.answer.config import Config
 from agents.answer.reading import families_named, question_of
 from agents.decide import decide, main
 from agents.decision.training_job import TrainingJob
-from des import GradientExchange, Plan, read_topology, simulate
+from des import GradientExchange, Plan, build_workload, read_topology, simulate
 from des.plan.plan_texts import parse_pipelines
 from des.world.files.topology_writer import to_yaml
 
@@ -57,7 +57,9 @@ def test_the_answer_is_a_plan_that_takes_as_long_as_it_says_and_no_row_is_quicke
         replicas=placements[1:],
         shares=shares,
         schedule=answer["schedule"],
-        exchange=GradientExchange(bucket_bytes=answer["bucket_bytes"], tree=tree),
+        exchange=GradientExchange(
+            bucket_bytes=answer["bucket_bytes"], tree=tree, sharded=answer["optimiser_sharded"]
+        ),
     )
     job = TrainingJob(model="llama2_7b", num_sequences=8)
     found = simulate(WORLD, job.workload(answer["microbatch_size"]), plan)
@@ -78,6 +80,27 @@ def test_the_answer_is_never_worse_than_the_plan_in_force_or_the_policies(capsys
 
     assert by_both["iteration_s"] <= by_search["iteration_s"]
     assert by_search["iteration_s"] <= by_search["change"]["present"]["iteration_s"]
+
+
+def test_copies_that_share_the_optimiser_can_be_given_back_as_the_plan_in_force(asked, tmp_path):
+    """Each of three copies has 4 of 12 bytes of a parameter; one that is to have all lacks 8."""
+    path = tmp_path / "small.yaml"
+    domains = tuple(replace(one, gpu_memory_bytes=10e9) for one in WORLD.domains)
+    path.write_text(to_yaml(replace(WORLD, domains=domains)), encoding="utf-8")
+    small = ("--network", str(path), "--families", "replicas")
+    page, answer = asked(*small)[1], json.loads(asked(*small, "--json")[1])
+
+    assert "\n  optimiser state sharded over the 3 copies: after every step gradients are " in page
+    assert answer["optimiser_sharded"]
+    last = ["--last", answer["placement"], "--last-schedule", answer["schedule"], "--last-sharded"]
+    last += ["--last-microbatch-size", str(answer["microbatch_size"])]
+    if answer["bucket_bytes"] is not None:
+        last += ["--last-bucket-bytes", str(answer["bucket_bytes"])]
+    kept = json.loads(asked(*small, *last, "--json")[1])
+    assert (kept["change_s"], kept["placement"]) == (0.0, answer["placement"])
+    moved = json.loads(asked(*last, "--json", "--families", "single")[1])
+    num_parameters = sum(build_workload("llama2_7b").num_parameters)
+    assert moved["change"]["num_bytes"] == pytest.approx(8 * num_parameters)
 
 
 def test_a_price_in_tokens_turns_the_answer_back_to_unchanged_training(asked):
@@ -115,9 +138,9 @@ def test_python_has_the_same_answer(asked):
 
 
 def test_a_family_that_fits_nowhere_is_named_with_what_it_lacks(asked, tmp_path):
-    """A copy of 7 billion parameters needs 108 GB a domain, which is more than 80."""
+    """One of three copies that share the optimiser of 7 billion parameters needs 54 GB, not 52."""
     small = replace(
-        WORLD, domains=tuple(replace(one, gpu_memory_bytes=10e9) for one in WORLD.domains)
+        WORLD, domains=tuple(replace(one, gpu_memory_bytes=6.5e9) for one in WORLD.domains)
     )
     path = tmp_path / "small.yaml"
     path.write_text(to_yaml(small), encoding="utf-8")
@@ -126,10 +149,10 @@ def test_a_family_that_fits_nowhere_is_named_with_what_it_lacks(asked, tmp_path)
 
     assert code == 0
     assert "\n  replicas: no plan fits; at best, domain " in out
-    assert "must hold at most 80.0 GB" in out
+    assert "must hold at most 52.0 GB" in out
     code, out, err = asked(*network, "--families", "replicas")
     assert (code, out) == (2, "")
-    assert "must hold at most 80.0 GB" in err
+    assert "must hold at most 52.0 GB" in err
 
 
 @pytest.mark.parametrize(

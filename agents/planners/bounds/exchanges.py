@@ -65,7 +65,7 @@ class ExchangeBound:
         hidden_s = (figures.input_gradient_s + figures.weight_gradient_s).sum(axis=1)
         first_s = _over(self.first_bytes, figures.rate_bytes_per_s.sum(axis=1).max())
         sent_s = self._sent_s(rate_bytes_per_s) + least_latency_s(figures) - hidden_s
-        late_s = self.latency_s(figures) * self.period_steps
+        late_s = np.full(rate_bytes_per_s.shape, self.latency_s(figures) * self.period_steps)
         if self.gathered_bytes > 0.0:
             late_s += _over(self.gathered_bytes, rate_bytes_per_s) + least_latency_s(figures)
         found: Real = np.maximum(sent_s, late_s + first_s) / self.period_steps
