@@ -10,7 +10,7 @@ from agents.answer.config import Config
 from agents.answer.reading import families_named, question_of
 from agents.decide import decide, main
 from agents.decision.training_job import TrainingJob
-from des import GradientExchange, Plan, build_workload, read_topology, simulate
+from des import GradientExchange, Plan, read_topology, simulate
 from des.plan.plan_texts import parse_pipelines
 from des.world.files.topology_writer import to_yaml
 
@@ -80,27 +80,6 @@ def test_the_answer_is_never_worse_than_the_plan_in_force_or_the_policies(capsys
 
     assert by_both["iteration_s"] <= by_search["iteration_s"]
     assert by_search["iteration_s"] <= by_search["change"]["present"]["iteration_s"]
-
-
-def test_copies_that_share_the_optimiser_can_be_given_back_as_the_plan_in_force(asked, tmp_path):
-    """Each of three copies has 4 of 12 bytes of a parameter; one that is to have all lacks 8."""
-    path = tmp_path / "small.yaml"
-    domains = tuple(replace(one, gpu_memory_bytes=10e9) for one in WORLD.domains)
-    path.write_text(to_yaml(replace(WORLD, domains=domains)), encoding="utf-8")
-    small = ("--network", str(path), "--families", "replicas")
-    page, answer = asked(*small)[1], json.loads(asked(*small, "--json")[1])
-
-    assert "\n  optimiser state sharded over the 3 copies: after every step gradients are " in page
-    assert answer["optimiser_sharded"]
-    last = ["--last", answer["placement"], "--last-schedule", answer["schedule"], "--last-sharded"]
-    last += ["--last-microbatch-size", str(answer["microbatch_size"])]
-    if answer["bucket_bytes"] is not None:
-        last += ["--last-bucket-bytes", str(answer["bucket_bytes"])]
-    kept = json.loads(asked(*small, *last, "--json")[1])
-    assert (kept["change_s"], kept["placement"]) == (0.0, answer["placement"])
-    moved = json.loads(asked(*last, "--json", "--families", "single")[1])
-    num_parameters = sum(build_workload("llama2_7b").num_parameters)
-    assert moved["change"]["num_bytes"] == pytest.approx(8 * num_parameters)
 
 
 def test_a_price_in_tokens_turns_the_answer_back_to_unchanged_training(asked):

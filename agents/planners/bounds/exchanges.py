@@ -126,7 +126,7 @@ def _over(num_bytes: float, rate_bytes_per_s: Real) -> Real:
 def exchange_bounds(
     figures: JobFigures, space: PlanSpace, family: Family, num_replicas: int, most_replicas: int
 ) -> tuple[ExchangeBound, ...]:
-    """Return the least exchanges of a family's modes, of so many copies or more.
+    """Return the least exchanges of a family's modes, of ``num_replicas`` copies or more.
 
     One for copies that each have an optimiser, and one for those that share it where they may.
     """

@@ -65,7 +65,7 @@ class CopySearch:
         self._workload = self._table(1).judge.workload
 
     def _table(self, num_groups: int) -> GroupTable:
-        """Pipelines of groups of which there are so many, which matters where these share state."""
+        """Pipelines of groups; their number matters where they share the optimiser's state."""
         shards = num_groups if self._sharded else 1
         if shards not in self._tables:
             judge = self._judge_of(shards)

@@ -50,12 +50,12 @@ def lay_out(
         room.parameters[bucket] = _sum_of(job.num_parameters, begin, end, room.partials)
         if not _frees_links(rows, scripts, job, room, script, first, num_replicas, bucket):
             return -1
-    divide(room, num_buckets, kinds.bits_per_value[kind], scripts.num_parts[script])
+    divide_buckets(room, num_buckets, kinds.bits_per_value[kind], scripts.num_parts[script])
     return num_buckets
 
 
 @kernel
-def divide(room: RingRoom, num_buckets: int, bits_per_value: float, num_parts: int) -> None:
+def divide_buckets(room: RingRoom, num_buckets: int, bits_per_value: float, num_parts: int) -> None:
     """Write the bytes of a message of each bucket. [bytes]"""
     for bucket in range(num_buckets):
         num_bytes = room.parameters[bucket] * bits_per_value / 8.0

@@ -26,7 +26,7 @@ from des.compiled.many.family_layout import (
     RingRoom,
 )
 from des.compiled.many.layout import Real
-from des.compiled.many.ring_buckets import divide, domain_of, lay_out
+from des.compiled.many.ring_buckets import divide_buckets, domain_of, lay_out
 from des.compiled.many.ring_events import pop_event, push_event
 
 MEMBER = 1 << 50
@@ -92,7 +92,7 @@ def _write_times(
         exchanged_s = _run(rows, scripts, job, room, script, first, num_replicas, num_buckets)
         longest_s = max(end_s, exchanged_s)
         if gathered_bits > 0.0:
-            divide(room, num_buckets, gathered_bits, scripts.num_parts[script])
+            divide_buckets(room, num_buckets, gathered_bits, scripts.num_parts[script])
             for member in range(num_buckets * num_replicas):
                 room.ready_s[member] = longest_s + update_s
             times_s[plan] = _run(rows, scripts, job, room, script, first, num_replicas, num_buckets)
