@@ -191,7 +191,7 @@ def _change_of_layer(
     for owner in range(num_owners):
         if num_owners > 1:
             only = holders[owner]
-        part = _common(owner, num_owners, copy, num_shards)
+        part = common_part(owner, num_owners, copy, num_shards)
         if part == 0.0 or to == only or (only < 0 and is_held):
             continue
         num_bytes = (whole_bytes * part + lacking_bytes) * num_parameters
@@ -201,7 +201,7 @@ def _change_of_layer(
 
 
 @kernel
-def _common(owner: int, num_owners: int, copy: int, num_shards: int) -> float:
+def common_part(owner: int, num_owners: int, copy: int, num_shards: int) -> float:
     """Part of the optimiser's state that a copy before has and one after a change is to have."""
     count = num_owners * num_shards
     first, last = (0, count) if num_shards == 1 else (copy * num_owners, (copy + 1) * num_owners)
