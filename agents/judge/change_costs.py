@@ -59,10 +59,10 @@ def change_costs(
     for change in range(spans.shape[0]):
         new, new_end = spans[change, 2], spans[change, 3]
         free_s[:] = 0.0
-        costs[0, change] = costs[1, change] = 0.0
+        last_s = num_bytes = 0.0
         for replica in range(new, new_end):
             for layer in range(num_layers):
-                _send_layer(
+                own_s, own_bytes = _sent(
                     layers,
                     spans,
                     shards,
@@ -74,15 +74,16 @@ def change_costs(
                     latency_s,
                     overhead_s,
                     free_s,
-                    costs,
                     change,
                     replica,
                     layer,
                 )
+                last_s, num_bytes = max(last_s, own_s), num_bytes + own_bytes
+        costs[0, change], costs[1, change] = last_s, num_bytes
 
 
-@lean_kernel
-def _send_layer(
+@inlined
+def _sent(
     layers: Small,
     spans: Whole,
     shards: Whole,
@@ -94,32 +95,34 @@ def _send_layer(
     latency_s: Real,
     overhead_s: float,
     free_s: Real,
-    costs: Real,
     change: int,
     replica: int,
     layer: int,
-) -> None:
-    """Send what a replica lacks of a layer: weights, and each part of the optimiser's state."""
+) -> tuple[float, float]:
+    """Send weights and parts of the optimiser that a replica lacks of a layer: time and bytes."""
     old, old_end = spans[change, 0], spans[change, 1]
     new, new_end = spans[change, 2], spans[change, 3]
     num_owners, num_shards = shards[change, 0], shards[change, 1]
     target = layers[replica, layer]
     is_again = _holds(layers, new, replica, layer, target)
     if is_again and num_shards == 1:  # a replica before has brought it
-        return
+        return 0.0, 0.0
     is_held = _holds(layers, old, old_end, layer, target)
+    if is_held and num_owners == 1 and not are_to_agree[change]:
+        return 0.0, 0.0
     source, whole_bytes = -1, OPTIMISER_BYTES
     if are_to_agree[change]:
         source = _agreed(layers, old, old_end, new, new_end, layer)
         whole_bytes = INNER_MOMENTS_BYTES if is_held else OPTIMISER_BYTES
     lacking_bytes = 0.0 if is_held or is_again else base_bytes[change]
+    last_s = num_bytes = 0.0
     first = -1 if num_owners > 1 and lacking_bytes > 0.0 else 0
     for owner in range(first, num_owners):
         part = 0.0
         if owner >= 0:
             source = layers[old + owner, layer] if num_owners > 1 else source
             part = _common_part(owner, num_owners, replica - new, num_shards)
-            if part == 0.0 or source == target or (source < 0 and is_held):
+            if part == 0.0 or source == target:
                 continue
         own_bytes = (whole_bytes * part + lacking_bytes) * num_parameters[layer]
         lacking_bytes = 0.0
@@ -137,8 +140,8 @@ def _send_layer(
             overhead_s,
             free_s,
         )
-        costs[0, change] = max(costs[0, change], arrival_s)
-        costs[1, change] += own_bytes
+        last_s, num_bytes = max(last_s, arrival_s), num_bytes + own_bytes
+    return last_s, num_bytes
 
 
 @inlined
