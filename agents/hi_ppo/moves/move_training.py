@@ -91,6 +91,8 @@ class MoveTrainer:
         One episode each.
     seed
         For the first weights, the episodes of each update and the order of minibatches.
+    start
+        Begin from its weights, inputs scaled as there; None: from new ones.
 
     Notes
     -----
@@ -105,7 +107,14 @@ class MoveTrainer:
        optimization algorithms", arXiv:1707.06347, 2017.
     """
 
-    def __init__(self, games: Sequence[MoveGame], *, config: MoveTrainingConfig, seed: int) -> None:
+    def __init__(
+        self,
+        games: Sequence[MoveGame],
+        *,
+        config: MoveTrainingConfig,
+        seed: int,
+        start: MoveNetwork | None = None,
+    ) -> None:
         if not games:
             raise ValueError("move training: games must be one or more, got none")
         self.config, self.seed, self.update = config, seed, 0
@@ -115,8 +124,11 @@ class MoveTrainer:
         architecture = MoveArchitecture(
             hidden_sizes=config.hidden_sizes, start_horizon_epochs=config.start_horizon_epochs
         )
-        self.network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
-        for game in games:
+        generator = torch.Generator().manual_seed(int(first))
+        self.network = MoveNetwork(start.architecture if start else architecture, generator)
+        if start is not None:
+            self.network.load_state_dict(start.state_dict())
+        for game in [] if start else games:
             self.network.normaliser.merge(ObservationMoments.of(torch.from_numpy(game.observation)))
         self._optimiser = torch.optim.AdamW(
             self.network.layers.parameters(),
