@@ -63,7 +63,7 @@ def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
     return (quick(config, given) if config.quick else config), given
 
 
-def train_flat(argv: Sequence[str]) -> int:
+def train_by_flags(argv: Sequence[str]) -> int:
     """Train as the flags say and return the exit code; bad input is a ``ValueError``."""
     config, given = resolve(argv)
     if config.resume:

@@ -61,7 +61,7 @@ def train_point(point: TrainingPoint) -> int:
         return 0
     begun = point.folder.config_json.exists()
     arguments = ["--resume", "--out", str(point.folder.path)] if begun else point.arguments
-    return exit_code_of(lambda: flat_command.train_flat([*arguments, "--no-kpi"]))
+    return exit_code_of(lambda: flat_command.train_by_flags([*arguments, "--no-kpi"]))
 
 
 def train_point_unseen(point: TrainingPoint) -> str | None:

@@ -183,7 +183,17 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     out = tmp_path / "out"
     flags = [*base_file(tmp_path), "--vary", "learning_rate=1e-3", "--out", str(out)]
     folders = {seed: out / "learning_rate=0.001" / f"seed{seed}" for seed in (0, 1, 2)}
-    scenario = ["--policy", "flat", "--quick", "--config", flags[2], "--learning-rate", "0.001", "--workers", "1"]
+    scenario = [
+        "--policy",
+        "flat",
+        "--quick",
+        "--config",
+        flags[2],
+        "--learning-rate",
+        "0.001",
+        "--workers",
+        "1",
+    ]
     alone = [*scenario, "--seed", "0", "--no-kpi", "--out", str(folders[0])]
     assert east_west_train.main(alone) == 0
     shutil.copytree(folders[0], folders[1])
@@ -220,7 +230,17 @@ def test_a_point_trained_on_ray_is_the_run_trained_alone(tmp_path):
 
     assert main([*flags, "--seeds", "3", "--ray", "local", "--out", str(out)]) == 0
 
-    scenario = ["--policy", "flat", "--quick", "--config", flags[-1], "--seed", "3", "--workers", "1"]
+    scenario = [
+        "--policy",
+        "flat",
+        "--quick",
+        "--config",
+        flags[-1],
+        "--seed",
+        "3",
+        "--workers",
+        "1",
+    ]
     assert east_west_train.main([*scenario, "--out", str(alone)]) == 0
     for name in ("checkpoint.pt", "config.json", "trace.json"):
         assert (out / "seed3" / name).read_bytes() == (alone / name).read_bytes()

@@ -20,7 +20,17 @@ from scenarios.train.calibration_log import CalibrationLog
 from scenarios.train.east_west.command import main
 
 SMALL = [
-    *("--policy", "flat", "--quick", "--model", "llama2_7b", "--num-layers", "8", "--microbatches", "4"),
+    *(
+        "--policy",
+        "flat",
+        "--quick",
+        "--model",
+        "llama2_7b",
+        "--num-layers",
+        "8",
+        "--microbatches",
+        "4",
+    ),
     *("--steps", "512", "--calibration-interval-steps", "200", "--evaluation-draws", "2"),
     *("--workers", "1"),
 ]

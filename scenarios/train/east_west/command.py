@@ -57,7 +57,7 @@ def _command(argv: Sequence[str] | None) -> int:
     policy = policy_of(arguments)
     _refuse_other_flags(policy, arguments)
     if policy == "flat":
-        return flat_command.train_flat(arguments)
+        return flat_command.train_by_flags(arguments)
     return hi_ppo_run.train_on_world(arguments, description=__doc__ or "", epilog=_EPILOG)
 
 

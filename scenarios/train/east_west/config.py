@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from des.base.checks import (
     MOST_ITEMS,
@@ -117,7 +118,7 @@ class HiPpoConfig:
 WHERE_RUN = frozenset({"out", "resume", "workers"})
 """Fields on where a run is done: not recorded, as results do not depend on them."""
 
-_SHORT = {
+_SHORT: dict[str, Any] = {
     "updates": 4,
     "worlds": 2,
     "samples": 2,

@@ -54,7 +54,7 @@ class Contender:
         return Coordinator(proposer, policies.moves, trained_range=policies.trained_range)
 
 
-def cases_of(
+def episode_cases(
     worlds: Mapping[str, SuiteWorld], draw_seeds: Sequence[int], corrections: Corrections
 ) -> list[Case]:
     """List all draws of all blocks."""

@@ -16,6 +16,7 @@ from des.base.command import INTERRUPTED
 from des.base.flags import from_dict, parse_given
 from des.worlds.reading import topology_path
 from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
 from scenarios.suites import SuiteWorld
 from scenarios.train.east_west.config import (
     WHERE_RUN,
@@ -23,9 +24,9 @@ from scenarios.train.east_west.config import (
     quickened,
     recorded_settings,
 )
-from scenarios.train.east_west.episodes import cases_of
-from scenarios.train.east_west.outcome import Outcome, judge_and_report
-from scenarios.train.east_west.training import StageRun, train_stages
+from scenarios.train.east_west.episodes import episode_cases
+from scenarios.train.east_west.outcome import RunOutcome, judge_and_report
+from scenarios.train.east_west.training import StagedTraining, train_stages
 from scenarios.train.east_west.weights import (
     UNTRAINED_PT,
     first_policies,
@@ -38,8 +39,6 @@ from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_calibration import subject_of, training_calibration
 from scenarios.train.training_config import PROG
 from scenarios.train.workplace import ParallelMap, workplace
-
-_WIDTH = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,7 @@ def train_on_world(argv: Sequence[str], *, description: str, epilog: str) -> int
         config = quickened(config, given)
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH)
+        console = Console(highlight=False, width=WIDTH + 2 * COLUMN_WIDTH)
     if config.resume:
         with RunFolder.opened(config.out or newest_run(PROG)) as folder:
             config = _begun(config, given, folder)
@@ -119,7 +118,7 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
         bound=config.calibration_bound,
         is_begun=(folder.path / PLACEMENT_PT).exists(),
     ) as calibrated:
-        stages = StageRun(
+        stages = StagedTraining(
             config=config,
             around=around,
             start=first,
@@ -136,7 +135,7 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
         kept = keep_best(
             first or untrained,
             folder,
-            cases_of(
+            episode_cases(
                 worlds, draw_seeds("validation", config.seed, config.validation_draws), factors
             ),
             at_work,
@@ -144,9 +143,9 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
         )
     untrained.save(folder.path / UNTRAINED_PT)
     seeds = draw_seeds("evaluation", config.evaluation_seed, config.evaluation_draws)
-    outcome = Outcome(
+    outcome = RunOutcome(
         config=config,
-        cases=tuple(cases_of(worlds, seeds, factors)),
+        cases=tuple(episode_cases(worlds, seeds, factors)),
         kept=kept,
         untrained=folder.path / UNTRAINED_PT,
         fidelity=calibrated.lines(),

@@ -1,4 +1,4 @@
-"""Outcome of a run: the question, the plan, the table, the targets and what learning was worth."""
+"""Outcome of a run: the question, the plan, the table, the targets, what learning was worth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +12,9 @@ from agents.answer.figures import duration
 from agents.answer.sections import Section, as_text
 from agents.decision.run_epochs import epoch_situation
 from agents.hi_ppo.policies import shipped
-from des import STEADY, Plan
+from des import STEADY, Law, Plan, UniformLaw
 from des.compiled.simulate import simulate_compiled
+from des.dynamics import kind_of
 from des.plan.plan_texts import pipelines_text
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.pictures import Picture
@@ -51,7 +52,7 @@ _ELSEWHERE = "All targets, on suites of worlds: python -m scenarios.kpi --checkp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """A finished training, and what it is judged on."""
 
     config: HiPpoConfig
@@ -77,7 +78,7 @@ class Outcome:
 
 
 def judge_and_report(
-    outcome: Outcome, folder: RunFolder, at_work: ParallelMap, console: Console
+    outcome: RunOutcome, folder: RunFolder, at_work: ParallelMap, console: Console
 ) -> None:
     """Judge all methods on the held-out episodes; print what was found, write the run's files."""
     with console.status(f"judging {len(outcome.cases)} held-out episodes"):
@@ -101,7 +102,7 @@ def judge_and_report(
     console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
 
 
-def _question(outcome: Outcome) -> Section:
+def _question(outcome: RunOutcome) -> Section:
     world = outcome.worlds[OWN]
     names = ", ".join(domain.name for domain in world.topology.domains)
     line = (
@@ -113,7 +114,7 @@ def _question(outcome: Outcome) -> Section:
     return Section(title="Question", lines=(line,))
 
 
-def _plan(outcome: Outcome) -> Section:
+def _plan(outcome: RunOutcome) -> Section:
     """The plan that the kept weights take at base figures."""
     case = next(case for case in outcome.cases if case.block == OWN)
     world = case.world
@@ -137,17 +138,27 @@ def _plan(outcome: Outcome) -> Section:
     return Section(title="Plan", head=("domain", "layers"), rows=rows, notes=notes)
 
 
-def _described(outcome: Outcome) -> dict[str, str]:
-    own = outcome.worlds[OWN].topology.dynamics
+def _described(outcome: RunOutcome) -> dict[str, str]:
     load = outcome.worlds[CONGESTED].load
     return {
-        OWN: f"links move by {own}" if own != STEADY else "links stand still",
-        CONGESTED: "links jam and fail (markov_fast), speeds within "
-        f"{load.low_factor:g} to {load.high_factor:g}",
+        OWN: _law_text(outcome.worlds[OWN].topology.dynamics),
+        CONGESTED: "links jam and fail (markov_fast), domains compute at "
+        f"{load.low_factor:g} to {load.high_factor:g} of their speed",
     }
 
 
-def _notes(outcome: Outcome) -> tuple[str, ...]:
+def _law_text(law: Law) -> str:
+    if law == STEADY:
+        return "links stand still"
+    if not isinstance(law, UniformLaw):
+        return f"links move by the law {kind_of(law)}"
+    return (
+        f"bandwidths within ±{100 * law.bandwidth_fluctuation:g} %, latencies within "
+        f"±{100 * law.latency_jitter:g} %"
+    )
+
+
+def _notes(outcome: RunOutcome) -> tuple[str, ...]:
     return (
         *outcome.kept.told,
         f"{SHIPPED_ROW}: hi_ppo-0. {UNTRAINED_ROW}: new ones, both policies. {RANDOM_ROW}: orders "
@@ -158,7 +169,7 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def _targets(outcome: Outcome, rows: pd.DataFrame) -> RunTargets:
+def _targets(outcome: RunOutcome, rows: pd.DataFrame) -> RunTargets:
     """Targets on the held-out episodes, and those of the documents on the same world."""
     columns = {THIS_RUN: outcome.kept.file, shipped().stem: shipped()}
     methods = dict(zip(columns, (THIS_RUN, SHIPPED_ROW), strict=True))
@@ -183,7 +194,7 @@ def _targets(outcome: Outcome, rows: pd.DataFrame) -> RunTargets:
 
 
 def _write_report(
-    outcome: Outcome,
+    outcome: RunOutcome,
     folder: RunFolder,
     sections: Sequence[Section],
     targets: RunTargets,

@@ -32,11 +32,10 @@ _FINE_RATE, _FINEST_RATE = 2e-4, 2e-5
 """Learning rates from shipped weights, at the start and at the end: a fifth of those from new ones
 for placements."""
 
-_FINE_MOVES, _FINEST_MOVES = 5e-4, 5e-5
 _CHOICES = 32  # situations whose placements represent the policy to a calibration
 
 
-class Stage(Protocol):
+class TrainingStage(Protocol):
     """A training by updates, with what its loop, its calibration and its files need."""
 
     name: str
@@ -203,10 +202,6 @@ class MoveTraining:
             world_of=around,
         )
         training = replace(stage.training, num_updates=config.move_updates)
-        if start is not None:
-            training = replace(
-                training, learning_rate=_FINE_MOVES, final_learning_rate=_FINEST_MOVES
-            )
         self._stage = replace(stage, training=training)
 
     @cached_property

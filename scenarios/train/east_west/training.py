@@ -14,7 +14,12 @@ from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpo
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.east_west.config import HiPpoConfig
-from scenarios.train.east_west.stages import MoveTraining, MoveWorkplace, PlacementStage, Stage
+from scenarios.train.east_west.stages import (
+    MoveTraining,
+    MoveWorkplace,
+    PlacementStage,
+    TrainingStage,
+)
 from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.hi_ppo_files import MOVES_PT, PLACEMENT_PT
 from scenarios.train.interrupts import interrupts
@@ -32,7 +37,7 @@ _LINES = 5  # of a stage, where no bar can move
 
 
 @dataclass(frozen=True, kw_only=True)
-class StageRun:
+class StagedTraining:
     """Where the stages of a training run.
 
     Attributes
@@ -50,7 +55,7 @@ class StageRun:
     console: Console
 
 
-def train_stages(run: StageRun) -> bool:
+def train_stages(run: StagedTraining) -> bool:
     """Train both stages from where the folder has them; returns whether they are complete.
 
     The weights that each stage ends with are left in `CANDIDATES`.
@@ -101,14 +106,14 @@ def _state_in(path: Path) -> Mapping[str, Any] | None:
     return state
 
 
-def _restore(run: StageRun, stage: Stage, state: Mapping[str, Any] | None) -> None:
+def _restore(run: StagedTraining, stage: TrainingStage, state: Mapping[str, Any] | None) -> None:
     """Continue a stage under the factors in force."""
     stage.recalibrate(run.calibration.in_force)
     if state is not None:
         stage.load_state(state, source=run.folder.path / stage.checkpoint)
 
 
-def _train_stage(run: StageRun, stage: Stage) -> bool:
+def _train_stage(run: StagedTraining, stage: TrainingStage) -> bool:
     """Train a stage to its end, or until Ctrl-C; returns whether it is complete."""
     console, total = run.console, stage.num_updates
     with (
@@ -143,7 +148,7 @@ def _train_stage(run: StageRun, stage: Stage) -> bool:
     return stage.update == total and not interrupted.is_set
 
 
-def _keep(run: StageRun, stage: Stage, log: MetricsLog, *, is_stopped: bool) -> None:
+def _keep(run: StagedTraining, stage: TrainingStage, log: MetricsLog, *, is_stopped: bool) -> None:
     """Write the snapshots and the checkpoint that are due after an update."""
     is_last = stage.update == stage.num_updates
     if is_last:

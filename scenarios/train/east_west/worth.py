@@ -20,7 +20,7 @@ METHODS = (THIS_RUN, SHIPPED_ROW, UNTRAINED_ROW, RANDOM_ROW, *RULE_ROWS, CLAIRVO
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class WorthAgainst:
     """Time of the run less that of another method, as a share of the latter."""
 
     other: str
@@ -37,7 +37,7 @@ class Difference:
         return self.interval.low > 0.0
 
 
-def times_of(rows: pd.DataFrame) -> pd.DataFrame:
+def episode_times(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the times of the methods, one column each, one row per block and draw. [s]"""
     return rows.pivot(index=["block", "draw"], columns="method", values="iteration_time_s")
 
@@ -47,12 +47,12 @@ def best_rule(times_s: pd.DataFrame) -> str:
     return str(times_s[list(RULE_ROWS)].mean().idxmin())
 
 
-def differences_of(rows: pd.DataFrame) -> tuple[Difference, ...]:
+def differences_of(rows: pd.DataFrame) -> tuple[WorthAgainst, ...]:
     """Compare the run with what has learnt nothing, over the episodes of all blocks.
 
     The best rule is chosen for each block by hindsight, which is in favour of rules.
     """
-    times_s = times_of(rows)
+    times_s = episode_times(rows)
     found = [_difference(times_s, name, times_s[name].to_numpy()) for name in _UNLEARNT]
     rules = {block: best_rule(times_s.loc[[block]]) for block in rows["block"].unique()}
     best_s = np.concatenate(
@@ -60,25 +60,25 @@ def differences_of(rows: pd.DataFrame) -> tuple[Difference, ...]:
     )
     run_s = np.concatenate([times_s.loc[[block], THIS_RUN].to_numpy() for block in rules])
     named = f"the best rule of each block ({', '.join(rules.values())})"
-    found.append(Difference(other=named, interval=paired_difference(run_s, best_s)))
+    found.append(WorthAgainst(other=named, interval=paired_difference(run_s, best_s)))
     return tuple(found)
 
 
 _UNLEARNT = (UNTRAINED_ROW, RANDOM_ROW)
 
 
-def _difference(times_s: pd.DataFrame, other: str, others_s: np.ndarray) -> Difference:
+def _difference(times_s: pd.DataFrame, other: str, others_s: np.ndarray) -> WorthAgainst:
     interval = paired_difference(times_s[THIS_RUN].to_numpy(), others_s)
-    return Difference(other=other, interval=interval)
+    return WorthAgainst(other=other, interval=interval)
 
 
-def worth_sentence(differences: Sequence[Difference]) -> str:
+def worth_sentence(differences: Sequence[WorthAgainst]) -> str:
     """Say what learning was worth, by the intervals alone.
 
     Examples
     --------
-    >>> gain = Difference(other="rule A", interval=MeanInterval(mean=-0.02, half_width=0.01))
-    >>> even = Difference(other="rule B", interval=MeanInterval(mean=0.001, half_width=0.01))
+    >>> gain = WorthAgainst(other="rule A", interval=MeanInterval(mean=-0.02, half_width=0.01))
+    >>> even = WorthAgainst(other="rule B", interval=MeanInterval(mean=0.001, half_width=0.01))
     >>> worth_sentence([gain, even])
     'Learning was worth 2.00 ± 1.00 % of the time against rule A; no difference is shown against \
 rule B (+0.10 ± 1.00 %).'
@@ -97,7 +97,7 @@ rule B (+0.10 ± 1.00 %).'
     return "; ".join(parts) + "."
 
 
-def _listed(differences: Sequence[Difference], what: str) -> str:
+def _listed(differences: Sequence[WorthAgainst], what: str) -> str:
     return ", ".join(
         f"{100 * abs(one.interval.mean):.2f} ± {100 * one.interval.half_width:.2f} % {what} "
         f"against {one.other}"
