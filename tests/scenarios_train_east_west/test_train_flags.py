@@ -15,7 +15,7 @@ ROW = WORLD | {
     "topology": WORLD["topology"]
     | {"cross_domain_links": WORLD["topology"]["cross_domain_links"][:2]}
 }
-REPLAY = WORLD | {"dynamics": {"law": "replay", "file": "absent.csv"}}
+STORM = WORLD | {"dynamics": {"kind": "storm"}}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ REPLAY = WORLD | {"dynamics": {"law": "replay", "file": "absent.csv"}}
         (["--epoch-s", "30"], r"epoch_s must be at least 10 iterations, .* got 30\.0"),
         (["--model", "llama9"], "model: must be one of .*; got 'llama9'"),
         (["--model", "llama3_405b"], r"at most the 1920\.0 GB of all domains together"),
-        (["--num-layers", "133"], "fits"),
+        (["--num-layers", "1"], "fit"),
         (["--loads", "North=0.5"], "North"),
         (["--calibration-placements", "8"], "must leave more than the 6 factors .* got 8 cases"),
         (["--corrections", "absent.json"], r"absent\.json: corrections file cannot be read"),
@@ -49,7 +49,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(flags, message, tmp_path, 
     [
         (SHARED, r"must have transport\.sharing fifo, .* --policy flat trains on others"),
         (ROW, "targets and Hi-PPO need a link in each direction between every two domains, 6"),
-        (REPLAY, "absent.csv"),
+        (STORM, r"dynamics\.kind"),
     ],
 )
 def test_worlds_that_cannot_be_trained_on_are_refused(world, message, tmp_path, capsys):

@@ -42,13 +42,20 @@ from scenarios.train.workplace import ParallelMap, workplace
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
-    """A training that has begun: what it is of, where it is, and who works for it."""
+class _Prepared:
+    """What a training is of: its worlds, first factors, and how it is calibrated."""
 
     config: HiPpoConfig
     worlds: Mapping[str, SuiteWorld]
     initial: Corrections
     subject: Subject | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """A training that has begun: what it is of, and where it is."""
+
+    prepared: _Prepared
     folder: RunFolder
     console: Console
 
@@ -66,33 +73,29 @@ def train_on_world(argv: Sequence[str], *, description: str, epilog: str) -> int
     if config.resume:
         with RunFolder.opened(config.out or newest_run(PROG)) as folder:
             config = _begun(config, given, folder)
-            worlds = named_worlds(config)
-            return _trained(config, worlds, _subject_of(config, worlds), folder, console)
-    worlds = named_worlds(config)
-    subject = _subject_of(config, worlds)
+            return _trained(_prepared(config), folder, console)
+    prepared = _prepared(config)
     with RunFolder.created(config.out or next_run()) as folder:
         folder.write_config(recorded_settings(config), _inputs(config))
-        return _trained(config, worlds, subject, folder, console)
+        return _trained(prepared, folder, console)
 
 
-def _trained(
-    config: HiPpoConfig,
-    worlds: Mapping[str, SuiteWorld],
-    subject: Subject | str,
-    folder: RunFolder,
-    console: Console,
-) -> int:
-    devices.use_torch_threads(1)
-    run = _Run(
+def _prepared(config: HiPpoConfig) -> _Prepared:
+    """Read and check all that the flags name, before anything is written."""
+    worlds = named_worlds(config)
+    return _Prepared(
         config=config,
         worlds=worlds,
         initial=_initial(config, worlds),
-        subject=subject,
-        folder=folder,
-        console=console,
+        subject=_subject_of(config, worlds),
     )
+
+
+def _trained(prepared: _Prepared, folder: RunFolder, console: Console) -> int:
+    devices.use_torch_threads(1)
+    run = _Run(prepared=prepared, folder=folder, console=console)
     try:
-        with workplace(config.workers) as at_work:
+        with workplace(prepared.config.workers) as at_work:
             if _is_complete(run, at_work):
                 return 0
     except KeyboardInterrupt:
@@ -105,16 +108,17 @@ def _trained(
 
 def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
     """Train, choose, judge and report; returns whether the training is complete."""
-    config, folder, console = run.config, run.folder, run.console
-    around = WorldsAround(named=tuple(run.worlds.values()))
+    prepared, folder, console = run.prepared, run.folder, run.console
+    config, worlds = prepared.config, prepared.worlds
+    around = WorldsAround(named=tuple(worlds.values()))
     first = first_policies(config, around)
     untrained = untrained_policies(config, around)
     with training_calibration(
-        run.subject,
+        prepared.subject,
         folder,
         console,
         timetable=_timetable(config),
-        initial=run.initial,
+        initial=prepared.initial,
         bound=config.calibration_bound,
         is_begun=(folder.path / PLACEMENT_PT).exists(),
     ) as calibrated:
@@ -130,7 +134,7 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
         if not train_stages(stages):
             return False
     calibrated.print_summary()
-    worlds, factors = run.worlds, calibrated.in_force
+    factors = calibrated.in_force
     with console.status("choosing the weights on validation episodes"):
         kept = keep_best(
             first or untrained,
