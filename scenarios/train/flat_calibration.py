@@ -8,7 +8,7 @@ from agents.flat.task import PlacementTask
 from agents.ppo.trainer import Trainer
 from calibration.loop import Choices, Subject, Timetable, default_interval_steps
 from des import Corrections
-from scenarios.train.training_calibration import subject_of
+from scenarios.train.calibration_subject import subject_of
 from scenarios.train.training_config import Config
 
 MOST_CHOICES = 256

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from rich.console import Console
 
 from agents.ppo.checkpoint import CheckpointError
-from calibration import ReferenceRunError, WorkloadFamily
-from calibration.fit.fit import require_enough
+from calibration import ReferenceRunError
 from calibration.loop import (
     BackgroundCalibrator,
     CalibrationLoop,
@@ -23,14 +22,10 @@ from calibration.loop import (
     factors_text,
     percent_text,
 )
-from calibration.reference.astra_config import Backend
 from calibration.reference.environment import BINARIES_VARIABLE
-from des import Corrections, Topology, Workload
+from des import Corrections
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.calibration_log import CalibrationLog
-
-MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
-"""The first size is trained on; by the others bandwidths and latencies can be told apart."""
 
 
 class CalibratedTraining(Protocol):
@@ -45,34 +40,6 @@ class CalibratedTraining(Protocol):
 
     def recalibrate(self, corrections: Corrections) -> None:
         """Simulate with other factors from now on."""
-
-
-class CalibrationFlags(Protocol):
-    """Flags of a command that say how its training is calibrated."""
-
-    @property
-    def calibration(self) -> str:
-        """Reference, ``auto`` or ``none``."""
-
-    @property
-    def corrections(self) -> Path | None:
-        """File of factors that were given."""
-
-    @property
-    def calibration_placements(self) -> int:
-        """Placements of each calibration."""
-
-    @property
-    def model(self) -> str:
-        """Model that is trained."""
-
-    @property
-    def num_layers(self) -> int | None:
-        """Layers of the model; None: its own number."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the training."""
 
 
 class TrainingCalibration:
@@ -272,49 +239,3 @@ def training_calibration(
         if not is_begun:
             loop.start()
         yield TrainingCalibration(initial, loop, folder, console, reference=subject.reference)
-
-
-def subject_of(
-    flags: CalibrationFlags, *, topology: Topology, workload: Workload, schedule: str
-) -> Subject | str:
-    """Say what is calibrated and how, or why nothing is.
-
-    Raises
-    ------
-    ValueError
-        If the requested reference cannot run what is trained or is not there, or there are
-        fewer placements than a fit needs.
-    """
-    wanted = flags.calibration
-    if wanted == "none":
-        return "as requested"
-    if wanted == "auto" and flags.corrections is not None:
-        return "as factors were given with --corrections"
-    require_enough(flags.calibration_placements)
-    folder = os.environ.get(BINARIES_VARIABLE)
-    backend = "pairwise" if wanted == "auto" else wanted
-    num_microbatches = workload.num_microbatches
-    try:
-        return Subject(
-            topology=topology,
-            workload=workload,
-            schedule=schedule,
-            family=WorkloadFamily(
-                models=(flags.model,),
-                num_layers=flags.num_layers,
-                num_microbatches=(num_microbatches, num_microbatches),
-                microbatch_sizes=MICROBATCH_SIZES,
-                sequence_lengths=(SEQUENCE_LENGTH,),
-                schedules=(schedule,),
-            ),
-            backend=cast(Backend, backend),  # checked with the flags
-            binaries=Path(folder) if folder and backend != "pairwise" else None,
-            num_placements=flags.calibration_placements,
-            seed=flags.seed,
-        )
-    except ReferenceRunError as error:
-        raise ValueError(f"{BINARIES_VARIABLE}: {error}") from error
-    except ValueError as error:
-        if wanted != "auto":
-            raise
-        return f"as what is trained cannot be calibrated: {error}"

@@ -183,18 +183,8 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     out = tmp_path / "out"
     flags = [*base_file(tmp_path), "--vary", "learning_rate=1e-3", "--out", str(out)]
     folders = {seed: out / "learning_rate=0.001" / f"seed{seed}" for seed in (0, 1, 2)}
-    scenario = [
-        "--policy",
-        "flat",
-        "--quick",
-        "--config",
-        flags[2],
-        "--learning-rate",
-        "0.001",
-        "--workers",
-        "1",
-    ]
-    alone = [*scenario, "--seed", "0", "--no-kpi", "--out", str(folders[0])]
+    scenario = ["--policy", "flat", "--quick", "--config", flags[2], "--learning-rate", "0.001"]
+    alone = [*scenario, "--workers=1", "--seed=0", "--no-kpi", "--out", str(folders[0])]
     assert east_west_train.main(alone) == 0
     shutil.copytree(folders[0], folders[1])
     record = json.loads((folders[1] / "config.json").read_text())

@@ -114,7 +114,7 @@ class PlacementTrainer:
             yield self.step()
 
     def recalibrate(self, corrections: Corrections) -> None:
-        """Judge plans with other factors from now on; whoever continues a snapshot sets them."""
+        """Judge plans with other factors from now on; they are no part of a snapshot."""
         self._worlds.recalibrate(corrections)
 
     def state(self) -> dict[str, object]:

@@ -80,12 +80,12 @@ class RunTargets:
             return f"<p>{html.escape(self.note)}</p>"
         return table_html(self.measured, self.note)
 
-    def show(self, console: Console) -> None:
-        """Print the table, and of the notes those to the targets that references bear on."""
+    def show(self, console: Console, explained: Sequence[str] = _EXPLAINED) -> None:
+        """Print the table, and of the notes those to some targets."""
         if self.measured is None:
             console.print(self.note, soft_wrap=True, markup=False)
             return
-        show_targets(console, self.measured, self.note, explained=_EXPLAINED)
+        show_targets(console, self.measured, self.note, explained=explained)
 
 
 def targets_of_run(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.command_line import spelt
+from des.base.flags import parse_given
 from des.base.lazy import lazy
 from des.base.text_files import read_json, read_yaml
-from scenarios.train.east_west.config import POLICIES, HiPpoConfig
+from scenarios.train.east_west.config import POLICIES, HiPpoConfig, quickened
 from scenarios.train.numbered_runs import newest_run
 from scenarios.train.training_config import PROG, Config
 
@@ -58,7 +59,10 @@ def _command(argv: Sequence[str] | None) -> int:
     _refuse_other_flags(policy, arguments)
     if policy == "flat":
         return flat_command.train_by_flags(arguments)
-    return hi_ppo_run.train_on_world(arguments, description=__doc__ or "", epilog=_EPILOG)
+    config, given = parse_given(
+        HiPpoConfig, arguments, prog=PROG, description=__doc__ or "", epilog=_EPILOG
+    )
+    return hi_ppo_run.train_on_world(quickened(config, given) if config.quick else config, given)
 
 
 def policy_of(arguments: Sequence[str]) -> str:
@@ -101,7 +105,7 @@ def _policy_in(path: Path, default: str | None) -> object:
         If the file is the record of a run that names none.
     """
     if not path.is_file():
-        return default  # whoever reads it for its settings says what is wrong
+        return default  # reading its settings says what is wrong
     content = read_json(path) if path.suffix == ".json" else read_yaml(path)
     if not isinstance(content, dict):
         return default

@@ -1,7 +1,7 @@
 """Run of the training of Hi-PPO on a named world: its folder, stages, weights and table."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,15 +13,15 @@ from calibration import FittedFor
 from calibration.loop import Subject, Timetable, default_interval_steps
 from des import NO_CORRECTIONS, Corrections
 from des.base.command import INTERRUPTED
-from des.base.flags import from_dict, parse_given
+from des.base.flags import from_dict
 from des.worlds.reading import topology_path
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
 from scenarios.suites import SuiteWorld
+from scenarios.train.calibration_subject import subject_of
 from scenarios.train.east_west.config import (
     WHERE_RUN,
     HiPpoConfig,
-    quickened,
     recorded_settings,
 )
 from scenarios.train.east_west.episodes import episode_cases
@@ -36,14 +36,14 @@ from scenarios.train.east_west.weights import (
 from scenarios.train.east_west.worlds import OWN, WorldsAround, draw_seeds, named_worlds
 from scenarios.train.hi_ppo_files import PLACEMENT_PT
 from scenarios.train.numbered_runs import newest_run, next_run
-from scenarios.train.training_calibration import subject_of, training_calibration
+from scenarios.train.training_calibration import training_calibration
 from scenarios.train.training_config import PROG
 from scenarios.train.workplace import ParallelMap, workplace
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Prepared:
-    """What a training is of: its worlds, first factors, and how it is calibrated."""
+    """Worlds, first factors and calibration of a training."""
 
     config: HiPpoConfig
     worlds: Mapping[str, SuiteWorld]
@@ -53,20 +53,21 @@ class _Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
-    """A training that has begun: what it is of, and where it is."""
+    """A training that has begun, with its folder and console."""
 
     prepared: _Prepared
     folder: RunFolder
     console: Console
 
 
-def train_on_world(argv: Sequence[str], *, description: str, epilog: str) -> int:
-    """Train as the flags say and return the exit code; bad input is a ``ValueError``."""
-    config, given = parse_given(
-        HiPpoConfig, argv, prog=PROG, description=description, epilog=epilog
-    )
-    if config.quick:
-        config = quickened(config, given)
+def train_on_world(config: HiPpoConfig, given: frozenset[str]) -> int:
+    """Train as the flags say, of which some were given, and return the exit code.
+
+    Raises
+    ------
+    ValueError
+        If a file, a flag or the run folder is wrong.
+    """
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH + 2 * COLUMN_WIDTH)

@@ -95,7 +95,7 @@ def judge_and_report(
     with console.status("measuring the targets; --no-kpi leaves those of the documents out"):
         targets = _targets(outcome, rows)
     write_json(folder.path / "targets.json", targets.to_plain())
-    targets.show(console)
+    targets.show(console, explained=())
     worth = worth_sentence(differences_of(rows))
     console.print(worth, soft_wrap=True, markup=False)
     _write_report(outcome, folder, sections, targets, worth)

@@ -163,7 +163,7 @@ class PlacementStage:
 
 @dataclass(frozen=True, kw_only=True)
 class MoveWorkplace:
-    """Where episodes of the move policy are made and kept."""
+    """Workers and folder for the episodes of the move policy."""
 
     folder: Path
     at_work: ParallelMap
@@ -178,7 +178,7 @@ class MoveWorkplace:
 
 
 class MoveTraining:
-    """Training of the move policy on episodes of the worlds; other factors make them anew."""
+    """Training of the move policy on episodes of the worlds; new factors make new ones."""
 
     name, log, checkpoint = "moves", MOVES_CSV, MOVES_PT
     columns = tuple(one.name for one in fields(MoveUpdate) if one.name != "update_index")

@@ -38,7 +38,7 @@ _LINES = 5  # of a stage, where no bar can move
 
 @dataclass(frozen=True, kw_only=True)
 class StagedTraining:
-    """Where the stages of a training run.
+    """Stages of a training, with all that they share.
 
     Attributes
     ----------

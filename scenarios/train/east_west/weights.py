@@ -7,13 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
-from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
 from agents.hi_ppo.moves.move_policy import MovePolicy
-from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
-from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import Policies, shipped
 from agents.hi_ppo.trained_range import TrainedRange
 from scenarios.frame.files import write_csv
@@ -44,16 +40,8 @@ class Kept:
 
 
 def untrained_policies(config: HiPpoConfig, around: WorldsAround) -> Policies:
-    """Draw policies that have learnt nothing: the measure of what training is worth."""
-    generator = torch.Generator().manual_seed(config.seed)
-    placement = PlacementPolicy(PlacementArchitecture(), generator)
-    moves = MovePolicy(network=MoveNetwork(MoveArchitecture(), generator).eval())
-    return Policies(
-        placement=placement.eval(),
-        moves=moves,
-        trained_range=_range_of(config, around),
-        training={"seed": config.seed, "updates": 0},
-    )
+    """Draw policies that have learnt nothing, for the worlds of a training."""
+    return Policies.untrained(config.seed, _range_of(config, around))
 
 
 def first_policies(config: HiPpoConfig, around: WorldsAround) -> Policies | None:
