@@ -5,30 +5,40 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from agents.decision.held import held_topology
-from agents.decision.levels import LEVELS
-from agents.decision.situation import (
-    TIME_ONLY,
-    Decision,
-    MoveLevel,
-    Preference,
-    Scheduler,
-    Situation,
-    level_of,
-)
+from agents.decision.levels import LEVELS, MoveLevel, level_of
+from agents.decision.situation import TIME_ONLY, Decision, Preference, Scheduler, Situation
 from agents.decision.world import DecisionWorld
 from des import (
     NO_CORRECTIONS,
     Corrections,
-    EpochResult,
     InfeasiblePlacementError,
     Plan,
     Topology,
+    Workload,
     simulate_epoch,
 )
 from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import check_memory
+from des.costs.outer_state import has_outer_state
+
+MeanStep = Callable[[Topology, Workload, Plan, Corrections], tuple[float, float]]
+"""Time [s] of a step of a plan on a network, and bytes that it sends over WAN links, both means
+over the time between two exchanges of its copies."""
+
+
+class _Figures(NamedTuple):
+    """Figures of an epoch, see `CourseRow`."""
+
+    iteration_s: float
+    change_s: float
+    duration_s: float
+    moved_bytes: float
+    cost_bytes: float
+    utilisation: float
+    fits_memory: bool
 
 
 class CourseError(ValueError):
@@ -42,7 +52,7 @@ class CourseRow:
     Attributes
     ----------
     level
-        Level of the change from the last plan, by `agents.decision.situation.level_of`.
+        Level of the change from the last plan, by `agents.decision.levels.level_of`.
     iteration_s
         Of one iteration, the change of plan left out. [s]
     change_s
@@ -161,6 +171,7 @@ def run_course(
     preference: Preference = TIME_ONLY,
     must_fit: bool = True,
     num_epochs: int | None = None,
+    mean_step: MeanStep | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> CourseResult:
     """Let a scheduler decide all epochs of a draw, and judge what it decided.
@@ -174,6 +185,9 @@ def run_course(
         False judges plans that ask for more memory than there is as if they fitted, and says so.
     num_epochs
         The first ones only; None: all.
+    mean_step
+        Judges plans whose copies of the model do not exchange after every step. None: each of
+        their steps is simulated.
     clock
         For ``decision_s``.
 
@@ -198,7 +212,14 @@ def run_course(
             if must_fit:
                 decision.plan.check_against(topology, world.workload)
                 check_memory(topology, world.workload, decision.plan)
-            result = _judged(world, topology, decision.plan, last, corrections)
+            result = _judged(
+                world,
+                topology,
+                decision.plan,
+                last,
+                corrections=corrections,
+                mean_step=mean_step,
+            )
         except (ValueError, InfeasiblePlacementError) as reason:
             raise CourseError(
                 f"course of {name} on world {world.name}, draw {draw_seed}: the plan of epoch "
@@ -221,29 +242,26 @@ def _judged(
     topology: Topology,
     plan: Plan,
     last: Plan | None,
+    *,
     corrections: Corrections,
-) -> EpochResult:
-    return simulate_epoch(
+    mean_step: MeanStep | None,
+) -> _Figures:
+    """Judge an epoch; copies that seldom exchange by the mean of their steps, if that is given."""
+    count = world.iterations_per_epoch
+    is_mean = mean_step is not None and has_outer_state(plan)
+    result = simulate_epoch(
         topology,
         world.workload,
         plan,
-        num_iterations=world.iterations_per_epoch,
+        num_iterations=1 if is_mean else count,
         previous=last,
         restart_s=world.replacement.restart_s,
         pays_bytes=world.replacement.pays_bytes,
         corrections=corrections,
         simulator=simulate_compiled,
     )
-
-
-def _row(
-    epoch: int, decision: Decision, last: Plan | None, result: EpochResult, took_s: float
-) -> CourseRow:
     iteration = result.iterations[0]
-    return CourseRow(
-        epoch=epoch,
-        plan=decision.plan,
-        level=level_of(last, decision.plan),
+    figures = _Figures(
         iteration_s=iteration.makespan_s,
         change_s=result.migration_s,
         duration_s=result.duration_s,
@@ -251,7 +269,29 @@ def _row(
         cost_bytes=iteration.communication_cost_bytes,
         utilisation=result.utilisation,
         fits_memory=result.fits_memory,
+    )
+    if mean_step is None or not is_mean:
+        return figures
+    step_s, step_bytes = mean_step(topology, world.workload, plan, corrections)
+    duration_s = result.migration_s + count * step_s
+    num_flops = count * world.workload.flops_per_iteration
+    return figures._replace(
+        iteration_s=step_s,
+        cost_bytes=step_bytes,
+        duration_s=duration_s,
+        utilisation=num_flops / (topology.peak_flops_per_s * duration_s),
+    )
+
+
+def _row(
+    epoch: int, decision: Decision, last: Plan | None, figures: _Figures, took_s: float
+) -> CourseRow:
+    return CourseRow(
+        epoch=epoch,
+        plan=decision.plan,
+        level=level_of(last, decision.plan),
         is_fallback=decision.is_fallback,
         decision_s=took_s,
         response_s=dict(decision.response_s),
+        **figures._asdict(),
     )

@@ -2,17 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
+from agents.decision.levels import MoveLevel
 from agents.decision.problem import require_planned_domains
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.base.checks import require_non_negative
 from des.plan.replacement import Replacement
 from des.world.domain_load import DomainLoad
-
-MoveLevel = Literal["nothing", "depth", "split", "order"]
-"""Level of a change of plan: equal to the last, another warm-up depth, other shares of the layers
-over the same domains in the same order, or another order (or subset) of domains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,25 +104,3 @@ class Scheduler(Protocol):
 
 MakeScheduler = Callable[[], Scheduler]
 """Makes a scheduler that has seen nothing."""
-
-
-def level_of(last: Plan | None, plan: Plan) -> MoveLevel:
-    """Classify the change of plan from the last one.
-
-    Examples
-    --------
-    >>> from des import Placement
-    >>> here, there = (Placement.parse(text) for text in ("0*3,1*1", "0*2,1*2"))
-    >>> level_of(Plan(placement=here), Plan(placement=there))
-    'split'
-    >>> level_of(Plan(placement=here), Plan(placement=here, schedule="gpipe"))
-    'depth'
-    """
-    if last is None:
-        return "order"
-    if plan == last:
-        return "nothing"
-    if plan.placement == last.placement:
-        return "depth"
-    orders = [tuple(stage.domain for stage in one.placement.stages) for one in (last, plan)]
-    return "split" if orders[0] == orders[1] else "order"

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from agents.decision.levels import level_of
 from agents.decision.occupied import occupied
-from agents.decision.situation import TIME_ONLY, Decision, Situation, level_of
+from agents.decision.situation import TIME_ONLY, Decision, Situation
 from agents.decision.threshold import ReplanThreshold
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.moves.choosing import Chooser, NamesRules

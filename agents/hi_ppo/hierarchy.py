@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.decision.situation import Decision, Scheduler, Situation, level_of
+from agents.decision.levels import level_of
+from agents.decision.situation import Decision, Scheduler, Situation
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.local.case import DomainCase

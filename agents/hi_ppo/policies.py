@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import torch
-
-from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
 from agents.hi_ppo.moves.move_policy import MovePolicy
-from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_checkpoint import placement_from_payload, placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.trained_range import TrainedRange
@@ -38,19 +34,6 @@ class Policies:
     moves: MovePolicy | None
     trained_range: TrainedRange
     training: Mapping[str, object]
-
-    @classmethod
-    def untrained(cls, seed: int, trained_range: TrainedRange) -> Self:
-        """Draw policies that have learnt nothing: the measure of what training is worth."""
-        generator = torch.Generator().manual_seed(seed)
-        placement = PlacementPolicy(PlacementArchitecture(), generator)
-        moves = MovePolicy(network=MoveNetwork(MoveArchitecture(), generator).eval())
-        return cls(
-            placement=placement.eval(),
-            moves=moves,
-            trained_range=trained_range,
-            training={"seed": seed, "updates": 0},
-        )
 
     def save(self, path: Path) -> None:
         """Write a checkpoint; equal policies give equal bytes."""

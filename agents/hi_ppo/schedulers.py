@@ -7,17 +7,17 @@ from pathlib import Path
 
 from agents.decision.situation import MakeScheduler, Scheduler
 from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.moves.move_policy import MoveObservation
-from agents.hi_ppo.moves.move_rules import RULES, MoveRule, index_of
+from agents.hi_ppo.moves.move_observer import MoveObservation
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, MoveRule, RuleSet
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies, shipped_files
 from agents.hi_ppo.proposing import proposing
 from agents.planners.pareto.proposals import Propose
 
-MOST_SLOWDOWN = 0.08
+MOST_SLOWDOWN = 0.1
 """Bound of policies that are to be stable: so much longer than an iteration of the quickest plan
-that they know may one of theirs take. They are judged by 10 % over a search, which may find a
-plan a little quicker than any that they know."""
+that they know may one of theirs take. It is the bound by which they are judged, against a search
+that seldom finds a quicker plan than those known; chosen on worlds of seed 4."""
 
 
 def policy_scheduler(
@@ -44,7 +44,7 @@ def policy_scheduler(
             most_slowdown=most_slowdown,
         )
 
-    return make, proposing(policies.placement)
+    return make, proposing(proposer)
 
 
 def shared_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
@@ -75,6 +75,7 @@ class FixedRule:
     """A move policy that names the same rule whatever it sees."""
 
     rule: MoveRule
+    rule_set: RuleSet = PIPELINE_RULES
 
     def choose(self, observation: MoveObservation) -> MoveRule:
         """Return the rule."""
@@ -94,6 +95,6 @@ def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
         return Coordinator(proposer, FixedRule(rule), trained_range=policies.trained_range)
 
     return {
-        f"H{horizon:g}": partial(make, RULES[index_of("order", horizon)])
+        f"H{horizon:g}": partial(make, PIPELINE_RULES.rule("order", horizon))
         for horizon in FIXED_HORIZONS
     }

@@ -65,9 +65,40 @@ def step_times_s(
     >>> bool(rare_s < often_s)
     True
     """
-    if topology.movement is not None:
+    times_s: Real = step_times_on([topology], workload, plans, corrections, simulator=simulator)[0]
+    return times_s
+
+
+def step_times_on(
+    topologies: Sequence[Topology],
+    workload: Workload,
+    plans: Sequence[Plan],
+    corrections: Corrections = NO_CORRECTIONS,
+    *,
+    simulator: Simulator = simulate,
+) -> Real:
+    """Times of a step of plans on each of some networks, (T, P), see `step_times_s`. [s]
+
+    Plans are written down once for all networks.
+    """
+    if any(topology.movement is not None for topology in topologies):
         raise ValueError("step times: topology must stand still; give topology.at_start()")
-    waited, behind, plain = _Steps([], []), _Steps([], []), _Steps([], [])
+    plain, waited, behind = _sorted_steps(workload, plans)
+    both = _Steps(plain.plans + waited.plans, plain.steps + waited.steps)
+    own_s = _simulated_s(topologies, workload, plans, both, corrections, simulator)
+    exchanging = [plans[each] for each in behind.plans]
+    times_s = np.zeros((len(topologies), len(plans)))
+    for row, topology in enumerate(topologies):
+        behind_s = exchanges_behind_s(topology, workload, exchanging, behind.steps, corrections)
+        times_s[row, plain.plans] = own_s[row, : len(plain.plans)]
+        _close(plans, times_s[row], waited, own_s[row, len(plain.plans) :])
+        _close(plans, times_s[row], behind, behind_s)
+    return times_s
+
+
+def _sorted_steps(workload: Workload, plans: Sequence[Plan]) -> tuple[_Steps, _Steps, _Steps]:
+    """Steps without an exchange, those that wait for one, and those with one behind them."""
+    plain, waited, behind = _Steps([], []), _Steps([], []), _Steps([], [])
     due_steps: dict[int, tuple[int, ...]] = {}
     for number, plan in enumerate(plans):
         mode = plan.synchronisation
@@ -82,16 +113,7 @@ def step_times_s(
             plain.add(number, 0)
         elif len(due) < mode.steps_between:
             plain.add(number, _first_free(due))
-    both = _Steps(plain.plans + waited.plans, plain.steps + waited.steps)
-    own_s = _simulated_s(topology, workload, plans, both, corrections, simulator)
-    behind_s = exchanges_behind_s(
-        topology, workload, [plans[each] for each in behind.plans], behind.steps, corrections
-    )
-    times_s = np.zeros(len(plans))
-    times_s[plain.plans] = own_s[: len(plain.plans)]
-    _close(plans, times_s, waited, own_s[len(plain.plans) :])
-    _close(plans, times_s, behind, behind_s)
-    return times_s
+    return plain, waited, behind
 
 
 def step_wan_bytes(workload: Workload, plans: Sequence[Plan]) -> Real:
@@ -131,25 +153,25 @@ def _first_free(due: Sequence[int]) -> int:
 
 
 def _simulated_s(
-    topology: Topology,
+    topologies: Sequence[Topology],
     workload: Workload,
     plans: Sequence[Plan],
     steps: _Steps,
     corrections: Corrections,
     simulator: Simulator,
 ) -> Real:
-    """Time of each step, with the exchanges that it waits for. [s]"""
+    """Time of each step on each network, with the exchanges that it waits for. [s]"""
     chosen = [plans[each] for each in steps.plans]
     if simulator in (simulate, simulate_compiled):
-        own_s: Real = simulate_many([topology], workload, chosen, corrections, steps=steps.steps)[0]
-        return own_s
-    epochs = (
+        return simulate_many(topologies, workload, chosen, corrections, steps=steps.steps)
+    epochs = [
         simulate_epoch(
             topology, workload, plan, corrections=corrections, first_step=step, simulator=simulator
         )
+        for topology in topologies
         for plan, step in zip(chosen, steps.steps, strict=True)
-    )
-    return np.array([epoch.duration_s for epoch in epochs])
+    ]
+    return np.array([epoch.duration_s for epoch in epochs]).reshape(len(topologies), len(chosen))
 
 
 def _close(plans: Sequence[Plan], times_s: Real, due: _Steps, due_s: Real) -> None:

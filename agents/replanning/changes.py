@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.judge.copy_moves import CopyChanges, MoveRates
 from agents.judge.moves import Ways, change_times, count_ways, fill_ways
 from des import (
     NO_CORRECTIONS,
@@ -14,7 +15,6 @@ from des import (
     UnreachableError,
     Workload,
     migration_s,
-    moved_bytes,
 )
 from des.compiled.many.layout import Real, Small
 from des.compiled.simulate import moves_end_s
@@ -61,12 +61,12 @@ class Changes:
         self._is_change = old[:, np.newaxis] != new
         self.moved_bytes: Real = np.zeros(self._is_change.shape)
         self._ways: Ways | None = None
+        self._copies: CopyChanges | None = None
         if not replacement.pays_bytes:
             return
         if any(plan.replicas for plan in numbers):
-            for row, column in np.argwhere(self._is_change).tolist():
-                sent = moved_bytes(workload, self.sources[row], self.plans[column])
-                self.moved_bytes[row, column] = math.fsum(sent.values())
+            self._copies = CopyChanges(workload, self.sources, self.plans, num_domains)
+            self.moved_bytes[:] = self._copies.moved_bytes
         else:
             self._ways = self._filled_ways(num_domains)
 
@@ -79,14 +79,16 @@ class Changes:
         if not self.replacement.pays_bytes:
             return np.where(self._is_change, restart_s, 0.0)
         times_s: Real = np.full(self._is_change.shape, np.nan)
-        if self._ways is not None and _is_plain(topology):
-            change_times(
-                self._ways,
-                *direct_links(topology, corrections),
-                float(corrections.message_overhead_s),
-                restart_s,
-                times_s,
-            )
+        if _is_plain(topology):
+            goodput, latency_s = direct_links(topology, corrections)
+            overhead_s = float(corrections.message_overhead_s)
+            if self._ways is not None:
+                change_times(self._ways, goodput, latency_s, overhead_s, restart_s, times_s)
+            elif self._copies is not None:
+                times_s = (
+                    self._copies.times_s(MoveRates(goodput, latency_s, overhead_s)) + restart_s
+                )
+                times_s[np.isinf(times_s)] = np.nan
         times_s[~self._is_change] = 0.0
         for old, new in np.argwhere(np.isnan(times_s)).tolist():
             times_s[old, new] = self._simulated_s(topology, old, new, corrections)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.decision.levels import LEVELS
-from agents.decision.situation import MoveLevel
+from agents.decision.levels import LEVELS, MoveLevel
 from agents.replanning.tables import EpisodeTables
 from des.compiled.many.layout import Whole
 
@@ -24,7 +23,7 @@ class Clairvoyant:
         the order with which it begins.
     """
 
-    levels: tuple[MoveLevel, ...] = ("depth", "split", "order")
+    levels: tuple[MoveLevel, ...] = LEVELS[1:]
 
     def __post_init__(self) -> None:
         for name in self.levels:

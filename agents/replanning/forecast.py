@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from agents.decision.levels import level_of
 from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.simulator import Simulator
-from agents.decision.situation import Decision, Situation, level_of
+from agents.decision.situation import Decision, Situation
 from agents.replanning.payoff import pays
 from des import InfeasiblePlacementError, Plan, UnreachableError
 from des.base.checks import require_count, require_seed

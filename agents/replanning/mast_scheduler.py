@@ -9,10 +9,11 @@ References
 import math
 from collections.abc import Callable, Sequence
 
+from agents.decision.levels import level_of
 from agents.decision.occupied import occupied
 from agents.decision.problem import PlanningProblem
 from agents.decision.simulator import Simulator
-from agents.decision.situation import Decision, Situation, level_of
+from agents.decision.situation import Decision, Situation
 from agents.planners.rules.mast import placed
 from des import InfeasiblePlacementError, Plan, check_memory
 from des.base.checks import require_count

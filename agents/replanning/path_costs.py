@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agents.decision.situation import MoveLevel
+from agents.decision.levels import MoveLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

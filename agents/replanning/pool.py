@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.decision.held import held_topologies
+from agents.decision.held import distinct_networks, held_topologies
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import MISFIT, SteadyJudge
 from agents.planners.choice.choosing import shared_out
@@ -119,7 +119,9 @@ def candidate_pool(
     networks = held_topologies(world, draw_seed) if networks is None else networks
     distinct, epochs = distinct_networks(networks)
     first_epochs = np.unique(epochs, return_index=True)[1].tolist()
-    places = range(len(distinct)) if max_searched is None else _spread(len(distinct), max_searched)
+    places = (
+        range(len(distinct)) if max_searched is None else spread_places(len(distinct), max_searched)
+    )
     whole = [one for one in networks if len(one.links) == len(topology.links)]
     searched = [(_searched(judge, topology, max_judged, seed), 0)]
     for one, epoch in (
@@ -149,13 +151,6 @@ def candidate_pool(
             break
         chosen.setdefault(plans[row])
     return Pool(plans=tuple(chosen), known_from=tuple(known_from[plan] for plan in chosen))
-
-
-def distinct_networks(networks: Sequence[Topology]) -> tuple[list[Topology], Whole]:
-    """Networks without those seen before, and which of them each epoch has, (E,)."""
-    numbers: dict[Topology, int] = {}
-    epochs = [numbers.setdefault(one, len(numbers)) for one in networks]
-    return list(numbers), np.array(epochs)
 
 
 def mean_network(networks: Sequence[Topology]) -> Topology:
@@ -204,9 +199,13 @@ def _least(dated: Iterable[tuple[Plan, int]]) -> dict[Plan, int]:
     return least
 
 
-def _spread(num: int, most: int) -> list[int]:
-    """At most ``most`` of ``num`` places, at even distances from the first to the last."""
-    places: list[int] = np.rint(np.linspace(0, num - 1, min(most, num))).astype(int).tolist()
+def spread_places(num: int, most: int | None) -> list[int]:
+    """Choose at most ``most`` of ``num`` places, at even distances from the first to the last.
+
+    None: all.
+    """
+    count = num if most is None else min(most, num)
+    places: list[int] = np.rint(np.linspace(0, num - 1, count)).astype(int).tolist()
     return places
 
 

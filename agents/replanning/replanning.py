@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agents.decision.depths import DEPTHS
+from agents.decision.levels import level_of
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.situation import Decision, Situation, level_of
+from agents.decision.situation import Decision, Situation
+from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
 from agents.replanning.changes import Changes
-from agents.replanning.plan_times import fitting_iteration_s
+from agents.replanning.plan_times import PlanTimes
 from agents.replanning.rules import best_plans
 from des import InfeasiblePlacementError, Plan, Topology
 from des.compiled.simulate import simulate_compiled
@@ -102,10 +104,11 @@ class SearchScheduler:
         changes = Changes(
             workload, plans, topology.num_domains, situation.replacement, sources=plans[:1]
         )
-        times_s = [fitting_iteration_s(topology, workload, plan, corrections) for plan in plans]
+        judge = SteadyJudge(workload, topology.num_domains, corrections=corrections)
+        times_s = PlanTimes(judge, plans).on(topology)
         chosen = best_plans(
             changes.times_s(topology, corrections),
-            situation.iterations_per_epoch * np.array(times_s),
+            situation.iterations_per_epoch * times_s,
             np.array([0]),
             np.array([self.horizon_epochs]),
         )

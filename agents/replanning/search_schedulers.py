@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from agents.decision.depths import DEPTHS
+from agents.decision.levels import level_of
 from agents.decision.occupied import occupied
-from agents.decision.situation import Decision, Situation, level_of
+from agents.decision.situation import Decision, Situation
 from agents.planners.search.search import search
 from agents.replanning.payoff import over_horizon_s
 from des import Plan, Topology, Workload, migration_s

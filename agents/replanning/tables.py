@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from agents.decision.held import held_topologies
+from agents.decision.held import distinct_networks, held_topologies
 from agents.decision.levels import LEVELS
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import SteadyJudge
@@ -122,8 +122,9 @@ def tables_of(
     """Judge plans in all epochs of a draw, and all changes between them.
 
     Iteration times are those of `des.simulate` on the network at the start of the epoch
-    (`held_topology`), to the last bit; changes take what `des.migration_s` says there, but for
-    rounding. Plans that ask for more memory than there is take for ever.
+    (`held_topology`), to the last bit, and of copies that seldom exchange the mean of their steps;
+    changes take what `des.migration_s` says there, but for rounding. Plans that ask for more memory
+    than there is take for ever.
 
     Parameters
     ----------
@@ -162,13 +163,12 @@ def tables_of(
     changes = Changes(world.workload, plans, world.topology.num_domains, world.replacement)
     if networks is None:
         networks = held_topologies(world, draw_seed)
-    move_s = np.empty((len(networks), len(plans), len(plans)))
-    for epoch, topology in enumerate(networks):
-        move_s[epoch] = changes.times_s(topology, corrections)
+    distinct, epochs = distinct_networks(networks)
+    move_s = np.array([changes.times_s(topology, corrections) for topology in distinct])
     return EpisodeTables(
         plans=plans,
-        iteration_s=np.array([times.on(topology) for topology in networks]),
-        move_s=move_s,
+        iteration_s=times.on_all(distinct)[epochs],
+        move_s=move_s[epochs],
         moved_bytes=changes.moved_bytes,
         cost_bytes=np.array([cost_bytes_of(world, plan) for plan in plans]),
         level=levels_of(plans),

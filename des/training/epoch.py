@@ -12,6 +12,7 @@ from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
 from des.plan.replacement import RESTART_S
+from des.plan.synchronisation import EVERY_STEP
 from des.world.topology import Topology
 
 
@@ -144,7 +145,8 @@ def simulate_epoch(
         )
     now_s = change_s
     iterations: list[IterationResult] = []
-    all_are_equal = topology.movement is None and not plan.replicas
+    exchanges_alike = not plan.replicas or plan.synchronisation == EVERY_STEP
+    all_are_equal = topology.movement is None and exchanges_alike
     for index in range(num_iterations):
         if index == 0 or not all_are_equal:
             step = {"step": first_step + index} if plan.replicas else {}

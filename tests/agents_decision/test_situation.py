@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agents.decision.levels import LEVELS, level_of
 from agents.decision.problem import PlanningProblem
-from agents.decision.situation import Preference, Situation, level_of
+from agents.decision.situation import Preference, Situation
+from agents.replanning.levels import levels_between
 from des import (
+    DiLoCo,
     Movement,
     OrnsteinUhlenbeck,
     Placement,
@@ -20,6 +23,12 @@ from des.plan.replacement import Replacement
 from des.world.domain_load import DomainLoad
 
 WORLD = read_topology("east_central_west")
+
+
+def copies(*texts: str) -> Plan:
+    """Copies of the model in these placements."""
+    first, *others = map(Placement.parse, texts)
+    return Plan(placement=first, replicas=tuple(others))
 
 
 def situation(**changes: object) -> Situation:
@@ -51,6 +60,30 @@ def test_a_plan_departs_from_the_last_one_by_as_much_as_its_largest_change(text,
     last = Plan(placement=Placement.parse("0*20,1*12"))
 
     assert level_of(last, Plan(placement=Placement.parse(text), schedule=schedule)) == level
+
+
+COPIES = copies("0*20,1*12", "2*32")
+
+
+@pytest.mark.parametrize(
+    ("plan", "level"),
+    [
+        (replace(COPIES, schedule="gpipe"), "depth"),
+        (replace(COPIES, activation_compression=2.0), "depth"),
+        (replace(COPIES, shares=(5, 3)), "split"),
+        (copies("0*19,1*13", "2*32"), "split"),
+        (copies("1*12,0*20", "2*32"), "order"),
+        (copies("2*32", "0*20,1*12"), "order"),  # the ring begins elsewhere
+        (copies("0*20,2*12", "1*32"), "groups"),
+        (copies("0*20,1*12", "2*32", "3*32"), "groups"),
+        (copies("0*32", "2*32"), "family"),  # whole copies instead of pipelines
+        (replace(COPIES, synchronisation=DiLoCo()), "family"),
+        (Plan(placement=COPIES.placement), "family"),
+    ],
+)
+def test_copies_of_the_model_depart_by_as_much_as_their_largest_change(plan, level):
+    assert level_of(COPIES, plan) == level_of(plan, COPIES) == level
+    assert LEVELS[levels_between([COPIES], [plan])[0, 0]] == level
 
 
 def test_the_first_plan_is_a_new_order():

@@ -19,8 +19,9 @@ from small_policies import (
 )
 from strategies import unit_domain, unit_workload
 
+from agents.decision.levels import level_of
 from agents.decision.run_epochs import run_course
-from agents.decision.situation import Preference, level_of
+from agents.decision.situation import Preference
 from agents.hi_ppo import coordinator as module
 from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
 from agents.hi_ppo.moves import choosing

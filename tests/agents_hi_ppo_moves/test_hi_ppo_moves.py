@@ -4,32 +4,35 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from move_episodes import epoch_costs, following_rule, random_tables
 
-from agents.decision.levels import LEVELS as TABLE_LEVELS
+from agents.decision.levels import LEVELS
 from agents.decision.situation import Preference
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import clairvoyant_cost, game_of, joined_games
+from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, move_network_payload
+from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_rules import (
     HORIZONS_EPOCHS,
-    LEVELS,
-    RULES,
+    PIPELINE_RULES,
+    WHOLE_RULES,
     MoveRule,
-    index_of,
     target_of_each,
     targets,
 )
-from agents.hi_ppo.moves.rule_bank import BANK
+from agents.hi_ppo.moves.rule_bank import bank_of
+from agents.ppo.checkpoint import CheckpointError
 from agents.replanning.clairvoyant import clairvoyant
 from agents.replanning.horizon import Horizon, hold
-from agents.replanning.tables import total_s
+from agents.replanning.tables import levels_of, total_s
+from des import Placement, Plan
 
-
-def test_levels_are_numbered_as_in_tables() -> None:
-    assert LEVELS == TABLE_LEVELS
+RULES = PIPELINE_RULES.rules
+index_of = PIPELINE_RULES.index_of
 
 
 @pytest.mark.parametrize("horizon", HORIZONS_EPOCHS)
@@ -139,7 +142,7 @@ def test_bytes_count_by_their_weight() -> None:
 def test_targets_keep_the_level() -> None:
     tables = random_tables(1, num_plans=12)
     move, now = tables.move_s[3], tables.epoch_s[3]
-    chosen = targets(move, tables.level, now, tables.base_iteration_s * 10)
+    chosen = targets(PIPELINE_RULES, move, tables.level, now, tables.base_iteration_s * 10)
 
     for present in range(12):
         for rule, target in zip(RULES, chosen[present], strict=True):
@@ -158,7 +161,7 @@ def test_rules_taken_one_by_one_take_what_they_take_together(seed: int) -> None:
     move[rng.random(move.shape) < 0.2] = np.inf
     np.fill_diagonal(move, 0.0)
     levels = costs.levels
-    together = targets(move, levels, now, costs.base)[present, rules]
+    together = targets(PIPELINE_RULES, move, levels, now, costs.base)[present, rules]
     one_by_one = target_of_each(rules, move[present], levels[present], now, costs.base)
     assert one_by_one.tolist() == together.tolist()
 
@@ -176,7 +179,9 @@ def test_costs_that_are_no_numbers_are_refused() -> None:
 
 
 def test_the_bank_holds_the_rules_that_evaluations_compare_with() -> None:
-    assert {index_of("order", horizon) for horizon in HORIZONS_EPOCHS} | {0} <= set(BANK)
+    assert {index_of("order", horizon) for horizon in HORIZONS_EPOCHS} | {0} <= set(
+        bank_of(PIPELINE_RULES)
+    )
 
 
 def test_plans_that_do_not_work_are_left_out() -> None:
@@ -196,3 +201,38 @@ def test_plans_that_do_not_work_are_left_out() -> None:
         assert working.iteration_s[epoch].tolist() == broken[epoch, [0, 2, 3]].tolist()
     assert working.level[0, 2] == tables.level[0, 3]
     assert MoveCosts.of(working).num_plans == 3
+
+
+def test_rules_of_all_families_reach_what_their_levels_allow() -> None:
+    """The top level reaches everything, ``order`` neither other groups nor other families."""
+    copies = tuple(
+        Plan(placement=Placement.parse(one), replicas=(Placement.parse(other),))
+        for one, other in (("0*8", "1*8"), ("1*8", "0*8"), ("0*8", "2*8"), ("0*4,2*4", "1*8"))
+    )
+    tables = random_tables(7)
+    plans = (*tables.plans[:4], *copies)
+    tables = dataclasses.replace(tables, plans=plans, level=levels_of(plans))
+    game = game_of(MoveCosts.of(tables), rule_set=WHOLE_RULES)
+    rule = WHOLE_RULES.index_of("family", 2.0)
+
+    path = game.path(game.choice_of_rule[:, rule].astype(np.int64))
+
+    assert path.tolist() == Horizon(2.0)(tables).tolist()
+    assert set(tables.level.ravel().tolist()) == set(range(len(LEVELS)))
+    for level in ("order", "groups"):
+        chosen = np.take_along_axis(
+            game.chosen, game.choice_of_rule[:, [WHOLE_RULES.index_of(level, 64.0)]], axis=1
+        )[:, 0]
+        assert (tables.level[game.plan, chosen] <= LEVELS.index(level)).all()
+
+
+def test_a_policy_for_all_families_comes_back_with_its_levels() -> None:
+    network = MoveNetwork(MoveArchitecture(levels=LEVELS), torch.Generator().manual_seed(0))
+    payload = move_network_payload(network)
+
+    again = MovePolicy.from_payload(payload)
+
+    assert again.rule_set == WHOLE_RULES
+    assert "levels" not in move_network_payload(MoveNetwork(MoveArchitecture(), torch.Generator()))
+    with pytest.raises(CheckpointError, match="levels must be"):
+        MovePolicy.from_payload(payload | {"levels": ["nothing", "family"]})

@@ -13,20 +13,18 @@ from agents.decision.situation import Preference
 from agents.hi_ppo.moves.move_costs import MoveCosts
 from agents.hi_ppo.moves.move_env import game_of
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork, move_network_payload
-from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
-from agents.hi_ppo.moves.move_policy import (
-    FIRST_RULE,
-    MoveCandidates,
-    MoveObservation,
-    MoveObserver,
-    MovePolicy,
-)
-from agents.hi_ppo.moves.move_rules import RULES, index_of
+from agents.hi_ppo.moves.move_observation import observation_names
+from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES
 from agents.hi_ppo.moves.move_training import choice_probabilities
 from agents.ppo.checkpoint import CheckpointError
 from agents.replanning.tables import EpisodeTables
 from des import Plan
 from des.compiled.many.layout import Real
+
+RULES = PIPELINE_RULES.rules
+index_of = PIPELINE_RULES.index_of
 
 
 def candidates_of(tables: EpisodeTables, epoch: int, given_plans: list[int]) -> MoveCandidates:
@@ -162,7 +160,7 @@ def test_the_first_policy_prefers_its_start_rule_and_nan_is_refused() -> None:
     network = MoveNetwork(MoveArchitecture(start_horizon_epochs=4.0), torch.Generator())
     policy = MovePolicy(network=network)
     observation = MoveObservation(
-        values=np.zeros(len(OBSERVATION_NAMES), dtype=np.float32),
+        values=np.zeros(len(observation_names(PIPELINE_RULES)), dtype=np.float32),
         targets=np.arange(len(RULES)),
         plans=(),
     )
@@ -183,6 +181,6 @@ def test_before_any_plan_is_in_force_every_policy_takes_the_same_rule() -> None:
     second = observer.observe(given, tables.plans[tables.static])
 
     costs = tables.move_s[12, tables.static] + 160.0 * tables.iteration_s[12]
-    assert policy.choose(first) == FIRST_RULE
-    assert first.plan_of(FIRST_RULE) == tables.plans[int(costs.argmin())]
+    assert policy.choose(first) == RULES[index_of("order", 16.0)]
+    assert first.plan_of(RULES[index_of("order", 16.0)]) == tables.plans[int(costs.argmin())]
     assert policy.choose(second).horizon_epochs == 1.0

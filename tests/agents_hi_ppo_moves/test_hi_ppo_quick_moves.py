@@ -5,11 +5,15 @@ import pytest
 import torch
 
 from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
-from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
-from agents.hi_ppo.moves.move_policy import MoveObservation, MovePolicy
-from agents.hi_ppo.moves.move_rules import RULES
+from agents.hi_ppo.moves.move_observation import observation_names
+from agents.hi_ppo.moves.move_observer import MoveObservation
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES
 from agents.hi_ppo.moves.numpy_forward import quick_logits
 from agents.ppo.normaliser import ObservationMoments
+
+RULES = PIPELINE_RULES.rules
+SIZE = len(observation_names(PIPELINE_RULES))
 
 
 def drawn_network(seed: int) -> MoveNetwork:
@@ -19,16 +23,14 @@ def drawn_network(seed: int) -> MoveNetwork:
     with torch.no_grad():
         for weights in network.parameters():
             weights.add_(0.1 * torch.randn(weights.shape, generator=generator))
-    network.normaliser.merge(
-        ObservationMoments.of(torch.randn(50, len(OBSERVATION_NAMES), generator=generator))
-    )
+    network.normaliser.merge(ObservationMoments.of(torch.randn(50, SIZE, generator=generator)))
     return network.eval()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_logits_of_rules_are_those_of_torch_but_for_rounding(seed):
     network = drawn_network(seed)
-    values = 8.0 * np.random.default_rng(seed).normal(size=len(OBSERVATION_NAMES))  # some saturate
+    values = 8.0 * np.random.default_rng(seed).normal(size=SIZE)  # some saturate
     observation = values.astype(np.float32)
 
     with torch.no_grad():
@@ -48,7 +50,7 @@ def test_the_rule_is_the_one_that_torch_would_name(seed):
         last.bias[10:20] = last.bias[10] + 3.0
     policy = MovePolicy(network=network)
     for _ in range(40):
-        values = rng.normal(size=len(OBSERVATION_NAMES)).astype(np.float32)
+        values = rng.normal(size=SIZE).astype(np.float32)
         targets = rng.integers(0, 12, len(RULES))
         with torch.no_grad():
             logits = network(torch.from_numpy(values).unsqueeze(0)).squeeze(0)

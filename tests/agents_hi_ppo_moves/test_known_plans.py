@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from small_policies import JOB, THREE, drawn, plans_of, situation_on
 
-from agents.decision.situation import Preference, level_of
+from agents.decision.levels import level_of
+from agents.decision.situation import Preference
 from agents.hi_ppo.moves.known_plans import KnownPlans
 from agents.judge.look_ahead import PlanJudge, aim_of
 from agents.replanning.changes import Changes

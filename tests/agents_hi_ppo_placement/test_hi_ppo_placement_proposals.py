@@ -9,7 +9,8 @@ from search_cases import drawn_case
 from small_policies import situation_on
 
 from agents.decision.depths import DEPTHS
-from agents.decision.situation import Preference, Situation, level_of
+from agents.decision.levels import level_of
+from agents.decision.situation import Preference, Situation
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.proposals import PlacementCandidates, Proposer

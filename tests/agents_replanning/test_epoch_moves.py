@@ -13,10 +13,13 @@ from strategies import corrections, placements, plan, topologies, unit_workload,
 
 from agents.replanning.changes import Changes
 from des import (
+    EVERY_STEP,
     NO_CORRECTIONS,
     Corrections,
+    DiLoCo,
     Placement,
     Plan,
+    StreamingDiLoCo,
     Transport,
     migration_s,
     moved_bytes,
@@ -86,14 +89,17 @@ TRANSPORTS = st.sampled_from(
 
 @st.composite
 def plan_sets(draw, topology, workload):
-    """Two to five different plans; a second replica at times."""
+    """Two to five different plans, and at times copies of the model, kept in step or seldom."""
     drawn = [
         Plan(placement=draw(placements(topology.num_domains, workload.num_layers)))
         for _ in range(draw(st.integers(2, 5)))
     ]
     if topology.num_domains > 1 and workload.num_microbatches > 1 and draw(st.booleans()):
         whole = [Placement(domain_of_layer=(one,) * workload.num_layers) for one in (0, 1)]
-        drawn.append(Plan(placement=whole[0], replicas=(whole[1],)))
+        modes = st.sampled_from([EVERY_STEP, DiLoCo(), StreamingDiLoCo(overlap_steps=1)])
+        for others in draw(st.permutations([whole, whole[::-1], [drawn[0].placement] * 2])):
+            copies = Plan(placement=others[0], replicas=(others[1],), shares_domains=True)
+            drawn.append(dataclasses.replace(copies, synchronisation=draw(modes)))
     return list(dict.fromkeys(drawn))
 
 
@@ -135,3 +141,19 @@ def test_a_hundred_plans_at_once_take_what_each_pair_takes(seed):
             links, workload, plans[old], plans[new], restart_s=2.0, corrections=NO_CORRECTIONS
         )
         assert times_s[old, new] == pytest.approx(known_s, rel=1e-9)
+
+
+def test_each_domain_gets_a_layer_from_the_holder_from_which_it_is_there_first():
+    """C has three copies to come: by A's 8 bytes/s 2 s each, by B's 4 bytes/s 4 s each.
+
+    A sends two, at 2 s and 4 s; by B the second would be there at 4 s, not before, the third is.
+    """
+    pairs = {one + other: (1.0, 0.0) for one in "ABC" for other in "ABC" if one != other}
+    links = world("ABC", pairs | {"AC": (8.0, 0.0), "BC": (4.0, 0.0)})
+    both = Plan(placement=Placement.parse("0*4"), replicas=(Placement.parse("1*4"),), shares=(1, 1))
+    plans = [both, plan(0, 2, 2, 2), plan(1, 1, 1, 1)]
+
+    changes = Changes(FOUR_LAYERS, plans, 3, RESTART_2_S)
+
+    assert changes.times_s(links)[0].tolist() == [0.0, 2.0 + 4.0, 2.0]
+    assert changes.moved_bytes[0].tolist() == [0.0, 48.0, 0.0]

@@ -9,10 +9,11 @@ from epoch_cases import FREE_PAIR, HandWorld, slowed
 from search_cases import drawn_case
 from strategies import plan, world
 
+from agents.decision.held import distinct_networks
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
 from agents.replanning.clairvoyant import clairvoyant
-from agents.replanning.pool import candidate_pool, distinct_networks, mean_network
+from agents.replanning.pool import candidate_pool, mean_network
 from agents.replanning.pool_thinning import chosen_plans
 from agents.replanning.tables import tables_of, total_s
 

@@ -9,13 +9,26 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import joined
+from small_policies import with_memory
 from strategies import corrections, plan, topologies, unit_domain, workloads, world
 
 from agents.decision.depths import DEPTHS
+from agents.decision.levels import LEVELS
 from agents.judge.search_judge import Judge
 from agents.judge.steady_judge import SteadyJudge
+from agents.judge.step_times import step_times_s, step_wan_bytes
 from agents.replanning.tables import costs_of, foreseen, joined_tables, tables_of, total_s
-from des import NO_CORRECTIONS, Topology, Transport, migration_s, simulate, simulate_epoch
+from des import (
+    NO_CORRECTIONS,
+    DiLoCo,
+    Plan,
+    StreamingDiLoCo,
+    Topology,
+    Transport,
+    migration_s,
+    simulate,
+    simulate_epoch,
+)
 from des.compiled.simulate import simulate_compiled
 from des.plan.replacement import Replacement
 
@@ -63,7 +76,7 @@ def test_a_path_costs_what_the_simulator_says_of_its_epochs():
     assert costs.utilisation == pytest.approx(useful / costs.total_s)
     num_bytes = 10 * sum(one.communication_cost_bytes for one in results)
     assert costs.bytes_per_token == pytest.approx(num_bytes / (30 * job.tokens_per_iteration))
-    assert costs.moves == {"nothing": 0, "depth": 0, "split": 0, "order": 2}
+    assert costs.moves == dict.fromkeys(LEVELS, 0) | {"order": 2}
 
 
 def test_a_plan_that_does_not_fit_or_cannot_send_takes_for_ever():
@@ -258,3 +271,22 @@ def test_draws_that_follow_on_one_another_know_a_plan_from_the_first_that_yields
     assert joined_tables([never, foreseen(late)]).known_from.tolist() == [0, 3]
     assert joined_tables([never, never]).known_from.tolist() == [0, 6]
     assert joined_tables([foreseen(late)] * 2).known_from is None
+
+
+def test_copies_of_the_model_have_the_mean_time_and_bytes_of_their_steps():
+    """Without memory for them they take for ever, as any plan; nothing is simulated one by one."""
+    copies = Plan(placement=WHOLE.placement, replicas=(plan(1, 1, 1, 1).placement,))
+    rare = dataclasses.replace(copies, synchronisation=DiLoCo(steps_between=4))
+    streaming = dataclasses.replace(copies, synchronisation=StreamingDiLoCo(steps_between=4))
+    plans = [WHOLE, copies, rare, streaming]
+    small = with_memory(FREE_PAIR, 0.75)
+    hand = HandWorld(epochs=(FREE_PAIR, slowed(0.5), FREE_PAIR, small))
+
+    tables = tables_of(hand, 0, plans)
+
+    for epoch, topology in enumerate(hand.epochs[:3]):
+        expected = step_times_s(topology, FOUR_LAYERS, plans)
+        assert tables.iteration_s[epoch].tolist() == expected.tolist()
+    assert np.isinf(tables.iteration_s[3]).all()
+    assert tables.cost_bytes.tolist() == step_wan_bytes(FOUR_LAYERS, plans).tolist()
+    assert [LEVELS[level] for level in tables.level[1]] == ["family", "nothing", "family", "family"]

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plan, unit_workload, world
 
+from agents.decision.levels import level_of
 from agents.decision.run_epochs import CourseResult, CourseRow, run_course
-from agents.decision.situation import Decision, level_of
+from agents.decision.situation import Decision
 from agents.planners.search.search_moves import all_orders
 from agents.replanning.search_schedulers import HoldPlan, PlanEveryEpoch
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, simulate

@@ -10,12 +10,13 @@ from agents.decision.situation import Situation
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import PlanJudge
 from agents.judge.moves import change_times
-from agents.judge.steady_judge import MISFIT, RelayedJob
+from agents.judge.steady_judge import RelayedJob
+from agents.judge.step_times import step_wan_bytes
 from agents.replanning.changes import Changes, state_bytes_of_layers, ways_of
-from agents.replanning.plan_times import fitting_iteration_s
-from des import Plan, Topology, cross_domain_bytes
+from agents.replanning.plan_times import PlanTimes
+from des import Plan, Topology
 from des.compiled.many.layout import Real, Small
-from des.compiled.many.steady import Job, Plans
+from des.compiled.many.steady import Job
 from des.costs.message_times import direct_links
 
 
@@ -39,8 +40,7 @@ class KnownPlans:
         self.cost_bytes: Real = np.empty(0)
         self._base_job = judge.job_of(base)
         self._row: dict[Plan, int] = {}
-        self._held: list[int] = []
-        self._written = judge.plans_of([])
+        self._times = PlanTimes(judge)
         self._domains: Small = np.empty((0, judge.workload.num_layers), dtype=np.int32)
         self._layer_bytes = state_bytes_of_layers(judge.workload)
         self.add(plans)
@@ -67,15 +67,10 @@ class KnownPlans:
         first, workload = len(self.plans), self.judge.workload
         self._row |= {plan: first + at for at, plan in enumerate(new)}
         self.plans += tuple(new)
-        held = [at for at, plan in enumerate(new) if self.judge.can_hold(plan)]
-        written = self.judge.plans_of([new[at] for at in held])
-        self._held += [first + at for at in held]
-        self._written = Plans(
-            *(np.concatenate(both) for both in zip(self._written, written, strict=True))
-        )
-        base_s = self._times_s(self._base_job, self.base, new, held, written)
+        self._times.add(new)
+        base_s = self._times.on(self.base, self._base_job, since=first)
         self.base_s = np.append(self.base_s, base_s)
-        sent = [cross_domain_bytes(workload, plan.placement) for plan in new]
+        sent = step_wan_bytes(workload, new)
         self.cost_bytes = np.append(self.cost_bytes, sent)
         domains = np.array([plan.placement.domain_of_layer for plan in new], dtype=np.int32)
         self._domains = np.concatenate([self._domains, domains])
@@ -89,11 +84,11 @@ class KnownPlans:
         return self.judge.job_of(occupied(situation))
 
     def times_s(self, situation: Situation, job: Job) -> Real:
-        """Iteration times of all plans now, (C,); ``inf`` where one does not work. [s]
+        """Mean step times of all plans now, (C,); ``inf`` where one does not work. [s]
 
         ``job`` is that of `job_of`.
         """
-        return self._times_s(job, occupied(situation), self.plans, self._held, self._written)
+        return self._times.on(occupied(situation), job)
 
     def costs(self, aim: Aim, times_s: Real) -> Real:
         """Costs of plans (C,) with these iteration times, see `agents.judge.candidates.Aim`."""
@@ -145,22 +140,3 @@ class KnownPlans:
             sources=sources,
         )
         return changes.times_s(topology, situation.corrections), changes.moved_bytes
-
-    def _times_s(
-        self,
-        job: Job,
-        topology: Topology,
-        plans: Sequence[Plan],
-        held: Sequence[int],
-        written: Plans,
-    ) -> Real:
-        """Times of plans of which some are written down; the others are simulated one by one."""
-        times_s = np.empty(len(plans))
-        if held:
-            scores = self.judge.scores(job, written)
-            times_s[list(held)] = np.where(scores < MISFIT, scores, np.inf)
-        for row in sorted(set(range(len(plans))).difference(held)):
-            times_s[row] = fitting_iteration_s(
-                topology, self.judge.workload, plans[row], self.judge.corrections
-            )
-        return times_s

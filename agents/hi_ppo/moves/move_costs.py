@@ -27,7 +27,7 @@ class MoveCosts:
     base
         Of an epoch of each plan at base figures, (C,).
     levels
-        Level of a change, indices into `agents.hi_ppo.moves.move_rules.LEVELS`, (C, C).
+        Level of a change, indices into `agents.decision.levels.LEVELS`, (C, C).
     """
 
     run: Real

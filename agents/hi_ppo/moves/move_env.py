@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from agents.hi_ppo.moves.move_costs import MoveCosts
 from agents.hi_ppo.moves.move_observation import MoveMemory, MoveView
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet
 from agents.hi_ppo.moves.rule_bank import Rows
 from des.compiled.many.layout import Real, Whole
 
@@ -33,7 +34,7 @@ class MoveGame:
     plan
         In force before the choice, by number, (S,).
     choice_of_rule
-        Choice of each rule, (S, len(RULES)).
+        Choice of each rule, (S, R).
     chosen
         Plan of each choice, by number, (S, U); -1 where a state has fewer.
     cost
@@ -122,7 +123,9 @@ class MoveGame:
         return np.array(plans)
 
 
-def game_of(costs: MoveCosts, start: int | None = None) -> MoveGame:
+def game_of(
+    costs: MoveCosts, start: int | None = None, rule_set: RuleSet = PIPELINE_RULES
+) -> MoveGame:
     """List the states of an episode that rules can lead to.
 
     Parameters
@@ -131,10 +134,12 @@ def game_of(costs: MoveCosts, start: int | None = None) -> MoveGame:
         Costs of plans and changes.
     start
         Plan before the first epoch, by number (default: the static one). As for the rules of
-        `agents.planners.replan`, a change from there is decided on at its price and then free.
+        `agents.replanning.rules.start`, a change from there is decided on at its price and free.
+    rule_set
+        Rules to choose among.
     """
     first = costs.static if start is None else start
-    memory = MoveMemory(costs.base, first)
+    memory = MoveMemory(costs.base, first, rule_set)
     unit = clairvoyant_cost(costs) / costs.num_epochs
     parts: list[MoveGame] = []
     plans: Whole = np.array([first], dtype=np.int64)

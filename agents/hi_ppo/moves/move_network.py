@@ -4,19 +4,21 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from agents.hi_ppo.moves.move_observation import OBSERVATION_NAMES
-from agents.hi_ppo.moves.move_rules import RULES
+from agents.decision.levels import MoveLevel
+from agents.hi_ppo.moves.move_observation import observation_names
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, WHOLE_RULES, RuleSet
 from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.normaliser import RunningNormaliser
 
 _FIRST_OUTPUT_GAIN = 0.01
 _START_SHARPNESS = 0.75  # of the first policy: nats a factor of 2 in the horizon
 _START_DISBELIEF = 2.0  # nats from belief 0 to 1
-_START_RELUCTANCE = 2.0  # nats a level below the whole order
+_START_RELUCTANCE = 2.0  # nats a level below the top
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,28 +27,24 @@ class MoveArchitecture:
 
     Attributes
     ----------
-    observation_size, num_rules
-        Must be those of `OBSERVATION_NAMES` and `RULES` for a policy to be used here.
+    levels
+        Levels of the rules, see `agents.hi_ppo.moves.move_rules.RuleSet`.
     hidden_sizes
         Units between, with tanh.
     start_horizon_epochs
-        Of the rule that is likeliest at first: order, belief 0.
+        Of the rule that is likeliest at first: the top level, belief 0.
     """
 
-    observation_size: int = len(OBSERVATION_NAMES)
-    num_rules: int = len(RULES)
+    levels: tuple[MoveLevel, ...] = PIPELINE_RULES.levels
     hidden_sizes: tuple[int, ...] = (64, 64)
     start_horizon_epochs: float = 3.0
 
     def __post_init__(self) -> None:
-        for name, expected in (
-            ("observation_size", len(OBSERVATION_NAMES)),
-            ("num_rules", len(RULES)),
-        ):
-            if getattr(self, name) != expected:
-                raise ValueError(
-                    f"move architecture: {name} must be {expected}, got {getattr(self, name)!r}"
-                )
+        if self.levels not in (PIPELINE_RULES.levels, WHOLE_RULES.levels):
+            raise ValueError(
+                f"move architecture: levels must be {PIPELINE_RULES.levels} or "
+                f"{WHOLE_RULES.levels}, got {self.levels!r}"
+            )
         if min(self.hidden_sizes, default=1) < 1:
             raise ValueError(
                 f"move architecture: hidden_sizes must all be at least 1, got {self.hidden_sizes}"
@@ -57,9 +55,19 @@ class MoveArchitecture:
                 f"{self.start_horizon_epochs!r}"
             )
 
+    @property
+    def rule_set(self) -> RuleSet:
+        """Rules that the network chooses among."""
+        return PIPELINE_RULES if self.levels == PIPELINE_RULES.levels else WHOLE_RULES
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of an observation, D."""
+        return len(observation_names(self.rule_set))
+
 
 class MoveNetwork(nn.Module):
-    """Logits of the rules, (B, len(RULES)), at raw observations (B, D).
+    """Logits of the rules, (B, R), at raw observations (B, D).
 
     Weights are orthogonal, drawn from ``generator`` only; the last ones are so small that the
     first policy is nearly the same everywhere: around the rule that the architecture names.
@@ -73,9 +81,10 @@ class MoveNetwork(nn.Module):
         layers: list[nn.Module] = []
         for num_in, num_out in itertools.pairwise(sizes):
             layers += [_linear(num_in, num_out, math.sqrt(2), generator), nn.Tanh()]
-        last = _linear(sizes[-1], architecture.num_rules, _FIRST_OUTPUT_GAIN, generator)
+        num_rules = len(architecture.rule_set.rules)
+        last = _linear(sizes[-1], num_rules, _FIRST_OUTPUT_GAIN, generator)
         with torch.no_grad():
-            last.bias.copy_(torch.tensor(_first_logits(architecture.start_horizon_epochs)))
+            last.bias.copy_(torch.tensor(_first_logits(architecture)))
         self.layers = nn.Sequential(*layers, last)
 
     def forward(self, observations: Tensor) -> Tensor:
@@ -110,11 +119,20 @@ def choice_log_probs(logits: Tensor, choice_of_rule: Tensor, num_choices: int) -
 
 
 def move_network_payload(network: MoveNetwork) -> dict[str, object]:
-    """Plain content from which `move_network_from_payload` rebuilds the network."""
+    """Plain content from which `move_network_from_payload` rebuilds the network.
+
+    The levels of `PIPELINE_RULES` go without saying, as in the first files there were.
+    """
+    architecture = network.architecture
+    levels = architecture.levels
     return {
-        "observation": list(OBSERVATION_NAMES),
-        "rules": [asdict(rule) for rule in RULES],
-        **asdict(network.architecture),
+        "observation": list(observation_names(architecture.rule_set)),
+        "rules": [asdict(rule) for rule in architecture.rule_set.rules],
+        "observation_size": architecture.observation_size,
+        "num_rules": len(architecture.rule_set.rules),
+        **({} if levels == PIPELINE_RULES.levels else {"levels": levels}),
+        "hidden_sizes": architecture.hidden_sizes,
+        "start_horizon_epochs": architecture.start_horizon_epochs,
         "parameters": dict(network.state_dict()),
     }
 
@@ -129,20 +147,18 @@ def move_network_from_payload(payload: object) -> MoveNetwork:
     """
     if not isinstance(payload, Mapping):
         raise CheckpointError(f"move policy: content must be a dict, got {type(payload).__name__}")
-    for name, expected in (
-        ("observation", list(OBSERVATION_NAMES)),
-        ("rules", [asdict(rule) for rule in RULES]),
-    ):
-        if _listed(payload.get(name)) != expected:
-            raise CheckpointError(f"move policy: {name} must be what this version has, got others")
     sizes = {
         name: value
         for name, value in payload.items()
-        if name not in ("observation", "rules", "parameters")
+        if name in ("levels", "hidden_sizes", "start_horizon_epochs")
     }
     try:
-        network = MoveNetwork(MoveArchitecture(**sizes), torch.Generator())
+        architecture = MoveArchitecture(**{**sizes, "levels": _levels_of(payload)})
+        network = MoveNetwork(architecture, torch.Generator())
+        _require_known(payload, move_network_payload(network))
         network.load_state_dict(payload["parameters"])
+    except CheckpointError:
+        raise
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(
             "move policy: content must hold the sizes of a network and parameters of these sizes, "
@@ -153,8 +169,16 @@ def move_network_from_payload(payload: object) -> MoveNetwork:
     return network.eval()
 
 
-def _listed(value: object) -> object:
-    return list(value) if isinstance(value, Sequence) else value
+def _levels_of(payload: Mapping[str, Any]) -> tuple[MoveLevel, ...]:
+    return tuple(payload.get("levels", PIPELINE_RULES.levels))
+
+
+def _require_known(payload: Mapping[str, object], expected: Mapping[str, object]) -> None:
+    """Refuse observations or rules other than those of this version."""
+    for name in ("observation", "rules"):
+        value = payload.get(name)
+        if (list(value) if isinstance(value, Sequence) else value) != expected[name]:
+            raise CheckpointError(f"move policy: {name} must be what this version has, got others")
 
 
 def _linear(num_in: int, num_out: int, gain: float, generator: torch.Generator) -> nn.Linear:
@@ -166,12 +190,12 @@ def _linear(num_in: int, num_out: int, gain: float, generator: torch.Generator) 
     return layer
 
 
-def _first_logits(start_horizon_epochs: float) -> list[float]:
-    """Logits that fall with the distance from a horizon, from belief 0 and from level order."""
-    below = {"nothing": 3.0, "depth": 2.0, "split": 1.0, "order": 0.0}
+def _first_logits(architecture: MoveArchitecture) -> list[float]:
+    """Logits that fall with the distance from a horizon, from belief 0 and from the top level."""
+    levels, start_epochs = architecture.levels, architecture.start_horizon_epochs
     return [
-        -_START_SHARPNESS * abs(math.log2(rule.horizon_epochs / start_horizon_epochs))
+        -_START_SHARPNESS * abs(math.log2(rule.horizon_epochs / start_epochs))
         - _START_DISBELIEF * rule.belief
-        - _START_RELUCTANCE * below[rule.level]
-        for rule in RULES
+        - _START_RELUCTANCE * (len(levels) - 1.0 - levels.index(rule.level))
+        for rule in architecture.rule_set.rules
     ]

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,36 +14,48 @@ from agents.hi_ppo.moves.move_history import (
     history_features,
     trailing_run,
 )
-from agents.hi_ppo.moves.move_rules import LEVELS, index_of, targets
-from agents.hi_ppo.moves.rule_bank import BANK_NAMES, Levels, Rows, RuleBank
+from agents.hi_ppo.moves.move_rules import HORIZONS_EPOCHS, PIPELINE_RULES, RuleSet, targets
+from agents.hi_ppo.moves.rule_bank import Rows, RuleBank, bank_names
+from agents.replanning.levels import Levels
 from des.compiled.many.layout import Flags, Real, Whole
 
-_REACHES = range(1, len(LEVELS))
-_SHOWN = (
-    *(index_of("order", horizon) for horizon in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)),
-    *(index_of("order", horizon, 0.5) for horizon in (1.0, 4.0, 16.0)),
-    *(index_of("order", horizon, 1.0) for horizon in (1.0, 4.0, 16.0, 64.0)),
-    *(index_of("split", horizon) for horizon in (2.0, 8.0)),
-)
-_PROBED = index_of("order", 4.0)
 _LEAST_LOG, _MOST_LOG = -4.0, 6.0  # of horizons after which a move has paid
 
-PLAN_NAMES = (
-    "cost_now",
-    "over_expected",
-    "expected_regret",
-    *(f"regret_{LEVELS[reach]}" for reach in _REACHES),
-    *(f"pays_after_{LEVELS[reach]}" for reach in _REACHES),
-    "pays_after_in_expectation",
-    "least_move",
-    "probed_age",
-    "probed_autocorrelation_1",
-    "probed_autocorrelation_4",
-    *(f"{kind}_{rule}" for kind in ("saving", "price", "expected_saving") for rule in _SHOWN),
-)
 
-OBSERVATION_NAMES = (*HISTORY_NAMES, *BANK_NAMES, *PLAN_NAMES)
-"""Names of the entries of an observation; all without units."""
+@cache
+def observation_names(rule_set: RuleSet) -> tuple[str, ...]:
+    """Names of the entries of an observation of a policy with these rules; all without units."""
+    return (
+        *HISTORY_NAMES,
+        *bank_names(rule_set),
+        "cost_now",
+        "over_expected",
+        "expected_regret",
+        *(f"regret_{level}" for level in rule_set.levels[1:]),
+        *(f"pays_after_{level}" for level in rule_set.levels[1:]),
+        "pays_after_in_expectation",
+        "least_move",
+        "probed_age",
+        "probed_autocorrelation_1",
+        "probed_autocorrelation_4",
+        *(
+            f"{kind}_{rule}"
+            for kind in ("saving", "price", "expected_saving")
+            for rule in _shown(rule_set)
+        ),
+    )
+
+
+@cache
+def _shown(rule_set: RuleSet) -> tuple[int, ...]:
+    """Rules of which the policy sees what their plans save and cost, by index."""
+    index_of, top = rule_set.index_of, rule_set.top
+    return (
+        *(index_of(top, horizon) for horizon in HORIZONS_EPOCHS),
+        *(index_of(top, horizon, 0.5) for horizon in (1.0, 4.0, 16.0)),
+        *(index_of(top, horizon, 1.0) for horizon in (1.0, 4.0, 16.0, 64.0)),
+        *(index_of("split", horizon) for horizon in (2.0, 8.0)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +65,9 @@ class MoveView:
     Attributes
     ----------
     observation
-        As `OBSERVATION_NAMES` says, (P, D).
+        As `observation_names` says, (P, D).
     targets
-        Plan that each rule takes, (P, len(RULES)).
+        Plan that each rule takes, (P, R).
     price
         Cost of changing to every plan, (P, C).
     """
@@ -73,11 +86,14 @@ class MoveMemory:
         Cost of an epoch of each candidate at base figures, (C,).
     start
         The plan that is in force at first.
+    rule_set
+        Rules of the policy.
     """
 
-    def __init__(self, base: Real, start: int) -> None:
-        self.base = np.asarray(base, dtype=np.float64)
-        self._bank = RuleBank(start)
+    def __init__(self, base: Real, start: int, rule_set: RuleSet = PIPELINE_RULES) -> None:
+        self.base, self._rule_set = np.asarray(base, dtype=np.float64), rule_set
+        self._bank = RuleBank(start, rule_set)
+        self._reaches = range(1, len(rule_set.levels))
         self._log_relative: Real = np.empty((0, len(self.base)))
         self._now: Real = np.empty(0)
         self._expected: Real = np.empty(0)
@@ -119,9 +135,9 @@ class MoveMemory:
             )
         present = np.log(now / self.base)
         self._log_relative = np.vstack((self._log_relative, present))[-WINDOW_EPOCHS:]
-        self._now, self._rows = now, rows
+        self._now, self._rows = now, self._bounded(rows)
         self._expected = expected_costs(np.exp(self._log_relative), self.base)
-        self._bank.see(self._now, self._expected, rows)
+        self._bank.see(self._now, self._expected, self._rows)
         history = history_features(self._log_relative, np.log(self.base))
         self._shared = np.concatenate((history, self._bank.features()))
 
@@ -130,7 +146,7 @@ class MoveMemory:
         if self._rows is None:
             raise RuntimeError("move memory: see must be called first")
         price, levels = self._rows(present)
-        chosen = targets(price, levels, self._now, self._expected)
+        chosen = targets(self._rule_set, price, levels, self._now, self._expected)
         own = self._plan_features(present, price, levels, chosen)
         shared = np.broadcast_to(self._shared, (len(present), len(self._shared)))
         observation = np.hstack((shared, own)).astype(np.float32)
@@ -138,19 +154,29 @@ class MoveMemory:
             raise ValueError("move memory: observations must be finite; some cost was not")
         return MoveView(observation=observation, targets=chosen, price=price)
 
+    def _bounded(self, rows: Rows) -> Rows:
+        """Rows with levels by position among those of the rules."""
+
+        def bounded(plans: Whole) -> tuple[Real, Levels]:
+            price, levels = rows(plans)
+            return price, self._rule_set.bounded(levels)
+
+        return bounded
+
     def _plan_features(self, present: Whole, price: Real, levels: Levels, chosen: Whole) -> Real:
-        """As `PLAN_NAMES` says, (P, len(PLAN_NAMES))."""
+        """Features of plans, those of `observation_names` from ``cost_now`` on, (P, ...)."""
         now, expected = self._now, self._expected
         own, own_expected = now[present], expected[present]
         columns = [np.log(own), np.log(own / own_expected), np.log(own_expected / expected.min())]
-        within = [(levels <= reach) & np.isfinite(price) for reach in _REACHES]
+        within = [(levels <= reach) & np.isfinite(price) for reach in self._reaches]
         columns += [np.log(own / np.where(mask, now, np.inf).min(axis=1)) for mask in within]
         columns += [_pays_after(price, own, now, mask) for mask in within]
         columns.append(_pays_after(price, own_expected, expected, within[-1]))
         least = np.where(levels > 0, price, np.inf).min(axis=1)
         columns.append(np.where(np.isfinite(least), _squashed(least), _MOST_LOG))
-        columns += self._probe(present, chosen[:, _PROBED])
-        to = chosen[:, _SHOWN]
+        probed = self._rule_set.index_of(self._rule_set.top, 4.0)
+        columns += self._probe(present, chosen[:, probed])
+        to = chosen[:, _shown(self._rule_set)]
         saving = np.log(own[:, np.newaxis] / now[to])
         paid = _squashed(price[np.arange(len(present))[:, np.newaxis], to])
         in_the_long_run = np.log(own_expected[:, np.newaxis] / expected[to])

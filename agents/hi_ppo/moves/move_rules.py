@@ -1,16 +1,14 @@
 """Rules of when and how far to re-plan: what the move policy chooses from at every epoch."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
-from agents.decision.situation import MoveLevel
+from agents.decision.levels import LEVELS, MoveLevel
+from agents.replanning.levels import Levels
 from des.compiled.many.layout import Real, Whole
-
-LEVELS: tuple[MoveLevel, ...] = ("nothing", "depth", "split", "order")
-"""Levels of change from the present plan that a rule allows, by index."""
 
 HORIZONS_EPOCHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Expected stays of a plan. [epochs]"""
@@ -46,44 +44,73 @@ class MoveRule:
 
 STAY = MoveRule(level="nothing", horizon_epochs=1.0, belief=0.0)
 
-RULES: tuple[MoveRule, ...] = (
-    STAY,
-    *(
-        MoveRule(level=level, horizon_epochs=horizon, belief=belief)
-        for level, belief, horizon in product(LEVELS[1:], BELIEFS, HORIZONS_EPOCHS)
-    ),
-)
-"""All rules; the policy answers with the index of one. The first one keeps the plan."""
-
 _RULES_OF_LEVEL = len(BELIEFS) * len(HORIZONS_EPOCHS)
 
 
-def index_of(level: MoveLevel, horizon_epochs: float, belief: float = 0.0) -> int:
-    """Index of a rule in `RULES`.
+@dataclass(frozen=True)
+class RuleSet:
+    """Rules of some levels, the least first; the last level reaches every plan.
 
-    Examples
-    --------
-    >>> RULES[index_of("order", 4.0)].horizon_epochs, index_of("nothing", 4.0)
-    (4.0, 0)
+    A policy chooses one of ``rules`` by its index; the first one keeps the plan.
     """
-    if level == "nothing":
-        return 0
-    return RULES.index(MoveRule(level=level, horizon_epochs=horizon_epochs, belief=belief))
+
+    levels: tuple[MoveLevel, ...]
+
+    @property
+    def top(self) -> MoveLevel:
+        """The level that reaches every plan."""
+        return self.levels[-1]
+
+    @cached_property
+    def rules(self) -> tuple[MoveRule, ...]:
+        """All rules."""
+        return (
+            STAY,
+            *(
+                MoveRule(level=level, horizon_epochs=horizon, belief=belief)
+                for level, belief, horizon in product(self.levels[1:], BELIEFS, HORIZONS_EPOCHS)
+            ),
+        )
+
+    def rule(self, level: MoveLevel, horizon_epochs: float, belief: float = 0.0) -> MoveRule:
+        """One of ``rules``."""
+        return self.rules[self.index_of(level, horizon_epochs, belief)]
+
+    def index_of(self, level: MoveLevel, horizon_epochs: float, belief: float = 0.0) -> int:
+        """Index of a rule among ``rules``.
+
+        Examples
+        --------
+        >>> PIPELINE_RULES.index_of("nothing", 4.0), PIPELINE_RULES.index_of("depth", 0.5)
+        (0, 2)
+        """
+        if level == "nothing":
+            return 0
+        return self.rules.index(MoveRule(level=level, horizon_epochs=horizon_epochs, belief=belief))
+
+    def bounded(self, levels: Levels) -> Levels:
+        """Return levels of changes by position in ``levels``: those above count as the last."""
+        return np.minimum(levels, np.int8(len(self.levels) - 1))
+
+
+PIPELINE_RULES = RuleSet(LEVELS[:4])
+"""Rules of policies that were trained on single pipelines; ``order`` reaches whatever there is."""
+
+WHOLE_RULES = RuleSet(LEVELS)
+"""Rules of policies for plans of all families."""
 
 
 def believed_costs(now: Real, expected: Real) -> Real:
     """Cost of each plan over the horizon by every rule of one level, (L, C).
 
-    Rows are in the order of `RULES`: beliefs, and horizons within them.
+    Rows are in the order of `RuleSet.rules`: beliefs, and horizons within them.
     """
     blends = [now ** (1.0 - belief) * expected**belief for belief in BELIEFS]
     horizons = np.array(HORIZONS_EPOCHS)[:, np.newaxis]
     return np.concatenate([horizons * blend for blend in blends])
 
 
-def target_of_each(
-    rules: Whole, move: Real, levels: npt.NDArray[np.int8], now: Real, expected: Real
-) -> Whole:
+def target_of_each(rules: Whole, move: Real, levels: Levels, now: Real, expected: Real) -> Whole:
     """Plan that each of some rules takes from a present plan of its own, (R,).
 
     As `targets` has it in row r and column ``rules[r]``, without working out the others.
@@ -91,7 +118,7 @@ def target_of_each(
     Parameters
     ----------
     rules
-        Indices into `RULES`, (R,).
+        Indices into `RuleSet.rules`, (R,).
     move, levels
         As those of `targets`, one row per rule, (R, C).
     """
@@ -105,15 +132,15 @@ def target_of_each(
     return chosen
 
 
-def targets(move: Real, levels: npt.NDArray[np.int8], now: Real, expected: Real) -> Whole:
-    """Plan that every rule takes from each of some present plans, (P, len(RULES)).
+def targets(rule_set: RuleSet, move: Real, levels: Levels, now: Real, expected: Real) -> Whole:
+    """Plan that every rule of a set takes from each of some present plans, (P, R).
 
     Parameters
     ----------
     move
         Cost of changing from present plan p to plan c, (P, C); 0 where c is p itself.
     levels
-        Level of that change, indices into `LEVELS`, (P, C).
+        Level of that change, by position among those of the set, (P, C).
     now, expected
         Cost of an epoch under every plan, in the unit of ``move``, (C,).
 
@@ -123,10 +150,10 @@ def targets(move: Real, levels: npt.NDArray[np.int8], now: Real, expected: Real)
     """
     believed = believed_costs(now, expected)
     num_present = len(move)
-    chosen = np.empty((num_present, len(RULES)), dtype=np.int64)
+    chosen = np.empty((num_present, len(rule_set.rules)), dtype=np.int64)
     chosen[:, 0] = present = np.argmin(levels, axis=1)
     every = np.arange(num_present)
-    for reach in range(1, len(LEVELS)):
+    for reach in range(1, len(rule_set.levels)):
         columns = np.flatnonzero((levels <= reach).any(axis=0))
         allowed = np.where(levels[:, columns] <= reach, move[:, columns], np.inf)
         total = allowed[:, np.newaxis, :] + believed[np.newaxis, :, columns]

@@ -19,6 +19,7 @@ from agents.hi_ppo.moves.move_network import (
     move_network_from_payload,
     move_network_payload,
 )
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet
 from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
@@ -91,6 +92,8 @@ class MoveTrainer:
         One episode each.
     seed
         For the first weights, the episodes of each update and the order of minibatches.
+    rule_set
+        Rules of the games.
     start
         Begin from its weights, inputs scaled as there; None: from new ones.
 
@@ -113,6 +116,7 @@ class MoveTrainer:
         *,
         config: MoveTrainingConfig,
         seed: int,
+        rule_set: RuleSet = PIPELINE_RULES,
         start: MoveNetwork | None = None,
     ) -> None:
         if not games:
@@ -122,7 +126,9 @@ class MoveTrainer:
         first, drawing = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self._rng = np.random.default_rng(int(drawing))
         architecture = MoveArchitecture(
-            hidden_sizes=config.hidden_sizes, start_horizon_epochs=config.start_horizon_epochs
+            levels=rule_set.levels,
+            hidden_sizes=config.hidden_sizes,
+            start_horizon_epochs=config.start_horizon_epochs,
         )
         generator = torch.Generator().manual_seed(int(first))
         self.network = MoveNetwork(start.architecture if start else architecture, generator)

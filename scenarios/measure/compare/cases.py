@@ -35,7 +35,7 @@ class ComparedDraw:
     num_epochs
         Of a dynamic case, the first ones; None: all.
     families
-        Of a static case, that answers choose among and the bound is of.
+        Of real sites: those that answers and candidates of rules are of, and the bound.
     """
 
     suite: str

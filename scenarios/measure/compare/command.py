@@ -90,7 +90,7 @@ class Config:
     )
     families: str = option(
         "synchronous",
-        "kinds of plans that decide chooses among on real sites, and that the bound is of: "
+        "kinds of plans that decide and rules choose among on real sites, and of the bound: "
         f"{', '.join(_FAMILIES)}",
     )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")

@@ -8,16 +8,21 @@ from types import MappingProxyType
 
 import pandas as pd
 
+from agents.decision.held import held_topologies
 from agents.decision.run_epochs import run_course
 from agents.decision.world import DecisionWorld
+from agents.judge.step_times import step_times_s, step_wan_bytes
 from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.rules import Rule
 from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
-from des import NO_CORRECTIONS, Corrections
+from agents.replanning.whole_pool import whole_pool
+from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.compiled.many.layout import Whole
+from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
+from scenarios.suites import SuiteWorld
 
 CLAIRVOYANT = "clairvoyant"
 """Knows the whole draw; the bound that the others are compared with."""
@@ -30,7 +35,7 @@ MOST_PLANS = 128
 MANY_DOMAINS = 10
 """Domains above which a draw's networks are searched for plans on a few of them alone, briefly."""
 
-_FEW_SEARCHED, _FEW_JUDGED = 4, 20_000
+_FEW_SEARCHED, _FEW_JUDGED, _SOME_SEARCHED = 4, 20_000, 16
 
 
 def online_rules() -> Mapping[str, Rule]:
@@ -89,14 +94,7 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     if case.num_epochs is not None:
         world = replace(world, num_epochs=min(world.num_epochs, case.num_epochs))
     begin_s = time.perf_counter()
-    is_large = world.num_domains > MANY_DOMAINS
-    pool = candidate_pool(
-        world,
-        case.draw,
-        max_plans=MOST_PLANS,
-        max_searched=_FEW_SEARCHED if is_large else None,
-        max_judged=_FEW_JUDGED if is_large else None,
-    )
+    pool = _pool_of(case, world)
     candidates_s = time.perf_counter() - begin_s
     draw = draw_of(world, case.draw, pool)
     paths, seconds = walk(draw, [name for name in case.methods if name not in SCHEDULERS])
@@ -127,9 +125,41 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _pool_of(case: ComparedDraw, world: SuiteWorld) -> Pool:
+    """Candidates of a draw: pipelines, and on real sites the best plans of all families too."""
+    is_large = world.num_domains > MANY_DOMAINS
+    networks = held_topologies(world, case.draw)
+    pool = candidate_pool(
+        world,
+        case.draw,
+        max_plans=MOST_PLANS,
+        max_searched=_FEW_SEARCHED if is_large else None,
+        max_judged=_FEW_JUDGED if is_large else None,
+        networks=networks,
+    )
+    if not case.has_sites:
+        return pool
+    whole = whole_pool(
+        world,
+        case.draw,
+        families=case.families,
+        max_searched=_FEW_SEARCHED if is_large else _SOME_SEARCHED,
+        networks=networks,
+    )
+    return pool.joined(dict(zip(whole.plans, whole.known_from, strict=True)))
+
+
+def mean_step(
+    topology: Topology, workload: Workload, plan: Plan, corrections: Corrections
+) -> tuple[float, float]:
+    """Mean time [s] and WAN bytes of a step of a plan whose copies seldom exchange."""
+    step_s = step_times_s(topology, workload, [plan], corrections, simulator=simulate_compiled)
+    return float(step_s[0]), float(step_wan_bytes(workload, [plan])[0])
+
+
 def scheduler_row(world: DecisionWorld, draw_seed: int, name: str) -> dict[str, object]:
     """Figures of a scheduler on a draw; plans over memory are judged as if they fitted."""
-    course = run_course(world, draw_seed, SCHEDULERS[name](), must_fit=False)
+    course = run_course(world, draw_seed, SCHEDULERS[name](), must_fit=False, mean_step=mean_step)
     return {
         "method": name,
         "time_s": course.total_s,

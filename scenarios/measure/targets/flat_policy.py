@@ -3,8 +3,9 @@
 import numpy as np
 
 from agents.decision.depths import DEPTHS
+from agents.decision.levels import level_of
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.situation import Decision, Situation, level_of
+from agents.decision.situation import Decision, Situation
 from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.planners.choice.depth import with_best_depth

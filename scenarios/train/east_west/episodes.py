@@ -10,6 +10,7 @@ import numpy as np
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course
 from agents.decision.situation import Scheduler
+from agents.hi_ppo.controls import Control, control_scheduler
 from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
@@ -41,16 +42,18 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """Policies in a file, by the name of their row; ``is_random`` draws orders without them."""
+    """Policies in a file, or a control of them, by the name of their row."""
 
     name: str
     file: Path
-    is_random: bool = False
+    control: Control | None = None
 
     def scheduler(self) -> Scheduler:
         """Make the scheduler."""
         policies = Policies.load(self.file)
-        proposer = Proposer(None if self.is_random else policies.placement, look_ahead=QUICK)
+        if self.control is not None:
+            return control_scheduler(policies, self.control)()
+        proposer = Proposer(policies.placement, look_ahead=QUICK)
         return Coordinator(proposer, policies.moves, trained_range=policies.trained_range)
 
 

@@ -28,10 +28,9 @@ from scenarios.train.east_west.episodes import episode_cases
 from scenarios.train.east_west.outcome import RunOutcome, judge_and_report
 from scenarios.train.east_west.training import StagedTraining, train_stages
 from scenarios.train.east_west.weights import (
-    UNTRAINED_PT,
     first_policies,
     keep_best,
-    untrained_policies,
+    new_policies,
 )
 from scenarios.train.east_west.worlds import OWN, WorldsAround, draw_seeds, named_worlds
 from scenarios.train.hi_ppo_files import PLACEMENT_PT
@@ -113,7 +112,6 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
     config, worlds = prepared.config, prepared.worlds
     around = WorldsAround(named=tuple(worlds.values()))
     first = first_policies(config, around)
-    untrained = untrained_policies(config, around)
     with training_calibration(
         prepared.subject,
         folder,
@@ -138,7 +136,7 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
     factors = calibrated.in_force
     with console.status("choosing the weights on validation episodes"):
         kept = keep_best(
-            first or untrained,
+            first or new_policies(config, around),
             folder,
             episode_cases(
                 worlds, draw_seeds("validation", config.seed, config.validation_draws), factors
@@ -146,13 +144,11 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
             at_work,
             is_trained=first is not None,
         )
-    untrained.save(folder.path / UNTRAINED_PT)
     seeds = draw_seeds("evaluation", config.evaluation_seed, config.evaluation_draws)
     outcome = RunOutcome(
         config=config,
         cases=tuple(episode_cases(worlds, seeds, factors)),
         kept=kept,
-        untrained=folder.path / UNTRAINED_PT,
         fidelity=calibrated.lines(),
     )
     judge_and_report(outcome, folder, at_work, console)

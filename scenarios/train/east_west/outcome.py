@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 from rich.console import Console
@@ -37,10 +36,9 @@ from scenarios.train.east_west.table import run_targets, table_sections
 from scenarios.train.east_west.weights import Kept
 from scenarios.train.east_west.worlds import CONGESTED, OWN
 from scenarios.train.east_west.worth import (
-    RANDOM_ROW,
+    CONTROL_ROWS,
     SHIPPED_ROW,
     THIS_RUN,
-    UNTRAINED_ROW,
     differences_of,
     worth_sentence,
 )
@@ -58,7 +56,6 @@ class RunOutcome:
     config: HiPpoConfig
     cases: tuple[Case, ...]
     kept: Kept
-    untrained: Path
     fidelity: tuple[str, ...]
 
     @property
@@ -67,8 +64,10 @@ class RunOutcome:
         return (
             Contender(name=THIS_RUN, file=self.kept.file),
             Contender(name=SHIPPED_ROW, file=shipped()),
-            Contender(name=UNTRAINED_ROW, file=self.untrained),
-            Contender(name=RANDOM_ROW, file=self.kept.file, is_random=True),
+            *(
+                Contender(name=name, file=self.kept.file, control=control)
+                for name, control in CONTROL_ROWS.items()
+            ),
         )
 
     @property
@@ -161,8 +160,8 @@ def _law_text(law: Law) -> str:
 def _notes(outcome: RunOutcome) -> tuple[str, ...]:
     return (
         *outcome.kept.told,
-        f"{SHIPPED_ROW}: hi_ppo-0. {UNTRAINED_ROW}: new ones, both policies. {RANDOM_ROW}: orders "
-        "at random in place of the placement policy, moves as in this run. Rules choose among the "
+        f"{SHIPPED_ROW}: hi_ppo-0. untrained weights: new ones, both policies; random and nearest "
+        "neighbours: orders in place of the placement policy, moves as in this run. Rules choose among the "
         "plans of a search in every epoch so far; the clairvoyant knows all epochs and all plans. "
         "Times include moves; ± is half a 95 % interval over episodes, differences are paired. "
         "Decision times are wall times on this machine; everything else repeats exactly.",

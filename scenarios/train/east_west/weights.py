@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from agents.hi_ppo.controls import untrained_policies
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
 from agents.hi_ppo.policies import Policies, shipped
@@ -27,7 +28,6 @@ from scenarios.train.workplace import ParallelMap
 START = "start"
 """Name of the weights that a run begins from."""
 
-UNTRAINED_PT = "untrained.pt"
 _NUM_RANGED = 64  # worlds
 
 
@@ -39,9 +39,9 @@ class Kept:
     told: tuple[str, ...]
 
 
-def untrained_policies(config: HiPpoConfig, around: WorldsAround) -> Policies:
+def new_policies(config: HiPpoConfig, around: WorldsAround) -> Policies:
     """Draw policies that have learnt nothing, for the worlds of a training."""
-    return Policies.untrained(config.seed, _range_of(config, around))
+    return untrained_policies(_range_of(config, around), config.seed)
 
 
 def first_policies(config: HiPpoConfig, around: WorldsAround) -> Policies | None:

@@ -1,21 +1,32 @@
 """Paired comparisons of a run with other methods, and a sentence on what learning was worth."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
+from agents.hi_ppo.controls import Control
 from agents.replanning.table import RULES
 from scenarios.frame.statistics import MeanInterval, paired_difference
 from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
 
 THIS_RUN, SHIPPED_ROW = "this run", "shipped"
-UNTRAINED_ROW, RANDOM_ROW = "untrained weights", "random proposals"
+
+CONTROL_ROWS: Mapping[str, Control] = MappingProxyType(
+    {
+        "untrained weights": "untrained",
+        "random proposals": "random",
+        "nearest neighbours": "neighbours",
+    }
+)
+"""Controls of the run, which have learnt nothing in a part or in all."""
+
 RULE_ROWS = tuple(name for name in RULES if name != CLAIRVOYANT)
 """Rules of re-planning, with a search in every epoch."""
 
-METHODS = (THIS_RUN, SHIPPED_ROW, UNTRAINED_ROW, RANDOM_ROW, *RULE_ROWS, CLAIRVOYANT)
+METHODS = (THIS_RUN, SHIPPED_ROW, *CONTROL_ROWS, *RULE_ROWS, CLAIRVOYANT)
 """Rows of a block, in order."""
 
 
@@ -53,7 +64,7 @@ def differences_of(rows: pd.DataFrame) -> tuple[WorthAgainst, ...]:
     The best rule is chosen for each block by hindsight, which is in favour of rules.
     """
     times_s = episode_times(rows)
-    found = [_difference(times_s, name, times_s[name].to_numpy()) for name in _UNLEARNT]
+    found = [_difference(times_s, name, times_s[name].to_numpy()) for name in CONTROL_ROWS]
     rules = {block: best_rule(times_s.loc[[block]]) for block in rows["block"].unique()}
     best_s = np.concatenate(
         [times_s.loc[[block], rule].to_numpy() for block, rule in rules.items()]
@@ -62,9 +73,6 @@ def differences_of(rows: pd.DataFrame) -> tuple[WorthAgainst, ...]:
     named = f"the best rule of each block ({', '.join(rules.values())})"
     found.append(WorthAgainst(other=named, interval=paired_difference(run_s, best_s)))
     return tuple(found)
-
-
-_UNLEARNT = (UNTRAINED_ROW, RANDOM_ROW)
 
 
 def _difference(times_s: pd.DataFrame, other: str, others_s: np.ndarray) -> WorthAgainst:
