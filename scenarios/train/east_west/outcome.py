@@ -161,10 +161,10 @@ def _notes(outcome: RunOutcome) -> tuple[str, ...]:
     return (
         *outcome.kept.told,
         f"{SHIPPED_ROW}: hi_ppo-0. untrained weights: new ones, both policies; random and nearest "
-        "neighbours: orders in place of the placement policy, moves as in this run. Rules choose among the "
-        "plans of a search in every epoch so far; the clairvoyant knows all epochs and all plans. "
-        "Times include moves; ± is half a 95 % interval over episodes, differences are paired. "
-        "Decision times are wall times on this machine; everything else repeats exactly.",
+        "neighbours: orders in place of the placement policy, moves as in this run. Rules choose "
+        "among the plans of a search in every epoch so far; the clairvoyant knows all epochs and "
+        "all plans. Times include moves; ± is half a 95 % interval over episodes, differences are "
+        "paired. Decision times are wall times on this machine; everything else repeats exactly.",
     )
 
 
