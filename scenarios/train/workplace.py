@@ -1,5 +1,6 @@
 """Map over this process or worker processes, with results in order."""
 
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +27,12 @@ def workplace(workers: int) -> Iterator[ParallelMap]:
         yield map
         return
     with ProcessPoolExecutor(
-        max_workers=workers, mp_context=get_context("spawn"), initializer=end_with_parent
+        max_workers=workers, mp_context=get_context("spawn"), initializer=_begin
     ) as pool:
         yield pool.map
+
+
+def _begin() -> None:
+    """Leave Ctrl-C, which reaches every process of a terminal, to the one that began this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
