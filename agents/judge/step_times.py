@@ -14,11 +14,14 @@ import numpy as np
 from agents.decision.simulator import Simulator
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate, simulate_epoch
 from des.base.jit import kernel
+from des.compiled.many.each import NetworkFigures, simulate_each
+from des.compiled.many.job import DomainFigures
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.simulation import exchanges_behind_s, simulate_many
 from des.compiled.simulate import simulate_compiled
+from des.job.transformer import WEIGHT_BYTES
 from des.plan.buckets import bits_on_wire
-from des.plan.synchronisation import Synchronisation
+from des.plan.synchronisation import Synchronisation, agree_every_step
 
 
 class _Steps(NamedTuple):
@@ -96,13 +99,59 @@ def step_times_on(
     return times_s
 
 
+def step_times_each(
+    networks: NetworkFigures,
+    common: DomainFigures,
+    workload: Workload,
+    plans: Sequence[Plan],
+    corrections: Corrections = NO_CORRECTIONS,
+) -> Real:
+    """Times of a step of plan ``n`` on network ``n``, (N,), see `step_times_s`. [s]
+
+    Raises
+    ------
+    ValueError
+        If `des.compiled.many.each.simulate_each` cannot take a plan.
+    """
+    plain, waited, behind = _sorted_steps(workload, plans)
+    both = _Steps(plain.plans + waited.plans, plain.steps + waited.steps)
+    own_s, behind_s = (
+        simulate_each(
+            networks.rows(np.array(each.plans, dtype=np.int64)),
+            common,
+            workload,
+            [plans[one] for one in each.plans],
+            corrections,
+            steps=each.steps,
+            is_behind=is_behind,
+        )
+        for each, is_behind in ((both, False), (behind, True))
+    )
+    times_s = np.zeros(len(plans))
+    times_s[plain.plans] = own_s[: len(plain.plans)]
+    _close(plans, times_s, waited, own_s[len(plain.plans) :])
+    _close(plans, times_s, behind, behind_s)
+    return times_s
+
+
+def mean_step(
+    topology: Topology, workload: Workload, plan: Plan, corrections: Corrections
+) -> tuple[float, float]:
+    """Mean time [s] and WAN bytes of a step of a plan whose copies seldom exchange.
+
+    It is a `agents.decision.run_epochs.MeanStep`.
+    """
+    step_s = step_times_s(topology, workload, [plan], corrections, simulator=simulate_compiled)
+    return float(step_s[0]), float(step_wan_bytes(workload, [plan])[0])
+
+
 def _sorted_steps(workload: Workload, plans: Sequence[Plan]) -> tuple[_Steps, _Steps, _Steps]:
     """Steps without an exchange, those that wait for one, and those with one behind them."""
     plain, waited, behind = _Steps([], []), _Steps([], []), _Steps([], [])
     due_steps: dict[int, tuple[int, ...]] = {}
     for number, plan in enumerate(plans):
         mode = plan.synchronisation
-        if not plan.replicas or (mode.steps_between == 1 and mode.overlap_steps == 0):
+        if not plan.replicas or agree_every_step(mode):
             plain.add(number, 0)
             continue
         if id(mode) not in due_steps:
@@ -137,7 +186,10 @@ def step_wan_bytes(workload: Workload, plans: Sequence[Plan]) -> Real:
             if plan.exchange.tree:
                 others, factor = domains[[0, *plan.exchange.tree]], 2.0
             num_hops = (domains != others).sum(axis=0)
-            whole_bytes = float(num_hops @ parameters) * bits_on_wire(workload, mode) / 8.0
+            bits = bits_on_wire(workload, mode)
+            if plan.exchange.sharded:
+                bits = (bits + 8.0 * WEIGHT_BYTES) / 2.0  # gradients there, new weights back
+            whole_bytes = float(num_hops @ parameters) * bits / 8.0
             found[row] += factor * whole_bytes / mode.steps_between
     return found
 
