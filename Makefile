@@ -16,7 +16,7 @@ train: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(MAKE) --no-print-directory check
 
-WARM_UP := $(BIN)/python -m scenarios.east_west_train --quick --steps 256 --evaluation-draws 1 --workers 1
+WARM_UP := $(BIN)/python -m scenarios.east_west_train --policy flat --quick --steps 256 --evaluation-draws 1 --workers 1
 WARM_UP_ANSWER := $(BIN)/python -m agents.decide --network east_central_west --model llama2_7b \
 	--microbatches 8 --max-judged 500 --across-only --families all --deciders both
 

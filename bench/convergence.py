@@ -9,7 +9,7 @@ from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trainer import Trainer
 from bench.report import Section, Table, column
 from bench.timing import Effort
-from scenarios.train.command import make_scenario_task
+from scenarios.train.flat_command import make_scenario_task
 from scenarios.train.rollouts import make_rollouts
 from scenarios.train.training_config import Config, ppo_config
 

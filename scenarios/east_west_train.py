@@ -1,6 +1,6 @@
-"""Train a placement policy on one world and report what it learnt."""
+"""Train the scheduler of a world, and say what learning was worth on it."""
 
-from scenarios.train.command import main
+from scenarios.train.east_west.command import main
 
 __all__ = ["main"]
 

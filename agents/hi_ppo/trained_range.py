@@ -63,6 +63,16 @@ class TrainedRange:
         high = {name: max(one[name][1] for one in figures) for name in figures[0]}
         return cls(**{name: (low[name], high[name]) for name in figures[0]})
 
+    def joined(self, other: "TrainedRange") -> "TrainedRange":
+        """Return the least range around both."""
+        ours, theirs = asdict(self), asdict(other)
+        return TrainedRange(
+            **{
+                name: (min(low, theirs[name][0]), max(high, theirs[name][1]))
+                for name, (low, high) in ours.items()
+            }
+        )
+
     @classmethod
     def from_payload(cls, payload: object) -> Self:
         """Rebuild what `payload` returned.

@@ -73,7 +73,10 @@ def simulate(_: Path) -> Iterator[Case]:
 
 def train(_: Path) -> Iterator[Case]:
     """Training of a few updates: without calibration, with it, and where changes cost something."""
-    quick = ("--quick", "--evaluation-draws", "2", "--workers", "1", "--out", "out")
+    quick = (
+        *("--policy", "flat", "--quick", "--evaluation-draws", "2", "--workers", "1"),
+        *("--out", "out"),
+    )
     module = "scenarios.east_west_train"
     yield one("train/plain", module, *quick, "--steps", "256", "--calibration", "none", "--no-kpi")
     flags: Flags = ("--steps", "512", "--no-kpi", "--replacement", "full")

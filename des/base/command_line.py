@@ -40,7 +40,12 @@ class Flag:
     @property
     def annotation(self) -> object:
         """Type for tyro, with what help texts show and how the text is read."""
-        shown = tyro.conf.arg(help=self.help_text, help_behavior_hint=f"({self.default})")
+        word = self.name.removesuffix("_")  # as of `from_`, since Python reserves the word alone
+        shown = tyro.conf.arg(
+            name=None if word == self.name else word,
+            help=self.help_text,
+            help_behavior_hint=f"({self.default})",
+        )
         if self.kind.is_switch:
             return Annotated[Optional[bool], tyro.conf.DisallowNone, shown]  # noqa: UP045 tyro's
         reading: tyro.constructors.PrimitiveConstructorSpec[object] = (
@@ -128,5 +133,11 @@ def _missing_value(flags: Sequence[Flag], arguments: Sequence[str]) -> str:
 
 
 def spelt(name: str) -> str:
-    """Spell the name of a field as its flag."""
-    return "--" + name.replace("_", "-")
+    """Spell the name of a field as its flag.
+
+    Examples
+    --------
+    >>> spelt("num_steps"), spelt("from_")
+    ('--num-steps', '--from')
+    """
+    return "--" + name.removesuffix("_").replace("_", "-")

@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from agents.answer.sections import Section, as_html
 from scenarios.frame.files import write_text
 from scenarios.frame.pictures import Picture, picture_html
 
@@ -32,7 +33,8 @@ class Report:
     title: str
     verdict: str
     command: str
-    summary: pd.DataFrame
+    summary: pd.DataFrame | None = None
+    sections: tuple[Section, ...] = ()
     pictures: tuple[Picture, ...]
     configuration: Mapping[str, object]
     fidelity: tuple[str, ...]
@@ -105,7 +107,12 @@ def render_report(report: Report) -> str:
     sections = [
         f"<h1>{title}</h1>",
         f'<p class="verdict">{html.escape(report.verdict)}</p>',
-        f"<h2>Planners</h2>\n{_summary_html(report.summary)}",
+        *(
+            ()
+            if report.summary is None
+            else (f"<h2>Planners</h2>\n{_summary_html(report.summary)}",)
+        ),
+        *((f"<h2>Answer</h2>\n{as_html(report.sections)}",) if report.sections else ()),
         *(() if report.targets is None else (f"<h2>Targets</h2>\n{report.targets.html}",)),
         f"<h2>Figures</h2>\n{''.join(map(picture_html, report.pictures))}",
         f"<h2>Fidelity of the simulator</h2>\n{_list_html(report.fidelity)}",

@@ -16,7 +16,7 @@ from des.base.text_files import read_json
 from scenarios.frame.files import json_bytes
 from scenarios.frame.run_lock import LOCK, lock_folder
 
-INPUTS = ("network", "corrections")
+INPUTS = ("network", "corrections", "loads")
 """Stems of the copies of input files that a run folder may hold."""
 
 _CHECKOUT = Path(__file__).resolve().parents[2]

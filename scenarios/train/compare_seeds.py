@@ -1,4 +1,4 @@
-"""Train the default scenario with several seeds and show how far the seeds spread."""
+"""Train the flat policy with several seeds and show how far the seeds spread."""
 
 from __future__ import annotations
 

@@ -2,13 +2,10 @@
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from rich.console import Console
@@ -25,14 +22,15 @@ from agents.judge.steady_judge import SteadyJudge
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
-from calibration.reference.parent import end_with_parent
-from des import Placement, Plan
+from des import NO_CORRECTIONS, Corrections, Placement, Plan
 from des.base.checks import require_count, require_seed
 from scenarios.frame.files import write_bytes
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import SuiteWorld, suite
 from scenarios.train.hi_ppo_files import MOVE_UPDATES_PER_CHECKPOINT, MOVES_CSV, MOVES_PT, TABLES
+from scenarios.train.hi_ppo_networks import WorldOf
+from scenarios.train.workplace import ParallelMap, workplace
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
@@ -45,6 +43,14 @@ _U = TypeVar("_U")
 
 def _many_episodes_an_update() -> MoveTrainingConfig:
     return MoveTrainingConfig(episodes_per_update=48)
+
+
+def training_world(index: int, seed: int) -> SuiteWorld:
+    """Return a world of 3 to 6 domains, or, each twelfth, of 8."""
+    block, place = divmod(index, _LARGE_EVERY)
+    if place == _LARGE_EVERY - 1:
+        return suite("train").with_domains(*_LARGE).world(block, seed)
+    return suite("train").with_domains(*_COMMON).world(index - block, seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +67,10 @@ class MoveStage:
     communication_share
         Of the variants in which bytes count, by a weight between 0.05 and 0.5; needs the quickest
         plan to send some. Episodes in which they count teach less of those in which they do not.
+    world_of
+        Gives the worlds; another than `training_world` is told from others by its ``repr``.
+    corrections
+        Factors that plans and moves are judged with.
     """
 
     seed: int = 0
@@ -70,6 +80,16 @@ class MoveStage:
     communication_share: float = 0.0
     variants: VariantConfig = field(default_factory=VariantConfig)
     training: MoveTrainingConfig = field(default_factory=_many_episodes_an_update)
+    world_of: WorldOf = training_world
+    corrections: Corrections = NO_CORRECTIONS
+
+    @property
+    def made_of(self) -> str:
+        """Text that tells episodes of other settings."""
+        told = f"seed {self.seed}, {self.num_draws} draws"
+        if self.world_of is not training_world:
+            told += f" of {self.world_of!r}"
+        return told if self.corrections == NO_CORRECTIONS else f"{told}, {self.corrections}"
 
     def __post_init__(self) -> None:
         require_seed("move stage", "seed", self.seed)
@@ -118,33 +138,6 @@ def train_move_stage(
     return MovePolicy(network=trainer.network.eval())
 
 
-class ParallelMap(Protocol):
-    """Applies a function to all of some items, in order, in this process or in others."""
-
-    def __call__(self, function: Callable[[_T], _U], items: Iterable[_T], /) -> Iterator[_U]:
-        """Return an iterator over the results."""
-
-
-@contextmanager
-def workplace(workers: int) -> Iterator[ParallelMap]:
-    """Map over this process or several worker processes; results come in order."""
-    if workers == 1:
-        yield map
-        return
-    with ProcessPoolExecutor(
-        max_workers=workers, mp_context=get_context("spawn"), initializer=end_with_parent
-    ) as pool:
-        yield pool.map
-
-
-def training_world(index: int, seed: int) -> SuiteWorld:
-    """Return a world of 3 to 6 domains, or, each twelfth, of 8."""
-    block, place = divmod(index, _LARGE_EVERY)
-    if place == _LARGE_EVERY - 1:
-        return suite("train").with_domains(*_LARGE).world(block, seed)
-    return suite("train").with_domains(*_COMMON).world(index - block, seed)
-
-
 def move_tables(stage: MoveStage, cache: Path, at_work: ParallelMap = map) -> list[Path]:
     """Make the files of all worlds that the folder does not hold, and return all in order.
 
@@ -154,25 +147,28 @@ def move_tables(stage: MoveStage, cache: Path, at_work: ParallelMap = map) -> li
         If a file there is of another stage.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    make = partial(_write_tables, cache, stage.seed, stage.num_draws)
+    make = partial(_write_tables, cache, stage)
     return list(at_work(make, range(stage.num_worlds)))
 
 
-def episodes_of(world: SuiteWorld, draw_seeds: Sequence[int]) -> list[EpisodeTables]:
+def episodes_of(
+    world: SuiteWorld, draw_seeds: Sequence[int], corrections: Corrections = NO_CORRECTIONS
+) -> list[EpisodeTables]:
     """Judge the plans that are found on the networks of the first draw in all draws."""
-    judge = SteadyJudge(world.workload, world.num_domains)
+    judge = SteadyJudge(world.workload, world.num_domains, corrections=corrections)
     networks = [held_topologies(world, draw_seed) for draw_seed in draw_seeds]
     plans = candidate_pool(
         world,
         draw_seeds[0],
         judge=judge,
+        corrections=corrections,
         max_judged=_MOST_JUDGED,
         max_searched=_MOST_SEARCHED,
         max_plans=_MOST_PLANS,
         networks=networks[0],
     ).plans
     return [
-        tables_of(world, draw_seed, plans, judge=judge, networks=held)
+        tables_of(world, draw_seed, plans, corrections=corrections, judge=judge, networks=held)
         for draw_seed, held in zip(draw_seeds, networks, strict=True)
     ]
 
@@ -216,17 +212,18 @@ _FIGURES = (
 )
 
 
-def _write_tables(cache: Path, seed: int, num_draws: int, index: int) -> Path:
-    path = cache / f"world-{index:05}.npz"
-    made_of = f"seed {seed}, {num_draws} draws"
+def _write_tables(cache: Path, stage: MoveStage, index: int) -> Path:
+    path, made_of = cache / f"world-{index:05}.npz", stage.made_of
     if path.exists():
         with np.load(path, allow_pickle=False) as held:
             found = str(held["made_of"])
         if found != made_of:
             raise ValueError(f"{path}: must hold episodes of {made_of}, got {found}")
         return path
-    rng = np.random.default_rng([seed, index, _DRAWS])
-    draws = episodes_of(training_world(index, seed), rng.integers(2**62, size=num_draws).tolist())
+    rng = np.random.default_rng([stage.seed, index, _DRAWS])
+    draw_seeds = rng.integers(2**62, size=stage.num_draws).tolist()
+    world = stage.world_of(index, stage.seed)
+    draws = episodes_of(world, draw_seeds, stage.corrections)
     first = draws[0]
     arrays: dict[str, Any] = {
         "made_of": np.array(made_of),

@@ -53,7 +53,8 @@ class Config:
 
     vary: tuple[str, ...] = option(
         (),
-        "FIELD=VALUE,... of scenarios.east_west_train, a list as 64x64; may be given several times",
+        "FIELD=VALUE,... of scenarios.east_west_train --policy flat, a list as 64x64; may be given "
+        "several times",
     )
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
     base: Path | None = option(

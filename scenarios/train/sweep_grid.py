@@ -10,11 +10,11 @@ from des.base.checks import nearest
 from des.base.command import UsageError
 from des.base.fields import from_text, kinds_of
 from scenarios.frame.run_folder import RunFolder
-from scenarios.train import command as east_west_train
+from scenarios.train import flat_command
 from scenarios.train.training_config import RUNTIME_FIELDS, Config
 from scenarios.train.training_points import TrainingPoint
 
-NOT_VARIED = RUNTIME_FIELDS | {"seed", "quick"}
+NOT_VARIED = RUNTIME_FIELDS | {"policy", "seed", "quick"}
 """Fields of the scenario that are no settings: how a run is done, and what has its own flag."""
 
 _KINDS = {name: kind for name, kind in kinds_of(Config).items() if name not in NOT_VARIED}
@@ -95,8 +95,8 @@ def _trial(settings: Mapping[str, str], seed: int, flags: Sequence[str], out: Pa
 def _require_task(trial: Trial) -> None:
     """Read the files and names that the trial needs, as its training will."""
     try:
-        config, _ = east_west_train.resolve(trial.point.arguments)
-        east_west_train.make_scenario_task(config)
+        config, _ = flat_command.resolve(trial.point.arguments)
+        flat_command.make_scenario_task(config)
     except ValueError as error:
         raise UsageError(f"sweep: {trial.name}: {error}") from error
 

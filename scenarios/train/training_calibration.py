@@ -6,17 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol
 
 from rich.console import Console
 
-from agents.flat.policy_plans import placements_of
-from agents.flat.recalibration import recalibrate
-from agents.flat.task import PlacementTask
 from agents.ppo.checkpoint import CheckpointError
-from agents.ppo.trainer import Trainer
-from calibration import ReferenceRunError, WorkloadFamily
-from calibration.fit.fit import require_enough
+from calibration import ReferenceRunError
 from calibration.loop import (
     BackgroundCalibrator,
     CalibrationLoop,
@@ -24,31 +19,36 @@ from calibration.loop import (
     Entry,
     Subject,
     Timetable,
-    default_interval_steps,
     factors_text,
     percent_text,
 )
-from calibration.reference.astra_config import Backend
 from calibration.reference.environment import BINARIES_VARIABLE
 from des import Corrections
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.calibration_log import CalibrationLog
-from scenarios.train.training_config import Config
 
-MOST_CHOICES = 256
-"""Last decisions that represent the policy to a calibration."""
 
-MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
-"""The first size is trained on; by the others bandwidths and latencies can be told apart."""
+class CalibratedTraining(Protocol):
+    """Training that a calibration follows."""
+
+    @property
+    def step_count(self) -> int:
+        """Steps made, as the timetable of the calibration counts them."""
+
+    def choices(self) -> Choices:
+        """Placements that the policy chooses now."""
+
+    def recalibrate(self, corrections: Corrections) -> None:
+        """Simulate with other factors from now on."""
 
 
 class TrainingCalibration:
-    """A `CalibrationLoop` next to a trainer, or the reason why there is none.
+    """A `CalibrationLoop` next to a training, or the reason why there is none.
 
     Parameters
     ----------
-    task
-        Task of the training.
+    initial
+        Factors to simulate with until a calibration finds others.
     loop
         The calibrating loop, or the reason why there is none.
     reference
@@ -61,14 +61,14 @@ class TrainingCalibration:
 
     def __init__(
         self,
-        task: PlacementTask,
+        initial: Corrections,
         loop: CalibrationLoop | str,
         folder: RunFolder,
         console: Console,
         *,
         reference: str = "",
     ) -> None:
-        self._task, self._folder, self._console = task, folder, console
+        self._initial, self._folder, self._console = initial, folder, console
         self._reference = reference
         self._loop = None if isinstance(loop, str) else loop
         self._why_not = loop if isinstance(loop, str) else ""
@@ -77,9 +77,9 @@ class TrainingCalibration:
     @property
     def in_force(self) -> Corrections:
         """Factors to simulate with."""
-        return self._task.corrections if self._loop is None else self._loop.in_force
+        return self._initial if self._loop is None else self._loop.in_force
 
-    def begin(self, trainer: Trainer) -> None:
+    def begin(self, training: CalibratedTraining) -> None:
         """Wait for the calibration before training, and put what it found in force."""
         if self._loop is None:
             self._print(f"Calibration: none, {self._why_not}")
@@ -89,11 +89,11 @@ class TrainingCalibration:
         self._print(f"Calibration: {self._reference}{hint}")
         if self._log is None:
             self._open_log(())
-        if trainer.step_count == 0:
+        if training.step_count == 0:
             with self._console.status("calibrating: measuring placements by the reference"):
-                self.advance(trainer)
+                self.advance(training)
 
-    def advance(self, trainer: Trainer) -> None:
+    def advance(self, training: CalibratedTraining) -> None:
         """Do what is due after an update.
 
         Raises
@@ -104,12 +104,8 @@ class TrainingCalibration:
         if self._loop is None:
             return
         before = self._loop.in_force
-
-        def choose() -> Choices:
-            return placements_of(self._task, trainer.recent_actions(MOST_CHOICES))
-
         try:
-            entries = self._loop.advance(trainer.step_count, choose)
+            entries = self._loop.advance(training.step_count, training.choices)
         except ReferenceRunError as error:
             raise ValueError(
                 "calibration failed; once the reason is mended, --resume continues from the last "
@@ -120,7 +116,7 @@ class TrainingCalibration:
             self._log.append(entry)
             self._print(entry.line())
         if self._loop.in_force != before:
-            recalibrate(trainer.rollouts, self._loop.in_force)
+            training.recalibrate(self._loop.in_force)
 
     def state(self) -> dict[str, object] | None:
         """Everything that `load_state` needs, as plain content; None without calibration."""
@@ -209,77 +205,37 @@ def _counted(number: int, what: str) -> str:
 
 @contextmanager
 def training_calibration(
-    config: Config,
-    task: PlacementTask,
     subject: Subject | str,
     folder: RunFolder,
     console: Console,
+    *,
+    timetable: Timetable,
+    initial: Corrections,
+    bound: float,
+    is_begun: bool,
 ) -> Iterator[TrainingCalibration]:
     """Give the calibration of a training; the one before training begins at once.
 
-    ``subject`` is what `subject_of` returned.
+    Parameters
+    ----------
+    subject
+        What `subject_of` returned.
+    initial
+        Factors until a calibration finds others.
+    bound
+        Mean error of iteration times above which there is drift.
+    is_begun
+        Whether there is a checkpoint to continue from.
     """
     if isinstance(subject, str):
-        yield TrainingCalibration(task, subject, folder, console)
+        yield TrainingCalibration(initial, subject, folder, console)
         return
-    interval_steps = config.calibration_interval_steps or default_interval_steps(config.steps)
     with CalibrationLoop(
         BackgroundCalibrator(replace(subject, store=folder.calibration_store)),
-        Timetable(
-            total_steps=config.steps,
-            interval_steps=interval_steps,
-            steps_per_update=config.num_envs * config.steps_per_rollout,
-        ),
-        initial=task.corrections,
-        bound=config.calibration_bound,
+        timetable,
+        initial=initial,
+        bound=bound,
     ) as loop:
-        if not folder.checkpoint_pt.exists():
+        if not is_begun:
             loop.start()
-        yield TrainingCalibration(task, loop, folder, console, reference=subject.reference)
-
-
-def subject_of(config: Config, task: PlacementTask) -> Subject | str:
-    """Say what is calibrated and how, or why nothing is.
-
-    Raises
-    ------
-    ValueError
-        If the requested reference cannot run what is trained or is not there, or there are
-        fewer placements than a fit needs.
-    """
-    wanted = config.calibration
-    if wanted == "none":
-        return "as requested"
-    if wanted == "auto" and config.corrections is not None:
-        return "as factors were given with --corrections"
-    require_enough(config.calibration_placements)
-    try:
-        return _subject(config, task, "pairwise" if wanted == "auto" else wanted)
-    except ReferenceRunError as error:
-        raise ValueError(f"{BINARIES_VARIABLE}: {error}") from error
-    except ValueError as error:
-        if wanted != "auto":
-            raise
-        return f"as what is trained cannot be calibrated: {error}"
-
-
-def _subject(config: Config, task: PlacementTask, backend: str) -> Subject:
-    """Describe the calibration by a reference, on the workload of the task and others like it."""
-    folder, workload = os.environ.get(BINARIES_VARIABLE), task.workload
-    return Subject(
-        topology=task.world.world(0),
-        workload=workload,
-        schedule=task.schedule,
-        family=WorkloadFamily(
-            models=(config.model,),
-            num_layers=config.num_layers,
-            num_microbatches=(workload.num_microbatches, workload.num_microbatches),
-            microbatch_sizes=MICROBATCH_SIZES,
-            sequence_lengths=(SEQUENCE_LENGTH,),
-            schedules=(task.schedule,),
-        ),
-        backend=cast(Backend, backend),  # checked with the flags
-        binaries=Path(folder) if folder and backend != "pairwise" else None,
-        num_placements=config.calibration_placements,
-        seed=config.seed,
-    )
+        yield TrainingCalibration(initial, loop, folder, console, reference=subject.reference)

@@ -1,4 +1,4 @@
-"""Settings of `scenarios.east_west_train`: its flags, and values derived from them."""
+"""Settings of the flat training: its flags, and values derived from them."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ DISCOUNT_OF_COSTLY_CHANGES = 0.9
 class Config:
     """Settings of a training; the fields are the flags."""
 
+    policy: str = option(
+        "flat", "what is trained: flat; --help without this flag shows the flags of hi_ppo"
+    )
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
     model: str = option("llama2_70b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
@@ -126,6 +129,8 @@ class Config:
         ):
             require_count(PROG, name, getattr(self, name), MOST_ITEMS)
         require_count(PROG, "steps", self.steps)
+        if self.policy != "flat":
+            raise UsageError(f"{PROG}: policy must be flat here, got {self.policy!r}")
         self._check_calibration()
         for name in ("seed", "evaluation_seed"):
             require_seed(PROG, name, getattr(self, name))

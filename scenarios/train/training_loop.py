@@ -1,12 +1,9 @@
 """The training loop of a scenario: progress, metrics, checkpoints, and a clean stop on Ctrl-C."""
 
 import math
-import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 from rich.progress import (
@@ -19,11 +16,14 @@ from rich.progress import (
 )
 
 from agents.flat.recalibration import corrections_of
+from agents.flat.task import PlacementTask
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from agents.ppo.trainer import Trainer, UpdateReport
 from des import Corrections
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
+from scenarios.train.flat_calibration import FlatTraining
+from scenarios.train.interrupts import interrupts
 from scenarios.train.training_calibration import TrainingCalibration
 
 UPDATES_PER_CHECKPOINT = 10
@@ -82,10 +82,10 @@ def _require_factors(trainer: Trainer, in_force: Corrections, path: Path) -> Non
 
 
 def train(
+    task: PlacementTask,
     trainer: Trainer,
     calibration: TrainingCalibration,
     folder: RunFolder,
-    fingerprint: str,
     console: Console,
 ) -> bool:
     """Train, calibrated, until all steps are done or the user presses Ctrl-C.
@@ -97,10 +97,11 @@ def train(
     bool
         Whether the training is complete and was not stopped.
     """
+    calibrated, fingerprint = FlatTraining(task=task, trainer=trainer), task.fingerprint()
     with (
         MetricsLog(csv_path=folder.metrics_csv, tensorboard_dir=folder.tensorboard) as log,
         _Display(trainer, console) as display,
-        _interrupts(console) as interrupted,
+        interrupts(console) as interrupted,
     ):
         num_cut = log.resume_from(trainer.step_count)
         if num_cut:
@@ -116,7 +117,7 @@ def train(
             wall_s = time.perf_counter() - started_s
             log.append(_row(report, wall_s, report.rollout_steps / wall_s))
             display.show(report)
-            calibration.advance(trainer)
+            calibration.advance(calibrated)
             due = trainer.update_count % UPDATES_PER_CHECKPOINT == 0
             if due or trainer.finished or interrupted.is_set:
                 of_run = {"task": fingerprint, "calibration": calibration.state()}
@@ -143,30 +144,6 @@ def _row(report: UpdateReport, wall_s: float, steps_per_s: float) -> dict[str, f
         "wall_s": wall_s,
         "steps_per_s": steps_per_s,
     }
-
-
-class _Interrupted:
-    """Whether the user has requested a stop."""
-
-    def __init__(self) -> None:
-        self.is_set = False
-
-
-@contextmanager
-def _interrupts(console: Console) -> Iterator[_Interrupted]:
-    """Turn the first Ctrl-C into a wish that the loop respects; a second one interrupts at once."""
-    interrupted = _Interrupted()
-
-    def note(signal_number: int, frame: FrameType | None) -> None:
-        interrupted.is_set = True
-        console.print("Stopping after this update; Ctrl-C again stops at once.", soft_wrap=True)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _Display:

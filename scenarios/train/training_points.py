@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from des.base.command import UsageError
+from des.base.command import UsageError, exit_code_of
 from scenarios.frame.run_folder import RunFolder
-from scenarios.train import command as east_west_train
+from scenarios.train import flat_command
 from scenarios.train.outcome import POLICY
 from scenarios.train.training_config import recorded
 
@@ -45,7 +45,7 @@ def refuse_other_runs(points: Iterable[TrainingPoint], prog: str) -> None:
     for point in points:
         if not point.folder.config_json.exists():
             continue
-        wanted = recorded(east_west_train.resolve(point.arguments)[0])
+        wanted = recorded(flat_command.resolve(point.arguments)[0])
         found = point.folder.read_config()
         for name, value in wanted.items():
             if found.get(name) != value:
@@ -59,9 +59,9 @@ def train_point(point: TrainingPoint) -> int:
     """Train from where the point stands and return the exit code; a finished one stays as it is."""
     if point.finished:
         return 0
-    if point.folder.config_json.exists():
-        return east_west_train.main(["--resume", "--no-kpi", "--out", str(point.folder.path)])
-    return east_west_train.main([*point.arguments, "--no-kpi"])
+    begun = point.folder.config_json.exists()
+    arguments = ["--resume", "--out", str(point.folder.path)] if begun else point.arguments
+    return exit_code_of(lambda: flat_command.train_by_flags([*arguments, "--no-kpi"]))
 
 
 def train_point_unseen(point: TrainingPoint) -> str | None:

@@ -27,7 +27,7 @@ with processes(2) as pool:
     list(pool.map(say_and_hang, range(2)))
 """,
     "episodes of Hi-PPO": """
-from scenarios.train.hi_ppo_moves import workplace
+from scenarios.train.workplace import workplace
 with workplace(2) as at_work:
     list(at_work(say_and_hang, range(2)))
 """,

@@ -147,7 +147,8 @@ def test_every_command_with_a_run_folder_respects_the_lock(command, flags, tmp_p
 
 @pytest.mark.parametrize("command", [east_west_train, kpi, train_hi_ppo])
 def test_a_run_that_is_under_way_cannot_be_resumed(command, tmp_path, capsys):
-    (tmp_path / "config.json").write_text('{"config": {}}')
+    settings = '{"policy": "hi_ppo"}' if command is east_west_train else "{}"
+    (tmp_path / "config.json").write_text(f'{{"config": {settings}}}')
     with held_elsewhere(tmp_path) as other:
         assert command.main(["--resume", "--out", str(tmp_path)]) == 2
 

@@ -11,7 +11,7 @@ from training_runs import REPEATED_FILES, assert_same_results, copy_of_run
 from agents.planners.table import reference_planners
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from scenarios.frame.metrics_log import read_metrics
-from scenarios.train.command import main
+from scenarios.train.east_west.command import main
 
 
 @pytest.fixture(scope="module")

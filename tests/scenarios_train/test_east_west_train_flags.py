@@ -16,7 +16,8 @@ from calibration import write_corrections
 from des import Corrections
 from des.plan.replacement import Replacement
 from des.worlds import EAST_CENTRAL_WEST
-from scenarios.train.command import main, make_scenario_task, resolve
+from scenarios.train.east_west.command import main
+from scenarios.train.flat_command import make_scenario_task, resolve
 from scenarios.train.training_config import ppo_config, recorded
 
 
@@ -124,7 +125,8 @@ def test_exact_is_left_out_where_the_case_is_too_large(tmp_path, capsys):
 )
 def test_bad_input_is_one_line_and_nothing_is_written(flags, message, tmp_path, capsys):
     out = tmp_path / "run"
-    assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)
+    flat = ["--policy", "flat", *flags, "--out", str(out)]
+    assert_refused(main, flat, message, capsys, unwritten=out)
 
 
 def test_a_run_folder_that_cannot_be_made_is_refused(tmp_path, capsys):

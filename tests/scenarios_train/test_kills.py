@@ -21,7 +21,7 @@ from scenarios.train.hi_ppo_files import (
 )
 
 TRAIN = [
-    *("--quick", "--steps", "2048", "--evaluation-draws", "2"),
+    *("--policy", "flat", "--quick", "--steps", "2048", "--evaluation-draws", "2"),
     *("--calibration", "none", "--workers", "1"),
 ]
 """16 updates; checkpoints of the 10th and the last."""
@@ -216,7 +216,7 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_table(tmp_path):
 
     assert sweep.main(flags) == 0
 
-    scenario = ["--quick", "--config", base[-1], "--workers", "1", "--no-kpi"]
+    scenario = ["--policy", "flat", "--quick", "--config", base[-1], "--workers", "1", "--no-kpi"]
     for seed in "01":
         place = ["--seed", seed, "--out", str(whole / f"seed{seed}")]
         assert east_west_train.main([*scenario, *place]) == 0

@@ -14,9 +14,10 @@ import pytest
 from rich.console import Console
 
 from des.worlds import EAST_CENTRAL_WEST
+from scenarios import east_west_train
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.statistics import mean_and_interval
-from scenarios.train import command as east_west_train
+from scenarios.train import flat_command
 from scenarios.train.sweep import main
 from scenarios.train.sweep_grid import trials_of
 from scenarios.train.sweep_results import settings_table, sweep_figure
@@ -44,7 +45,7 @@ def test_without_variation_there_are_only_seeds():
 def test_lists_are_written_with_x(tmp_path):
     trials = trials_of(["hidden_sizes=64x64,32"], seeds=[0], flags=[], out=tmp_path)
 
-    found = [east_west_train.resolve(trial.point.arguments)[0].hidden_sizes for trial in trials]
+    found = [flat_command.resolve(trial.point.arguments)[0].hidden_sizes for trial in trials]
     assert found == [(64, 64), (32,)]
     assert trials[0].point.folder.path == tmp_path / "hidden_sizes=64x64" / "seed0"
 
@@ -182,8 +183,8 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     out = tmp_path / "out"
     flags = [*base_file(tmp_path), "--vary", "learning_rate=1e-3", "--out", str(out)]
     folders = {seed: out / "learning_rate=0.001" / f"seed{seed}" for seed in (0, 1, 2)}
-    scenario = ["--quick", "--config", flags[2], "--learning-rate", "0.001", "--workers", "1"]
-    alone = [*scenario, "--seed", "0", "--no-kpi", "--out", str(folders[0])]
+    scenario = ["--policy", "flat", "--quick", "--config", flags[2], "--learning-rate", "0.001"]
+    alone = [*scenario, "--workers=1", "--seed=0", "--no-kpi", "--out", str(folders[0])]
     assert east_west_train.main(alone) == 0
     shutil.copytree(folders[0], folders[1])
     record = json.loads((folders[1] / "config.json").read_text())
@@ -219,7 +220,17 @@ def test_a_point_trained_on_ray_is_the_run_trained_alone(tmp_path):
 
     assert main([*flags, "--seeds", "3", "--ray", "local", "--out", str(out)]) == 0
 
-    scenario = ["--quick", "--config", flags[-1], "--seed", "3", "--workers", "1"]
+    scenario = [
+        "--policy",
+        "flat",
+        "--quick",
+        "--config",
+        flags[-1],
+        "--seed",
+        "3",
+        "--workers",
+        "1",
+    ]
     assert east_west_train.main([*scenario, "--out", str(alone)]) == 0
     for name in ("checkpoint.pt", "config.json", "trace.json"):
         assert (out / "seed3" / name).read_bytes() == (alone / name).read_bytes()

@@ -17,10 +17,20 @@ from calibration.reference.environment import BINARIES_VARIABLE
 from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.train.calibration_log import CalibrationLog
-from scenarios.train.command import main
+from scenarios.train.east_west.command import main
 
 SMALL = [
-    *("--quick", "--model", "llama2_7b", "--num-layers", "8", "--microbatches", "4"),
+    *(
+        "--policy",
+        "flat",
+        "--quick",
+        "--model",
+        "llama2_7b",
+        "--num-layers",
+        "8",
+        "--microbatches",
+        "4",
+    ),
     *("--steps", "512", "--calibration-interval-steps", "200", "--evaluation-draws", "2"),
     *("--workers", "1"),
 ]

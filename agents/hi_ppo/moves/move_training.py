@@ -94,6 +94,8 @@ class MoveTrainer:
         For the first weights, the episodes of each update and the order of minibatches.
     rule_set
         Rules of the games.
+    start
+        Begin from its weights, inputs scaled as there; None: from new ones.
 
     Notes
     -----
@@ -115,6 +117,7 @@ class MoveTrainer:
         config: MoveTrainingConfig,
         seed: int,
         rule_set: RuleSet = PIPELINE_RULES,
+        start: MoveNetwork | None = None,
     ) -> None:
         if not games:
             raise ValueError("move training: games must be one or more, got none")
@@ -127,8 +130,11 @@ class MoveTrainer:
             hidden_sizes=config.hidden_sizes,
             start_horizon_epochs=config.start_horizon_epochs,
         )
-        self.network = MoveNetwork(architecture, torch.Generator().manual_seed(int(first)))
-        for game in games:
+        generator = torch.Generator().manual_seed(int(first))
+        self.network = MoveNetwork(start.architecture if start else architecture, generator)
+        if start is not None:
+            self.network.load_state_dict(start.state_dict())
+        for game in [] if start else games:
             self.network.normaliser.merge(ObservationMoments.of(torch.from_numpy(game.observation)))
         self._optimiser = torch.optim.AdamW(
             self.network.layers.parameters(),

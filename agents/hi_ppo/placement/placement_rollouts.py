@@ -27,7 +27,7 @@ from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, plan_costs
 from agents.judge.steady_judge import MISFIT
 from agents.ppo.training_state import random_state, set_random_state
-from des import Placement, Plan, Topology, Workload
+from des import NO_CORRECTIONS, Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.layout import Observations, Real, Small, Whole
 from des.compiled.many.steady import Job, Plans
 from des.world.domain_load import DomainLoad
@@ -78,7 +78,13 @@ class Worlds:
     def __init__(self, source: WorldSource, rng: np.random.Generator) -> None:
         self._source, self._rng = source, rng
         self._num_taken = 0
+        self._corrections = NO_CORRECTIONS
         self._judges: dict[tuple[object, ...], PlanJudge] = {}
+
+    def recalibrate(self, corrections: Corrections) -> None:
+        """Judge with other factors from now on; they are no part of the state."""
+        if corrections != self._corrections:
+            self._corrections, self._judges = corrections, {}
 
     def drawn(self, count: int, most_domains: int) -> list[TrainingWorld]:
         """Draw the next networks of at most ``most_domains`` domains; others are skipped."""
@@ -133,7 +139,8 @@ class Worlds:
         )
         known = self._judges.get(key)
         if known is None or known.workload != workload:
-            known = self._judges[key] = PlanJudge(workload, num_domains)
+            known = PlanJudge(workload, num_domains, corrections=self._corrections)
+            self._judges[key] = known
         return known
 
     def _preference(self) -> Preference:

@@ -24,6 +24,7 @@ from agents.ppo.checkpoint import CheckpointError
 from agents.ppo.policy_update import PolicyUpdate, whole_batch
 from agents.ppo.ppo_loss import clipped_policy_loss
 from agents.ppo.training_state import require_same, update_of
+from des import Corrections
 from des.base.checks import require_seed
 
 _LEAST_SPREAD = 0.01
@@ -72,6 +73,8 @@ class PlacementTrainer:
     reward less what the policy expects over all depths, each of which is judged. Shares of layers:
     what they have won over even ones. With ``imitation`` the best order that a look-ahead found
     from the drawn ones is made likelier too, where it is better than the drawn ones' mean.
+
+    With ``start`` the training begins from the weights and has the architecture of that policy.
     """
 
     def __init__(
@@ -81,13 +84,17 @@ class PlacementTrainer:
         seed: int,
         architecture: PlacementArchitecture | None = None,
         config: PlacementConfig | None = None,
+        start: PlacementPolicy | None = None,
     ) -> None:
         require_seed("placement trainer", "seed", seed)
         self.seed = seed
         self.config = config or PlacementConfig()
         self._generator = torch.Generator().manual_seed(seed)
         self._worlds = Worlds(source, np.random.default_rng(seed))
-        self.policy = PlacementPolicy(architecture or PlacementArchitecture(), self._generator)
+        sizes = architecture or PlacementArchitecture()
+        self.policy = PlacementPolicy(start.architecture if start else sizes, self._generator)
+        if start is not None:
+            self.policy.load_state_dict(start.state_dict())
         self._optimiser = torch.optim.Adam(
             self.policy.parameters(), lr=self.config.learning_rate, eps=1e-5
         )
@@ -105,6 +112,10 @@ class PlacementTrainer:
         """Train to the end, update by update."""
         while self.update < self.config.num_updates:
             yield self.step()
+
+    def recalibrate(self, corrections: Corrections) -> None:
+        """Judge plans with other factors from now on; they are no part of a snapshot."""
+        self._worlds.recalibrate(corrections)
 
     def state(self) -> dict[str, object]:
         """Snapshot for `save_checkpoint`; also what `load_placement` reads."""

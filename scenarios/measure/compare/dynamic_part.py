@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import pandas as pd
@@ -17,6 +18,7 @@ from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from agents.replanning.whole_pool import whole_pool
+from des import NO_CORRECTIONS, Corrections
 from des.compiled.many.layout import Whole
 from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
 from scenarios.suites import SuiteWorld
@@ -65,11 +67,14 @@ class Draw:
     samples: EpisodeTables
 
 
-def draw_of(world: DecisionWorld, draw_seed: int, pool: Pool) -> Draw:
+def draw_of(
+    world: DecisionWorld, draw_seed: int, pool: Pool, corrections: Corrections = NO_CORRECTIONS
+) -> Draw:
     """Judge candidates in all epochs of a draw and of a sample."""
+    judged = partial(tables_of, world, plans=pool.plans, corrections=corrections)
     return Draw(
-        tables=tables_of(world, draw_seed, pool.plans, known_from=pool.known_from),
-        samples=tables_of(world, draw_seed + SAMPLE_SHIFT, pool.plans),
+        tables=judged(draw_seed, known_from=pool.known_from),
+        samples=judged(draw_seed + SAMPLE_SHIFT),
     )
 
 

@@ -16,6 +16,7 @@ from scenarios.measure.targets.flat_policy import ONLY_ITS_WORLD, FlatPolicy
 from scenarios.measure.targets.measurement_size import SHORT, SchedulerColumn, Scope, Sizes
 from scenarios.measure.targets.page import table_html
 from scenarios.measure.targets.table import GROUPS, show_targets
+from scenarios.measure.targets.target import Target
 from scenarios.measure.targets.target_table import MeasuredTargets
 from scenarios.measure.targets.world_file import suite_world_of
 
@@ -79,12 +80,12 @@ class RunTargets:
             return f"<p>{html.escape(self.note)}</p>"
         return table_html(self.measured, self.note)
 
-    def show(self, console: Console) -> None:
-        """Print the table, and of the notes those to the targets that references bear on."""
+    def show(self, console: Console, explained: Sequence[str] = _EXPLAINED) -> None:
+        """Print the table, and of the notes those to some targets."""
         if self.measured is None:
             console.print(self.note, soft_wrap=True, markup=False)
             return
-        show_targets(console, self.measured, self.note, explained=_EXPLAINED)
+        show_targets(console, self.measured, self.note, explained=explained)
 
 
 def targets_of_run(
@@ -110,11 +111,9 @@ def targets_of_run(
     try:
         world = suite_world_of("of this run", task.world.world(0), task.workload)
         scope = Scope(sizes=sizes, seed=seed, world=world)
-        columns = [_own(task, policy, scope), *_others(paths, scope)]
-        targets = tuple(
-            tuple(target for name in TARGETS for target in GROUPS[name](column))
-            for column in columns
-        )
+        columns = [_own(task, policy, scope)]
+        columns += [policy_column(path.stem, path, scope) for path in paths]
+        targets = tuple(map(targets_of_column, columns))
     except ValueError as error:
         return RunTargets(measured=None, notes=(f"Targets are not measured: {error}.",))
     measured = MeasuredTargets(
@@ -132,21 +131,22 @@ def _own(task: PlacementTask, policy: PolicyPlanner, scope: Scope) -> SchedulerC
     )
 
 
-def _others(paths: Sequence[Path], scope: Scope) -> list[SchedulerColumn]:
-    columns = []
-    for path in paths:
-        make, propose = policy_scheduler(path)
-        columns.append(
-            SchedulerColumn(
-                name=path.stem,
-                make=make,
-                scope=scope,
-                propose=propose,
-                local=shipped_local(),
-                make_bounded=policy_scheduler(path, MOST_SLOWDOWN)[0],
-            )
-        )
-    return columns
+def policy_column(name: str, path: Path, scope: Scope) -> SchedulerColumn:
+    """Return the column of trained policies in a file."""
+    make, propose = policy_scheduler(path)
+    return SchedulerColumn(
+        name=name,
+        make=make,
+        scope=scope,
+        propose=propose,
+        local=shipped_local(),
+        make_bounded=policy_scheduler(path, MOST_SLOWDOWN)[0],
+    )
+
+
+def targets_of_column(column: SchedulerColumn) -> tuple[Target, ...]:
+    """Measure the short form for one column."""
+    return tuple(target for name in TARGETS for target in GROUPS[name](column))
 
 
 def _notes(

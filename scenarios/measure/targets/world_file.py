@@ -35,8 +35,15 @@ def world_of_file(path: Path, model: str) -> SuiteWorld:
     return suite_world_of(path.stem, read_topology(str(path)), build_workload(model))
 
 
-def suite_world_of(name: str, topology: Topology, workload: Workload) -> SuiteWorld:
+def suite_world_of(
+    name: str, topology: Topology, workload: Workload, *, load: LoadLaw | None = None
+) -> SuiteWorld:
     """Make a world of a network, whose own law of movement is left out, and a job.
+
+    Parameters
+    ----------
+    load
+        None: speeds within ±20 %, redrawn every epoch.
 
     Raises
     ------
@@ -48,8 +55,8 @@ def suite_world_of(name: str, topology: Topology, workload: Workload) -> SuiteWo
     num_pairs = topology.num_domains * (topology.num_domains - 1)
     if len(topology.link_index) < num_pairs:
         raise ValueError(
-            f"world {name}: targets need a link in each direction between every two domains, "
-            f"{num_pairs} in all; got {len(topology.link_index)}"
+            f"world {name}: targets and Hi-PPO need a link in each direction between every two "
+            f"domains, {num_pairs} in all; got {len(topology.link_index)}"
         )
     ratio = transfer_compute_ratio_of(workload, topology)
     schedule, quickest_s = _nominal(_without_law(topology), workload)
@@ -62,7 +69,7 @@ def suite_world_of(name: str, topology: Topology, workload: Workload) -> SuiteWo
         topology=_without_law(topology),
         workload=workload,
         law="steady",
-        load=LoadLaw(),
+        load=LoadLaw() if load is None else load,
         schedule=schedule,
         epoch_s=epoch_s,
         num_epochs=64,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING
 import calibration
 from calibration import FittedFor
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
-from des.base.command import INTERRUPTED, UsageError, exit_code_of
+from des.base.command import INTERRUPTED
 from des.base.flags import from_dict, parse_given
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.run_folder import RunFolder
+from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_config import (
     PROG,
     RUNTIME_FIELDS,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from calibration.loop import Subject
     from scenarios.measure.targets import after_training, table
     from scenarios.measure.targets.measurement_size import Sizes
-    from scenarios.train import outcome, training_calibration, training_loop
+    from scenarios.train import flat_calibration, outcome, training_calibration, training_loop
     from scenarios.train import rollouts as train_rollouts
 else:
     batched_env = lazy("agents.flat.batched_env")
@@ -50,13 +50,11 @@ else:
     rich_console = lazy("rich.console")
     after_training = lazy("scenarios.measure.targets.after_training")
     table = lazy("scenarios.measure.targets.table")
+    flat_calibration = lazy("scenarios.train.flat_calibration")
     outcome = lazy("scenarios.train.outcome")
     train_rollouts = lazy("scenarios.train.rollouts")
     training_calibration = lazy("scenarios.train.training_calibration")
     training_loop = lazy("scenarios.train.training_loop")
-
-
-RUNS = Path("runs")
 
 
 def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
@@ -65,23 +63,18 @@ def resolve(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
     return (quick(config, given) if config.quick else config), given
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    return exit_code_of(lambda: _command(argv))
-
-
-def _command(argv: Sequence[str] | None) -> int:
+def train_by_flags(argv: Sequence[str]) -> int:
+    """Train as the flags say and return the exit code; bad input is a ``ValueError``."""
     config, given = resolve(argv)
     if config.resume:
-        with RunFolder.opened(_path_to_resume(config)) as folder:
+        with RunFolder.opened(config.out or newest_run(PROG)) as folder:
             config = _begun(config, given, folder)
             task = make_scenario_task(config)
-            return _run(
-                config, task, training_calibration.subject_of(config, task), folder, _console()
-            )
+            subject = flat_calibration.flat_subject(config, task)
+            return _run(config, task, subject, folder, _console())
     task = make_scenario_task(config)
-    subject = training_calibration.subject_of(config, task)
-    with RunFolder.created(_new_path(config)) as folder:
+    subject = flat_calibration.flat_subject(config, task)
+    with RunFolder.created(config.out or next_run()) as folder:
         folder.write_config(recorded(config), _inputs(config))
         return _run(config, task, subject, folder, _console())
 
@@ -107,15 +100,20 @@ def _run(
         devices.use_torch_threads(config.torch_threads)
         with (
             training_calibration.training_calibration(
-                config, task, subject, folder, console
+                subject,
+                folder,
+                console,
+                timetable=flat_calibration.flat_timetable(config),
+                initial=task.corrections,
+                bound=config.calibration_bound,
+                is_begun=folder.checkpoint_pt.exists(),
             ) as calibration,
             _rollouts(config, task, console) as rollouts,
         ):
             trainer = ppo_trainer.Trainer(rollouts, ppo_config(config), config.seed, config.steps)
-            fingerprint = task.fingerprint()
-            training_loop.restore(trainer, calibration, folder, fingerprint)
-            calibration.begin(trainer)
-            complete = training_loop.train(trainer, calibration, folder, fingerprint, console)
+            training_loop.restore(trainer, calibration, folder, task.fingerprint())
+            calibration.begin(flat_calibration.FlatTraining(task=task, trainer=trainer))
+            complete = training_loop.train(task, trainer, calibration, folder, console)
         calibration.print_summary()
         if complete:
             evaluation = outcome.Evaluation(
@@ -197,35 +195,10 @@ def make_scenario_task(config: Config) -> PlacementTask:
     )
 
 
-def _new_path(config: Config) -> Path:
-    """Path of the run folder to make."""
-    return _numbered(max(_numbers(), default=0) + 1) if config.out is None else config.out
-
-
 def _inputs(config: Config) -> dict[str, Path]:
     """Input files of which the run folder keeps copies: it can be resumed and repeated alone."""
     inputs = {"network": topology_path(config.network)}
     return inputs if config.corrections is None else inputs | {"corrections": config.corrections}
-
-
-def _numbered(number: int) -> Path:
-    return RUNS / f"east_west-{number:03}"
-
-
-def _numbers() -> list[int]:
-    """Numbers of the runs that there are."""
-    matches = (re.fullmatch(r"east_west-(\d{3,9})", path.name) for path in RUNS.glob("*"))
-    return [int(match[1]) for match in matches if match is not None]
-
-
-def _path_to_resume(config: Config) -> Path:
-    """Path of the run folder to resume: the newest one without --out."""
-    if config.out is not None:
-        return config.out
-    numbers = _numbers()
-    if not numbers:
-        raise UsageError(f"{PROG}: --resume must find a run in {RUNS}, or be told by --out")
-    return _numbered(max(numbers))
 
 
 def _begun(config: Config, given: frozenset[str], folder: RunFolder) -> Config:

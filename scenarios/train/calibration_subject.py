@@ -1,0 +1,89 @@
+"""Subject of the calibration of a training: from its flags, its world and its job."""
+
+import os
+from pathlib import Path
+from typing import Protocol, cast
+
+from calibration import ReferenceRunError, WorkloadFamily
+from calibration.fit.fit import require_enough
+from calibration.loop import Subject
+from calibration.reference.astra_config import Backend
+from calibration.reference.environment import BINARIES_VARIABLE
+from des import Topology, Workload
+
+MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096
+"""The first size is trained on; by the others bandwidths and latencies can be told apart."""
+
+
+class CalibrationFlags(Protocol):
+    """Flags of a command that say how its training is calibrated."""
+
+    @property
+    def calibration(self) -> str:
+        """Reference, ``auto`` or ``none``."""
+
+    @property
+    def corrections(self) -> Path | None:
+        """File of factors that were given."""
+
+    @property
+    def calibration_placements(self) -> int:
+        """Placements of each calibration."""
+
+    @property
+    def model(self) -> str:
+        """Model that is trained."""
+
+    @property
+    def num_layers(self) -> int | None:
+        """Layers of the model; None: its own number."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the training."""
+
+
+def subject_of(
+    flags: CalibrationFlags, *, topology: Topology, workload: Workload, schedule: str
+) -> Subject | str:
+    """Say what is calibrated and how, or why nothing is.
+
+    Raises
+    ------
+    ValueError
+        If the requested reference cannot run what is trained or is not there, or there are
+        fewer placements than a fit needs.
+    """
+    wanted = flags.calibration
+    if wanted == "none":
+        return "as requested"
+    if wanted == "auto" and flags.corrections is not None:
+        return "as factors were given with --corrections"
+    require_enough(flags.calibration_placements)
+    folder = os.environ.get(BINARIES_VARIABLE)
+    backend = "pairwise" if wanted == "auto" else wanted
+    num_microbatches = workload.num_microbatches
+    try:
+        return Subject(
+            topology=topology,
+            workload=workload,
+            schedule=schedule,
+            family=WorkloadFamily(
+                models=(flags.model,),
+                num_layers=flags.num_layers,
+                num_microbatches=(num_microbatches, num_microbatches),
+                microbatch_sizes=MICROBATCH_SIZES,
+                sequence_lengths=(SEQUENCE_LENGTH,),
+                schedules=(schedule,),
+            ),
+            backend=cast(Backend, backend),  # checked with the flags
+            binaries=Path(folder) if folder and backend != "pairwise" else None,
+            num_placements=flags.calibration_placements,
+            seed=flags.seed,
+        )
+    except ReferenceRunError as error:
+        raise ValueError(f"{BINARIES_VARIABLE}: {error}") from error
+    except ValueError as error:
+        if wanted != "auto":
+            raise
+        return f"as what is trained cannot be calibrated: {error}"

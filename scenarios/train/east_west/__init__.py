@@ -1,0 +1,1 @@
+"""Training of Hi-PPO on a named world: its worlds, stages, choice of weights and table."""

@@ -1,0 +1,136 @@
+"""Train the scheduler of a world: Hi-PPO on it and on worlds around it, or the flat policy."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.command_line import spelt
+from des.base.flags import parse_given
+from des.base.lazy import lazy
+from des.base.text_files import read_json, read_yaml
+from scenarios.train.east_west.config import POLICIES, HiPpoConfig, quickened
+from scenarios.train.numbered_runs import newest_run
+from scenarios.train.training_config import PROG, Config
+
+if TYPE_CHECKING:
+    from scenarios.train import flat_command
+    from scenarios.train.east_west import hi_ppo_run
+else:
+    flat_command = lazy("scenarios.train.flat_command")
+    hi_ppo_run = lazy("scenarios.train.east_west.hi_ppo_run")
+
+_EPILOG = f"""\
+The flags are those of --policy hi_ppo, the default; those of the flat policy, its environment and
+its learner: {PROG} --policy flat --help
+
+examples:
+  {PROG}
+  {PROG} --network my_world.yaml --model llama2_13b --from scratch
+  {PROG} --resume
+
+files written to --out:
+  config.json, network.*        settings, versions, source revision; copies of the input files
+  placement.csv, moves.csv      one row per update, the same in tensorboard/
+  placement.pt, moves.pt        the state of both stages, every 10 updates
+  calibrations.csv              one row per calibration
+  candidates/, validation.csv   weights to choose from, and the episodes by which they are chosen
+  hi_ppo.pt                     the weights that were kept: for agents.decide, scenarios.kpi, others
+  evaluation.csv, targets.json  one row per held-out episode and method; the targets
+  report.html                   all of it, for people
+
+exit codes: 0 done; 2 a flag or a file is wrong, or the folder is in use; {EXIT_CODES}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    policy = policy_of(arguments)
+    _refuse_other_flags(policy, arguments)
+    if policy == "flat":
+        return flat_command.train_by_flags(arguments)
+    config, given = parse_given(
+        HiPpoConfig, arguments, prog=PROG, description=__doc__ or "", epilog=_EPILOG
+    )
+    return hi_ppo_run.train_on_world(quickened(config, given) if config.quick else config, given)
+
+
+def policy_of(arguments: Sequence[str]) -> str:
+    """Return the policy that a command line trains.
+
+    ``--policy`` says it; else the file of ``--config``, or with ``--resume`` the record of the run.
+
+    Raises
+    ------
+    UsageError
+        If it is another one, or the record of a run, as one of before, says none.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for name in ("--policy", "--config", "--out"):
+        parser.add_argument(name)
+    parser.add_argument("--resume", action="store_true")
+    try:
+        found, _ = parser.parse_known_args(arguments)
+    except argparse.ArgumentError as error:
+        raise UsageError(str(error)) from error
+    policy = found.policy
+    if policy is None and found.config is not None:
+        policy = _policy_in(Path(found.config), default=POLICIES[0])
+    elif policy is None and found.resume:
+        folder = newest_run(PROG) if found.out is None else Path(found.out)
+        policy = _policy_in(folder / "config.json", default=None)
+    policy = POLICIES[0] if policy is None else policy
+    if policy not in POLICIES:
+        known = ", ".join(POLICIES)
+        raise UsageError(f"{PROG}: policy must be one of {known}; got {policy!r}")
+    return str(policy)
+
+
+def _policy_in(path: Path, default: str | None) -> object:
+    """The policy that a file names; the default where there is none to be read.
+
+    Raises
+    ------
+    UsageError
+        If the file is the record of a run that names none.
+    """
+    if not path.is_file():
+        return default  # reading its settings says what is wrong
+    content = read_json(path) if path.suffix == ".json" else read_yaml(path)
+    if not isinstance(content, dict):
+        return default
+    record = content.get("config")
+    if not isinstance(record, dict):
+        return content.get("policy", default)
+    if "policy" not in record:
+        raise UsageError(
+            f"{path}: policy must be one of {', '.join(POLICIES)}, got none, as in runs of before; "
+            "with --policy flat it is taken as one of the flat policy"
+        )
+    return record["policy"]
+
+
+def _refuse_other_flags(policy: str, arguments: Sequence[str]) -> None:
+    """Refuse a flag that the other policy alone has."""
+    kinds = {"hi_ppo": HiPpoConfig, "flat": Config}
+    flags = {
+        name: {spelt(field.name) for field in dataclasses.fields(kind)}
+        for name, kind in kinds.items()
+    }
+    (other,) = set(POLICIES) - {policy}
+    for argument in arguments:
+        word = argument.partition("=")[0].replace("_", "-").replace("--no-", "--", 1)
+        if word in flags[other] - flags[policy]:
+            raise UsageError(
+                f"{PROG}: {word} is a flag of --policy {other}, got it with --policy {policy}"
+            )

@@ -1,0 +1,153 @@
+"""Settings of the training of Hi-PPO on a named world: its flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from des.base.checks import (
+    MOST_ITEMS,
+    require_count,
+    require_positive,
+    require_seed,
+)
+from des.base.command import UsageError
+from des.base.flags import option, to_dict
+from des.dynamics import DYNAMICS
+from des.job.models import MODEL_HELP
+from des.plan.replacement import RESTART_S
+from des.world.domain_load import LOADS_HELP
+from des.worlds.reading import topology_path
+from scenarios.train.training_config import CALIBRATIONS, PROG
+
+POLICIES = ("hi_ppo", "flat")
+STARTS = ("shipped", "scratch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiPpoConfig:
+    """Settings of a training; the fields are the flags."""
+
+    policy: str = option(
+        "hi_ppo", "what is trained: hi_ppo or flat; --policy flat --help shows the flags of flat"
+    )
+    network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
+    dynamics: str | None = option(
+        None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"
+    )
+    loads: str | None = option(None, LOADS_HELP, is_file=True)
+    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
+    num_layers: int | None = option(None, "number of layers", default_text="the model's")
+    microbatches: int = option(32, "microbatches per iteration")
+    epoch_s: float | None = option(
+        None, "seconds from one decision to the next; none: 1200, or 10 iterations if that is more"
+    )
+    restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
+    pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
+    corrections: Path | None = option(
+        None, "calibrated factors for the simulator, a JSON file", is_file=True
+    )
+    calibration: str = option(
+        "auto",
+        "reference that keeps the simulator faithful: pairwise, aware, unaware or none; auto: "
+        "pairwise, but none with --corrections or on worlds that ASTRA-sim cannot express",
+    )
+    calibration_interval_updates: int | None = option(
+        None, "updates from one calibration to the next; none: a third of all"
+    )
+    calibration_placements: int = option(32, "placements for each calibration")
+    calibration_bound: float = option(
+        0.02, "mean error of iteration times above which the simulator is recalibrated"
+    )
+    from_: str = option("shipped", "first weights: shipped (seed 0), or scratch for new ones")
+    seed: int = option(0, "seed of the training")
+    updates: int = option(120, "updates of the placement policy")
+    worlds: int = option(24, "networks of an update")
+    samples: int = option(16, "orders drawn for each network")
+    move_worlds: int = option(24, "worlds that the move policy is trained on")
+    move_draws: int = option(3, "episodes of each of them")
+    move_updates: int = option(120, "updates of the move policy")
+    num_epochs: int = option(64, "decisions of an episode")
+    validation_draws: int = option(20, "episodes of each block by which weights are chosen")
+    evaluation_draws: int = option(16, "held-out episodes of each block to judge on")
+    evaluation_seed: int = option(1_000_000, "seed of the held-out episodes")
+    workers: int = option(
+        2, "processes that make and judge episodes; they change nothing but the time"
+    )
+    out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
+    resume: bool = option(False, "continue the run in --out, or the newest one")
+    kpi: bool = option(True, "measure the targets of the documents on the world of the run too")
+    quick: bool = option(False, "a run of seconds that shows all steps and learns little")
+
+    def __post_init__(self) -> None:
+        for name in (
+            *("microbatches", "updates", "worlds", "move_worlds", "move_draws", "move_updates"),
+            *("num_epochs", "validation_draws", "evaluation_draws", "calibration_placements"),
+            "workers",
+        ):
+            require_count(PROG, name, getattr(self, name), MOST_ITEMS)
+        if self.calibration_interval_updates is not None:
+            interval = self.calibration_interval_updates
+            require_count(PROG, "calibration_interval_updates", interval)
+        for name in ("seed", "evaluation_seed"):
+            require_seed(PROG, name, getattr(self, name))
+        require_positive(PROG, "calibration_bound", self.calibration_bound)
+        if self.epoch_s is not None:
+            require_positive(PROG, "epoch_s", self.epoch_s)
+        if self.samples < 2:
+            raise UsageError(f"{PROG}: samples must be at least 2, got {self.samples}")
+        allowed = {
+            "policy": POLICIES[:1],
+            "from": STARTS,
+            "calibration": CALIBRATIONS,
+            "dynamics": (*DYNAMICS, None),
+        }
+        for name, words in allowed.items():
+            given = getattr(self, "from_" if name == "from" else name)
+            if given not in words:
+                known = ", ".join(word or "none" for word in words)
+                raise UsageError(f"{PROG}: {name} must be one of {known}; got {given!r}")
+
+    @property
+    def is_from_shipped(self) -> bool:
+        """Whether the training begins from the shipped weights."""
+        return self.from_ == "shipped"
+
+
+WHERE_RUN = frozenset({"out", "resume", "workers"})
+"""Fields on where a run is done: not recorded, as results do not depend on them."""
+
+_SHORT: dict[str, Any] = {
+    "updates": 4,
+    "worlds": 2,
+    "samples": 2,
+    "move_worlds": 1,
+    "move_draws": 1,
+    "move_updates": 4,
+    "num_epochs": 6,
+    "validation_draws": 2,
+    "evaluation_draws": 2,
+    "calibration_placements": 10,
+    "workers": 1,
+    "kpi": False,
+}
+
+
+def quickened(config: HiPpoConfig, given: frozenset[str]) -> HiPpoConfig:
+    """Return a configuration of seconds; what was given stays."""
+    return replace(config, **{name: _SHORT[name] for name in _SHORT if name not in given})
+
+
+def recorded_settings(config: HiPpoConfig) -> dict[str, object]:
+    """Return what a run folder keeps of its configuration: all that results depend on.
+
+    Input files appear by the names of the copies that the folder keeps of them.
+    """
+    kept = replace(
+        config,
+        network=f"network{topology_path(config.network).suffix}",
+        loads=None if config.loads is None else f"loads{Path(config.loads).suffix}",
+        corrections=None if config.corrections is None else Path("corrections.json"),
+    )
+    return {name: value for name, value in to_dict(kept).items() if name not in WHERE_RUN}

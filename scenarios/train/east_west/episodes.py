@@ -1,0 +1,145 @@
+"""Episodes of the named world: under trained and untrained policies, and under every rule."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agents.decision.held import held_topology
+from agents.decision.run_epochs import CourseResult, run_course
+from agents.decision.situation import Scheduler
+from agents.hi_ppo.controls import Control, control_scheduler
+from agents.hi_ppo.coordinator import QUICK, Coordinator
+from agents.hi_ppo.placement.proposals import Proposer
+from agents.hi_ppo.policies import Policies
+from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
+from agents.replanning.pool import Pool, candidate_pool
+from agents.replanning.table import RULES
+from agents.replanning.tables import costs_of
+from des import Corrections, Plan
+from scenarios.measure.compare.dynamic_part import CLAIRVOYANT, MOST_PLANS, draw_of, walk
+from scenarios.suites import SuiteWorld
+
+_FEW_SEARCHED, _FEW_JUDGED = 8, 20_000
+"""Networks of an episode that are searched for the rules, and plans of each search, where there
+are too many orders to look at all."""
+
+_NUM_TIMED = 4  # searches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One draw of a block, and the factors by which plans are judged in it."""
+
+    block: str
+    world: SuiteWorld
+    draw: int
+    draw_seed: int
+    corrections: Corrections
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """Policies in a file, or a control of them, by the name of their row."""
+
+    name: str
+    file: Path
+    control: Control | None = None
+
+    def scheduler(self) -> Scheduler:
+        """Make the scheduler."""
+        policies = Policies.load(self.file)
+        if self.control is not None:
+            return control_scheduler(policies, self.control)()
+        proposer = Proposer(policies.placement, look_ahead=QUICK)
+        return Coordinator(proposer, policies.moves, trained_range=policies.trained_range)
+
+
+def episode_cases(
+    worlds: Mapping[str, SuiteWorld], draw_seeds: Sequence[int], corrections: Corrections
+) -> list[Case]:
+    """List all draws of all blocks."""
+    return [
+        Case(block=block, world=world, draw=draw, draw_seed=seed, corrections=corrections)
+        for block, world in worlds.items()
+        for draw, seed in enumerate(draw_seeds)
+    ]
+
+
+def total_times_s(contenders: Sequence[Contender], case: Case) -> list[float]:
+    """Time of the episode under each contender, moves included. [s]"""
+    return [_course(contender, case).total_s for contender in contenders]
+
+
+def judged_rows(contenders: Sequence[Contender], case: Case) -> list[dict[str, object]]:
+    """Rows of an episode: those of the contenders, then those of the rules.
+
+    Rules choose among plans that a search of each network up to now yields; the clairvoyant
+    chooses among those of all epochs and of all contenders. Times are of an iteration, moves
+    included; ``decision_time_s`` of rules is that of a search and of the choice.
+    """
+    courses = {one.name: _course(one, case) for one in contenders}
+    rows = [_row(case, name, course.total_s, course) for name, course in courses.items()]
+    used = [plan for course in courses.values() for plan in course.plans]
+    draw = draw_of(case.world, case.draw_seed, _pool(case, used), case.corrections)
+    paths, seconds = walk(draw, list(RULES))
+    search_s = _search_s(case)
+    for name, path in paths.items():
+        costs = costs_of(draw.tables, path)
+        choice_s = seconds[name] / case.world.num_epochs
+        row = _row(case, name, costs.total_s, None)
+        row["num_moves"] = sum(count for level, count in costs.moves.items() if level != "nothing")
+        row["decision_time_s"] = np.nan if name == CLAIRVOYANT else search_s + choice_s
+        rows.append(row)
+    return rows
+
+
+def _course(contender: Contender, case: Case) -> CourseResult:
+    return run_course(
+        case.world,
+        case.draw_seed,
+        contender.scheduler(),
+        corrections=case.corrections,
+        must_fit=False,
+    )
+
+
+def _row(case: Case, name: str, total_s: float, course: CourseResult | None) -> dict[str, object]:
+    num_iterations = case.world.num_epochs * case.world.iterations_per_epoch
+    row: dict[str, object] = {
+        "block": case.block,
+        "draw": case.draw,
+        "method": name,
+        "iteration_time_s": round(total_s / num_iterations, 9),  # sums differ in their last bits
+    }
+    if course is not None:
+        row["num_moves"] = sum(epoch.level != "nothing" for epoch in course.rows[1:])
+        row["decision_time_s"] = float(np.mean([epoch.decision_s for epoch in course.rows]))
+    return row
+
+
+def _pool(case: Case, used: Sequence[Plan]) -> Pool:
+    """Plans of the searches, with the epochs that yield them; the others no rule knows."""
+    is_large = case.world.num_domains > MOST_DOMAINS_FOR_ALL_ORDERS
+    pool = candidate_pool(
+        case.world,
+        case.draw_seed,
+        corrections=case.corrections,
+        max_plans=MOST_PLANS,
+        max_searched=_FEW_SEARCHED if is_large else None,
+        max_judged=_FEW_JUDGED if is_large else None,
+    )
+    return pool.joined(dict.fromkeys(used, case.world.num_epochs))
+
+
+def _search_s(case: Case) -> float:
+    """Mean wall time of a search, over the first epochs. [s]"""
+    seconds = []
+    for epoch in range(min(_NUM_TIMED, case.world.num_epochs)):
+        topology = held_topology(case.world, case.draw_seed, epoch)
+        begin_s = time.perf_counter()
+        search(topology, case.world.workload, case.corrections)
+        seconds.append(time.perf_counter() - begin_s)
+    return float(np.mean(seconds))

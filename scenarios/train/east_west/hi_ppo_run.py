@@ -1,0 +1,206 @@
+"""Run of the training of Hi-PPO on a named world: its folder, stages, weights and table."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+import calibration
+from agents.ppo import devices
+from calibration import FittedFor
+from calibration.loop import Subject, Timetable, default_interval_steps
+from des import NO_CORRECTIONS, Corrections
+from des.base.command import INTERRUPTED
+from des.base.flags import from_dict
+from des.worlds.reading import topology_path
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
+from scenarios.suites import SuiteWorld
+from scenarios.train.calibration_subject import subject_of
+from scenarios.train.east_west.config import (
+    WHERE_RUN,
+    HiPpoConfig,
+    recorded_settings,
+)
+from scenarios.train.east_west.episodes import episode_cases
+from scenarios.train.east_west.outcome import RunOutcome, judge_and_report
+from scenarios.train.east_west.training import StagedTraining, train_stages
+from scenarios.train.east_west.weights import (
+    first_policies,
+    keep_best,
+    new_policies,
+)
+from scenarios.train.east_west.worlds import OWN, WorldsAround, draw_seeds, named_worlds
+from scenarios.train.hi_ppo_files import PLACEMENT_PT
+from scenarios.train.numbered_runs import newest_run, next_run
+from scenarios.train.training_calibration import training_calibration
+from scenarios.train.training_config import PROG
+from scenarios.train.workplace import ParallelMap, workplace
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Prepared:
+    """Worlds, first factors and calibration of a training."""
+
+    config: HiPpoConfig
+    worlds: Mapping[str, SuiteWorld]
+    initial: Corrections
+    subject: Subject | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """A training that has begun, with its folder and console."""
+
+    prepared: _Prepared
+    folder: RunFolder
+    console: Console
+
+
+def train_on_world(config: HiPpoConfig, given: frozenset[str]) -> int:
+    """Train as the flags say, of which some were given, and return the exit code.
+
+    Raises
+    ------
+    ValueError
+        If a file, a flag or the run folder is wrong.
+    """
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH + 2 * COLUMN_WIDTH)
+    if config.resume:
+        with RunFolder.opened(config.out or newest_run(PROG)) as folder:
+            config = _begun(config, given, folder)
+            return _trained(_prepared(config), folder, console)
+    prepared = _prepared(config)
+    with RunFolder.created(config.out or next_run()) as folder:
+        folder.write_config(recorded_settings(config), _inputs(config))
+        return _trained(prepared, folder, console)
+
+
+def _prepared(config: HiPpoConfig) -> _Prepared:
+    """Read and check all that the flags name, before anything is written."""
+    worlds = named_worlds(config)
+    return _Prepared(
+        config=config,
+        worlds=worlds,
+        initial=_initial(config, worlds),
+        subject=_subject_of(config, worlds),
+    )
+
+
+def _trained(prepared: _Prepared, folder: RunFolder, console: Console) -> int:
+    devices.use_torch_threads(1)
+    run = _Run(prepared=prepared, folder=folder, console=console)
+    try:
+        with workplace(prepared.config.workers) as at_work:
+            if _is_complete(run, at_work):
+                return 0
+    except KeyboardInterrupt:
+        pass  # before, between or after the updates: the last checkpoint is whole
+    path = shlex.quote(str(folder.path))
+    line = f"Interrupted. Continue with: {PROG} --resume --out {path}"
+    console.print(line, soft_wrap=True, markup=False)
+    return INTERRUPTED
+
+
+def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
+    """Train, choose, judge and report; returns whether the training is complete."""
+    prepared, folder, console = run.prepared, run.folder, run.console
+    config, worlds = prepared.config, prepared.worlds
+    around = WorldsAround(named=tuple(worlds.values()))
+    first = first_policies(config, around)
+    with training_calibration(
+        prepared.subject,
+        folder,
+        console,
+        timetable=_timetable(config),
+        initial=prepared.initial,
+        bound=config.calibration_bound,
+        is_begun=(folder.path / PLACEMENT_PT).exists(),
+    ) as calibrated:
+        stages = StagedTraining(
+            config=config,
+            around=around,
+            start=first,
+            folder=folder,
+            calibration=calibrated,
+            at_work=at_work,
+            console=console,
+        )
+        if not train_stages(stages):
+            return False
+    calibrated.print_summary()
+    factors = calibrated.in_force
+    with console.status("choosing the weights on validation episodes"):
+        kept = keep_best(
+            first or new_policies(config, around),
+            folder,
+            episode_cases(
+                worlds, draw_seeds("validation", config.seed, config.validation_draws), factors
+            ),
+            at_work,
+            is_trained=first is not None,
+        )
+    seeds = draw_seeds("evaluation", config.evaluation_seed, config.evaluation_draws)
+    outcome = RunOutcome(
+        config=config,
+        cases=tuple(episode_cases(worlds, seeds, factors)),
+        kept=kept,
+        fidelity=calibrated.lines(),
+    )
+    judge_and_report(outcome, folder, at_work, console)
+    return True
+
+
+def _timetable(config: HiPpoConfig) -> Timetable:
+    total = config.updates + config.move_updates
+    return Timetable(
+        total_steps=total,
+        interval_steps=config.calibration_interval_updates or default_interval_steps(total),
+    )
+
+
+def _subject_of(config: HiPpoConfig, worlds: Mapping[str, SuiteWorld]) -> Subject | str:
+    world = worlds[OWN]
+    return subject_of(
+        config, topology=world.topology, workload=world.workload, schedule=world.schedule
+    )
+
+
+def _initial(config: HiPpoConfig, worlds: Mapping[str, SuiteWorld]) -> Corrections:
+    if config.corrections is None:
+        return NO_CORRECTIONS
+    world = worlds[OWN]
+    fitted_for = FittedFor.of(world.workload, world.topology, network=config.network)
+    return calibration.read_corrections(config.corrections, used_for=fitted_for)
+
+
+def _inputs(config: HiPpoConfig) -> dict[str, Path]:
+    """Input files of which the run folder keeps copies: it can be resumed and repeated alone."""
+    inputs = {"network": topology_path(config.network)}
+    if config.loads is not None and Path(config.loads).is_file():
+        inputs["loads"] = Path(config.loads)
+    return inputs if config.corrections is None else {**inputs, "corrections": config.corrections}
+
+
+def _begun(config: HiPpoConfig, given: frozenset[str], folder: RunFolder) -> HiPpoConfig:
+    """Configuration that the run was begun with; given flags must not contradict it."""
+    path, record = folder.path, folder.read_config()
+    current = recorded_settings(config)
+    fixed = given - WHERE_RUN - {"kpi"}
+    folder.require_begun_with(record, {name: current[name] for name in fixed}, PROG)
+    old = from_dict(HiPpoConfig, record, source=str(folder.config_json))
+    is_copied = old.loads is not None and (path / old.loads).is_file()
+    return replace(
+        old,
+        network=str(path / old.network),
+        loads=str(path / str(old.loads)) if is_copied else old.loads,
+        corrections=None if old.corrections is None else path / old.corrections,
+        workers=config.workers,
+        kpi=config.kpi if "kpi" in given else old.kpi,
+        out=path,
+        resume=True,
+    )

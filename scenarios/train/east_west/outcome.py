@@ -1,0 +1,217 @@
+"""Outcome of a run: the question, the plan, the table, the targets, what learning was worth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pandas as pd
+from rich.console import Console
+
+from agents.answer.figures import duration
+from agents.answer.sections import Section, as_text
+from agents.decision.run_epochs import epoch_situation
+from agents.hi_ppo.policies import shipped
+from des import STEADY, Law, Plan, UniformLaw
+from des.compiled.simulate import simulate_compiled
+from des.dynamics import kind_of
+from des.plan.plan_texts import pipelines_text
+from scenarios.frame.files import write_bytes, write_csv, write_json
+from scenarios.frame.pictures import Picture
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.report import Report, write_report
+from scenarios.frame.run_folder import RunFolder
+from scenarios.measure.targets.after_training import (
+    SIZES,
+    RunTargets,
+    policy_column,
+    targets_of_column,
+)
+from scenarios.measure.targets.measurement_size import Scope
+from scenarios.measure.targets.target_table import MeasuredTargets
+from scenarios.suites import SuiteWorld
+from scenarios.train.east_west.config import HiPpoConfig
+from scenarios.train.east_west.curves import stage_curves
+from scenarios.train.east_west.episodes import Case, Contender, judged_rows
+from scenarios.train.east_west.table import run_targets, table_sections
+from scenarios.train.east_west.weights import Kept
+from scenarios.train.east_west.worlds import CONGESTED, OWN
+from scenarios.train.east_west.worth import (
+    CONTROL_ROWS,
+    SHIPPED_ROW,
+    THIS_RUN,
+    differences_of,
+    worth_sentence,
+)
+from scenarios.train.training_config import PROG
+from scenarios.train.workplace import ParallelMap
+
+_MOST_OVER_SHIPPED = {"shipped": 0.0, "scratch": 0.01}
+_ELSEWHERE = "All targets, on suites of worlds: python -m scenarios.kpi --checkpoint "
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOutcome:
+    """A finished training, and what it is judged on."""
+
+    config: HiPpoConfig
+    cases: tuple[Case, ...]
+    kept: Kept
+    fidelity: tuple[str, ...]
+
+    @property
+    def contenders(self) -> tuple[Contender, ...]:
+        """Policies of the table."""
+        return (
+            Contender(name=THIS_RUN, file=self.kept.file),
+            Contender(name=SHIPPED_ROW, file=shipped()),
+            *(
+                Contender(name=name, file=self.kept.file, control=control)
+                for name, control in CONTROL_ROWS.items()
+            ),
+        )
+
+    @property
+    def worlds(self) -> dict[str, SuiteWorld]:
+        """World of each block."""
+        return {case.block: case.world for case in self.cases}
+
+
+def judge_and_report(
+    outcome: RunOutcome, folder: RunFolder, at_work: ParallelMap, console: Console
+) -> None:
+    """Judge all methods on the held-out episodes; print what was found, write the run's files."""
+    with console.status(f"judging {len(outcome.cases)} held-out episodes"):
+        judged = at_work(partial(judged_rows, outcome.contenders), outcome.cases)
+        rows = pd.DataFrame([row for found in judged for row in found])
+    write_csv(folder.evaluation_csv, rows)
+    sections = (
+        _question(outcome),
+        _plan(outcome),
+        *table_sections(rows, _described(outcome)),
+    )
+    for line in ("", as_text(sections), "", *_notes(outcome)):
+        console.print(line, soft_wrap=True, markup=False)
+    with console.status("measuring the targets; --no-kpi leaves those of the documents out"):
+        targets = _targets(outcome, rows)
+    write_json(folder.path / "targets.json", targets.to_plain())
+    targets.show(console, explained=())
+    worth = worth_sentence(differences_of(rows))
+    console.print(worth, soft_wrap=True, markup=False)
+    _write_report(outcome, folder, sections, targets, worth)
+    console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
+
+
+def _question(outcome: RunOutcome) -> Section:
+    world = outcome.worlds[OWN]
+    names = ", ".join(domain.name for domain in world.topology.domains)
+    line = (
+        f"Where to place {world.workload.name}, {world.workload.num_layers} layers and "
+        f"{world.workload.num_microbatches} microbatches an iteration, on {names}, and when to "
+        f"change that: {world.num_epochs} decisions, one every {duration(world.epoch_s)}, each for "
+        f"{world.iterations_per_epoch} iterations?"
+    )
+    return Section(title="Question", lines=(line,))
+
+
+def _plan(outcome: RunOutcome) -> Section:
+    """The plan that the kept weights take at base figures."""
+    case = next(case for case in outcome.cases if case.block == OWN)
+    world = case.world
+    situation = epoch_situation(world, world.topology, 0, None, corrections=case.corrections)
+    scheduler = outcome.contenders[0].scheduler()
+    scheduler.begin()
+    plan: Plan = scheduler.decide(situation).plan
+    result = simulate_compiled(world.topology, world.workload, plan, case.corrections)
+    names = tuple(domain.name for domain in world.topology.domains)
+    rows = tuple(
+        (
+            names[stage.domain],
+            f"{stage.first_layer + 1}-{stage.first_layer + stage.num_layers}",
+        )
+        for stage in plan.placement.stages
+    )
+    notes = (
+        f"{duration(result.makespan_s)} an iteration at base figures; schedule {plan.schedule}",
+        f"as text: {pipelines_text(plan, names)}",
+    )
+    return Section(title="Plan", head=("domain", "layers"), rows=rows, notes=notes)
+
+
+def _described(outcome: RunOutcome) -> dict[str, str]:
+    load = outcome.worlds[CONGESTED].load
+    return {
+        OWN: _law_text(outcome.worlds[OWN].topology.dynamics),
+        CONGESTED: "links jam and fail (markov_fast), domains compute at "
+        f"{load.low_factor:g} to {load.high_factor:g} of their speed",
+    }
+
+
+def _law_text(law: Law) -> str:
+    if law == STEADY:
+        return "links stand still"
+    if not isinstance(law, UniformLaw):
+        return f"links move by the law {kind_of(law)}"
+    return (
+        f"bandwidths within ±{100 * law.bandwidth_fluctuation:g} %, latencies within "
+        f"±{100 * law.latency_jitter:g} %"
+    )
+
+
+def _notes(outcome: RunOutcome) -> tuple[str, ...]:
+    return (
+        *outcome.kept.told,
+        f"{SHIPPED_ROW}: hi_ppo-0. untrained weights: new ones, both policies; random and nearest "
+        "neighbours: orders in place of the placement policy, moves as in this run. Rules choose "
+        "among the plans of a search in every epoch so far; the clairvoyant knows all epochs and "
+        "all plans. Times include moves; ± is half a 95 % interval over episodes, differences are "
+        "paired. Decision times are wall times on this machine; everything else repeats exactly.",
+    )
+
+
+def _targets(outcome: RunOutcome, rows: pd.DataFrame) -> RunTargets:
+    """Targets on the held-out episodes, and those of the documents on the same world."""
+    columns = {THIS_RUN: outcome.kept.file, shipped().stem: shipped()}
+    methods = dict(zip(columns, (THIS_RUN, SHIPPED_ROW), strict=True))
+    most = _MOST_OVER_SHIPPED[outcome.config.from_]
+    notes = [f"{_ELSEWHERE}{outcome.kept.file}"]
+    targets = [run_targets(rows, method, most_over_shipped=most) for method in methods.values()]
+    if outcome.config.kpi:
+        own = outcome.worlds[OWN]
+        still = replace(own, topology=replace(own.topology, dynamics=STEADY), law="steady")
+        scope = Scope(sizes=SIZES, seed=outcome.config.evaluation_seed, world=still)
+        more = [
+            targets_of_column(policy_column(name, path, scope)) for name, path in columns.items()
+        ]
+        targets = [(*own, *others) for own, others in zip(targets, more, strict=True)]
+        notes.insert(
+            0,
+            f"From training time on: the world of this run, moving as those of eval_calm, "
+            f"eval_held and hard; {SIZES.num_draws} draws of {SIZES.num_epochs} epochs of each.",
+        )
+    measured = MeasuredTargets(columns=tuple(columns), targets=tuple(targets), are_seeds=False)
+    return RunTargets(measured=measured, notes=tuple(notes))
+
+
+def _write_report(
+    outcome: RunOutcome,
+    folder: RunFolder,
+    sections: Sequence[Section],
+    targets: RunTargets,
+    worth: str,
+) -> None:
+    curve = png_bytes(stage_curves(folder.path))
+    write_bytes(folder.learning_curve_png, curve)
+    world = outcome.worlds[OWN]
+    names = ", ".join(domain.name for domain in world.topology.domains)
+    report = Report(
+        title=f"{world.workload.name} on {names}",
+        verdict=worth,
+        command=f"{PROG} --config {folder.config_json}",
+        sections=tuple(sections),
+        pictures=(Picture(caption="Learning curves of both stages.", png=curve),),
+        configuration=folder.read_config(),
+        fidelity=outcome.fidelity,
+        caveats=_notes(outcome),
+        targets=targets,
+    )
+    write_report(folder.report_html, report)

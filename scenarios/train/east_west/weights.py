@@ -1,0 +1,166 @@
+"""Weights of a run: those that it begins from, its candidates, and those that it keeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from agents.hi_ppo.controls import untrained_policies
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.placement.placement_checkpoint import load_placement
+from agents.hi_ppo.policies import Policies, shipped
+from agents.hi_ppo.trained_range import TrainedRange
+from scenarios.frame.files import write_csv
+from scenarios.frame.run_folder import RunFolder
+from scenarios.frame.statistics import paired_difference
+from scenarios.train.east_west.config import HiPpoConfig
+from scenarios.train.east_west.episodes import Case, Contender, total_times_s
+from scenarios.train.east_west.selection import chosen_weights
+from scenarios.train.east_west.training import CANDIDATES, snapshots
+from scenarios.train.east_west.worlds import WorldsAround
+from scenarios.train.east_west.worth import signed_percent
+from scenarios.train.hi_ppo_files import POLICIES_PT
+from scenarios.train.workplace import ParallelMap
+
+START = "start"
+"""Name of the weights that a run begins from."""
+
+_NUM_RANGED = 64  # worlds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The weights that a run keeps, and sentences on how they were chosen."""
+
+    file: Path
+    told: tuple[str, ...]
+
+
+def new_policies(config: HiPpoConfig, around: WorldsAround) -> Policies:
+    """Draw policies that have learnt nothing, for the worlds of a training."""
+    return untrained_policies(_range_of(config, around), config.seed)
+
+
+def first_policies(config: HiPpoConfig, around: WorldsAround) -> Policies | None:
+    """Return the shipped policies if the run begins from them; None: from new weights.
+
+    Raises
+    ------
+    ValueError
+        If they cannot be read.
+    """
+    if not config.is_from_shipped:
+        return None
+    policies = Policies.load(shipped())
+    return replace(policies, trained_range=policies.trained_range.joined(_range_of(config, around)))
+
+
+def _range_of(config: HiPpoConfig, around: WorldsAround) -> TrainedRange:
+    worlds = [around(index, config.seed) for index in range(_NUM_RANGED)]
+    return TrainedRange.of([(world.topology, world.workload) for world in worlds])
+
+
+def keep_best(
+    start: Policies,
+    folder: RunFolder,
+    cases: Sequence[Case],
+    at_work: ParallelMap,
+    *,
+    is_trained: bool,
+) -> Kept:
+    """Choose by validation episodes, first the placement policy, then the move policy.
+
+    Parameters
+    ----------
+    start
+        Policies that the run begins from.
+    is_trained
+        Whether they are trained ones: they then stay unless others are shown to be better.
+    """
+    choice = _Choice(folder=folder, cases=cases, at_work=at_work, keeps_first=is_trained)
+    first = _Judged(policies=start, times_s=choice.times_s(START, start))
+    placed, rows, told = choice.best(
+        "placement",
+        first,
+        {
+            path.stem: replace(start, placement=load_placement(path))
+            for path in snapshots(folder, "placement")
+        },
+    )
+    kept, more_rows, more_told = choice.best(
+        "moves",
+        placed,
+        {
+            path.stem: replace(placed.policies, moves=MovePolicy.load(path))
+            for path in snapshots(folder, "moves")
+        },
+    )
+    write_csv(folder.path / "validation.csv", pd.DataFrame([*rows, *more_rows]))
+    file = folder.path / POLICIES_PT
+    kept.policies.save(file)
+    return Kept(file=file, told=(told, more_told))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Judged:
+    """Policies, and the times of the episodes under them. [s]"""
+
+    policies: Policies
+    times_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    """Choice among candidates by the same episodes."""
+
+    folder: RunFolder
+    cases: Sequence[Case]
+    at_work: ParallelMap
+    keeps_first: bool
+
+    def times_s(self, name: str, policies: Policies) -> tuple[float, ...]:
+        """Times of all episodes under some policies. [s]"""
+        file = self.folder.path / CANDIDATES / f"with-{name}.pt"
+        policies.save(file)
+        contenders = (Contender(name=name, file=file),)
+        found = self.at_work(partial(total_times_s, contenders), self.cases)
+        return tuple(time_s for (time_s,) in found)
+
+    def best(
+        self, stage: str, present: _Judged, candidates: Mapping[str, Policies]
+    ) -> tuple[_Judged, list[dict[str, object]], str]:
+        """Return the policies to keep, a row for each candidate and episode, and a sentence."""
+        judged = {
+            f"before {stage}": present,
+            **{
+                name: _Judged(policies=policies, times_s=self.times_s(name, policies))
+                for name, policies in candidates.items()
+            },
+        }
+        times_s = np.array([one.times_s for one in judged.values()])
+        rows: list[dict[str, object]] = [
+            {
+                "stage": stage,
+                "weights": name,
+                "block": case.block,
+                "draw": case.draw,
+                "time_s": time_s,
+            }
+            for name, one in judged.items()
+            for case, time_s in zip(self.cases, one.times_s, strict=True)
+        ]
+        best = list(judged)[chosen_weights(times_s, keeps_first=self.keeps_first)]
+        changes = ", ".join(
+            f"{name} {signed_percent(paired_difference(one.times_s, present.times_s))}"
+            for name, one in judged.items()
+            if one is not present
+        )
+        is_trained = judged[best] is not present
+        told = (
+            f"Weights of {stage}: those {'trained here' if is_trained else 'of before'}; trained "
+            f"against before on {len(self.cases)} validation episodes: {changes}."
+        )
+        return judged[best], rows, told
