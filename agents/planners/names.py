@@ -58,5 +58,18 @@ SCHEDULER_NAMES = (
 )
 """Keys of `agents.replanning.table.SCHEDULERS`."""
 
+MOVING_NAMES = (
+    "decide_moving",
+    "decide_untrained",
+    "decide_random",
+    "decide_h1",
+    "decide_h4",
+    "decide_h8",
+    "decide_h16",
+    "decide_h32",
+    "decide_h64",
+)
+"""Schedulers of `agents.hi_ppo.whole_schedulers`, which decide among plans of all families."""
+
 POLICY = "hi_ppo"
 """The trained policies."""
