@@ -9,7 +9,11 @@ NEEDS = {
         "scenarios/frame/ray_session.py",
         "scenarios/train/sweep_ray.py",
     ),
-    "stable_baselines3": ("agents/flat/sb3_vec_env.py",),
+    "stable_baselines3": (
+        "agents/flat/sb3_vec_env.py",
+        "agents/scheduling/sb3_vec_env.py",
+        "scenarios/train/sb3_policy.py",
+    ),
 }
 
 collect_ignore = [path for extra, paths in NEEDS.items() if not find_spec(extra) for path in paths]

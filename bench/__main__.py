@@ -20,6 +20,7 @@ from bench import (
     layer_times,
     learning,
     planners,
+    scheduling,
     simulation,
 )
 from bench.report import Section, machine, show, split_page, write
@@ -30,6 +31,7 @@ PARTS: dict[str, Callable[[Effort], Section]] = {
     "layer_times": layer_times.measure,
     "growth": growth.measure,
     "environment": environment.measure,
+    "scheduling": scheduling.measure,
     "learning": learning.measure,
     "convergence": convergence.measure,
     "planners": planners.measure,

@@ -91,7 +91,7 @@ def _change_dict(answer: "Answer") -> dict[str, object]:
     return {
         "change_s": change.change_s,
         "change": {
-            "present": _row_dict(answer, change.present),
+            "present": None if change.present is None else _row_dict(answer, change.present),
             "misfit": change.misfit,
             "num_bytes": change.num_bytes,
             "gain": change.gain,

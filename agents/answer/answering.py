@@ -22,7 +22,12 @@ from agents.hi_ppo.policies import Policies
 from agents.planners.bounds.step_bound import StepBound, step_lower_bound_s
 from des import InfeasiblePlacementError, UnreachableError, check_memory
 
-_NONE_BY_POLICIES = "the policies found no plan that fits"
+_NONE_BY_POLICIES = "answer: the policies found no plan that fits"
+
+_CUT_OFF = (
+    "answer: links must lead from the layers of the plan in force to a plan that fits, got none "
+    "that do; where every domain can load the model state, a change costs a restart only"
+)
 
 
 def answer(
@@ -68,19 +73,25 @@ def answer(
         for row in rows
     )
     present, misfit = _present(question)
-    candidates = _within_reach(question, present, rows)
+    candidates = _within_reach(question, rows)
     if present is not None and misfit is None:
         candidates = (present, *candidates)
     if not candidates:
         raise InfeasiblePlacementError(
-            "; ".join(searched.misfits.values())
-            or f"answer: {'links lead to no plan that fits' if rows else _NONE_BY_POLICIES}"
+            _CUT_OFF if rows else "; ".join(searched.misfits.values()) or _NONE_BY_POLICIES
         )
     best = quickest(candidates, question.most_slowdown)
     at_one = quickest(tuple(at_par(row) for row in candidates), question.most_slowdown)
     change: PlanChange | None = None
-    if present is not None:
-        change = change_to(question.problem, present, misfit, best, question.replacement)
+    if question.in_force is not None:
+        change = change_to(
+            question.problem,
+            question.in_force,
+            best,
+            question.replacement,
+            present=present,
+            misfit=misfit,
+        )
     inside, why_not_inside = (None, "")
     if local is not None:
         inside, why_not_inside = bind_inside(question, best.judged, local)
@@ -163,16 +174,14 @@ _TRAINED_FOR = 32
 """Microbatches in the middle of what the policies were trained on."""
 
 
-def _within_reach(
-    question: Question, present: FamilyRow | None, rows: tuple[FamilyRow, ...]
-) -> tuple[FamilyRow, ...]:
+def _within_reach(question: Question, rows: tuple[FamilyRow, ...]) -> tuple[FamilyRow, ...]:
     """Rows to whose domains links lead from the layers of the plan in force."""
-    if present is None:
+    if question.in_force is None:
         return rows
     found = []
     for row in rows:
         try:
-            change_to(question.problem, present, None, row, question.replacement)
+            change_to(question.problem, question.in_force, row, question.replacement)
         except UnreachableError:
             continue
         found.append(row)
@@ -180,11 +189,14 @@ def _within_reach(
 
 
 def _present(question: Question) -> tuple[FamilyRow | None, str | None]:
-    """Row of the plan in force, and what it lacks of memory now."""
+    """Row of the plan in force, None where it cannot run, and what it lacks of memory or links."""
     in_force = question.in_force
     if in_force is None:
         return None, None
-    judged = judged_plan(question.problem, in_force.workload, in_force.plan)
+    try:
+        judged = judged_plan(question.problem, in_force.workload, in_force.plan)
+    except UnreachableError as error:
+        return None, str(error)
     row = row_of(question.problem, judged, question.token_factor, decided_by="in force")
     try:
         check_memory(question.problem.topology, in_force.workload, in_force.plan)

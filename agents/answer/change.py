@@ -3,9 +3,10 @@
 import math
 from dataclasses import dataclass, replace
 
+from agents.answer.question import PlanInForce
 from agents.answer.rows import FamilyRow
-from agents.decision.whole_plan import JudgedPlan, WholeProblem
-from des import migration_s, moved_bytes
+from agents.decision.whole_plan import WholeProblem
+from des import Plan, migration_s, moved_bytes
 from des.plan.replacement import Replacement
 
 
@@ -16,18 +17,20 @@ class PlanChange:
     Attributes
     ----------
     present
-        The plan in force on the network as it is.
+        The plan in force on the network as it is; None where its links are gone.
     misfit
-        What it lacks of memory now; None where it fits.
+        What it lacks of memory or links now; None where it can go on.
     num_bytes
         Model state that the new domains lack, which goes over the WAN. [bytes]
     change_s
         For which the training stands still. [s]
     saved_s
-        Time that a step of the plan in force takes longer, at the prices in tokens. [s]
+        Time that a step of the plan in force takes longer, at the prices in tokens; 0 where it
+        cannot go on for want of links. [s]
     """
 
-    present: FamilyRow
+    in_force: PlanInForce
+    present: FamilyRow | None
     misfit: str | None
     num_bytes: float
     change_s: float
@@ -36,7 +39,7 @@ class PlanChange:
     @property
     def gain(self) -> float:
         """Share of the present time that is saved."""
-        present_s = self.present.priced_s
+        present_s = None if self.present is None else self.present.priced_s
         return 0.0 if present_s is None else self.saved_s / present_s
 
     @property
@@ -53,12 +56,16 @@ class PlanChange:
 
 def change_to(
     problem: WholeProblem,
-    present: FamilyRow,
-    misfit: str | None,
+    in_force: PlanInForce,
     chosen: FamilyRow,
     replacement: Replacement,
+    *,
+    present: FamilyRow | None = None,
+    misfit: str | None = None,
 ) -> PlanChange:
     """Reckon what it costs to leave the plan in force.
+
+    ``present`` and ``misfit`` are those of `PlanChange`.
 
     A domain that has a layer, for whichever replica, is not sent it again; so from replicas to a
     pipeline nothing moves. A plan that stays but for the size of its microbatches costs a restart.
@@ -68,29 +75,33 @@ def change_to(
     UnreachableError
         If a layer has to go where no links lead.
     """
-    old, new = (_without_shares(one.judged) for one in (present, chosen))
-    workload, is_same = chosen.judged.workload, present.judged == chosen.judged
-    saved_s = (present.priced_s or 0.0) - (chosen.priced_s or 0.0)
+    workload, new = chosen.judged.workload, _without_shares(chosen.judged.plan)
+    old = _without_shares(in_force.plan)
+    is_same = (workload, chosen.judged.plan) == (in_force.workload, in_force.plan)
     num_bytes, change_s = 0.0, 0.0 if is_same else replacement.restart_s
-    if old.plan != new.plan and replacement.pays_bytes:
-        num_bytes = math.fsum(moved_bytes(workload, old.plan, new.plan).values())
+    if old != new and replacement.pays_bytes:
+        num_bytes = math.fsum(moved_bytes(workload, old, new).values())
         change_s = migration_s(
             problem.topology,
             workload,
-            old.plan,
-            new.plan,
+            old,
+            new,
             restart_s=replacement.restart_s,
             corrections=problem.corrections,
         )
+    saved_s = 0.0
+    if present is not None and not is_same:
+        saved_s = (present.priced_s or 0.0) - (chosen.priced_s or 0.0)
     return PlanChange(
+        in_force=in_force,
         present=present,
         misfit=misfit,
         num_bytes=num_bytes,
         change_s=change_s,
-        saved_s=0.0 if is_same else saved_s,
+        saved_s=saved_s,
     )
 
 
-def _without_shares(judged: JudgedPlan) -> JudgedPlan:
+def _without_shares(plan: Plan) -> Plan:
     """The plan with even shares: they depend on the microbatches and move no state."""
-    return replace(judged, plan=replace(judged.plan, shares=(), parallelism=()))
+    return replace(plan, shares=(), parallelism=())

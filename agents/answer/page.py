@@ -124,9 +124,11 @@ def _against(answer: "Answer") -> Section:
     change, names = answer.change, answer.question.domain_names
     assert change is not None
     present = change.present
-    title = f"Against the plan in force, {pipelines_text(present.judged.plan, names)}"
-    now = f"{_marked(present)}: {duration(present.step_s)} a step"
-    if change.misfit is not None:
+    title = f"Against the plan in force, {pipelines_text(change.in_force.plan, names)}"
+    now = "" if present is None else f"{_marked(present)}: {duration(present.step_s)} a step"
+    if present is None:
+        lines = [f"it cannot go on: {change.misfit}"]
+    elif change.misfit is not None:
         lines = [f"{now}, but it does not fit: {change.misfit}"]
     elif change.stays:
         return Section(title=title, lines=(f"{now}; nothing found is quicker, so it stays",))

@@ -1,7 +1,7 @@
 """The batched environment as Stable-Baselines3's vector environment; needs the extra ``sb3``."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
@@ -17,8 +17,21 @@ from agents.ppo.batch_step import BatchStep
 Indices = None | int | Iterable[int]
 
 
-class PlacementSB3VecEnv(VecEnv):
-    """N placement environments for the algorithms of Stable-Baselines3.
+class SteppedBatch(Protocol):
+    """N episodes stepped together: arrays in, arrays out."""
+
+    def reset(self) -> npt.NDArray[np.float32]:
+        """Begin the next episode everywhere."""
+
+    def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
+        """Apply actions (N, A)."""
+
+    def close(self) -> None:
+        """End the workers, if any."""
+
+
+class BatchSB3VecEnv(VecEnv):
+    """A batch of N environments for the algorithms of Stable-Baselines3.
 
     The ``infos`` of environments whose episode has just ended hold ``terminal_observation``,
     ``TimeLimit.truncated``, ``episode`` (return "r" and length "l", as its ``Monitor`` has them)
@@ -27,29 +40,27 @@ class PlacementSB3VecEnv(VecEnv):
 
     Parameters
     ----------
-    task
-        Task of every environment.
-    num_envs, seed, num_workers
-        As in `BatchedPlacementEnv`; ``seed`` holds until the method of that name, or the seed of
-        an algorithm, gives another.
-
-    Examples
-    --------
-    >>> from agents.flat.env import make_task
-    >>> env = PlacementSB3VecEnv(make_task(num_layers=4), num_envs=2, seed=0)
-    >>> env.reset().shape
-    (2, 21)
-    >>> env.close()
+    make_batch
+        Makes the batch of a seed.
+    num_envs, seed
+        ``seed`` holds until the method of that name, or the seed of an algorithm, gives another.
+    observation_space, action_space
+        Of one environment.
     """
 
     def __init__(
-        self, task: PlacementTask, *, num_envs: int, seed: int, num_workers: int = 1
+        self,
+        make_batch: Callable[[int], SteppedBatch],
+        num_envs: int,
+        observation_space: gymnasium.spaces.Box,
+        action_space: gymnasium.spaces.MultiDiscrete,
+        *,
+        seed: int,
     ) -> None:
-        self.task = task
-        self.num_workers = num_workers
+        self._make_batch = make_batch
         self.render_mode = None
         self.metrics: Mapping[str, npt.NDArray[np.float64]] = {}
-        super().__init__(num_envs, *placement_spaces(task))
+        super().__init__(num_envs, observation_space, action_space)
         self._begin_anew(seed)
 
     def reset(self) -> npt.NDArray[np.float32]:
@@ -117,9 +128,7 @@ class PlacementSB3VecEnv(VecEnv):
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
     def _begin_anew(self, seed: int) -> None:
-        self._batch = BatchedPlacementEnv(
-            self.task, num_envs=self.num_envs, seed=seed, num_workers=self.num_workers
-        )
+        self._batch = self._make_batch(seed)
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, dtype=np.int64)
 
@@ -131,3 +140,33 @@ class PlacementSB3VecEnv(VecEnv):
             "episode": {"r": float(self._returns[row]), "l": int(self._lengths[row])},
             **{name: float(values[row]) for name, values in step.metrics.items()},
         }
+
+
+class PlacementSB3VecEnv(BatchSB3VecEnv):
+    """N placement environments for the algorithms of Stable-Baselines3.
+
+    Parameters
+    ----------
+    task
+        Task of every environment.
+    num_envs, seed, num_workers
+        As in `BatchedPlacementEnv`, and in `BatchSB3VecEnv`.
+
+    Examples
+    --------
+    >>> from agents.flat.env import make_task
+    >>> env = PlacementSB3VecEnv(make_task(num_layers=4), num_envs=2, seed=0)
+    >>> env.reset().shape
+    (2, 21)
+    >>> env.close()
+    """
+
+    def __init__(
+        self, task: PlacementTask, *, num_envs: int, seed: int, num_workers: int = 1
+    ) -> None:
+        self.task = task
+
+        def make_batch(first: int) -> BatchedPlacementEnv:
+            return BatchedPlacementEnv(task, num_envs=num_envs, seed=first, num_workers=num_workers)
+
+        super().__init__(make_batch, num_envs, *placement_spaces(task), seed=seed)

@@ -78,7 +78,7 @@ class PlacementVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         if self._batch is None:
             raise RuntimeError("vector environment: reset must be called first")
         step = self._batch.step(np.asarray(actions))
-        return step.observations, step.rewards, step.terminated, step.truncated, _infos(step)
+        return step.observations, step.rewards, step.terminated, step.truncated, infos_of(step)
 
     def close_extras(self, **_: Any) -> None:
         """End the workers, if any."""
@@ -96,7 +96,7 @@ def placement_spaces(
     )
 
 
-def _infos(step: BatchStep) -> Infos:
+def infos_of(step: BatchStep) -> Infos:
     """Figures of environments in the middle of an episode, and final ones of the others."""
     ended = step.terminated | step.truncated
     infos = _masked(step.metrics, ~ended)

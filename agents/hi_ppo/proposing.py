@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.decision.situation import Preference, Situation
-from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
 from agents.judge.look_ahead import LookAhead
@@ -41,19 +40,19 @@ def first_situation(topology: Topology, workload: Workload, preference: Preferen
     )
 
 
-def proposing(policy: PlacementPolicy) -> Propose:
-    """Propose all plans that a policy has for a preference, the best first.
+def proposing(proposer: Proposer) -> Propose:
+    """Propose all plans that a proposer has for a preference, the best first.
 
     Time and utilisation of all GPUs weigh the same plans, so preferences that differ by those two
     alone ask the same question. They get draws of their own, by the weight of utilisation: what a
     sweep asks twice is looked for twice.
     """
-    proposer = Proposer(policy, look_ahead=SWEEP)
 
     def propose(topology: Topology, workload: Workload, preference: Preference) -> Sequence[Plan]:
         situation = first_situation(topology, workload, preference)
         seed = round(_NUM_SEEDS * preference.utilisation)
-        return proposer.propose(situation, num_plans=NUM_PLANS, seed=seed).plans
+        found = proposer.propose(situation, look_ahead=SWEEP, num_plans=NUM_PLANS, seed=seed)
+        return found.plans
 
     return propose
 
@@ -69,4 +68,4 @@ def policies_of(paths: Sequence[Path]) -> dict[str, Propose]:
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         raise ValueError(f"checkpoints must have names of their own, each once; got {names}")
-    return {path.stem: proposing(Policies.load(path).placement) for path in paths}
+    return {path.stem: proposing(Proposer(Policies.load(path).placement)) for path in paths}

@@ -44,7 +44,7 @@ class OperationTable:
     sent_rows: np.ndarray
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def operation_table(schedule: str, num_stages: int, num_microbatches: int) -> OperationTable:
     """Lay out a static schedule.
 

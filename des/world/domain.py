@@ -8,6 +8,9 @@ from des.world.gpu_models import KernelFigures
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
 
+_IN_PLANS = ",|*"
+"""Characters between the domains of plans as text, such as ``East*28,West*52 | North*80``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
@@ -35,8 +38,7 @@ class Domain:
     profile: LayerProfile | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise ValueError(f"domain: name must be a non-empty text, got {self.name!r}")
+        _require_name(self.name)
         owner = f"domain {self.name}"
         require_count(owner, "num_gpus", self.num_gpus)
         for field in (
@@ -98,3 +100,14 @@ class Domain:
     def memory_bytes(self) -> float:
         """Memory of all GPUs of the domain together. [bytes]"""
         return self.num_gpus * self.gpu_memory_bytes
+
+
+def _require_name(name: object) -> None:
+    """Refuse a name that is none, or by which a plan as text could not be read again."""
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"domain: name must be a non-empty text, got {name!r}")
+    if name != name.strip() or not name.isprintable() or set(name) & set(_IN_PLANS):
+        raise ValueError(
+            f"domain: name must be printable, without spaces around it and without "
+            f"{' '.join(_IN_PLANS)}, which separate the domains of a plan; got {name!r}"
+        )

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from agents.decision.load import LoadLaw
 from des import Placement, Plan, PlaneWorlds, Topology, Workload, build_workload
 from des.base.checks import MOST_ITEMS
 from des.costs.feasibility import domain_memory
@@ -19,7 +20,6 @@ from des.world.transfer_ratio import (
     speed_per_bandwidth,
 )
 from scenarios.suites.laws import LAWS
-from scenarios.suites.load import LoadLaw
 from scenarios.suites.world import LEAST_ITERATIONS, Purpose, draw_purpose
 
 LEAST_BANDWIDTH_BYTES_PER_S, MOST_BANDWIDTH_BYTES_PER_S = 1e9 / 8, 10e9 / 8

@@ -17,12 +17,12 @@ from des.schedules import schedule_named
 from des.world.transfer_ratio import transfer_compute_ratio_of
 
 if TYPE_CHECKING:
+    from agents.decision import load as domain_loads
+    from agents.decision.load import LoadLaw
     from des.base import random_numbers
-    from scenarios.suites import load as suites_load
-    from scenarios.suites.load import LoadLaw
 else:
     random_numbers = lazy("des.base.random_numbers")
-    suites_load = lazy("scenarios.suites.load")
+    domain_loads = lazy("agents.decision.load")
 
 
 Purpose = Literal["train", "eval"]
@@ -154,7 +154,7 @@ class SuiteWorld:
                 f"{self.num_epochs - 1}, got {epoch!r}"
             )
         factors = self.load.factors(self.num_domains, self._seed_of(draw_seed, _LOAD), epoch)
-        world = suites_load.loaded(self.topology, factors)
+        world = domain_loads.loaded(self.topology, factors)
         if world.dynamics == STEADY:
             return world
         movement = Movement(

@@ -239,50 +239,6 @@ def test_a_compression_alone_leaves_plain_pipelines_out(capsys, deciders):
     assert {row["activation_compression"] for row in answer["families"]} == {2.0}
 
 
-def islands(num_pairs: int, tmp_path) -> tuple[str, ...]:
-    """Flags of a network of pairs of domains, no link between two pairs; of none: one domain."""
-    domains = [
-        replace(WORLD.domains[0], name=f"{letter}{pair}")
-        for pair in range(max(1, num_pairs))
-        for letter in ("AB" if num_pairs else "A")
-    ]
-    links = tuple(
-        replace(WORLD.links[0], source=source, target=target)
-        for pair in range(num_pairs)
-        for source, target in ((f"A{pair}", f"B{pair}"), (f"B{pair}", f"A{pair}"))
-    )
-    path = tmp_path / "islands.yaml"
-    path.write_text(to_yaml(replace(WORLD, domains=tuple(domains), links=links)), encoding="utf-8")
-    return ("--network", str(path))
-
-
-def test_a_network_in_two_parts_is_planned_in_one_of_them(asked, capsys, tmp_path):
-    network = islands(2, tmp_path)
-    code, out, err = asked(*network, "--json", "--families", "all")
-    placement = json.loads(out)["placement"]
-
-    assert (code, err) == (0, "")
-    assert len({name[1] for name in placement.replace(" ", "").split("|")}) == 1
-    loaded = ("--last", "A0*16,B0*16", "--loads", "A0=0.9,B0=0.9", "--json")
-    for more, pair in ((), "0"), (("--restart-only",), "1"):
-        (stage, *_) = json.loads(asked(*network, *loaded, *more)[1])["stages"]
-        assert stage["domain"][1] == pair
-    for deciders, message in (("search", "no path of links joins"), ("hi_ppo", "--last must be a")):
-        cut = ("--last", "A0*16,A1*16", "--json", "--deciders", deciders)
-        code, out, err = main([*FEW[:-2], *network, *cut]), *capsys.readouterr()
-        assert (code, out) == (2, "")
-        assert message in err
-
-
-@pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_a_network_without_links_says_that_no_bandwidth_matters(asked, tmp_path):
-    code, out, err = asked(*islands(0, tmp_path), "--families", "all")
-
-    assert (code, err) == (0, "")
-    assert out.startswith("Answer: single domain\n")
-    assert out.endswith("What would change the answer\n  no bandwidth: the network has no links\n")
-
-
 def test_policies_alone_count_no_plans_and_say_when_they_find_none(capsys, tmp_path):
     flags = ["--model", "llama2_7b", "--deciders", "hi_ppo", "--across-only", "--network"]
     code, page = main([*flags, "east_central_west"]), capsys.readouterr().out

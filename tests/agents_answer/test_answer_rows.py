@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from agents.answer.answering import answer
-from agents.answer.change import change_to
+from agents.answer.change import PlanChange, change_to
 from agents.answer.config import Config
 from agents.answer.judging import judged_plan
 from agents.answer.mean_use import mean_use, step_usd
-from agents.answer.question import UNLESS_GIVEN
+from agents.answer.question import UNLESS_GIVEN, PlanInForce
 from agents.answer.reading import question_of
 from agents.answer.rows import FamilyRow, at_par, quickest, row_of
 from agents.answer.takeovers import takeovers
@@ -103,9 +103,17 @@ def test_a_plan_without_a_price_has_no_say_and_alone_needs_one():
         quickest((shrunk,))
 
 
+def change_between(
+    old: FamilyRow, new: FamilyRow, replacement: Replacement = UNLESS_GIVEN
+) -> PlanChange:
+    """Change on the world from one plan, which can go on, to another."""
+    in_force = PlanInForce(workload=old.judged.workload, plan=old.judged.plan)
+    return change_to(problem(), in_force, new, replacement, present=old)
+
+
 def test_from_replicas_to_a_pipeline_nothing_moves_and_back_all_that_is_missing():
-    there = change_to(problem(), row(COPIES), None, row(SPREAD), UNLESS_GIVEN)
-    back = change_to(problem(), row(SPREAD), None, row(COPIES), UNLESS_GIVEN)
+    there = change_between(row(COPIES), row(SPREAD))
+    back = change_between(row(SPREAD), row(COPIES))
     state_bytes = 16.0 * NUM_PARAMETERS
 
     assert (there.num_bytes, there.change_s) == (0.0, UNLESS_GIVEN.restart_s)
@@ -116,7 +124,7 @@ def test_from_replicas_to_a_pipeline_nothing_moves_and_back_all_that_is_missing(
 
 def test_a_change_has_paid_when_steps_saved_make_up_for_it():
     slow, quick = row(COPIES), row(SPREAD)
-    change = change_to(problem(), slow, None, quick, Replacement(restart_s=100.0))
+    change = change_between(slow, quick, Replacement(restart_s=100.0))
     steps = change.steps_until_paid()
 
     assert steps is not None
@@ -127,7 +135,7 @@ def test_a_change_has_paid_when_steps_saved_make_up_for_it():
 
 
 def test_the_plan_in_force_stays_at_no_cost():
-    change = change_to(problem(), row(SPREAD), None, row(SPREAD), UNLESS_GIVEN)
+    change = change_between(row(SPREAD), row(SPREAD))
 
     assert (change.stays, change.change_s, change.gain) == (True, 0.0, 0.0)
     assert change.steps_until_paid() is None

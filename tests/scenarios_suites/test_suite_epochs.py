@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from agents.decision.load import loaded
 from des import (
     STEADY,
     Movement,
@@ -18,7 +19,6 @@ from scenarios.suites import (
     suite,
 )
 from scenarios.suites.laws import LAWS
-from scenarios.suites.load import loaded
 
 SEEDS = st.integers(0, 2**63 - 1)
 

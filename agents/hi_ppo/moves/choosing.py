@@ -1,8 +1,6 @@
 """Choice among known plans: by the move policy, and within a bound on the slowdown."""
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +10,7 @@ from agents.hi_ppo.moves.known_plans import KnownPlans
 from agents.hi_ppo.moves.move_costs import CostScale
 from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
 from agents.hi_ppo.moves.move_rules import MoveRule, RuleSet
+from agents.hi_ppo.moves.near_plans import near_plans
 from agents.judge.look_ahead import aim_of
 from des import Plan
 from des.compiled.many.layout import Real, Whole
@@ -105,10 +104,14 @@ class Chooser:
                 plan = self._by_rule(self._moves, situation, left, job, now_s[rows])
                 among_s = np.full(len(known), np.inf)
                 among_s[rows] = now_s[rows]
-                next_costs = partial(_next_costs, situation, known, job, now_s, rows)
-                return self._bounded(plan, known, among_s, last, next_costs), left
+                if self._is_within(plan, known, among_s):
+                    return plan, left
+                return self._nearest(situation, known, job, among_s), left
         plan = _least(known, costs, now_s, last)
-        return self._bounded(plan, known, now_s, last, lambda: costs), left
+        if not self._is_within(plan, known, now_s):
+            costs = np.where(now_s <= self._limit_s(now_s), costs, np.inf)
+            plan = _least(known, costs, now_s, last)
+        return plan, left
 
     def _by_rule(
         self, moves: NamesRules, situation: Situation, known: KnownPlans, job: Job, now_s: Real
@@ -126,25 +129,28 @@ class Chooser:
         observation = self._observer_of(situation, moves.rule_set).observe(candidates, present)
         return observation.plan_of(moves.choose(observation))
 
-    def _bounded(
-        self,
-        plan: Plan,
-        known: KnownPlans,
-        now_s: Real,
-        last: Plan | None,
-        costs: Callable[[], Real],
-    ) -> Plan:
-        """Return the plan if it is quick enough, else the one of least cost among those that are.
-
-        ``now_s`` is ``inf`` for plans that are not available.
-        """
+    def _limit_s(self, now_s: Real) -> float:
+        """Longest iteration within the bound; ``now_s`` is ``inf`` for plans not available. [s]"""
         if self._most_slowdown is None:
-            return plan
-        is_within = now_s <= (1.0 + self._most_slowdown) * now_s.min()
-        if is_within[known.row_of(plan)]:
-            return plan
-        self.overruled = plan
-        return _least(known, np.where(is_within, costs(), np.inf), now_s, last)
+            return math.inf
+        return (1.0 + self._most_slowdown) * float(now_s.min())
+
+    def _is_within(self, plan: Plan, known: KnownPlans, now_s: Real) -> bool:
+        """Whether a plan is quick enough; if not it is noted as overruled."""
+        is_within = bool(now_s[known.row_of(plan)] <= self._limit_s(now_s))
+        self.overruled = None if is_within else plan
+        return is_within
+
+    def _nearest(self, situation: Situation, known: KnownPlans, job: Job, now_s: Real) -> Plan:
+        """Take the plan of least change and next epoch of those within the bound, near ones too."""
+        limit_s, last = self._limit_s(now_s), situation.last_plan
+        within = [known.plans[row] for row in np.flatnonzero(now_s <= limit_s).tolist()]
+        if last is not None:
+            within += [last, *near_plans(known.judge, job, last, limit_s)]
+        steady = KnownPlans(known.judge, known.base, within)
+        steady_s = steady.times_s(situation, job)
+        costs = _next_costs(situation, steady, job, steady_s)
+        return _least(steady, np.where(steady_s <= limit_s, costs, np.inf), steady_s, last)
 
     def _observer_of(self, situation: Situation, rule_set: RuleSet) -> MoveObserver:
         """Observer of plan costs; a new one if the unit of costs has changed."""
@@ -185,25 +191,22 @@ def _has_unit(known: KnownPlans, by_bytes: float) -> bool:
     return by_bytes < 1.0 or bool(known.cost_bytes.all())
 
 
-def _next_costs(
-    situation: Situation, known: KnownPlans, job: Job, now_s: Real, rows: Whole
-) -> Real:
-    """Cost of a change to a plan plus the next epoch under it, (C,), for plans in some rows.
+def _next_costs(situation: Situation, known: KnownPlans, job: Job, now_s: Real) -> Real:
+    """Cost of a change to a plan plus the next epoch under it, (C,).
 
     In the unit of the move policy, of which weighed time alone is in proportion to seconds.
     """
     scale = CostScale.of(
-        quickest=int(rows[known.base_s[rows].argmin()]),
+        quickest=int(known.base_s.argmin()),
         base_iteration_s=known.base_s,
         cost_bytes=known.cost_bytes,
         iterations_per_epoch=situation.iterations_per_epoch,
         preference=situation.preference,
     )
-    costs = np.full(len(known), np.inf)
-    costs[rows] = scale.run(now_s[rows], known.cost_bytes[rows])
+    costs = scale.run(now_s, known.cost_bytes)
     if situation.last_plan is not None:
         move_s, moved_bytes = known.changes(situation, job, [situation.last_plan])
-        costs[rows] += scale.move(move_s[0], moved_bytes[0])[rows]
+        costs = costs + scale.move(move_s[0], moved_bytes[0])
     return costs
 
 

@@ -68,11 +68,20 @@ class Proposer:
         policy: PlacementPolicy | None,
         *,
         look_ahead: LookAhead | None = None,
+        draw: Draw | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Without a policy orders are drawn at random: the measure of what it is worth."""
+        """Without a policy orders come from ``draw``, at random unless it is given.
+
+        Raises
+        ------
+        ValueError
+            If both are given.
+        """
+        if policy is not None and draw is not None:
+            raise ValueError("proposer: draw must be None where a policy draws, got both")
         self.look_ahead = look_ahead or LookAhead()
-        self._draw: Draw = drawn_at_random if policy is None else _drawn_by(policy)
+        self._draw: Draw = draw or drawn_at_random if policy is None else _drawn_by(policy)
         self.policy, self._clock = policy, clock
         self._judges: dict[tuple[object, ...], PlanJudge] = {}
         self._base: tuple[PlanJudge, Topology, Job] | None = None

@@ -1,6 +1,7 @@
 """Plans of all families simulated side by side: pipelines, replicas, and groups of either."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from des.compiled.many.family_layout import (
     RingRoom,
 )
 from des.compiled.many.family_rows import Program, WrittenPlans, written_plans
-from des.compiled.many.job import domain_figures
-from des.compiled.many.layout import Real
+from des.compiled.many.job import DomainFigures, domain_figures
+from des.compiled.many.layout import Flags, Real
 from des.compiled.many.pipelines import last_passes
 from des.compiled.many.rings import step_times
 from des.compiled.many.steady import Job
@@ -56,20 +57,28 @@ class FamilySimulation:
 
         The topology stands still, and has plain transport.
         """
-        job, ring = self._jobs(topology)
+        return self.times_with(*self._jobs(topology))
+
+    def times_with(self, job: Job, ring: RingJob) -> Real:
+        """Times of the plans, (N,), as `times_on`, where figures of the links are at hand. [s]"""
         has_passes = bool((self._written.kinds.start != ALONE).any())
         for number, ordered in enumerate(self._orders if has_passes else ()):
             self._run_pipelines(job, ring, ordered, self._written.compressions[number])
         times_s = np.empty(len(self._written.positions))
         written = self._written
-        room = _room(written, self._workload.num_layers, topology.num_domains)
+        room = _room(written, self._workload.num_layers, len(job.rate_flops_per_s))
         step_times(written.rows, written.kinds, written.scripts, ring, self._passes, room, times_s)
         times_s[~np.isfinite(times_s)] = np.nan
         return times_s
 
     def _jobs(self, topology: Topology) -> tuple[Job, RingJob]:
         figures = domain_figures(self._workload, topology.domains, self._corrections)
-        goodput, latency_s = direct_links(topology, self._corrections)
+        return self.jobs_of(figures, *direct_links(topology, self._corrections))
+
+    def jobs_of(
+        self, figures: DomainFigures, goodput: Real, latency_s: Real
+    ) -> tuple[Job, RingJob]:
+        """Put the figures of domains and of direct links, (K, K) each, together."""
         nothing = np.zeros_like(latency_s)
         job = Job(
             num_microbatches=self._workload.num_microbatches,
@@ -155,19 +164,22 @@ def family_times_s(
 def _program_tables(programs: Sequence[Program]) -> tuple[PipelinePrograms, int]:
     """Operations of pipelines by number of the program, and most arrivals waited for."""
     tables = [operation_table(*program) for program in programs]
-    last = []
-    for table in tables:
-        is_last = np.zeros(len(table.rows), dtype=np.bool_)
-        backwards = table.rows[::-1, 0]
-        is_last[len(backwards) - 1 - np.unique(backwards, return_index=True)[1]] = True
-        last.append(is_last)
     found = PipelinePrograms(
         num_stages=np.array([table.num_stages for table in tables]),
         first_row=np.cumsum([0, *(len(table.rows) for table in tables)]),
         rows=np.concatenate([table.rows for table in tables]),
-        is_last=np.concatenate(last),
+        is_last=np.concatenate([_last_operations(program) for program in programs]),
     )
     return found, max(1, *(table.num_slots for table in tables))
+
+
+@lru_cache(maxsize=1024)
+def _last_operations(program: Program) -> Flags:
+    """Mask of the last operation of each stage."""
+    stages = operation_table(*program).rows[::-1, 0]
+    is_last = np.zeros(len(stages), dtype=np.bool_)
+    is_last[len(stages) - 1 - np.unique(stages, return_index=True)[1]] = True
+    return is_last
 
 
 def _room(written: WrittenPlans, num_layers: int, num_domains: int) -> RingRoom:

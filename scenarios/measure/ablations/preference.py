@@ -120,7 +120,7 @@ def sweeps_of(
     found: dict[tuple[str, int], Sweep] = {}
     for name, trained in policies.items():
         for row, policy in enumerate(trained):
-            found[name, row] = fronts.swept(proposing.proposing(policy))
+            found[name, row] = fronts.swept(proposing.proposing(proposals.Proposer(policy)))
             found[f"{name} alone", row] = _drawn_by(policy, seed)
     for row, policy in enumerate(policies[variants.HI_PPO]):
         found["time_only", row] = _for_time_alone(policy)
@@ -145,7 +145,7 @@ def _drawn_by(policy: PlacementPolicy, seed: int) -> Sweep:
 
 
 def _for_time_alone(policy: PlacementPolicy) -> Sweep:
-    propose = proposing.proposing(policy)
+    propose = proposing.proposing(proposals.Proposer(policy))
 
     def sweep(world: PricedWorld, preferences: Sequence[Preference]) -> Proposals:
         plans = propose(world.topology, world.workload, decision_situation.TIME_ONLY)

@@ -21,6 +21,7 @@ from scenarios.measure.targets.config import (
     Config,
     column_methods,
     command_text,
+    control_columns,
     recorded_flags,
     targets_of,
 )
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from agents.decision.situation import MakeScheduler
-    from agents.hi_ppo import policies, schedulers
+    from agents.hi_ppo import controls, policies, proposing, schedulers
     from agents.hi_ppo.local import decide, policy, shipped
     from agents.planners.pareto.proposals import Propose
     from agents.ppo import devices
@@ -47,7 +48,9 @@ else:
     decide = lazy("agents.hi_ppo.local.decide")
     policy = lazy("agents.hi_ppo.local.policy")
     shipped = lazy("agents.hi_ppo.local.shipped")
+    controls = lazy("agents.hi_ppo.controls")
     policies = lazy("agents.hi_ppo.policies")
+    proposing = lazy("agents.hi_ppo.proposing")
     schedulers = lazy("agents.hi_ppo.schedulers")
     devices = lazy("agents.ppo.devices")
     table = lazy("agents.replanning.table")
@@ -127,6 +130,7 @@ def _run(
             for column in columns
         ),
         are_seeds=not column_methods(config),
+        num_controls=len(controls.CONTROLS) if control_columns(config) else 0,
     )
     note = f"{scope_note(columns[0].scope)}{revisions_note([kept[key] for key in origins])}"
     targets_table.write_targets(folder, measured, command_text(config), note, _pictures(config))
@@ -213,6 +217,10 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
         path.stem: schedulers.policy_scheduler(path, schedulers.MOST_SLOWDOWN)[0] for path in paths
     }
     fixed_rules = {path.stem: schedulers.fixed_rule_schedulers(path) for path in paths}
+    if control_columns(config):
+        own = _controls(paths[0])
+        makers |= {name: (make, propose) for name, (make, propose, _) in own.items()}
+        bounded |= {name: steady for name, (_, _, steady) in own.items()}
     return [
         measurement_size.SchedulerColumn(
             name=name,
@@ -227,12 +235,28 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     ]
 
 
+def _controls(path: Path) -> dict[str, tuple[MakeScheduler, Propose, MakeScheduler]]:
+    """Schedulers that have learnt nothing, or moves alone, proposals, and those with a bound."""
+    trained = policies.Policies.load(path)
+    return {
+        name: (
+            controls.control_scheduler(trained, name),
+            proposing.proposing(controls.control_proposer(trained, name)),
+            controls.control_scheduler(trained, name, schedulers.MOST_SLOWDOWN),
+        )
+        for name in controls.CONTROLS
+    }
+
+
 def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
     """Inputs of the targets of each column and group, in the order of the table."""
     shared = {} if config.sites else {"local": _local_file(config)}
     if config.world is not None:
         shared["world"] = topology_path(config.world)
-    checkpoints = {path.stem: {"checkpoint": path} for path in _checkpoints(config)}
+    paths = _checkpoints(config)
+    checkpoints = {path.stem: {"checkpoint": path} for path in paths}
+    if control_columns(config):
+        checkpoints |= {name: {"checkpoint": paths[0]} for name in controls.CONTROLS}
     flags, origins = recorded_flags(config), dict[results_store.Key, results_store.Origin]()
     for column in columns:
         origin = results_store.Origin.of(flags, checkpoints.get(column.name, {}) | shared)

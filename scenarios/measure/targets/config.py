@@ -14,6 +14,8 @@ PROG = "python -m scenarios.kpi"
 METHOD_NAMES = (*SCHEDULER_NAMES, *PLANNER_NAMES)
 """Schedulers, and planners whose plan is held."""
 
+_CONTROLS = ("auto", "all", "none")
+
 SITE_METHODS = ("whole",)
 """Measured on real sites where no method is given."""
 
@@ -28,6 +30,11 @@ class Config:
         "short run the first one",
     )
     method: tuple[str, ...] = option((), "planners to measure, one column each")
+    controls: str = option(
+        "auto",
+        "columns beside trained policies for what has learnt nothing, untrained weights, random "
+        "and nearest-neighbour proposals: all, none, or auto (all, but none with --short)",
+    )
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
     targets: tuple[str, ...] | None = option(None, "groups of targets; none: all")
     world: Path | None = option(None, "topology file in place of the suites", is_file=True)
@@ -61,12 +68,26 @@ class Config:
                     raise UsageError(f"{PROG}: unknown name {name!r} in {field}; {hint}")
         if self.targets == ():
             raise UsageError(f"{PROG}: targets must be one or more of {', '.join(GROUP_NAMES)}")
+        if self.controls not in _CONTROLS:
+            raise UsageError(
+                f"{PROG}: controls must be {', '.join(_CONTROLS)}; got {self.controls!r}"
+            )
+        if self.controls == "all" and self.method and not self.checkpoint:
+            raise UsageError(
+                f"{PROG}: controls must be none or auto where no trained policy is measured, got "
+                f"all with --method {','.join(self.method)}"
+            )
         if self.sites:
             self._check_sites()
 
     def _check_sites(self) -> None:
         """Refuse what needs one pipeline, a policy or a world of its own."""
-        given = {"checkpoint": self.checkpoint, "local": self.local, "world": self.world}
+        given = {
+            "checkpoint": self.checkpoint,
+            "local": self.local,
+            "world": self.world,
+            "controls": self.controls if self.controls == "all" else "",
+        }
         for field, value in given.items():
             if value:
                 shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
@@ -96,6 +117,13 @@ def column_methods(config: Config) -> tuple[str, ...]:
     return SITE_METHODS if config.sites and not config.method else config.method
 
 
+def control_columns(config: Config) -> bool:
+    """Whether columns of what has learnt nothing stand beside trained policies."""
+    has_policies = bool(config.checkpoint) or not column_methods(config)
+    wanted = config.controls == "all" or (config.controls == "auto" and not config.short)
+    return wanted and has_policies
+
+
 def command_text(config: Config) -> str:
     """Command that measures the same."""
     flags = [f"--targets {','.join(targets_of(config))}", f"--seed {config.seed}"]
@@ -105,6 +133,7 @@ def command_text(config: Config) -> str:
     flags += [f"--world {config.world} --model {config.model}"] if config.world else []
     flags += ["--sites"] if config.sites else []
     flags += ["--short"] if config.short else []
+    flags += [f"--controls {config.controls}"] if config.controls != "auto" else []
     for name in ("num_worlds", "num_draws", "num_epochs"):
         if getattr(config, name) is not None:
             flags.append(f"--{name.replace('_', '-')} {getattr(config, name)}")

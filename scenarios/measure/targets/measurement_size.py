@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from agents.decision.held import held_topology
+from agents.decision.load import LoadLaw
 from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
 from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.local.decide import LocalAgent
@@ -15,7 +16,6 @@ from des import STEADY, Plan, Topology
 from des.plan.replacement import Replacement
 from scenarios.suites import SuiteWorld, suite
 from scenarios.suites.laws import LAWS
-from scenarios.suites.load import LoadLaw
 from scenarios.suites.world import LEAST_ITERATIONS
 
 SMALL = (4, 5, 6)

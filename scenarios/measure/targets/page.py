@@ -7,6 +7,7 @@ from scenarios.frame.pictures import Picture, picture_html
 from scenarios.measure.targets.target import Target
 from scenarios.measure.targets.target_table import (
     LEGEND,
+    WORTH,
     MeasuredTargets,
     spread_of_seeds,
     value_of,
@@ -33,7 +34,8 @@ def table_html(measured: MeasuredTargets, scope_note: str) -> str:
         head=head,
         body=body,
         note=html.escape(scope_note),
-        legend=html.escape(LEGEND),
+        worth="".join(f"<p>{html.escape(line)}</p>" for line in measured.worth),
+        legend=html.escape(f"{LEGEND} {WORTH}" if measured.num_controls else LEGEND),
         seeds=_seeds_html(measured),
     )
 
@@ -89,7 +91,7 @@ _TABLE = """<p class="note">{note}</p>
 <tbody>
 {body}
 </tbody></table></div>
-{seeds}
+{seeds}{worth}
 <p class="note">{legend}</p>"""
 
 _PAGE = """<!DOCTYPE html>

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from statistics import fmean
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course
@@ -11,6 +12,7 @@ from agents.hi_ppo.schedulers import MOST_SLOWDOWN
 from agents.replanning.search_schedulers import HoldPlan, searched_plan
 from des import NO_CORRECTIONS
 from des.compiled.simulate import simulate_compiled
+from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets.measurement_size import SchedulerColumn, on_still_links
 from scenarios.measure.targets.target import Goal, Target, measured
 from scenarios.suites import SuiteWorld
@@ -35,6 +37,7 @@ class Stability:
     """
 
     suite: str
+    world: str
     is_stable: tuple[bool, ...]
     total_s: float
     held_s: float
@@ -56,7 +59,8 @@ def measure(column: SchedulerColumn) -> list[Target]:
     notes = ["not measured: only trained policies have a bound on iteration times"]
     if column.make_bounded is not None:
         bounded = _draws(column, column.make_bounded)
-        notes = [*_notes(bounded), *(f"without bound: {one}" for one in _totals(draws))]
+        notes = [*_notes(bounded), *_prices(bounded, draws)]
+        notes += [f"without bound: {one}" for one in _totals(draws)]
     return [
         _target("stable at load +-20 %", definition, draws, _notes(draws)),
         _target(
@@ -108,6 +112,22 @@ def _notes(draws: Sequence[Stability]) -> list[str]:
     ]
 
 
+def _prices(bounded: Sequence[Stability], free: Sequence[Stability]) -> list[str]:
+    """Time that the bound costs, suite by suite: draws of one world are no new evidence."""
+    excess: dict[str, dict[str, list[float]]] = {}
+    for one, other in zip(bounded, free, strict=True):
+        of_world = excess.setdefault(one.suite, {}).setdefault(one.world, [])
+        of_world.append(100.0 * (one.total_s / other.total_s - 1.0))
+    found = {
+        suite: mean_and_interval(list(map(fmean, of.values()))) for suite, of in excess.items()
+    }
+    return [
+        f"{suite}: the bound costs {one.mean:+.2f} % of the time"
+        + (f" ± {one.half_width:.2f}" if len(excess[suite]) > 1 else "")
+        for suite, one in found.items()
+    ]
+
+
 def _share(draws: Sequence[Stability]) -> float:
     """Share of all epochs that are stable; NaN of none."""
     num_epochs = sum(len(one.is_stable) for one in draws)
@@ -141,6 +161,7 @@ def stability_of(
     held_s, best_s = column.scope.once(("stable", world.name, draw, num_epochs), references)
     return Stability(
         suite=suite,
+        world=world.name,
         is_stable=stable_epochs(episode, best_s),
         total_s=episode.total_s,
         held_s=held_s,

@@ -35,6 +35,7 @@ from scenarios.measure.targets.target import Target
 from scenarios.measure.targets.target_table import (
     LEGEND,
     SEEDS,
+    WORTH,
     MeasuredTargets,
     short,
     spread_of_seeds,
@@ -161,7 +162,10 @@ def show_targets(
         for name, target in zip(measured.columns, row, strict=True):
             owner = f"{target.name}, {name}" if len(measured.columns) > 1 else target.name
             console.print(f"{owner}: {'; '.join(target.notes)}", soft_wrap=True)
-    console.print(f"{LEGEND} {scope_note}", soft_wrap=True)
+    for line in measured.worth:
+        console.print(line, soft_wrap=True)
+    legend = f"{LEGEND} {WORTH}" if measured.num_controls else LEGEND
+    console.print(f"{legend} {scope_note}", soft_wrap=True)
 
 
 def _table(measured: MeasuredTargets) -> Table:
@@ -181,7 +185,7 @@ def _table(measured: MeasuredTargets) -> Table:
             SEEDS, seeds.goal.shown(seeds.unit), seeds.unit.shown(seeds.value), seeds.verdict
         )
         table.add_section()
-        for row in measured.rows:
+        for row in measured.judged_rows:
             table.add_row(row[0].name, "mean over seeds", _over_columns(row), "")
     return table
 

@@ -144,6 +144,12 @@ class Target:
             return math.nan
         return self.interval.half_width
 
+    def is_better_than(self, other: "Target") -> bool:
+        """Whether a value lies on the better side of another, and their intervals do not touch."""
+        spread = sum(one.half_width for one in (self, other) if not math.isnan(one.half_width))
+        gain = self.value - other.value
+        return (gain if self.goal.sense in ("at least", "above") else -gain) > spread
+
     @property
     def mark(self) -> str:
         """Verdict, with a star where it is met against a reference that has fewer GPUs."""

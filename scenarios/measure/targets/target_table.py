@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets.target import Goal, Target, Verdict
 
+WORTH = "Better: intervals, where there are any, that do not touch."
+
 LEGEND = (
     "± is half a 95 % interval over worlds, or over the draws of one world; inconclusive: the "
     "interval crosses the target. * the reference has fewer GPUs, which explains a part of the "
@@ -25,11 +27,14 @@ class MeasuredTargets:
     ----------
     are_seeds
         Whether the columns are one training from several seeds, to be judged together.
+    num_controls
+        Last columns that have learnt nothing: they are shown, and miss no target.
     """
 
     columns: tuple[str, ...]
     targets: tuple[tuple[Target, ...], ...]
     are_seeds: bool = True
+    num_controls: int = 0
 
     @property
     def rows(self) -> list[tuple[Target, ...]]:
@@ -37,9 +42,19 @@ class MeasuredTargets:
         return list(zip(*self.targets, strict=True))
 
     @property
+    def judged_rows(self) -> list[tuple[Target, ...]]:
+        """The same target in all columns but the controls."""
+        return list(zip(*self.targets[: self.num_judged], strict=True))
+
+    @property
+    def num_judged(self) -> int:
+        """Columns that are not controls."""
+        return len(self.columns) - self.num_controls
+
+    @property
     def has_seeds(self) -> bool:
         """Whether there are several seeds."""
-        return self.are_seeds and len(self.columns) > 1
+        return self.are_seeds and self.num_judged > 1
 
     def to_plain(self, scope_note: str) -> dict[str, object]:
         """Return plain values for JSON."""
@@ -69,7 +84,23 @@ class MeasuredTargets:
         return [f"{verdict}: {', '.join(names)}" for verdict, names in named.items() if names]
 
     def _with_verdict(self, verdict: Verdict) -> list[str]:
-        return [row[0].name for row in self.rows if any(one.verdict == verdict for one in row)]
+        rows = self.judged_rows
+        return [row[0].name for row in rows if any(one.verdict == verdict for one in row)]
+
+    @property
+    def worth(self) -> list[str]:
+        """Lines that name, for each control, the targets in which nothing learnt is better."""
+        lines = []
+        for number in range(self.num_judged, len(self.columns)):
+            names = [
+                row[0].name
+                for row in self.rows
+                if not math.isnan(row[number].value)
+                and not all(one.is_better_than(row[number]) for one in row[: self.num_judged])
+            ]
+            beyond = f"all but {', '.join(names)}" if names else "all targets"
+            lines.append(f"learnt policies are better than {self.columns[number]} in {beyond}")
+        return lines
 
 
 def spread_of_seeds(measured: MeasuredTargets) -> Target:
@@ -77,7 +108,7 @@ def spread_of_seeds(measured: MeasuredTargets) -> Target:
 
     The value is the range of the mean time against one domain over its mean.
     """
-    rows = {row[0].name: row for row in measured.rows}
+    rows = {row[0].name: row for row in measured.judged_rows}
     times = [1.0 - one.value for one in rows.get(SPREAD_FIGURE, ())]
     is_known = len(times) > 1 and all(map(math.isfinite, times))
     value = (max(times) - min(times)) / (sum(times) / len(times)) if is_known else math.nan
@@ -90,7 +121,7 @@ def spread_of_seeds(measured: MeasuredTargets) -> Target:
         value=value if not measured.missed else (math.nan if math.isnan(value) else math.inf),
         interval=mean_and_interval(times) if is_known else None,
         notes=(
-            f"{len(measured.columns)} of 5 seeds",
+            f"{measured.num_judged} of 5 seeds",
             f"missed by at least one: {', '.join(measured.missed)}"
             if measured.missed
             else "none misses a target",

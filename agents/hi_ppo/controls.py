@@ -1,0 +1,101 @@
+"""Controls of trained policies: the same schedulers, with a part that has learnt nothing."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import torch
+
+from agents.decision.situation import MakeScheduler, Scheduler
+from agents.hi_ppo.coordinator import QUICK, Coordinator
+from agents.hi_ppo.moves.move_network import MoveArchitecture, MoveNetwork
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.placement.config import PlacementArchitecture
+from agents.hi_ppo.placement.features import Features
+from agents.hi_ppo.placement.placement_policy import DrawnOrders, PlacementPolicy
+from agents.hi_ppo.placement.proposals import Draw, Proposer, drawn_at_random
+from agents.hi_ppo.policies import Policies
+from agents.hi_ppo.trained_range import TrainedRange
+from agents.planners.choice.chains import grown_chain
+
+Control = Literal["untrained", "random", "neighbours"]
+"""Part that has learnt nothing: all weights; the proposals, which are random orders; or these,
+which are chains of nearest neighbours. Moves of the last two are decided by trained weights."""
+
+CONTROLS: tuple[Control, ...] = ("untrained", "random", "neighbours")
+
+
+def untrained_policies(trained_range: TrainedRange, seed: int = 0) -> Policies:
+    """Draw policies that have learnt nothing: the measure of what training is worth."""
+    generator = torch.Generator().manual_seed(seed)
+    placement = PlacementPolicy(PlacementArchitecture(), generator)
+    moves = MovePolicy(network=MoveNetwork(MoveArchitecture(), generator).eval())
+    return Policies(
+        placement=placement.eval(),
+        moves=moves,
+        trained_range=trained_range,
+        training={"seed": seed, "updates": 0},
+    )
+
+
+def neighbour_orders(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
+    """Grow chains along the best links, from any domain to any length; the first has all domains.
+
+    Parameters
+    ----------
+    features
+        Of K domains, see `agents.hi_ppo.placement.features.features_of`.
+    most_stages
+        Domains of an order at most.
+    count
+        Orders, N.
+    seed
+        For where chains begin and how long they are.
+
+    Returns
+    -------
+    DrawnOrders
+        Domains (N, K) and lengths (N,).
+    """
+    rng = np.random.default_rng(seed)
+    num_domains = len(features.nodes)
+    can_follow, log_ratio = features.facts.can_follow, features.facts.log_ratio.astype(np.float64)
+    speed = np.where(can_follow, np.exp(-log_ratio), 0.0)
+    domains = np.zeros((count, num_domains), dtype=np.int32)
+    sizes = np.zeros(count, dtype=np.int32)
+    first = rng.permutation(num_domains)
+    for row in range(count):
+        chain = grown_chain(speed, int(first[row % num_domains]))[:most_stages]
+        size = len(chain) if row < num_domains else int(rng.integers(1, len(chain) + 1))
+        domains[row, :size], sizes[row] = chain[:size], size
+    return DrawnOrders(domains, sizes, np.zeros(count, dtype=np.float32))
+
+
+_DRAWS: Mapping[Control, Draw] = {"random": drawn_at_random, "neighbours": neighbour_orders}
+
+
+def control_proposer(policies: Policies, control: Control) -> Proposer:
+    """Return the proposer of a control, with the look-ahead of trained policies."""
+    if control == "untrained":
+        placement = untrained_policies(policies.trained_range).placement
+        return Proposer(placement, look_ahead=QUICK)
+    return Proposer(None, look_ahead=QUICK, draw=_DRAWS[control])
+
+
+def control_scheduler(
+    policies: Policies, control: Control, most_slowdown: float | None = None
+) -> MakeScheduler:
+    """Return what makes schedulers of a control; all share what they know of a job.
+
+    ``most_slowdown`` is that of `agents.hi_ppo.coordinator.Coordinator`.
+    """
+    proposer = control_proposer(policies, control)
+    is_untrained = control == "untrained"
+    moves = untrained_policies(policies.trained_range).moves if is_untrained else policies.moves
+
+    def make() -> Scheduler:
+        return Coordinator(
+            proposer, moves, trained_range=policies.trained_range, most_slowdown=most_slowdown
+        )
+
+    return make

@@ -1,0 +1,264 @@
+"""N episodes of the scheduling task stepped together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.decision.families import FAMILIES
+from agents.ppo.batch_step import BatchStep
+from agents.scheduling.draws import DrawnCourse
+from agents.scheduling.epoch_lengths import StepTimes, epoch_lengths_s, step_times_of
+from agents.scheduling.known_plan import KnownPlan
+from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN
+from agents.scheduling.plan_changes import change_figures
+from agents.scheduling.plan_maker import PlanMaker
+from agents.scheduling.task import SchedulingTask
+from des.compiled.many.each import NetworkFigures
+from des.compiled.many.layout import Observations, Real, Whole
+
+Actions = npt.NDArray[np.int64]
+
+
+class SchedulingBatch:
+    """Episodes of a task, each with draws of its own.
+
+    Plans that are described or in force, and the costs of changes, are worked out for all
+    environments at once in compiled code; those of known plans once a draw.
+
+    Parameters
+    ----------
+    rngs
+        Random numbers of each, from which the draws of its episodes are drawn.
+
+    Attributes
+    ----------
+    plans
+        Plans in force, N.
+    """
+
+    def __init__(self, task: SchedulingTask, rngs: Sequence[np.random.Generator]) -> None:
+        num_envs = len(rngs)
+        self.task, self.num_envs, self.rngs = task, num_envs, list(rngs)
+        self._maker = PlanMaker(task.setting)
+        self._known_at = {one: place for place, one in enumerate(task.known)}
+        self.plans: list[KnownPlan] = [task.start] * num_envs
+        self._draws: list[DrawnCourse] = []
+        self._epoch: Whole = np.zeros(num_envs, dtype=np.int64)
+        self._own = StepTimes.empty(num_envs)
+        self._own_s = np.zeros(num_envs)
+        self._changes = np.zeros((2, num_envs, task.action.num_known))
+
+    def reset(self, draw_seeds: Sequence[int] = ()) -> Observations:
+        """Begin the next episode everywhere; returns what is seen first, (N, D).
+
+        Parameters
+        ----------
+        draw_seeds
+            Draws of the episodes; none: drawn.
+        """
+        seeds = list(draw_seeds) or [self.task.draw_seed(rng) for rng in self.rngs]
+        self._draws = [self.task.draws.of(seed) for seed in seeds]
+        self.plans = [self.task.start] * self.num_envs
+        self._epoch[:] = 0
+        return self._look(np.arange(self.num_envs))
+
+    def step(self, actions: Actions, *, begins_anew: bool = True) -> BatchStep:
+        """Decide an epoch of every environment by actions (N, A), and run it.
+
+        Parameters
+        ----------
+        begins_anew
+            Whether episodes that have ended are followed by the next ones.
+        """
+        last = self.task.setting.world.num_epochs - 1
+        if not self._draws or self._epoch.max() > last:
+            raise RuntimeError("scheduling batch: reset must be called first")
+        self._check(actions)
+        everyone = np.arange(self.num_envs)
+        networks = self._networks(everyone)
+        choices = self.task.action.choices(actions)
+        plans, fallback = self._chosen(choices, actions, networks)
+        times = self._times(networks, plans)
+        changes = self._costs(choices, networks, plans)
+        durations_s = epoch_lengths_s(self.task.setting, changes[0], times, plans)
+        rewards = -durations_s / self.task.reference_s - self.task.penalty * (fallback > 0)
+        metrics = self._metrics(plans, durations_s, changes, fallback)
+        self.plans = plans
+        self._epoch += 1
+        ended = self._epoch >= self.task.setting.world.num_epochs
+        final = observations = self._look(everyone)
+        if ended.any() and begins_anew:
+            observations = final.copy()
+            observations[ended] = self._begin_anew(np.flatnonzero(ended))
+        return BatchStep(
+            observations=observations,
+            final_observations=final,
+            rewards=rewards.astype(np.float32),
+            terminated=np.zeros(self.num_envs, dtype=np.bool_),
+            truncated=ended,
+            metrics=metrics,
+        )
+
+    def _metrics(
+        self, plans: Sequence[KnownPlan], durations_s: Real, changes: Real, fallback: Whole
+    ) -> dict[str, Real]:
+        """Figures of the epochs, each (N,); kinds are numbers."""
+        step_bytes = np.array([one.wan_bytes for one in plans])
+        return {
+            "duration_s": durations_s,
+            "change_s": changes[0],
+            "iterations_s": durations_s - changes[0],
+            "moved_bytes": changes[1],
+            "wan_bytes": step_bytes * self.task.setting.world.iterations_per_epoch,
+            "family": np.array([float(FAMILIES.index(one.family)) for one in plans]),
+            "fallback": fallback.astype(np.float64),
+        }
+
+    def close(self) -> None:
+        """Forget the episodes."""
+        self._draws = []
+
+    def _check(self, actions: Actions) -> None:
+        sizes = np.array(self.task.action.sizes)
+        shape = (self.num_envs, len(sizes))
+        if actions.shape != shape or actions.dtype.kind not in "iu":
+            raise ValueError(
+                f"scheduling batch: actions must be whole numbers shaped {shape}, "
+                f"got {actions.dtype} shaped {actions.shape}"
+            )
+        outside = (actions < 0) | (actions >= sizes)
+        if outside.any():
+            row, part = np.argwhere(outside)[0].tolist()
+            raise ValueError(
+                f"scheduling batch: component {part} of an action must be within "
+                f"[0, {sizes[part]}), got {actions[row, part]}"
+            )
+
+    def _begin_anew(self, rows: Whole) -> Observations:
+        for row in rows.tolist():
+            self._draws[row] = self.task.draws.of(self.task.draw_seed(self.rngs[row]))
+            self.plans[row] = self.task.start
+        self._epoch[rows] = 0
+        return self._look(rows)
+
+    def _networks(self, rows: Whole) -> NetworkFigures:
+        """Networks of the epochs of some environments."""
+        last = self.task.setting.world.num_epochs - 1
+        places = [(self._draws[row].networks, min(self._epoch[row], last)) for row in rows.tolist()]
+        fields = range(len(NetworkFigures._fields))
+        return NetworkFigures(
+            *(np.stack([own[field][epoch] for own, epoch in places]) for field in fields)
+        )
+
+    def _chosen(
+        self, choices: Whole, actions: Actions, networks: NetworkFigures
+    ) -> tuple[list[KnownPlan], Whole]:
+        """Plans that actions lead to, and reasons where it is not theirs, (N,)."""
+        plans, fallback = list(self.plans), np.zeros(self.num_envs, dtype=np.int64)
+        rows = np.flatnonzero(choices == DESCRIBED)
+        if len(rows):
+            described = [self.task.action.described(actions[row]) for row in rows.tolist()]
+            made = self._maker.made(networks.rows(rows), described)
+            for row, one in zip(rows.tolist(), made, strict=True):
+                if isinstance(one, KnownPlan):
+                    plans[row] = one
+                else:
+                    fallback[row] = one
+        for row in np.flatnonzero(choices >= FIRST_KNOWN).tolist():
+            plans[row] = self.task.known[choices[row] - FIRST_KNOWN]
+        return plans, fallback
+
+    def _times(self, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> StepTimes:
+        """Iterations of the plans in the epochs, (N,)."""
+        times = StepTimes(self._own.free_s.copy(), self._own.due_s.copy())
+        rows = np.array(
+            [row for row, one in enumerate(plans) if one is not self.plans[row]], dtype=np.int64
+        )
+        if len(rows):
+            times.put(
+                rows, self._worked_out(rows, networks.rows(rows), [plans[row] for row in rows])
+            )
+        return times
+
+    def _worked_out(
+        self, rows: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]
+    ) -> StepTimes:
+        """Look iterations of known plans up, and simulate those of others."""
+        found = StepTimes.empty(len(plans))
+        last = self.task.setting.world.num_epochs - 1
+        others = []
+        for place, (row, one) in enumerate(zip(rows.tolist(), plans, strict=True)):
+            known = self._known_at.get(one)
+            if known is None:
+                others.append(place)
+                continue
+            times, epoch = self._draws[row].times, min(self._epoch[row], last)
+            found.free_s[place] = times.free_s[epoch, known]
+            found.due_s[place] = times.due_s[epoch, known]
+        if others:
+            own = np.array(others)
+            simulated = step_times_of(
+                self.task.setting, networks.rows(own), [plans[place] for place in others]
+            )
+            found.put(own, simulated)
+        return found
+
+    def _costs(self, choices: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> Real:
+        """Times [s] and bytes of the changes, (2, N); the first plan is free."""
+        costs = np.zeros((2, self.num_envs))
+        later = self._epoch > 0
+        rows = np.flatnonzero(later & (choices >= FIRST_KNOWN))
+        costs[:, rows] = self._changes[:, rows, choices[rows] - FIRST_KNOWN]
+        changed = self._changed(plans)
+        rows = changed[later[changed] & (choices[changed] == DESCRIBED)]
+        if len(rows):
+            both = [own[row] for own in (self.plans, plans) for row in rows.tolist()]
+            old, new = self._numbered(both).reshape(2, -1)
+            unique = list(dict.fromkeys(both))
+            own = networks.rows(rows)
+            costs[:, rows] = change_figures(self.task.setting, own, unique, old, new)
+        return costs
+
+    def _changed(self, plans: Sequence[KnownPlan]) -> Whole:
+        """Environments whose plan is another one than before."""
+        pairs = enumerate(zip(plans, self.plans, strict=True))
+        return np.array([row for row, (new, old) in pairs if new is not old], dtype=np.int64)
+
+    @staticmethod
+    def _numbered(plans: Sequence[KnownPlan]) -> Whole:
+        """Number plans in the order in which they come up."""
+        number: dict[KnownPlan, int] = {}
+        return np.array([number.setdefault(one, len(number)) for one in plans], dtype=np.int64)
+
+    def _look(self, rows: Whole) -> Observations:
+        """Work out what some environments see now; what a keep will take is remembered."""
+        task, last = self.task, self.task.setting.world.num_epochs - 1
+        networks, plans = self._networks(rows), [self.plans[row] for row in rows.tolist()]
+        times = self._worked_out(rows, networks, plans)
+        self._own.put(rows, times)
+        own_s = epoch_lengths_s(task.setting, np.zeros(len(rows)), times, plans)
+        num_known, count = task.action.num_known, len(rows)
+        epochs = self._epoch[rows]
+        at = np.minimum(epochs, last).tolist()
+        draws = [self._draws[row] for row in rows.tolist()]
+        known_s = np.array([one.epoch_s[epoch] for one, epoch in zip(draws, at, strict=True)])
+        if num_known:
+            both = [*task.known, *plans]
+            numbers = self._numbered(both)
+            self._changes[:, rows] = change_figures(
+                task.setting,
+                networks.rows(np.repeat(np.arange(count), num_known)),
+                list(dict.fromkeys(both)),
+                np.repeat(numbers[num_known:], num_known),
+                np.tile(np.arange(num_known), count),
+            ).reshape(2, count, num_known)
+            self._changes[:, rows[epochs == 0]] = 0.0
+        return task.observing.written(
+            np.array([one.seen[epoch] for one, epoch in zip(draws, at, strict=True)]),
+            plans,
+            own_epoch=np.log(own_s / task.reference_s),
+            known_epoch=np.log(known_s / own_s[:, np.newaxis])[:, :num_known],
+            change=np.log1p(self._changes[0, rows] / task.reference_s),
+            epochs=epochs,
+        )

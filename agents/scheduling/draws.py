@@ -1,0 +1,105 @@
+"""Draws of a world: its networks epoch by epoch, what is seen of them, and known plans on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.decision.held import held_topologies
+from agents.scheduling.epoch_lengths import StepTimes, epoch_lengths_s, step_times_of
+from agents.scheduling.known_plan import KnownPlan
+from agents.scheduling.setting import Setting
+from des.compiled.many.each import NetworkFigures
+from des.compiled.many.layout import Real, Whole
+
+_MOST_DRAWS = 1024
+"""Draws that are kept."""
+
+_CHANGED_BY = 1e-9
+"""Least change of a logarithm that counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnCourse:
+    """One course of the world over E epochs.
+
+    Attributes
+    ----------
+    networks
+        Of the epochs.
+    seen
+        Logarithms of goodputs, latencies and speeds over those at base figures, then the share of
+        the episode's epochs, as logarithms, since each link and each speed last changed, (E, V).
+    times
+        Iterations of the C known plans, (E, C).
+    epoch_s
+        Epochs under the known plans without a change, (E, C). [s]
+    """
+
+    networks: NetworkFigures
+    seen: Real
+    times: StepTimes
+    epoch_s: Real
+
+
+class DrawnCourses:
+    """Draws of the world of a setting by seed; the last ones are kept.
+
+    Parameters
+    ----------
+    known
+        Plans whose times are worked out for all epochs.
+    """
+
+    def __init__(self, setting: Setting, known: Sequence[KnownPlan]) -> None:
+        self._setting, self._known = setting, tuple(known)
+        self._base = setting.networks([setting.world.topology.at_start()])
+        self._drawn: dict[int, DrawnCourse] = {}
+
+    def of(self, seed: int) -> DrawnCourse:
+        """Return the draw of a seed."""
+        draw = self._drawn.pop(seed, None)
+        if draw is None:
+            draw = self._made(seed)
+            while len(self._drawn) >= _MOST_DRAWS:
+                self._drawn.pop(next(iter(self._drawn)))
+        self._drawn[seed] = draw
+        return draw
+
+    def _made(self, seed: int) -> DrawnCourse:
+        setting = self._setting
+        networks = setting.networks(held_topologies(setting.world, seed))
+        count, num_known = setting.world.num_epochs, len(self._known)
+        epochs = np.repeat(np.arange(count), num_known)
+        plans = list(self._known) * count
+        flat = step_times_of(setting, networks.rows(epochs), plans)
+        epoch_s = epoch_lengths_s(setting, np.zeros(len(plans)), flat, plans)
+        return DrawnCourse(
+            networks=networks,
+            seen=self._seen(networks),
+            times=StepTimes(*(one.reshape(count, num_known) for one in flat)),
+            epoch_s=epoch_s.reshape(count, num_known),
+        )
+
+    def _seen(self, networks: NetworkFigures) -> Real:
+        base = self._base
+        count, size = networks.rate_flops_per_s.shape
+        apart = ~np.eye(size, dtype=np.bool_)
+        goodput = networks.goodput_bytes_per_s[:, apart] / base.goodput_bytes_per_s[0, apart]
+        latency_s, base_s = networks.latency_s[:, apart], base.latency_s[0, apart]
+        is_late = base_s > 0.0
+        late = np.where(is_late, latency_s, 1.0) / np.where(is_late, base_s, 1.0)
+        speed = networks.rate_flops_per_s / base.rate_flops_per_s[0]
+        logs = [np.log(each) for each in (goodput, late, speed)]
+        held = [_epochs_held(each) for each in (logs[0], logs[2])]
+        longest = np.log1p(count)
+        return np.concatenate([*logs, *(np.log1p(each) / longest for each in held)], axis=1)
+
+
+def _epochs_held(logs: Real) -> Whole:
+    """Epochs since each figure changed last, counted from the first, (E, V)."""
+    found = np.zeros(logs.shape, dtype=np.int64)
+    for epoch in range(1, len(logs)):
+        is_same = np.abs(logs[epoch] - logs[epoch - 1]) <= _CHANGED_BY
+        found[epoch] = np.where(is_same, found[epoch - 1] + 1, 0)
+    return found

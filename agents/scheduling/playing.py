@@ -1,0 +1,78 @@
+"""Episodes of the scheduling task played by simple rules, or by any policy."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.replanning.payoff import over_horizon_s
+from agents.scheduling.batch import Actions, SchedulingBatch
+from agents.scheduling.plan_action import FIRST_KNOWN, KEEP
+from agents.scheduling.task import SchedulingTask
+from des.compiled.many.layout import Observations, Real
+
+Act = Callable[[Observations], Actions]
+"""Actions (N, A) for observations (N, D)."""
+
+
+class Played(NamedTuple):
+    """Whole episodes: time of each, and epochs after the first that began with a change, (N,)."""
+
+    total_s: Real
+    num_moves: Real
+
+
+def play(task: SchedulingTask, act: Act, draw_seeds: Sequence[int]) -> Played:
+    """Play an episode on each of some draws, all side by side.
+
+    Examples
+    --------
+    >>> from agents.scheduling.make_task import make_scheduling_task
+    >>> task = make_scheduling_task(num_known=4)
+    >>> kept, moved = (play(task, act, [7]) for act in (keeping(task), over_horizon(task, 4.0)))
+    >>> bool(moved.total_s < kept.total_s)
+    True
+    """
+    batch = SchedulingBatch(task, [np.random.default_rng(seed) for seed in draw_seeds])
+    observations = batch.reset(draw_seeds)
+    total_s, num_moves = np.zeros((2, len(draw_seeds)))
+    for _ in range(task.setting.world.num_epochs):
+        step = batch.step(act(observations), begins_anew=False)
+        observations = step.observations
+        total_s += step.metrics["duration_s"]
+        num_moves += step.metrics["change_s"] > 0.0
+    return Played(total_s, num_moves)
+
+
+def keeping(task: SchedulingTask) -> Act:
+    """Never move: the start plan stays."""
+    return lambda observations: task.action.of_choices(np.full(len(observations), KEEP))
+
+
+def holding(task: SchedulingTask, known: int) -> Act:
+    """Take a known plan by its number at first, and hold that."""
+    return lambda observations: task.action.of_choices(
+        np.full(len(observations), FIRST_KNOWN + known)
+    )
+
+
+def at_random(task: SchedulingTask, seed: int) -> Act:
+    """Draw every component of every action."""
+    rng, sizes = np.random.default_rng(seed), np.array(task.action.sizes)
+    return lambda observations: rng.integers(0, sizes, (len(observations), len(sizes)))
+
+
+def over_horizon(task: SchedulingTask, epochs: float) -> Act:
+    """Take the known plan of least change + ``epochs`` x its epoch now, read off the observation.
+
+    The plan in force is among them where it is known, as it is from the first epoch on.
+    """
+    parts = task.observing.parts
+
+    def act(observations: Observations) -> Actions:
+        of = {name: observations[:, parts[name]].astype(np.float64) for name in parts}
+        epoch = np.exp(of["own_epoch"] + of["known_epoch"])
+        scores = over_horizon_s(np.expm1(of["change"]), epoch, np.array(epochs))
+        return task.action.of_choices(FIRST_KNOWN + scores.argmin(axis=1))
+
+    return act

@@ -1,0 +1,81 @@
+"""World, plans allowed and figures of the job that all episodes of a scheduling task share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from agents.decision.families import SYNCHRONOUS
+from agents.decision.plan_space import PlanSpace
+from agents.decision.world import DecisionWorld
+from agents.scheduling.known_plan import PlanBook
+from des import EVERY_STEP, NO_CORRECTIONS, Corrections, Topology, Workload
+from des.compiled.many.each import NetworkFigures, is_plain, network_figures
+from des.compiled.many.job import DomainFigures, domain_figures
+from des.plan.synchronisation import Synchronisation
+from des.schedules import has_pace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """The world of all episodes, and the plans that are allowed in it.
+
+    Attributes
+    ----------
+    world
+        Job, network and costs of moves; each episode is a draw of it.
+    space
+        Families, schedules and synchronisation of the plans.
+    """
+
+    world: DecisionWorld
+    space: PlanSpace
+    corrections: Corrections = NO_CORRECTIONS
+    book: PlanBook = field(init=False)
+
+    def __post_init__(self) -> None:
+        world, space, owner = self.world, self.space, f"scheduling task of world {self.world.name}"
+        if not is_plain(world.topology.at_start()):
+            raise ValueError(
+                f"{owner}: topology must have a link between every two domains, which serves in "
+                f"turn and each way by itself; got {len(world.topology.links)} links of "
+                f"{world.topology.num_domains} domains and {world.topology.transport!r}"
+            )
+        for name in space.schedules:
+            if not has_pace(name):
+                raise ValueError(f"{owner}: schedules must be ones with a pace, got {name!r}")
+        if "streaming_diloco" in space.families:
+            raise ValueError(
+                f"{owner}: families must be some of {', '.join((*SYNCHRONOUS, 'diloco'))}, as "
+                "epochs end with all exchanges; got 'streaming_diloco'"
+            )
+        if "diloco" in space.families and world.iterations_per_epoch % space.period_steps:
+            raise ValueError(
+                f"{owner}: period_steps must divide the {world.iterations_per_epoch} iterations of "
+                f"an epoch, so that it ends with an exchange; got {space.period_steps}"
+            )
+        object.__setattr__(self, "book", PlanBook(self.workload, self.num_domains))
+
+    @property
+    def workload(self) -> Workload:
+        """The job."""
+        return self.world.workload
+
+    @property
+    def num_domains(self) -> int:
+        """Number of domains, K."""
+        return self.world.topology.num_domains
+
+    @cached_property
+    def modes(self) -> tuple[Synchronisation, ...]:
+        """Ways to keep copies of the model in step: every step first."""
+        rare = self.space.modes("diloco") if "diloco" in self.space.families else ()
+        return (EVERY_STEP, *rare)
+
+    @cached_property
+    def common(self) -> DomainFigures:
+        """Figures of the domains at base speeds."""
+        return domain_figures(self.workload, self.world.topology.domains, self.corrections)
+
+    def networks(self, topologies: Sequence[Topology]) -> NetworkFigures:
+        """Work out the figures of networks of the world."""
+        return network_figures(topologies, self.workload, self.common, self.corrections)

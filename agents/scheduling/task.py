@@ -1,0 +1,112 @@
+"""The scheduling task: a world, what may be decided in it, and how episodes are paid for."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self, get_args
+
+import numpy as np
+
+from agents.scheduling.draws import DrawnCourses
+from agents.scheduling.epoch_lengths import epoch_lengths_s, step_times_of
+from agents.scheduling.known_plan import KnownPlan
+from agents.scheduling.known_plans import SCOUT_SEED, known_plans
+from agents.scheduling.observation import Observing
+from agents.scheduling.plan_action import PlanAction
+from agents.scheduling.setting import Setting
+from des.base.checks import require_count, require_non_negative
+
+Actions = Literal["all", "known"]
+"""Kinds of actions: plans described or named, or named alone."""
+
+NUM_KNOWN = 8
+"""Known plans that an action may name, by default."""
+
+PENALTY = 0.1
+"""Default price of an action whose plan cannot be taken, in epochs of the start plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulingTask:
+    """Decisions over all epochs of a draw of a world; the plan persists, and changes cost time.
+
+    The reward of an epoch is minus its time, change included, over that of the start plan's epoch
+    at base figures: an episode of E epochs returns about -E where nothing moves. An action whose
+    plan cannot be taken leaves the plan in force and costs ``penalty`` more.
+
+    Attributes
+    ----------
+    num_known
+        Plans that an action may name by number, the start plan first; 0: none.
+    actions
+        ``all``, or ``known``: plans are named by number alone.
+    num_draws
+        Episodes are draws with seeds below this, so that few have to be worked out; None: any.
+    """
+
+    setting: Setting
+    num_known: int = NUM_KNOWN
+    actions: Actions = "all"
+    penalty: float = PENALTY
+    num_draws: int | None = None
+
+    def __post_init__(self) -> None:
+        owner = "scheduling task"
+        if self.num_known != 0:
+            require_count(owner, "num_known", self.num_known)
+        if self.actions not in get_args(Actions):
+            raise ValueError(
+                f"{owner}: actions must be {' or '.join(get_args(Actions))}, got {self.actions!r}"
+            )
+        if self.actions == "known" and self.num_known == 0:
+            raise ValueError(f"{owner}: num_known must be positive where actions are known, got 0")
+        require_non_negative(owner, "penalty", self.penalty)
+        if self.num_draws is not None:
+            require_count(owner, "num_draws", self.num_draws)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return the task itself: it is frozen, and what is known of its draws is to be shared."""
+        return self
+
+    @cached_property
+    def known(self) -> tuple[KnownPlan, ...]:
+        """Known plans, the start plan first; that one alone where none may be named."""
+        return known_plans(self.setting, self.num_known)
+
+    @property
+    def start(self) -> KnownPlan:
+        """Plan in force before the first decision, which changes it for nothing."""
+        return self.known[0]
+
+    @cached_property
+    def action(self) -> PlanAction:
+        """Layout of actions."""
+        setting = self.setting
+        return PlanAction(
+            num_domains=setting.num_domains,
+            num_known=len(self.known) if self.num_known else 0,
+            most_groups=min(setting.num_domains, setting.workload.num_microbatches),
+            schedules=setting.space.schedules,
+            modes=setting.modes,
+            is_described=self.actions == "all",
+        )
+
+    @cached_property
+    def observing(self) -> Observing:
+        """Layout of observations."""
+        return Observing(self.setting, self.action.num_known)
+
+    @cached_property
+    def draws(self) -> DrawnCourses:
+        """Draws of the world, which the environments of this task share."""
+        return DrawnCourses(self.setting, self.known)
+
+    @cached_property
+    def reference_s(self) -> float:
+        """Epoch of the start plan at base figures. [s]"""
+        networks = self.setting.networks([self.setting.world.topology.at_start()])
+        times = step_times_of(self.setting, networks, [self.start])
+        return float(epoch_lengths_s(self.setting, np.zeros(1), times, [self.start])[0])
+
+    def draw_seed(self, rng: np.random.Generator) -> int:
+        """Draw the seed of an episode's draw."""
+        return int(rng.integers(self.num_draws or SCOUT_SEED))

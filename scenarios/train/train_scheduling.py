@@ -1,0 +1,186 @@
+"""Train PPO of Stable-Baselines3 on EastWest/Scheduling-v0, against never moving and rules."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from des.base.checks import require_count, require_seed
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse, to_dict
+from des.base.lazy import lazy
+from scenarios.frame.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agents.decision import run_epochs
+    from agents.ppo import devices
+    from agents.replanning import table as replanning_table
+    from agents.scheduling import make_task, playing
+    from agents.scheduling.playing import Played
+    from agents.scheduling.task import SchedulingTask
+    from scenarios.frame import files, statistics
+    from scenarios.train import sb3_policy
+else:
+    make_task = lazy("agents.scheduling.make_task")
+    playing = lazy("agents.scheduling.playing")
+    devices = lazy("agents.ppo.devices")
+    replanning_table = lazy("agents.replanning.table")
+    run_epochs = lazy("agents.decision.run_epochs")
+    sb3_policy = lazy("scenarios.train.sb3_policy")
+    files = lazy("scenarios.frame.files")
+    pd = lazy("pandas")
+    statistics = lazy("scenarios.frame.statistics")
+
+PROG = "python -m scenarios.train_scheduling"
+POLICIES_CSV = "policies.csv"
+HELD_OUT_SEED = 2**40
+"""Draws that policies are judged on have seeds from here on; those of the training are below."""
+
+HORIZONS = (1.0, 4.0, 16.0)
+"""Horizons of the rules that choose among known plans. [epochs]"""
+
+SEARCH = "whole_h8"
+"""Scheduler that searches for a plan in every epoch, and moves if that pays within 8 epochs."""
+
+_EPILOG = f"""\
+The environment is EastWest/Scheduling-v0 with its defaults. Every policy is played on the same
+draws of links and loads, none of which the training has seen.
+
+examples:
+  {PROG} --out runs/scheduling
+  {PROG} --seeds 0 --steps 20_000 --held-out 8 --out runs/short
+
+files written to --out:
+  config.json   settings, versions and source revision
+  {POLICIES_CSV}  one row per policy
+
+exit codes: 0 done; 2 a flag is wrong, the folder holds files or cannot be written, or
+  Stable-Baselines3 is missing; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of the trainings and of the comparison; the fields are the flags."""
+
+    out: Path = option(Path("runs/scheduling"), "new or empty folder of the run")
+    seeds: tuple[int, ...] = option((0, 1, 2), "seeds of the trainings")
+    actions: tuple[Literal["all", "known"], ...] = option(
+        ("all", "known"), "kinds of actions to train with: all, or known plans alone"
+    )
+    steps: int = option(200_000, "epochs decided in each training, of all environments together")
+    num_envs: int = option(32, "environments stepped together")
+    draws: int = option(128, "draws of links and loads to train on")
+    held_out: int = option(64, "draws to judge on")
+    search: bool = option(True, "whether a search in every epoch is judged too, which takes long")
+
+    def __post_init__(self) -> None:
+        for seed in self.seeds:
+            require_seed(PROG, "seeds", seed)
+        for name in ("steps", "num_envs", "draws", "held_out"):
+            require_count(PROG, name, getattr(self, name))
+        if importlib.util.find_spec("stable_baselines3") is None:
+            raise UsageError(f"{PROG} needs the extra sb3: pip install 'eastwest[sb3]'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRow:
+    """Worth of a policy: change of time against never moving, in percent of it.
+
+    ``half_width_percent`` is half of the 95 % interval over draws, ``moves`` are the epochs of an
+    episode that begin with a change, ``training_cpu_s`` is of the training alone.
+    """
+
+    policy: str
+    time_percent: float
+    half_width_percent: float
+    moves: float
+    training_cpu_s: float
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> None:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    devices.use_torch_threads(1)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config({**to_dict(config), "out": str(config.out)})
+        rows = []
+        sys.stdout.write(f"{'policy':22}{'time %':>10}{'± %':>8}{'moves':>8}{'CPU s':>12}\n")
+        for row in _rows(config):
+            rows.append(row)
+            sys.stdout.write(
+                f"{row.policy:22}{row.time_percent:+10.1f}{row.half_width_percent:8.1f}"
+                f"{row.moves:8.1f}{row.training_cpu_s:12.0f}\n"
+            )
+            sys.stdout.flush()
+        files.write_csv(folder.path / POLICIES_CSV, pd.DataFrame(list(map(asdict, rows))))
+
+
+def _rows(config: Config) -> Iterator[PolicyRow]:
+    """Judge rules, then train and judge policies, on the same draws."""
+    task = make_task.make_scheduling_task(num_draws=config.draws)
+    seeds = range(HELD_OUT_SEED, HELD_OUT_SEED + config.held_out)
+    kept = playing.play(task, playing.keeping(task), seeds)
+    yield _row("never move", kept, kept)
+    fixed = [
+        playing.play(task, playing.holding(task, one), seeds) for one in range(len(task.known))
+    ]
+    yield _row("best fixed", min(fixed, key=lambda one: one.total_s.mean()), kept)
+    yield _row("random", playing.play(task, playing.at_random(task, 0), seeds), kept)
+    for horizon in HORIZONS:
+        own = playing.play(task, playing.over_horizon(task, horizon), seeds)
+        yield _row(f"known plans, h{horizon:g}", own, kept)
+    if config.search:
+        yield _row(f"search, {SEARCH}", _searched(task, seeds), kept)
+    for actions in config.actions:
+        yield from _trained(replace(task, actions=actions), config, seeds, kept)
+
+
+def _trained(
+    task: SchedulingTask, config: Config, seeds: Sequence[int], kept: Played
+) -> Iterator[PolicyRow]:
+    """Train and judge a policy of each seed; then judge the mean over them, draw by draw."""
+    trained, took_s = [], []
+    for seed in config.seeds:
+        begin_s = time.process_time()
+        act = sb3_policy.trained_policy(
+            task, seed=seed, steps=config.steps, num_envs=config.num_envs
+        )
+        took_s.append(time.process_time() - begin_s)
+        trained.append(playing.play(task, act, seeds))
+        yield _row(f"PPO, {task.actions}, seed {seed}", trained[-1], kept, took_s[-1])
+    means = playing.Played(*np.mean(trained, axis=0))
+    yield _row(f"PPO, {task.actions}, mean", means, kept, float(np.mean(took_s)))
+
+
+def _row(policy: str, own: Played, kept: Played, cpu_s: float = 0.0) -> PolicyRow:
+    change = statistics.paired_difference(own.total_s, kept.total_s)
+    return PolicyRow(
+        policy=policy,
+        time_percent=1e2 * change.mean,
+        half_width_percent=1e2 * change.half_width,
+        moves=float(own.num_moves.mean()),
+        training_cpu_s=cpu_s,
+    )
+
+
+def _searched(task: SchedulingTask, seeds: Sequence[int]) -> Played:
+    """Let the search decide each draw."""
+    make = replanning_table.scheduler_makers()[SEARCH]
+    found = [run_epochs.run_course(task.setting.world, seed, make()) for seed in seeds]
+    total_s = np.array([one.total_s for one in found])
+    moves = [sum(row.change_s > 0.0 for row in one.rows) for one in found]
+    return playing.Played(total_s, np.array(moves, dtype=np.float64))

@@ -1,0 +1,89 @@
+"""Episodes take what `run_course` takes for the same plans, and environments do not mix."""
+
+import numpy as np
+import pytest
+from small_tasks import NUM_EPOCHS, Replaying, few, rare, some_actions
+
+from agents.decision.families import FAMILIES
+from agents.decision.run_epochs import run_course
+from agents.scheduling.batch import SchedulingBatch
+from agents.scheduling.plan_action import Described
+from agents.scheduling.vector_env import seeded_batch
+from des import check_memory
+
+NUM_ENVS = 24
+
+
+def played(task, num_envs, seed):
+    """Steps of random actions, and the plans in force in them; the first takes single domains."""
+    batch, rng = seeded_batch(task, num_envs, 0), np.random.default_rng(seed)
+    batch.reset(range(num_envs))
+    steps, plans = [], []
+    for epoch in range(NUM_EPOCHS):
+        actions = some_actions(task, num_envs, rng)
+        alone = Described(((epoch % 4,),), (1.0,) * 4, schedule=0, mode=0)
+        actions[0] = task.action.encoded(alone)
+        steps.append(batch.step(actions, begins_anew=False))
+        plans.append([one.plan for one in batch.plans])
+    return steps, plans
+
+
+@pytest.mark.parametrize("make", [few, rare])
+def test_durations_changes_and_bytes_are_those_of_run_course_to_the_last_bit(make):
+    task = make()
+    steps, plans = played(task, NUM_ENVS, seed=3)
+    families = {int(one) for step in steps for one in step.metrics["family"]}
+
+    for draw in range(0, NUM_ENVS, 4):
+        own = [in_force[draw] for in_force in plans]
+        course = run_course(task.setting.world, draw, Replaying(own))
+        for row, step in zip(course.rows, steps, strict=True):
+            for name in ("duration_s", "change_s", "moved_bytes"):
+                assert step.metrics[name][draw] == getattr(row, name)
+    assert {FAMILIES[one] for one in families} == set(task.setting.space.families)
+
+
+@pytest.mark.parametrize("make", [few, rare])
+def test_plans_in_force_fit(make):
+    task = make()
+    _, plans = played(task, NUM_ENVS, seed=4)
+
+    for plan in {plan for of_epoch in plans for plan in of_epoch}:
+        check_memory(task.setting.world.topology, task.setting.workload, plan)
+
+
+def test_an_environment_does_not_depend_on_the_others():
+    task, rng = few(), np.random.default_rng(5)
+    whole, alone = seeded_batch(task, 3, 7), seeded_batch(task, 1, 9)
+    np.testing.assert_array_equal(whole.reset()[2], alone.reset()[0])
+
+    for _ in range(2 * NUM_EPOCHS + 1):
+        actions = some_actions(task, 3, rng)
+        step, own = whole.step(actions), alone.step(actions[2:])
+        np.testing.assert_array_equal(step.observations[2], own.observations[0])
+        np.testing.assert_array_equal(step.final_observations[2], own.final_observations[0])
+        assert step.rewards[2] == own.rewards[0]
+        assert {name: one[2] for name, one in step.metrics.items()} == {
+            name: one[0] for name, one in own.metrics.items()
+        }
+
+
+def test_the_same_seed_gives_the_same_episodes():
+    one, other = (played(few(), 2, seed=6)[0] for _ in range(2))
+
+    for step, again in zip(one, other, strict=True):
+        np.testing.assert_equal(dict(step.metrics), dict(again.metrics))
+        np.testing.assert_array_equal(step.observations, again.observations)
+
+
+def test_steps_beyond_the_end_and_before_the_start_are_refused():
+    task = few()
+    batch = SchedulingBatch(task, [np.random.default_rng(0)])
+    keep = np.zeros((1, len(task.action.sizes)), dtype=np.int64)
+    with pytest.raises(RuntimeError, match="reset must be called first"):
+        batch.step(keep)
+    batch.reset()
+    for _ in range(NUM_EPOCHS):
+        batch.step(keep, begins_anew=False)
+    with pytest.raises(RuntimeError, match="reset must be called first"):
+        batch.step(keep)

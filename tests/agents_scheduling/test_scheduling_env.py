@@ -1,0 +1,215 @@
+"""``EastWest/Scheduling-v0`` as Gymnasium and Stable-Baselines3 meet it, and bad arguments."""
+
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+from small_tasks import NUM_EPOCHS, PAIR, RARE, few, rare
+from stable_baselines3.common.env_checker import check_env as check_env_sb3
+
+from agents.decision.families import FAMILIES
+from agents.decision.load import LoadLaw
+from agents.scheduling.env import SchedulingEnv
+from agents.scheduling.plan_action import FIRST_KNOWN
+from agents.scheduling.plan_maker import REASONS
+from agents.scheduling.vector_env import SchedulingVectorEnv
+from des import DYNAMICS, LinkState, MarkovModulated, Topology, read_topology
+from des.plan.replacement import Replacement
+from scenarios.suites import suite
+
+ID = "EastWest/Scheduling-v0"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        lambda: {"task": few()},
+        lambda: {"task": rare()},
+        lambda: {"task": replace(few(), actions="known")},
+        lambda: PAIR,
+        lambda: {"world": suite("eval_held").world(1), "num_known": 0},
+    ],
+    ids=["short episodes", "rare exchanges", "known plans alone", "by hand", "a world of a suite"],
+)
+def test_both_checkers_are_content(arguments):
+    env = gymnasium.make(ID, **arguments()).unwrapped
+
+    check_env(env, skip_render_check=True)
+    check_env_sb3(env, skip_render_check=True)
+
+
+def test_defaults_are_as_documented():
+    env = gymnasium.make(ID).unwrapped
+    world = env.task.setting.world
+
+    sizes = [10, *[5] * 4, *[4] * 4, *[3] * 4, 5, 1]
+    assert env.action_space == gymnasium.spaces.MultiDiscrete(sizes)
+    assert env.observation_space == gymnasium.spaces.Box(-10.0, 10.0, (85,), np.float32)
+    assert world.workload.name == "llama2_7b"
+    assert world.topology.domains == read_topology("four_uneven").domains
+    assert world.topology.dynamics == DYNAMICS["markov_slow"]
+    assert world.load == LoadLaw(low_factor=0.5, high_factor=1.0, dwell_epochs=8)
+    assert (world.num_epochs, world.epoch_s, world.iterations_per_epoch) == (64, 1200.0, 388)
+    assert world.replacement == Replacement()
+    assert (env.task.penalty, env.task.num_draws) == (0.1, None)
+
+
+def test_info_has_the_figures_the_plan_and_its_family():
+    env = SchedulingEnv(task=few())
+    _, at_reset = env.reset(seed=0)
+    action = np.zeros(env.action_space.shape, dtype=np.int64)
+    action[0] = FIRST_KNOWN + 1
+    _, reward, terminated, truncated, info = env.step(action)
+
+    assert at_reset == {"plan": env.task.start.plan, "reference_s": env.task.reference_s}
+    assert info["plan"] == env.plan == env.task.known[1].plan
+    assert (info["family"], info["fallback"]) == (env.task.known[1].family, "")
+    assert info["duration_s"] == pytest.approx(info["change_s"] + info["iterations_s"])
+    assert reward == np.float32(-info["duration_s"] / env.task.reference_s)
+    assert (terminated, truncated) == (False, False)
+
+
+def test_a_seed_or_a_draw_gives_the_same_episode():
+    env = SchedulingEnv(task=few())
+    first = env.reset(seed=3)[0]
+    later = env.reset()[0]
+    np.testing.assert_array_equal(env.reset(seed=3)[0], first)
+    np.testing.assert_array_equal(env.reset()[0], later)
+    drawn = env.reset(options={"draw_seed": 5})[0]
+    np.testing.assert_array_equal(
+        SchedulingEnv(task=few()).reset(options={"draw_seed": 5})[0], drawn
+    )
+    assert (first != drawn).any()
+
+
+def test_episodes_end_after_the_epochs_of_the_world():
+    env = SchedulingEnv(task=few())
+    env.reset(seed=0)
+    keep = np.zeros(env.action_space.shape, dtype=np.int64)
+    assert [env.step(keep)[3] for _ in range(NUM_EPOCHS)] == [False] * (NUM_EPOCHS - 1) + [True]
+
+
+# Many at once.
+
+
+def test_the_vector_is_gymnasiums_own_of_single_environments():
+    own = SyncVectorEnv([lambda: SchedulingEnv(task=few())] * 3, autoreset_mode="SameStep")
+    ours = gymnasium.make_vec(ID, num_envs=3, task=few())
+    assert isinstance(ours, SchedulingVectorEnv)
+    assert (ours.observation_space, ours.action_space) == (own.observation_space, own.action_space)
+    np.testing.assert_array_equal(ours.reset(seed=4)[0], own.reset(seed=4)[0])
+
+    ours.action_space.seed(1)
+    for _ in range(2 * NUM_EPOCHS + 1):
+        actions = ours.action_space.sample()
+        observations, rewards, terminated, truncated, infos = ours.step(actions)
+        *arrays, of_own = own.step(actions)
+        for mine, theirs in zip(
+            (observations, rewards, terminated, truncated), arrays, strict=True
+        ):
+            np.testing.assert_array_equal(mine, theirs.astype(mine.dtype))
+        shown, of_own = (each.get("final_info", each) for each in (infos, of_own))
+        for name in ("duration_s", "change_s", "moved_bytes", "wan_bytes"):
+            np.testing.assert_array_equal(shown[name], of_own[name])
+        families = [FAMILIES[int(one)] for one in shown["family"]]
+        reasons = [REASONS[int(one)] for one in shown["fallback"]]
+        assert (families, reasons) == (list(of_own["family"]), list(of_own["fallback"]))
+
+
+def test_the_vector_goes_on_without_a_seed_and_begins_again_with_it():
+    env = SchedulingVectorEnv(2, task=few())
+    first, second = env.reset(seed=8)[0], env.reset()[0]
+    assert (first != second).any()
+    np.testing.assert_array_equal(env.reset(seed=8)[0], first)
+    with pytest.raises(ValueError, match="vector environment: options must be empty, got"):
+        env.reset(options={"draw_seed": 1})
+
+
+# What is refused.
+
+
+def dying() -> MarkovModulated:
+    states = (
+        LinkState(name="up", bandwidth_factor=1.0, mean_dwell_s=9.0, followed_by=(("down", 1.0),)),
+        LinkState(name="down", bandwidth_factor=0.0, mean_dwell_s=9.0, followed_by=(("up", 1.0),)),
+    )
+    return MarkovModulated(states=states)
+
+
+def chain() -> Topology:
+    whole = read_topology("four_uneven")
+    return Topology.of(whole.domains, whole.links[1:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (RARE | {"period_steps": 3}, "period_steps must divide the 20 iterations of an epoch"),
+        ({"families": ("streaming_diloco",)}, "families must be some of single, .*, diloco"),
+        ({"families": ("rings",)}, "families must be some of"),
+        ({"schedules": ("zb_auto",)}, "schedules must hold one with a pace"),
+        ({"schedules": ("1f1b", "zb_auto")}, "schedules must be ones with a pace, got 'zb_auto'"),
+        ({"law": "storm"}, "law must be one of steady, .*; got 'storm'"),
+        ({"law": dying()}, "the law must leave each link some bandwidth"),
+        ({"network": "nowhere"}, "a topology must be a file"),
+        ({"network": chain()}, "topology must have a link between every two domains"),
+        ({"model": "llama"}, "model: must be one of"),
+        (PAIR | {"num_microbatches": 4}, "num_microbatches must be left out where model is"),
+        ({"num_epochs": 0}, "num_epochs must be a whole number"),
+        ({"epoch_s": 0.0}, "epoch_s must be positive"),
+        ({"iterations_per_epoch": 0}, "iterations_per_epoch must be a whole number"),
+        ({"num_known": -1}, "num_known must be a whole number"),
+        ({"num_draws": 0}, "num_draws must be a whole number"),
+        ({"actions": "some"}, "actions must be all or known, got 'some'"),
+        (
+            {"actions": "known", "num_known": 0},
+            "num_known must be positive where actions are known",
+        ),
+        ({"penalty": -1.0}, "penalty must be finite and not negative"),
+        ({"render_mode": "human"}, "render_mode must be None, got 'human'"),
+        (
+            {"world": suite("eval_held").world(1), "law": "ou"},
+            "law must be left out where world is given, got law='ou'",
+        ),
+    ],
+)
+def test_arguments_that_contradict_or_are_out_of_range_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SchedulingEnv(**arguments)
+
+
+def test_arguments_beside_a_task_are_refused():
+    with pytest.raises(ValueError, match="num_known must be left out where task is given, got"):
+        SchedulingEnv(task=few(), num_known=3)
+
+
+def test_unknown_arguments_are_refused():
+    with pytest.raises(TypeError, match="number_of_epochs"):
+        SchedulingEnv(number_of_epochs=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda keep: keep.astype(float), "whole numbers shaped"),
+        (lambda keep: keep[1:], "whole numbers shaped"),
+        (lambda keep: keep - 1, r"component 0 of an action must be within \[0, 5\), got -1"),
+    ],
+)
+def test_actions_outside_the_space_are_refused(change, message):
+    env = SchedulingEnv(task=few())
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=message):
+        env.step(change(np.zeros(len(few().action.sizes), dtype=np.int64)))
+
+
+def test_steps_and_plans_before_a_reset_and_unknown_options_are_refused():
+    env = SchedulingEnv(task=few())
+    for use in (lambda: env.step(env.action_space.sample()), lambda: env.plan):
+        with pytest.raises(RuntimeError, match="reset must be called first"):
+            use()
+    with pytest.raises(ValueError, match="options must be draw_seed alone, got"):
+        env.reset(options={"draw": 1})

@@ -1,0 +1,52 @@
+"""The command that trains PPO of Stable-Baselines3 on the scheduling task."""
+
+import importlib.util
+
+import pytest
+
+from scenarios.frame.files import read_csv
+from scenarios.train.train_scheduling import POLICIES_CSV, main
+
+SHORT = ["--seeds", "0", "--actions", "known", "--steps", "64", "--num-envs", "2", "--draws", "2"]
+
+
+def test_policies_are_judged_on_the_same_draws(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main([*SHORT, "--held-out", "2", "--no-search", "--out", str(out)]) == 0
+
+    rows = read_csv(out / POLICIES_CSV).set_index("policy")
+    assert list(rows.index) == [
+        "never move",
+        "best fixed",
+        "random",
+        "known plans, h1",
+        "known plans, h4",
+        "known plans, h16",
+        "PPO, known, seed 0",
+        "PPO, known, mean",
+    ]
+    assert rows.loc["never move"].tolist() == [0.0] * 4
+    assert rows.loc["best fixed", "time_percent"] <= 0.0
+    assert rows.loc["known plans, h4", "time_percent"] < 0.0 < rows.loc["random", "time_percent"]
+    assert rows.loc["PPO, known, mean", "training_cpu_s"] > 0.0
+    assert "known plans, h4" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--steps", "0"], "steps must be a whole number"),
+        (["--actions", "some"], "actions"),
+        (["--seeds", "-1"], "seeds"),
+    ],
+)
+def test_flags_out_of_range_are_refused(flags, message, tmp_path, capsys):
+    assert main([*flags, "--out", str(tmp_path / "run")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["--out", str(tmp_path / "run")]) == 2
+    assert "needs the extra sb3: pip install 'eastwest[sb3]'" in capsys.readouterr().err
