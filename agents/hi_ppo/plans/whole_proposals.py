@@ -14,7 +14,7 @@ from agents.decision.whole_plan import ProposeGroups
 from agents.judge.look_ahead import LookAhead, PlanJudge
 from agents.judge.paced_judge import FEW_SCHEDULES
 from agents.replanning.plan_times import PlanTimes
-from agents.replanning.whole_pool import whole_plans, whole_space
+from agents.replanning.whole_pool import whole_plans
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.schedules import DEFAULT_SCHEDULE
 
@@ -54,7 +54,7 @@ class WholeProposer:
         look_ahead: LookAhead = WHOLE_QUICK,
     ) -> None:
         self.look_ahead, self._propose = look_ahead, propose
-        self._space: PlanSpace = whole_space(families)
+        self._space = PlanSpace(families=tuple(families))
         self._judges: dict[tuple[Workload, int, Corrections], PlanJudge] = {}
 
     def judge_of(

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from agents.replanning.table import SCHEDULERS
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.compare.bootstrap import paired_bootstrap, relative_by_world
 from scenarios.measure.compare.cases import FORESEEN
-from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
+from scenarios.measure.compare.dynamic_part import CLAIRVOYANT, DECIDERS
 
 _SEED = 20_261_122
 """Seed of the resampling; any number, but always the same."""
@@ -103,7 +102,7 @@ def best_single_rule(rows: pd.DataFrame) -> str:
 
 def online_part(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of rules that know neither later epochs nor plans for them; schedulers are no rules."""
-    others = rows["method"].isin([CLAIRVOYANT, *SCHEDULERS])
+    others = rows["method"].isin([CLAIRVOYANT, *DECIDERS])
     return rows[~rows["method"].str.endswith(FORESEEN) & ~others]
 
 
