@@ -1,62 +1,82 @@
-"""Times of changes between plans of several copies of the model, on links that stand still.
-
-A domain that holds a layer, for whichever copy, needs not be sent it again; of several holders a
-layer comes from the one from which it is there first, see `des.engine.migration`.
-"""
+"""Times and bytes of changes between plans of any number of copies of the model."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from agents.judge.change_costs import change_costs
 from des import Plan, Workload
-from des.base.jit import kernel
 from des.compiled.many.layout import Flags, Real, Small, Whole
 from des.costs.outer_state import INNER_MOMENTS_BYTES, OUTER_STATE_BYTES, has_outer_state
 
 
-class Copies(NamedTuple):
-    """Domains of the layers of N plans.
+class HeldLayers(NamedTuple):
+    """Domains of the layers of P plans.
 
-    ``domains`` (N, R, L) has those of each copy, -1 behind the last one; ``holds`` (N, L, K) says
-    which domains hold a layer, ``is_again`` (N, R, L) which entries an earlier copy has too, and
-    ``has_outer`` (N,) whether there is an outer optimiser.
+    Copies of plan ``n`` are rows of ``layers`` (Q, L) from ``first[n]`` to that of the next,
+    (P + 1,); ``has_outer`` (P,) says whether there is an outer optimiser.
     """
 
-    domains: Small
-    holds: Flags
-    is_again: Flags
+    layers: Small
+    first: Whole
     has_outer: Flags
 
-
-def _copies_of(plans: Sequence[Plan], num_domains: int) -> Copies:
-    """Write down the placements of plans."""
-    most = max(len(plan.placements) for plan in plans)
-    num_layers = len(plans[0].placement.domain_of_layer)
-    domains = np.full((len(plans), most, num_layers), -1, dtype=np.int32)
-    for row, plan in enumerate(plans):
-        for copy, placement in enumerate(plan.placements):
-            domains[row, copy] = placement.domain_of_layer
-    holds = np.zeros((len(plans), num_layers, num_domains), dtype=np.bool_)
-    is_again = np.zeros(domains.shape, dtype=np.bool_)
-    rows, layers = np.ogrid[: len(plans), :num_layers]
-    for copy in range(most):
-        is_there, here = domains[:, copy] >= 0, np.maximum(domains[:, copy], 0)
-        is_again[:, copy] = is_there & holds[rows, layers, here]
-        holds[rows, layers, here] |= is_there
-    has_outer = np.array([has_outer_state(plan) for plan in plans], dtype=np.bool_)
-    return Copies(domains=domains, holds=holds, is_again=is_again, has_outer=has_outer)
+    @classmethod
+    def of(cls, layers: Sequence[Small], has_outer: Sequence[bool]) -> Self:
+        """Put plans together, each with the layers of its copies, (R, L)."""
+        return cls(
+            layers=np.concatenate(layers),
+            first=np.cumsum([0, *map(len, layers)]),
+            has_outer=np.array(has_outer, dtype=np.bool_),
+        )
 
 
 class MoveRates(NamedTuple):
-    """Goodput [bytes/s] and latency [s] of links, (K, K) each, and the overhead of a message. [s]
+    """Goodput [bytes/s] and latency [s] of links of T networks, (T, K, K), and overhead. [s]
 
-    A goodput of 0 is no link.
+    A goodput of 0 is no link; the overhead is that of a message.
     """
 
     goodput: Real
     latency_s: Real
     overhead_s: float
+
+
+def costs_of_changes(
+    workload: Workload, held: HeldLayers, changes: Whole, rates: MoveRates, network_of: Whole
+) -> Real:
+    """Time until the last layer has arrived [s], and bytes sent, of N changes, (2, N).
+
+    Both are those of `des.migration_s`, without the restart, and `des.moved_bytes`. The time is 0
+    where nothing is sent, and ``inf`` where a layer could come over a link that there is not.
+
+    Parameters
+    ----------
+    changes
+        Plans before and after, (2, N).
+    network_of
+        Network of each change, (N,).
+    """
+    old, new = changes
+    size = rates.latency_s.shape[-1]
+    costs = np.empty((2, len(old)))
+    is_copied = np.diff(held.first) > 1
+    change_costs(
+        held.layers,
+        np.stack([held.first[each] for each in (old, old + 1, new, new + 1)], axis=1),
+        network_of,
+        workload.state_bytes + OUTER_STATE_BYTES * (held.has_outer[old] & held.has_outer[new]),
+        held.has_outer[old] & is_copied[new] & ~held.has_outer[new],
+        float(INNER_MOMENTS_BYTES),
+        np.array(workload.num_parameters, dtype=np.float64),
+        rates.goodput,
+        rates.latency_s,
+        rates.overhead_s,
+        np.empty((3, size, size)),
+        costs,
+    )
+    return costs
 
 
 class CopyChanges:
@@ -73,120 +93,44 @@ class CopyChanges:
     def __init__(
         self, workload: Workload, sources: Sequence[Plan], plans: Sequence[Plan], num_domains: int
     ) -> None:
-        self._parameters = np.array(workload.num_parameters, dtype=np.float64)
-        self._state_bytes = float(workload.state_bytes)
-        (self._old, old_rows), (self._new, new_rows) = (
-            _distinct_copies(given, num_domains) for given in (sources, plans)
+        self._workload = workload
+        numbers: dict[tuple[object, ...], int] = {}
+        kept: list[Plan] = []
+        rows = []
+        for given in (sources, plans):
+            keys = [(plan.placements, has_outer_state(plan)) for plan in given]
+            rows.append([numbers.setdefault(key, len(numbers)) for key in keys])
+            kept += given
+        old, new = (np.array(own, dtype=np.int64) for own in rows)
+        _, first = np.unique(np.concatenate([old, new]), return_index=True)
+        distinct = [kept[at] for at in first.tolist()]
+        self._held = HeldLayers.of(
+            [
+                np.array([one.domain_of_layer for one in plan.placements], dtype=np.int32)
+                for plan in distinct
+            ],
+            [has_outer_state(plan) for plan in distinct],
+        )
+        (olds, old_rows), (news, new_rows) = (
+            np.unique(own, return_inverse=True) for own in (old, new)
         )
         self._rows = np.ix_(old_rows, new_rows)
+        self._changes = np.array([np.repeat(olds, len(news)), np.tile(news, len(olds))])
+        self._shape = len(olds), len(news)
         anywhere, nothing = np.ones((num_domains, num_domains)), np.zeros((num_domains,) * 2)
         self.moved_bytes: Real = self._filled(MoveRates(anywhere, nothing, 0.0))[1]
 
     def times_s(self, rates: MoveRates) -> Real:
         """Time until the last layer has arrived, (S, C); 0 where none is sent. [s]
 
-        ``inf`` where a layer could come over a link that there is not.
+        ``inf`` where a layer could come over a link that there is not; ``rates`` are of one
+        network, (K, K).
         """
         return self._filled(rates)[0]
 
     def _filled(self, rates: MoveRates) -> tuple[Real, Real]:
-        found = np.empty((2, len(self._old.has_outer), len(self._new.has_outer)))
-        _fill(self._old, self._new, self._parameters, self._state_bytes, rates, *found)
-        return found[0][self._rows], found[1][self._rows]
-
-
-def _distinct_copies(plans: Sequence[Plan], num_domains: int) -> tuple[Copies, Whole]:
-    """Write down the placements of plans, each once, and the row that each plan has."""
-    numbers: dict[tuple[object, ...], int] = {}
-    keys = [(plan.placements, has_outer_state(plan)) for plan in plans]
-    rows = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-    _, first = np.unique(rows, return_index=True)
-    return _copies_of([plans[at] for at in first.tolist()], num_domains), rows
-
-
-@kernel
-def _fill(
-    old: Copies,
-    new: Copies,
-    parameters: Real,
-    state_bytes: float,
-    rates: MoveRates,
-    times_s: Real,
-    moved_bytes: Real,
-) -> None:
-    """Write the time and the bytes of each change."""
-    free_s = np.empty(rates.latency_s.shape)
-    for source in range(times_s.shape[0]):
-        for target in range(times_s.shape[1]):
-            free_s[:] = 0.0
-            times_s[source, target], moved_bytes[source, target] = _change(
-                old, source, new, target, parameters, state_bytes, rates, free_s
-            )
-
-
-@kernel
-def _change(
-    old: Copies,
-    source: int,
-    new: Copies,
-    target: int,
-    parameters: Real,
-    state_bytes: float,
-    rates: MoveRates,
-    free_s: Real,
-) -> tuple[float, float]:
-    """Time until the last layer has arrived [s], and bytes; ``free_s`` (K, K) is 0 at first."""
-    num_copies, num_layers = new.domains.shape[1:]
-    is_several = num_copies > 1 and new.domains[target, 1, 0] >= 0
-    are_to_agree = old.has_outer[source] and is_several and not new.has_outer[target]
-    if old.has_outer[source] and new.has_outer[target]:
-        state_bytes += OUTER_STATE_BYTES
-    last_s = moved = 0.0
-    for copy in range(num_copies):
-        for layer in range(num_layers):
-            to = new.domains[target, copy, layer]
-            if to < 0 or new.is_again[target, copy, layer]:
-                continue
-            is_held, only = old.holds[source, layer, to], -1
-            if are_to_agree:
-                only = _first_to_stay(old, source, new, target, layer)
-            if to == only or (is_held and not are_to_agree):
-                continue
-            num_bytes = parameters[layer] * (INNER_MOMENTS_BYTES if is_held else state_bytes)
-            arrival_s = _sent(old.domains[source, :, layer], only, to, num_bytes, rates, free_s)
-            last_s = max(last_s, arrival_s)
-            moved += num_bytes
-    return last_s, moved
-
-
-@kernel
-def _first_to_stay(old: Copies, source: int, new: Copies, target: int, layer: int) -> int:
-    """First holder of a layer that keeps it, or the first one where none does."""
-    for copy in range(old.domains.shape[1]):
-        holder = old.domains[source, copy, layer]
-        if holder >= 0 and new.holds[target, layer, holder]:
-            return int(holder)
-    return int(old.domains[source, 0, layer])
-
-
-@kernel
-def _sent(
-    holders: Small, only: int, to: int, num_bytes: float, rates: MoveRates, free_s: Real
-) -> float:
-    """Arrival of a layer from the holder from which it is there first, or from the only one. [s]
-
-    That is ``inf`` where a holder has no link; ``free_s`` says from when on links are idle.
-    """
-    best_s, chosen, turn_s = np.inf, -1, 0.0
-    for place in range(holders.size):
-        holder = holders[place]
-        if holder < 0 or (only >= 0 and holder != only):
-            continue
-        if not rates.goodput[holder, to] > 0.0:
-            return np.inf
-        alone_s = rates.overhead_s + num_bytes / rates.goodput[holder, to]
-        arrival_s = free_s[holder, to] + alone_s + rates.latency_s[holder, to]
-        if arrival_s < best_s:
-            best_s, chosen, turn_s = arrival_s, holder, alone_s
-    free_s[chosen, to] += turn_s
-    return best_s
+        one = MoveRates(rates.goodput[np.newaxis], rates.latency_s[np.newaxis], rates.overhead_s)
+        network_of = np.zeros(self._changes.shape[1], dtype=np.int64)
+        found = costs_of_changes(self._workload, self._held, self._changes, one, network_of)
+        times_s, moved_bytes = (each.reshape(self._shape)[self._rows] for each in found)
+        return times_s, moved_bytes

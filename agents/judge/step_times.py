@@ -14,6 +14,8 @@ import numpy as np
 from agents.decision.simulator import Simulator
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate, simulate_epoch
 from des.base.jit import kernel
+from des.compiled.many.each import NetworkFigures, simulate_each
+from des.compiled.many.job import DomainFigures
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.simulation import exchanges_behind_s, simulate_many
 from des.compiled.simulate import simulate_compiled
@@ -94,6 +96,52 @@ def step_times_on(
         _close(plans, times_s[row], waited, own_s[row, len(plain.plans) :])
         _close(plans, times_s[row], behind, behind_s)
     return times_s
+
+
+def step_times_each(
+    networks: NetworkFigures,
+    common: DomainFigures,
+    workload: Workload,
+    plans: Sequence[Plan],
+    corrections: Corrections = NO_CORRECTIONS,
+) -> Real:
+    """Times of a step of plan ``n`` on network ``n``, (N,), see `step_times_s`. [s]
+
+    Raises
+    ------
+    ValueError
+        If `des.compiled.many.each.simulate_each` cannot take a plan.
+    """
+    plain, waited, behind = _sorted_steps(workload, plans)
+    both = _Steps(plain.plans + waited.plans, plain.steps + waited.steps)
+    own_s, behind_s = (
+        simulate_each(
+            networks.rows(np.array(each.plans, dtype=np.int64)),
+            common,
+            workload,
+            [plans[one] for one in each.plans],
+            corrections,
+            steps=each.steps,
+            is_behind=is_behind,
+        )
+        for each, is_behind in ((both, False), (behind, True))
+    )
+    times_s = np.zeros(len(plans))
+    times_s[plain.plans] = own_s[: len(plain.plans)]
+    _close(plans, times_s, waited, own_s[len(plain.plans) :])
+    _close(plans, times_s, behind, behind_s)
+    return times_s
+
+
+def mean_step(
+    topology: Topology, workload: Workload, plan: Plan, corrections: Corrections
+) -> tuple[float, float]:
+    """Mean time [s] and WAN bytes of a step of a plan whose copies seldom exchange.
+
+    It is a `agents.decision.run_epochs.MeanStep`.
+    """
+    step_s = step_times_s(topology, workload, [plan], corrections, simulator=simulate_compiled)
+    return float(step_s[0]), float(step_wan_bytes(workload, [plan])[0])
 
 
 def _sorted_steps(workload: Workload, plans: Sequence[Plan]) -> tuple[_Steps, _Steps, _Steps]:

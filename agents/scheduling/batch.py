@@ -8,7 +8,7 @@ import numpy.typing as npt
 from agents.decision.families import FAMILIES
 from agents.ppo.batch_step import BatchStep
 from agents.scheduling.draws import DrawnCourse
-from agents.scheduling.epoch_lengths import StepTimes, epoch_lengths_s, step_times_of
+from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN
 from agents.scheduling.plan_changes import change_figures
@@ -45,7 +45,6 @@ class SchedulingBatch:
         self.plans: list[KnownPlan] = [task.start] * num_envs
         self._draws: list[DrawnCourse] = []
         self._epoch: Whole = np.zeros(num_envs, dtype=np.int64)
-        self._own = StepTimes.empty(num_envs)
         self._own_s = np.zeros(num_envs)
         self._changes = np.zeros((2, num_envs, task.action.num_known))
 
@@ -169,23 +168,20 @@ class SchedulingBatch:
             plans[row] = self.task.known[choices[row] - FIRST_KNOWN]
         return plans, fallback
 
-    def _times(self, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> StepTimes:
+    def _times(self, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> Real:
         """Iterations of the plans in the epochs, (N,)."""
-        times = StepTimes(self._own.free_s.copy(), self._own.due_s.copy())
-        rows = np.array(
-            [row for row, one in enumerate(plans) if one is not self.plans[row]], dtype=np.int64
-        )
+        times = self._own_s.copy()
+        rows = self._changed(plans)
         if len(rows):
-            times.put(
-                rows, self._worked_out(rows, networks.rows(rows), [plans[row] for row in rows])
-            )
+            own = [plans[row] for row in rows.tolist()]
+            times[rows] = self._worked_out(rows, networks.rows(rows), own)
         return times
 
     def _worked_out(
         self, rows: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]
-    ) -> StepTimes:
+    ) -> Real:
         """Look iterations of known plans up, and simulate those of others."""
-        found = StepTimes.empty(len(plans))
+        found = np.empty(len(plans))
         last = self.task.setting.world.num_epochs - 1
         others = []
         for place, (row, one) in enumerate(zip(rows.tolist(), plans, strict=True)):
@@ -193,15 +189,12 @@ class SchedulingBatch:
             if known is None:
                 others.append(place)
                 continue
-            times, epoch = self._draws[row].times, min(self._epoch[row], last)
-            found.free_s[place] = times.free_s[epoch, known]
-            found.due_s[place] = times.due_s[epoch, known]
+            found[place] = self._draws[row].step_s[min(self._epoch[row], last), known]
         if others:
             own = np.array(others)
-            simulated = step_times_of(
+            found[own] = steps_s(
                 self.task.setting, networks.rows(own), [plans[place] for place in others]
             )
-            found.put(own, simulated)
         return found
 
     def _costs(self, choices: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> Real:
@@ -236,7 +229,7 @@ class SchedulingBatch:
         task, last = self.task, self.task.setting.world.num_epochs - 1
         networks, plans = self._networks(rows), [self.plans[row] for row in rows.tolist()]
         times = self._worked_out(rows, networks, plans)
-        self._own.put(rows, times)
+        self._own_s[rows] = times
         own_s = epoch_lengths_s(task.setting, np.zeros(len(rows)), times, plans)
         num_known, count = task.action.num_known, len(rows)
         epochs = self._epoch[rows]

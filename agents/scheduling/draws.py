@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.decision.held import held_topologies
-from agents.scheduling.epoch_lengths import StepTimes, epoch_lengths_s, step_times_of
+from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
 from des.compiled.many.each import NetworkFigures
@@ -30,15 +30,15 @@ class DrawnCourse:
     seen
         Logarithms of goodputs, latencies and speeds over those at base figures, then the share of
         the episode's epochs, as logarithms, since each link and each speed last changed, (E, V).
-    times
-        Iterations of the C known plans, (E, C).
+    step_s
+        Iterations of the C known plans, (E, C). [s]
     epoch_s
         Epochs under the known plans without a change, (E, C). [s]
     """
 
     networks: NetworkFigures
     seen: Real
-    times: StepTimes
+    step_s: Real
     epoch_s: Real
 
 
@@ -72,12 +72,12 @@ class DrawnCourses:
         count, num_known = setting.world.num_epochs, len(self._known)
         epochs = np.repeat(np.arange(count), num_known)
         plans = list(self._known) * count
-        flat = step_times_of(setting, networks.rows(epochs), plans)
+        flat = steps_s(setting, networks.rows(epochs), plans)
         epoch_s = epoch_lengths_s(setting, np.zeros(len(plans)), flat, plans)
         return DrawnCourse(
             networks=networks,
             seen=self._seen(networks),
-            times=StepTimes(*(one.reshape(count, num_known) for one in flat)),
+            step_s=flat.reshape(count, num_known),
             epoch_s=epoch_s.reshape(count, num_known),
         )
 

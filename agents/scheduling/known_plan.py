@@ -11,7 +11,6 @@ from agents.judge.step_times import step_wan_bytes
 from des import Plan, Workload
 from des.compiled.many.layout import Real, Small
 from des.costs.outer_state import has_outer_state
-from des.plan.synchronisation import fragments_due
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +40,6 @@ class KnownPlan:
     def wan_bytes(self) -> float:
         """Bytes that leave a domain in a step, mean over a period of the synchronisation."""
         return float(step_wan_bytes(self.workload, [self.plan])[0])
-
-    @cached_property
-    def period_steps(self) -> int:
-        """Steps after which replicas have exchanged everything once; 1 for a single pipeline."""
-        return self.plan.synchronisation.steps_between if self.plan.replicas else 1
-
-    @cached_property
-    def free_step(self) -> int:
-        """First step in which nothing is exchanged; 0 where there is none such."""
-        mode, num_layers = self.plan.synchronisation, self.workload.num_layers
-        free = (
-            step for step in range(self.period_steps) if not fragments_due(mode, step, num_layers)
-        )
-        return next(free, 0) if self.period_steps > 1 else 0
 
     @cached_property
     def by_domain(self) -> Real:

@@ -4,7 +4,7 @@ import numpy as np
 
 from agents.decision.held import held_topology
 from agents.planners.whole.family_search import FamilySearch
-from agents.scheduling.epoch_lengths import epoch_lengths_s, step_times_of
+from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.setting import Setting
 from des import Topology
@@ -45,7 +45,7 @@ def known_plans(setting: Setting, count: int) -> tuple[KnownPlan, ...]:
     networks = setting.networks(scouted)
     rows = np.repeat(np.arange(_NUM_SCOUTS), len(plans))
     tried = plans * _NUM_SCOUTS
-    times = step_times_of(setting, networks.rows(rows), tried)
+    times = steps_s(setting, networks.rows(rows), tried)
     epochs_s = epoch_lengths_s(setting, np.zeros(len(rows)), times, tried)
     logs = np.log(epochs_s).reshape(_NUM_SCOUTS, len(plans))
     chosen = [0]

@@ -32,7 +32,7 @@ LOAD = LoadLaw(low_factor=0.5, high_factor=1.0, dwell_epochs=8)
 """Default load: other jobs take up to half of a domain, and something else every 8 epochs."""
 
 NETWORK, MODEL, NUM_MICROBATCHES, LAW = "four_uneven", "llama2_7b", 32, "markov_slow"
-NUM_EPOCHS, EPOCH_S, PERIOD_STEPS = 64, 1200.0, 10
+NUM_EPOCHS, EPOCH_S, PERIOD_STEPS = 64, 1200.0, 100
 """Defaults of the environment."""
 
 
@@ -59,8 +59,7 @@ def make_scheduling_task(
     families, schedules
         Plans allowed; schedules are ones with a pace, see `des.schedules.pace_of`.
     period_steps
-        Iterations between two exchanges of replicas that exchange rarely; it divides those of an
-        epoch. Read where ``families`` has ``diloco``.
+        Iterations between two exchanges of a parameter in ``diloco`` and ``streaming_diloco``.
     num_known, actions, penalty, num_draws
         See `agents.scheduling.task.SchedulingTask`.
     corrections

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from agents.decision.families import SYNCHRONOUS
+from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
 from agents.decision.world import DecisionWorld
 from agents.scheduling.known_plan import PlanBook
@@ -43,16 +43,6 @@ class Setting:
         for name in space.schedules:
             if not has_pace(name):
                 raise ValueError(f"{owner}: schedules must be ones with a pace, got {name!r}")
-        if "streaming_diloco" in space.families:
-            raise ValueError(
-                f"{owner}: families must be some of {', '.join((*SYNCHRONOUS, 'diloco'))}, as "
-                "epochs end with all exchanges; got 'streaming_diloco'"
-            )
-        if "diloco" in space.families and world.iterations_per_epoch % space.period_steps:
-            raise ValueError(
-                f"{owner}: period_steps must divide the {world.iterations_per_epoch} iterations of "
-                f"an epoch, so that it ends with an exchange; got {space.period_steps}"
-            )
         object.__setattr__(self, "book", PlanBook(self.workload, self.num_domains))
 
     @property
@@ -68,8 +58,9 @@ class Setting:
     @cached_property
     def modes(self) -> tuple[Synchronisation, ...]:
         """Ways to keep copies of the model in step: every step first."""
-        rare = self.space.modes("diloco") if "diloco" in self.space.families else ()
-        return (EVERY_STEP, *rare)
+        rare: tuple[Family, ...] = ("diloco", "streaming_diloco")
+        wanted = (family for family in rare if family in self.space.families)
+        return (EVERY_STEP, *(mode for family in wanted for mode in self.space.modes(family)))
 
     @cached_property
     def common(self) -> DomainFigures:

@@ -7,7 +7,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from agents.scheduling.draws import DrawnCourses
-from agents.scheduling.epoch_lengths import epoch_lengths_s, step_times_of
+from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.known_plan import KnownPlan
 from agents.scheduling.known_plans import SCOUT_SEED, known_plans
 from agents.scheduling.observation import Observing
@@ -32,6 +32,9 @@ class SchedulingTask:
     The reward of an epoch is minus its time, change included, over that of the start plan's epoch
     at base figures: an episode of E epochs returns about -E where nothing moves. An action whose
     plan cannot be taken leaves the plan in force and costs ``penalty`` more.
+
+    Copies of the model that exchange after every step are simulated; of those that exchange rarely
+    an iteration takes the mean over a period, see `agents.judge.step_times`.
 
     Attributes
     ----------
@@ -104,7 +107,7 @@ class SchedulingTask:
     def reference_s(self) -> float:
         """Epoch of the start plan at base figures. [s]"""
         networks = self.setting.networks([self.setting.world.topology.at_start()])
-        times = step_times_of(self.setting, networks, [self.start])
+        times = steps_s(self.setting, networks, [self.start])
         return float(epoch_lengths_s(self.setting, np.zeros(1), times, [self.start])[0])
 
     def draw_seed(self, rng: np.random.Generator) -> int:

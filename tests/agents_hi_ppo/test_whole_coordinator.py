@@ -12,7 +12,7 @@ from agents.decision.plan_space import PlanSpace
 from agents.decision.run_epochs import run_course
 from agents.hi_ppo.plans.whole_proposals import WholeProposer, near_plans
 from agents.hi_ppo.whole_schedulers import moving_scheduler
-from agents.judge.step_times import step_times_s
+from agents.judge.step_times import mean_step, step_times_s
 from agents.planners.names import MOVING_NAMES
 from agents.replanning.tables import tables_of, total_s
 from agents.replanning.whole_pool import whole_plans
@@ -71,9 +71,6 @@ def test_each_scheduler_changes_the_family_when_links_get_slow(name):
 def test_a_course_costs_what_the_tables_of_its_plans_say():
     """Copies that seldom exchange are judged by the mean of their steps."""
     hand = HandWorld(epochs=(THREE, SLOW, THREE), topology=THREE, workload=JOB)
-
-    def mean_step(topology, workload, plan, corrections):
-        return float(step_times_s(topology, workload, [plan], corrections)[0]), 0.0
 
     course = run_course(hand, 0, moving_scheduler("decide_h1", FAMILIES), mean_step=mean_step)
 

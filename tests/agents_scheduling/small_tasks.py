@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 from strategies import unit_workload, world
 
+from agents.decision.families import FAMILIES
 from agents.decision.levels import level_of
 from agents.decision.load import LoadLaw
 from agents.decision.situation import Decision, Situation
@@ -18,10 +19,10 @@ FEW = {"num_epochs": NUM_EPOCHS, "num_known": 3, "num_draws": 8, "iterations_per
 """The default world in short episodes."""
 
 RARE = FEW | {
-    "families": ("single", "pipeline", "replicas", "hybrid", "diloco"),
-    "period_steps": 5,
+    "families": FAMILIES,
+    "period_steps": 7,
 }
-"""The same with copies that exchange every 5 of 20 iterations."""
+"""The same with copies that exchange every 7 of 20 iterations, too."""
 
 HALF = LoadLaw(low_factor=0.5, high_factor=0.5)
 """Domains at half their speed."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_tasks import NUM_EPOCHS, few
 
-from agents.scheduling.epoch_lengths import epoch_lengths_s, step_times_of
+from agents.scheduling.epoch_lengths import epoch_lengths_s, steps_s
 from agents.scheduling.plan_action import FIRST_KNOWN, Described
 from agents.scheduling.playing import at_random, holding, keeping, over_horizon, play
 from agents.scheduling.vector_env import seeded_batch
@@ -84,7 +84,7 @@ def test_known_plans_are_seen_with_their_epochs_and_changes():
     sight = seen(task, batch.step(action).observations[0])
     now = setting.world.epoch_topology(DRAW, 1)
     networks = setting.networks([now] * len(task.known))
-    times = step_times_of(setting, networks, task.known)
+    times = steps_s(setting, networks, task.known)
     epochs_s = epoch_lengths_s(setting, np.zeros(len(task.known)), times, task.known)
     changes_s = [
         migration_s(now, setting.workload, task.known[1].plan, one.plan) for one in task.known
@@ -123,7 +123,7 @@ def test_rules_stand_in_the_order_that_they_must():
 def test_known_plans_are_different_and_the_start_plan_is_the_quickest_at_base(number):
     task = few()
     base = task.setting.networks([task.setting.world.topology] * len(task.known))
-    times_s = step_times_of(task.setting, base, task.known).free_s
+    times_s = steps_s(task.setting, base, task.known)
 
     assert len(set(task.known)) == len(task.known) == 3
     assert times_s[number] >= times_s[0]

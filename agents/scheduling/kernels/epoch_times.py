@@ -1,20 +1,22 @@
-"""Times of epochs as sums over their iterations."""
+"""Times of epochs: a change of plan, then iterations."""
 
 from des.base.jit import kernel
-from des.compiled.many.layout import Real, Whole
+from des.compiled.many.layout import Flags, Real
 
 
 @kernel
 def epoch_times(
-    change_s: Real, free_s: Real, due_s: Real, periods: Whole, num_iterations: int, times_s: Real
+    change_s: Real, step_s: Real, is_mean: Flags, num_iterations: int, times_s: Real
 ) -> None:
-    """Add up changes and iterations in order, as `des.simulate_epoch` does, all (N,). [s]
+    """Add up changes and iterations as `agents.decision.run_epochs.run_course` does, (N,) each. [s]
 
-    The last iteration of every period takes ``due_s``, the others ``free_s``.
+    Iterations that are alike are added one after the other, mean ones together.
     """
     for row in range(times_s.size):
         now_s = change_s[row]
-        for iteration in range(num_iterations):
-            is_due = (iteration + 1) % periods[row] == 0
-            now_s += due_s[row] if is_due else free_s[row]
+        if is_mean[row]:
+            now_s += num_iterations * step_s[row]
+        else:
+            for _ in range(num_iterations):
+                now_s += step_s[row]
         times_s[row] = now_s

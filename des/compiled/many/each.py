@@ -119,6 +119,7 @@ def simulate_each(
     corrections: Corrections = NO_CORRECTIONS,
     *,
     steps: Sequence[int] = (),
+    is_behind: bool = False,
 ) -> Real:
     """Iteration time of plan ``n`` on network ``n``, (N,), equal to `des.simulate`. [s]
 
@@ -128,6 +129,9 @@ def simulate_each(
     ----------
     steps
         Step of each plan, by which it depends what replicas exchange; none: 0.
+    is_behind
+        Whether the times are those of exchanges alone that start after the step and continue behind
+        the next, as `des.engine.gradients.exchange_behind_s` has them.
 
     Raises
     ------
@@ -138,7 +142,7 @@ def simulate_each(
     times_s = np.empty(len(plans))
     for begin in range(0, len(plans), _MOST_TOGETHER):
         rows = slice(begin, begin + _MOST_TOGETHER)
-        written = written_plans(workload, size, plans[rows], of_plans[rows])
+        written = written_plans(workload, size, plans[rows], of_plans[rows], is_behind=is_behind)
         own = networks.rows(rows)
         if written is None or len(written.positions) < len(own.rate_flops_per_s):
             raise ValueError(

@@ -13,7 +13,7 @@ from agents.decision.run_epochs import run_course
 from agents.decision.situation import Scheduler
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import SteadyJudge
-from agents.judge.step_times import step_times_s, step_wan_bytes
+from agents.judge.step_times import mean_step
 from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
 from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.rules import Rule
@@ -21,10 +21,8 @@ from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from agents.replanning.whole_pool import whole_pool
-from des import Corrections, Plan, Topology, Workload
 from des.base.lazy import lazy
 from des.compiled.many.layout import Whole
-from des.compiled.simulate import simulate_compiled
 from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
 from scenarios.suites import SuiteWorld
 
@@ -160,14 +158,6 @@ def _pool_of(case: ComparedDraw, world: SuiteWorld, judge: SteadyJudge) -> Pool:
         networks=networks,
     )
     return pool.joined(dict(zip(whole.plans, whole.known_from, strict=True)))
-
-
-def mean_step(
-    topology: Topology, workload: Workload, plan: Plan, corrections: Corrections
-) -> tuple[float, float]:
-    """Mean time [s] and WAN bytes of a step of a plan whose copies seldom exchange."""
-    step_s = step_times_s(topology, workload, [plan], corrections, simulator=simulate_compiled)
-    return float(step_s[0]), float(step_wan_bytes(workload, [plan])[0])
 
 
 def scheduler_row(case: ComparedDraw, world: DecisionWorld, name: str) -> dict[str, object]:

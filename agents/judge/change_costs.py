@@ -1,15 +1,20 @@
-"""Times and bytes of changes of plan, each on links of its own that stand still."""
+"""Kernel of times and bytes of changes of plan, on links that stand still and serve in turn.
+
+A domain that holds a layer, for whichever copy of the model, needs not be sent it again; of several
+holders a layer comes from the one from which it is there first, see `des.engine.migration`.
+"""
 
 import math
 
-from des.base.jit import kernel
+from des.base.jit import inlined, lean_kernel
 from des.compiled.many.layout import Flags, Real, Small, Whole
 
 
-@kernel
+@lean_kernel
 def change_costs(
     layers: Small,
     spans: Whole,
+    network_of: Whole,
     per_parameter: Real,
     are_to_agree: Flags,
     moments_bytes: float,
@@ -22,7 +27,8 @@ def change_costs(
 ) -> None:
     """Write the time until the last layer has arrived, and the bytes sent, of each of N changes.
 
-    The rules and the order are those of `des.engine.migration`.
+    The rules, the order and the bits are those of `des.engine.migration`. A time is ``inf`` where
+    a layer could come over a link that there is not.
 
     Parameters
     ----------
@@ -31,13 +37,15 @@ def change_costs(
     spans
         Rows of ``layers`` of each change: from and to where of the old plan, and of the new,
         (N, 4).
+    network_of
+        Network of each change, (N,).
     per_parameter
         State that goes with a layer, (N,). [bytes]
     are_to_agree
         Whether the replicas take on the moments of one of them, of ``moments_bytes`` a
         parameter, (N,).
     goodput, latency_s
-        Of the direct links of each change, (N, K, K).
+        Of the direct links of T networks, (T, K, K); a goodput of 0 is no link.
     free_s
         Room, (3, K, K).
     costs
@@ -45,7 +53,8 @@ def change_costs(
     """
     num_layers = layers.shape[1]
     for change in range(spans.shape[0]):
-        old, old_end, new, new_end = spans[change]
+        old, old_end = spans[change, 0], spans[change, 1]
+        new, new_end, network = spans[change, 2], spans[change, 3], network_of[change]
         free_s[:] = 0.0
         last_s = num_bytes = 0.0
         for replica in range(new, new_end):
@@ -63,7 +72,9 @@ def change_costs(
                     continue
                 own_bytes = moments_bytes if is_held else per_parameter[change]
                 own_bytes *= num_parameters[layer]
-                if source < 0:
+                if source < 0 and old_end - old == 1:
+                    source = layers[old, layer]
+                elif source < 0:
                     source = _quickest(
                         layers,
                         old,
@@ -71,23 +82,28 @@ def change_costs(
                         layer,
                         target,
                         own_bytes,
-                        goodput[change],
-                        latency_s[change],
+                        goodput,
+                        latency_s,
+                        network,
                         overhead_s,
-                        free_s[0],
+                        free_s,
                     )
                 num_bytes += own_bytes
-                rate = goodput[change, source, target]
-                free_s[0, source, target] += overhead_s + own_bytes / rate
-                end_s = free_s[1, source, target] + overhead_s + own_bytes / rate
-                arrival_s = end_s + latency_s[change, source, target]
+                if source < 0 or not goodput[network, source, target] > 0.0:
+                    last_s = math.inf
+                    continue
+                rate = goodput[network, source, target]
+                wire_s = own_bytes / rate
+                free_s[0, source, target] += overhead_s + wire_s
+                end_s = free_s[1, source, target] + overhead_s + wire_s
+                arrival_s = end_s + latency_s[network, source, target]
                 arrival_s = max(arrival_s, free_s[2, source, target])
                 free_s[1, source, target], free_s[2, source, target] = end_s, arrival_s
                 last_s = max(last_s, arrival_s)
         costs[0, change], costs[1, change] = last_s, num_bytes
 
 
-@kernel
+@inlined
 def _holds(layers: Small, begin: int, end: int, layer: int, domain: int) -> bool:
     """Whether a domain has a layer for one of some replicas."""
     is_held = False
@@ -96,7 +112,7 @@ def _holds(layers: Small, begin: int, end: int, layer: int, domain: int) -> bool
     return is_held
 
 
-@kernel
+@lean_kernel
 def _agreed(layers: Small, old: int, old_end: int, new: int, new_end: int, layer: int) -> int:
     """First holder of a layer that stays, or the first one."""
     for replica in range(old, old_end):
@@ -105,7 +121,7 @@ def _agreed(layers: Small, old: int, old_end: int, new: int, new_end: int, layer
     return int(layers[old, layer])
 
 
-@kernel
+@inlined
 def _quickest(
     layers: Small,
     old: int,
@@ -115,15 +131,21 @@ def _quickest(
     num_bytes: float,
     goodput: Real,
     latency_s: Real,
+    network: int,
     overhead_s: float,
     free_s: Real,
 ) -> int:
-    """Holder from which a layer arrives first, behind those that come that way already."""
+    """Holder from which a layer arrives first, behind those that come that way already.
+
+    It is -1 where one of them has no link.
+    """
     best_s, source = math.inf, int(layers[old, layer])
     for replica in range(old, old_end):
         holder = layers[replica, layer]
-        alone_s = overhead_s + num_bytes / goodput[holder, target]
-        arrival_s = free_s[holder, target] + (alone_s + latency_s[holder, target])
+        if not goodput[network, holder, target] > 0.0:
+            return -1
+        alone_s = overhead_s + num_bytes / goodput[network, holder, target]
+        arrival_s = free_s[0, holder, target] + (alone_s + latency_s[network, holder, target])
         if arrival_s < best_s:
             best_s, source = arrival_s, int(holder)
     return source
