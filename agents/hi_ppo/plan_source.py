@@ -7,7 +7,7 @@ from agents.judge.look_ahead import LookAhead, PlanJudge
 from des import Corrections, Plan, Topology, Workload
 
 
-class Proposals(Protocol):
+class ProposedPlans(Protocol):
     """Plans proposed, those that matter most first."""
 
     @property
@@ -41,5 +41,5 @@ class ProposesPlans(Protocol):
         look_ahead: LookAhead | None = None,
         num_plans: int = 8,
         seed: int = 0,
-    ) -> Proposals:
+    ) -> ProposedPlans:
         """Propose plans; `InfeasiblePlacementError` where none fits."""

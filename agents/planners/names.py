@@ -71,5 +71,11 @@ MOVING_NAMES = (
 )
 """Schedulers of `agents.hi_ppo.whole_schedulers`, which decide among plans of all families."""
 
+SEARCHING_NAMES = (
+    "whole_h8",
+    *(name for name in MOVING_NAMES if name.startswith("decide_h")),
+)
+"""Schedulers that search among families in every epoch and move by a fixed rule."""
+
 POLICY = "hi_ppo"
 """The trained policies."""

@@ -10,7 +10,7 @@ from agents.decision.families import FAMILIES, family_of
 from agents.decision.levels import LEVELS, level_of
 from agents.decision.plan_space import PlanSpace
 from agents.decision.run_epochs import run_course
-from agents.hi_ppo.plans.whole_proposals import WholeProposer, near_plans
+from agents.hi_ppo.plans.whole_proposals import WholeProposer, near_changes
 from agents.hi_ppo.whole_schedulers import moving_scheduler
 from agents.judge.step_times import mean_step, step_times_s
 from agents.planners.names import MOVING_NAMES
@@ -31,14 +31,14 @@ def test_a_proposal_is_the_best_of_the_search_and_of_near_changes():
 
     assert first == whole_plans(here, JOB, PlanSpace(), max_judged=1000)[:2]
     assert later.plans[:2] == first
-    near_s = step_times_s(here, JOB, near_plans(last))
-    assert later.plans[2] == near_plans(last)[int(near_s.argmin())]
+    near_s = step_times_s(here, JOB, near_changes(last))
+    assert later.plans[2] == near_changes(last)[int(near_s.argmin())]
 
 
 def test_near_plans_differ_by_a_schedule_or_a_layer():
     copies = Plan(placement=Placement.parse("0*2,1*1"), replicas=(Placement.parse("2*3"),))
 
-    near = near_plans(copies)
+    near = near_changes(copies)
 
     assert {level_of(copies, plan) for plan in near} == {"depth", "split"}
     assert [str(one.placement) for one in near if one.schedule == copies.schedule] == ["0*1,1*2"]

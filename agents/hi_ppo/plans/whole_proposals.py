@@ -105,20 +105,20 @@ class WholeProposer:
         """Near changes of the last plan that work, the quickest first."""
         if situation.last_plan is None:
             return []
-        plans = near_plans(situation.last_plan)[:_MOST_NEAR]
+        plans = near_changes(situation.last_plan)[:_MOST_NEAR]
         judge = self.judge_of(situation.workload, topology, situation.corrections)
         times_s = PlanTimes(judge, plans).on(topology)
         order = np.argsort(times_s, kind="stable")
         return [plans[at] for at in order.tolist() if np.isfinite(times_s[at])]
 
 
-def near_plans(plan: Plan) -> list[Plan]:
+def near_changes(plan: Plan) -> list[Plan]:
     """Return a plan under a few schedules, and with one layer on the other side of a border.
 
     Examples
     --------
     >>> plan = Plan(placement=Placement.parse("0*2,1*1"), schedule="zb_h1_4x")
-    >>> [str(near.placement) for near in near_plans(plan) if near.schedule == plan.schedule]
+    >>> [str(near.placement) for near in near_changes(plan) if near.schedule == plan.schedule]
     ['0*1,1*2']
     """
     found = [replace(plan, schedule=name) for name in sorted(FEW_SCHEDULES)]
