@@ -38,8 +38,8 @@ def moving_scheduler(
     All search in every epoch, on one budget, and remember what they found. ``decide_moving``
     begins the search from the proposals of the shipped plan policy and moves by the shipped move
     policy, both of seed 0; ``decide_random`` begins from groups drawn at random, and
-    ``decide_untrained`` moves by weights that nobody trained; ``decide_h8`` and its like move where
-    that pays within so many epochs.
+    ``decide_untrained`` moves by untrained weights; ``decide_h8`` and its like move where
+    that pays within that number of epochs.
 
     Raises
     ------

@@ -60,7 +60,7 @@ class WholeProposer:
     def judge_of(
         self, workload: Workload, topology: Topology, corrections: Corrections
     ) -> PlanJudge:
-        """Judge of a job on networks of this number of domains; most plans are simulated anew."""
+        """Judge of a job on networks of this number of domains; few plans are written down in it."""
         key = workload, topology.num_domains, corrections
         if key not in self._judges:
             self._judges[key] = PlanJudge(
