@@ -60,7 +60,7 @@ class WholeProposer:
     def judge_of(
         self, workload: Workload, topology: Topology, corrections: Corrections
     ) -> PlanJudge:
-        """Judge of a job on networks of this number of domains; few plans are written down in it."""
+        """Judge of a job on networks of this number of domains, under one schedule."""
         key = workload, topology.num_domains, corrections
         if key not in self._judges:
             self._judges[key] = PlanJudge(
