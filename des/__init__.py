@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from des.job.models import build_workload
     from des.job.workload import Layer, Workload
     from des.plan.corrections import NO_CORRECTIONS, Corrections
+    from des.plan.gradient_exchange import GradientExchange
     from des.plan.parallelism import Parallelism
     from des.plan.placement import Placement, Stage
-    from des.plan.plan import GradientExchange, Plan, cross_domain_bytes
+    from des.plan.plan import Plan, cross_domain_bytes
     from des.plan.synchronisation import EVERY_STEP, DiLoCo, StreamingDiLoCo
     from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
     from des.training.background import BackgroundLoad
@@ -139,7 +140,8 @@ __getattr__, __dir__ = lazy_names(
         "des.plan.corrections": "NO_CORRECTIONS Corrections",
         "des.plan.placement": "Placement Stage",
         "des.plan.parallelism": "Parallelism",
-        "des.plan.plan": "GradientExchange Plan cross_domain_bytes",
+        "des.plan.gradient_exchange": "GradientExchange",
+        "des.plan.plan": "Plan cross_domain_bytes",
         "des.plan.synchronisation": "EVERY_STEP DiLoCo StreamingDiLoCo",
         "des.schedules": "DEFAULT_SCHEDULE SCHEDULES DeadlockError Operation",
         "des.training.background": "BackgroundLoad",

@@ -7,6 +7,7 @@ from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
 from agents.judge.step_times import step_times_s
 from des import Corrections, GradientExchange, Placement, Plan, Topology, Workload, domain_memory
+from des.plan.synchronisation import Synchronisation, agree_every_step
 
 
 def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -26,13 +27,18 @@ def groupings(domains: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
                 )
 
 
-def trees(num_groups: int) -> list[tuple[int, ...]]:
-    """The ring, and all trees."""
-    return [(), *product(*map(range, range(1, num_groups)))] if num_groups > 1 else [()]
+def exchanges(num_groups: int, mode: Synchronisation) -> Iterator[GradientExchange]:
+    """The ring, all trees, and where it may be the ring over which the optimiser is sharded."""
+    yield GradientExchange(bucket_bytes=1.0)
+    if num_groups > 1:
+        for tree in product(*map(range, range(1, num_groups))):
+            yield GradientExchange(bucket_bytes=1.0, tree=tree)
+        if agree_every_step(mode):
+            yield GradientExchange(bucket_bytes=1.0, sharded=True)
 
 
 def all_plans(topology: Topology, workload: Workload, space: PlanSpace) -> Iterator[Plan]:
-    """Every plan of the space: all groups, orders, splits of layers, shares, and ring or trees."""
+    """Every plan of the space: all groups, orders, splits of layers, shares, and exchanges."""
     num_layers, num_domains = workload.num_layers, topology.num_domains
     modes = {mode for family in space.families for mode in space.modes(family)}
     for count in range(1, num_domains + 1):
@@ -44,15 +50,15 @@ def all_plans(topology: Topology, workload: Workload, space: PlanSpace) -> Itera
                 for split in splits:
                     first, *others = map(Placement.contiguous, groups, split)
                     shares = compositions(workload.num_microbatches, len(groups))
-                    ways = product(space.schedules, shares, modes, trees(len(groups)))
-                    for name, share, mode, tree in ways:
+                    kept = [(mode, one) for mode in modes for one in exchanges(len(groups), mode)]
+                    for name, share, (mode, exchange) in product(space.schedules, shares, kept):
                         yield Plan(
                             placement=first,
                             replicas=tuple(others),
                             shares=share if others else (),
                             schedule=name,
                             synchronisation=mode,
-                            exchange=GradientExchange(bucket_bytes=1.0, tree=tree),
+                            exchange=exchange,
                             activation_compression=max(space.compressions),
                         )
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from sharing import MODES, shares, trees
+from sharing import MODES, exchanges, shares
 from strategies import STATIC_SCHEDULES
 
-from des import GradientExchange, Placement, Plan, StreamingDiLoCo, Topology, Workload
+from des import Placement, Plan, StreamingDiLoCo, Topology, Workload
 
 STREAMING = tuple(
     StreamingDiLoCo(steps_between=3, layers_per_fragment=2, overlap_steps=steps, bits_per_value=4.0)
@@ -32,16 +32,13 @@ def families(draw: st.DrawFn, topology: Topology, workload: Workload) -> Plan:
         )
         layers = np.diff([0, *sorted(cuts), workload.num_layers]).tolist()
         layouts.append(Placement.contiguous(own[:size], layers))
+    mode = draw(st.sampled_from(MODES) | st.sampled_from(STREAMING))
     return Plan(
         placement=layouts[0],
         schedule=draw(st.sampled_from(STATIC_SCHEDULES)),
         replicas=tuple(layouts[1:]),
         shares=draw(shares(count, workload.num_microbatches)),
-        synchronisation=draw(st.sampled_from(MODES) | st.sampled_from(STREAMING)),
-        exchange=GradientExchange(
-            overlapped=draw(st.booleans()),
-            bucket_bytes=draw(st.sampled_from([None, 2.0, 8.0, 1e9, 4e9])),
-            tree=draw(st.just(()) | trees(count)),
-        ),
+        synchronisation=mode,
+        exchange=draw(exchanges(count, mode, st.sampled_from([None, 2.0, 8.0, 1e9, 4e9]))),
         activation_compression=draw(st.sampled_from([1.0, 3.0])),
     )

@@ -31,6 +31,7 @@ from des import (
     Workload,
 )
 from des.plan.parallelism import Sharding
+from des.plan.synchronisation import Synchronisation, agree_every_step
 
 FREE = (1e300, 0.0)
 """Bandwidth and latency of a link that takes no time."""
@@ -147,6 +148,21 @@ def trees(draw: st.DrawFn, num_replicas: int) -> tuple[int, ...]:
 
 
 @st.composite
+def exchanges(
+    draw: st.DrawFn,
+    num_replicas: int,
+    mode: Synchronisation,
+    bucket_bytes: st.SearchStrategy[float | None],
+) -> GradientExchange:
+    """Rings and trees, and rings over which the optimiser is sharded where that may be."""
+    overlapped, limit = draw(st.booleans()), draw(bucket_bytes)
+    if num_replicas > 1 and agree_every_step(mode) and draw(st.booleans()):
+        return GradientExchange(overlapped=overlapped, bucket_bytes=limit, sharded=True)
+    tree = draw(st.just(()) | trees(num_replicas))
+    return GradientExchange(overlapped=overlapped, bucket_bytes=limit, tree=tree)
+
+
+@st.composite
 def parallel_plans(
     draw: st.DrawFn,
     topology: Topology,
@@ -172,18 +188,18 @@ def parallel_plans(
         draw(parallelisms(domain.num_gpus, max_devices=most, max_chunks=chunks))
         for domain, most in zip(topology.domains, shortest_runs(layouts, topology), strict=True)
     )
+    schedule = draw(st.sampled_from(STATIC_SCHEDULES))
+    parallelism = draw(st.sampled_from([shared, ()]))
+    counts = draw(shares(num_replicas, workload.num_microbatches))
+    mode = draw(st.sampled_from(MODES))
     return Plan(
         placement=layouts[0],
-        schedule=draw(st.sampled_from(STATIC_SCHEDULES)),
-        parallelism=draw(st.sampled_from([shared, ()])),
+        schedule=schedule,
+        parallelism=parallelism,
         replicas=tuple(layouts[1:]),
-        shares=draw(shares(num_replicas, workload.num_microbatches)),
-        synchronisation=draw(st.sampled_from(MODES)),
-        exchange=GradientExchange(
-            overlapped=draw(st.booleans()),
-            bucket_bytes=draw(st.none() | st.floats(1e6, 4e9)),
-            tree=draw(st.just(()) | trees(num_replicas)),
-        ),
+        shares=counts,
+        synchronisation=mode,
+        exchange=draw(exchanges(num_replicas, mode, st.none() | st.floats(1e6, 4e9))),
         activation_compression=draw(st.sampled_from([1.0, 4.0])),
     )
 

@@ -50,6 +50,7 @@ def _row_dict(answer: "Answer", row: FamilyRow) -> dict[str, object]:
         "activation_compression": plan.activation_compression,
         "steps_between": mode.steps_between if plan.replicas else 1,
         "bits_per_value": mode.bits_per_value if plan.replicas else None,
+        "optimiser_sharded": plan.exchange.sharded,
         "bucket_bytes": plan.exchange.bucket_bytes if plan.replicas else None,
         "iteration_s": row.step_s,
         "tokens_per_s": judged.tokens_per_s,

@@ -82,6 +82,9 @@ class Config:
         "most bytes of gradients that replicas in force exchange at once",
         default_text="all of a stage",
     )
+    last_sharded: bool = option(
+        False, "replicas in force share the optimiser's state, each a part of every layer"
+    )
     last_compression: float = option(1.0, "factor by which activations shrink in force")
     loads: str | None = option(None, LOADS_HELP)
     restart_s: float = option(RESTART_S, "time that a change of plan takes to restart [s]")

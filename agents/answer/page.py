@@ -78,6 +78,11 @@ def _exchange(answer: "Answer") -> str:
     way = f", up a tree, {along}, and down again" if along else ""
     if bucket_bytes is not None:
         way = f", in buckets of {gigabytes(bucket_bytes)} GB{way}"
+    if plan.exchange.sharded:
+        return (
+            f"optimiser state sharded over the {len(plan.placements)} copies: after every step "
+            f"gradients are scattered, and updated weights gathered{way}"
+        )
     if mode.steps_between == 1:
         return f"gradients are summed up over the replicas after every step{way}"
     num = mode.overlap_steps

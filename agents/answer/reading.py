@@ -31,6 +31,7 @@ _OF_LAST = (
     "last_microbatch_size",
     "last_bits",
     "last_bucket_bytes",
+    "last_sharded",
     "last_compression",
 )
 
@@ -255,7 +256,9 @@ def _in_force(
         shares=shares,
         schedule=config.last_schedule,
         synchronisation=mode,
-        exchange=GradientExchange(bucket_bytes=config.last_bucket_bytes, tree=tree),
+        exchange=GradientExchange(
+            bucket_bytes=config.last_bucket_bytes, tree=tree, sharded=config.last_sharded
+        ),
         activation_compression=config.last_compression,
     )
     size = own_size if config.last_microbatch_size is None else config.last_microbatch_size

@@ -8,27 +8,31 @@ import numpy as np
 from agents.judge.change_costs import change_costs
 from des import Plan, Workload
 from des.compiled.many.layout import Flags, Real, Small, Whole
-from des.costs.outer_state import INNER_MOMENTS_BYTES, OUTER_STATE_BYTES, has_outer_state
+from des.costs.outer_state import OUTER_STATE_BYTES, has_outer_state
+from des.job.transformer import OPTIMISER_BYTES
 
 
 class HeldLayers(NamedTuple):
     """Domains of the layers of P plans.
 
     Copies of plan ``n`` are rows of ``layers`` (Q, L) from ``first[n]`` to that of the next,
-    (P + 1,); ``has_outer`` (P,) says whether there is an outer optimiser.
+    (P + 1,); ``has_outer`` (P,) says whether there is an outer optimiser, and ``shards`` (P,) how
+    many copies share the state of the inner one, 1 where each has a whole one.
     """
 
     layers: Small
     first: Whole
     has_outer: Flags
+    shards: Whole
 
     @classmethod
-    def of(cls, layers: Sequence[Small], has_outer: Sequence[bool]) -> Self:
+    def of(cls, plans: Sequence[Plan], layers: Sequence[Small]) -> Self:
         """Put plans together, each with the layers of its copies, (R, L)."""
         return cls(
             layers=np.concatenate(layers),
             first=np.cumsum([0, *map(len, layers)]),
-            has_outer=np.array(has_outer, dtype=np.bool_),
+            has_outer=np.array([has_outer_state(plan) for plan in plans], dtype=np.bool_),
+            shards=np.array([plan.optimiser_shards for plan in plans]),
         )
 
 
@@ -62,13 +66,14 @@ def costs_of_changes(
     size = rates.latency_s.shape[-1]
     costs = np.empty((2, len(old)))
     is_copied = np.diff(held.first) > 1
+    base_bytes = float(workload.state_bytes - OPTIMISER_BYTES)
     change_costs(
         held.layers,
         np.stack([held.first[each] for each in (old, old + 1, new, new + 1)], axis=1),
+        np.stack([held.shards[old], held.shards[new]], axis=1),
         network_of,
-        workload.state_bytes + OUTER_STATE_BYTES * (held.has_outer[old] & held.has_outer[new]),
+        base_bytes + OUTER_STATE_BYTES * (held.has_outer[old] & held.has_outer[new]),
         held.has_outer[old] & is_copied[new] & ~held.has_outer[new],
-        float(INNER_MOMENTS_BYTES),
         np.array(workload.num_parameters, dtype=np.float64),
         rates.goodput,
         rates.latency_s,
@@ -82,7 +87,7 @@ def costs_of_changes(
 class CopyChanges:
     """All changes of S plans of a job into C others, whatever their copies of the model.
 
-    Plans that differ neither in placements nor in an outer optimiser are looked at once.
+    Plans that differ neither in placements nor in states of optimisers are looked at once.
 
     Attributes
     ----------
@@ -98,18 +103,18 @@ class CopyChanges:
         kept: list[Plan] = []
         rows = []
         for given in (sources, plans):
-            keys = [(plan.placements, has_outer_state(plan)) for plan in given]
+            keys = [(one.placements, has_outer_state(one), one.optimiser_shards) for one in given]
             rows.append([numbers.setdefault(key, len(numbers)) for key in keys])
             kept += given
         old, new = (np.array(own, dtype=np.int64) for own in rows)
         _, first = np.unique(np.concatenate([old, new]), return_index=True)
         distinct = [kept[at] for at in first.tolist()]
         self._held = HeldLayers.of(
+            distinct,
             [
                 np.array([one.domain_of_layer for one in plan.placements], dtype=np.int32)
                 for plan in distinct
             ],
-            [has_outer_state(plan) for plan in distinct],
         )
         (olds, old_rows), (news, new_rows) = (
             np.unique(own, return_inverse=True) for own in (old, new)

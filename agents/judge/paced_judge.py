@@ -16,6 +16,7 @@ from des.compiled.many.paced import Paces, new_desk, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_scores
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
+from des.costs.memory import model_state_bytes
 
 Order = tuple[int, ...]
 """Domains from the input on, each at most once."""
@@ -49,6 +50,8 @@ class PacedJudge:
     ----------
     extra_state_bytes
         Memory of a parameter on top of the job's, as of an outer optimiser. [bytes]
+    num_shards
+        Copies of the model that share the optimiser's state and update a part each.
 
     Attributes
     ----------
@@ -65,11 +68,16 @@ class PacedJudge:
         schedules: Sequence[str],
         compression: float = 1.0,
         extra_state_bytes: float = 0.0,
+        num_shards: int = 1,
     ) -> None:
         self.workload, self.schedules, self.compression = workload, tuple(schedules), compression
         sent = replace(workload, message_bytes=workload.message_bytes / compression)
         job = job_on(topology, sent if compression > 1.0 else workload, corrections)
-        self.job = job._replace(bytes_per_parameter=job.bytes_per_parameter + extra_state_bytes)
+        held = model_state_bytes(workload, 1.0, None, num_shards=num_shards)
+        self.job = job._replace(
+            bytes_per_parameter=held + extra_state_bytes,
+            update_s=job.update_s / np.array([num_shards, 1]),
+        )
         self._times = layer_times(self.job)
         self.paces = paces_of(schedules)
         self.most_stages = min(topology.num_domains, workload.num_layers)

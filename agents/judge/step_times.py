@@ -19,8 +19,9 @@ from des.compiled.many.job import DomainFigures
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.simulation import exchanges_behind_s, simulate_many
 from des.compiled.simulate import simulate_compiled
+from des.job.transformer import WEIGHT_BYTES
 from des.plan.buckets import bits_on_wire
-from des.plan.synchronisation import Synchronisation
+from des.plan.synchronisation import Synchronisation, agree_every_step
 
 
 class _Steps(NamedTuple):
@@ -150,7 +151,7 @@ def _sorted_steps(workload: Workload, plans: Sequence[Plan]) -> tuple[_Steps, _S
     due_steps: dict[int, tuple[int, ...]] = {}
     for number, plan in enumerate(plans):
         mode = plan.synchronisation
-        if not plan.replicas or (mode.steps_between == 1 and mode.overlap_steps == 0):
+        if not plan.replicas or agree_every_step(mode):
             plain.add(number, 0)
             continue
         if id(mode) not in due_steps:
@@ -185,7 +186,10 @@ def step_wan_bytes(workload: Workload, plans: Sequence[Plan]) -> Real:
             if plan.exchange.tree:
                 others, factor = domains[[0, *plan.exchange.tree]], 2.0
             num_hops = (domains != others).sum(axis=0)
-            whole_bytes = float(num_hops @ parameters) * bits_on_wire(workload, mode) / 8.0
+            bits = bits_on_wire(workload, mode)
+            if plan.exchange.sharded:
+                bits = (bits + 8.0 * WEIGHT_BYTES) / 2.0  # gradients there, new weights back
+            whole_bytes = float(num_hops @ parameters) * bits / 8.0
             found[row] += factor * whole_bytes / mode.steps_between
     return found
 

@@ -34,7 +34,7 @@ def change_figures(
     if len(rows) == 0:
         return costs
     if setting.world.replacement.pays_bytes:
-        held = HeldLayers.of([one.layers for one in plans], [one.has_outer_state for one in plans])
+        held = HeldLayers.of([one.plan for one in plans], [one.layers for one in plans])
         rates = MoveRates(
             networks.goodput_bytes_per_s,
             networks.latency_s,

@@ -110,7 +110,12 @@ class PlacementCase:
                 )
 
     def _check_ring(self) -> None:
-        """Refuse trees, and rings that ASTRA-sim would go round in another order: over all NPUs."""
+        """Refuse all but all-reduces, in rings that ASTRA-sim goes round in the same order."""
+        if self.plan.exchange.sharded:
+            raise ValueError(
+                "case: plan.exchange.sharded must be False, as gradients of replicas are summed up "
+                "in all-reduces; got True"
+            )
         if self.plan.exchange.tree:
             raise ValueError(
                 "case: plan.exchange.tree must be empty, as ASTRA-sim's all-reduces are rings; "

@@ -26,6 +26,7 @@ _LEFT_OUT_IF_NONE = frozenset({"nodes", "profile"})
 _LEFT_OUT_AT = {
     "shares": (),
     "tree": (),
+    "sharded": False,
     "shares_domains": False,
     "chunks": 1,
     "chunk_order": "loop",

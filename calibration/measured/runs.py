@@ -15,9 +15,10 @@ from des.job.architecture import Architecture
 from des.job.models import architecture_workload
 from des.job.transformer import GradientPrecision
 from des.job.workload import Workload
+from des.plan.gradient_exchange import GradientExchange
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement
-from des.plan.plan import GradientExchange, Plan
+from des.plan.plan import Plan
 from des.world.domain import Domain
 from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
 from des.world.layer_profiles import LayerProfile

@@ -8,7 +8,7 @@ import numpy as np
 
 from des.compiled.flows import Flows, Mark
 from des.compiled.kernels.program import MEMBER, RELEASE, STAGE, STEP
-from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
+from des.costs.inner_sums import half_sum_s, halves_after, halves_before, left_fraction
 from des.costs.local_borders import summed_part_inside
 from des.job.workload import Workload
 from des.plan.buckets import Bucket
@@ -45,7 +45,8 @@ def lower_exchanges(
     for number, bucket in enumerate(buckets):
         own: Steps = ()
         if bucket.between_domains:
-            own = exchange_steps(plan.exchange.tree, len(bucket.stages))
+            is_half = bucket.half is not None
+            own = exchange_steps(plan.exchange.tree, len(bucket.stages), is_half=is_half)
         first_message = flows.num_messages
         _add_messages(
             flows,
@@ -68,6 +69,7 @@ def lower_exchanges(
                 (
                     plan.device_of_stage[index],
                     halves_before(plan, stage, bucket),
+                    halves_after(bucket),
                     first_step,
                     len(steps),
                     -1.0 if half_s is None else half_s,

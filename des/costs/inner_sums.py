@@ -6,6 +6,7 @@ from types import MappingProxyType
 from des.costs.copy_collectives import held_parameters, over_copies_s
 from des.costs.message_times import corrected_inside
 from des.costs.node_collectives import RankGroup, group_all_reduce_s, group_reduce_scatter_s
+from des.job.transformer import WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.buckets import Bucket, parameters_of
 from des.plan.corrections import Corrections
@@ -26,6 +27,11 @@ def halves_before(plan: Plan, stage: Stage, bucket: Bucket) -> int:
     if parallelism is not None and parallelism.shards("gradients"):
         return 0
     return _HALVES_BEFORE[bucket.inside]
+
+
+def halves_after(bucket: Bucket) -> int:
+    """Half all-reduces of the GPUs of a device after the ring: none of what is only scattered."""
+    return 0 if bucket.half == "scatter" else 1
 
 
 def left_fraction(workload: Workload, stage: Stage, bucket: Bucket) -> float:
@@ -55,8 +61,9 @@ def half_sum_s(
     """Time of half an all-reduce among the replicas of a stage's device. [s]
 
     None where the device is one, and where its replicas shard the weights: then passes gather them.
-    Reduce-scatter and all-gather take the same, see `des.costs.collectives`. Where every GPU needs
-    the whole sum and no domain has a part in it, it is half of the quicker of ring and tree.
+    Reduce-scatter and all-gather of as many bytes take the same, see `des.costs.collectives`; new
+    weights have 2 bytes each. Where every GPU needs the whole sum and no domain has a part in it,
+    it is half of the quicker of ring and tree.
     """
     parallelism = plan.parallelism_of(stage.domain)
     if parallelism is None or parallelism.shards("parameters"):
@@ -67,7 +74,7 @@ def half_sum_s(
     return over_copies_s(
         group_reduce_scatter_s if needs_parts else _half_all_reduce_s,
         held,
-        workload.gradient_bytes,
+        WEIGHT_BYTES if bucket.half == "gather" else workload.gradient_bytes,
         inside,
         parallelism,
         device=stage.device,

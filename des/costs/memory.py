@@ -112,15 +112,23 @@ def model_state_bytes(
     num_parameters: float,
     parallelism: Parallelism | None,
     num_of_experts: float = 0.0,
+    *,
+    num_shards: int = 1,
 ) -> float:
     """Model state of a device's layers, all its GPUs together. [bytes]
 
-    Of the parameters ``num_of_experts`` belong to experts that copies share.
+    Of the parameters ``num_of_experts`` belong to experts that copies share. ``num_shards``
+    replicas share the optimiser's state, see `Plan.optimiser_shards`.
     """
     size = workload.gradient_bytes
-    common = sum(bytes_per_parameter(parallelism, size)) * (num_parameters - num_of_experts)
-    routed = sum(bytes_per_parameter(parallelism, size, of_experts=True)) * num_of_experts
-    return common + routed
+    common = _of_shard(bytes_per_parameter(parallelism, size), num_shards)
+    routed = _of_shard(bytes_per_parameter(parallelism, size, of_experts=True), num_shards)
+    return common * (num_parameters - num_of_experts) + routed * num_of_experts
+
+
+def _of_shard(state: ParameterBytes, num_shards: int) -> float:
+    """Bytes of a parameter where each replica has a part of the optimiser's state. [bytes]"""
+    return state.weight + state.gradient + state.optimiser / num_shards
 
 
 def kept_bytes(
@@ -170,7 +178,13 @@ def memory_of_peaks(
         domain, parallelism = topology.domains[index], plan.parallelism_of(index)
         runs = runs_of(stages_of[device])
         of_experts = shared_expert_parameters(workload, runs, parallelism)
-        state_bytes = model_state_bytes(workload, parameters[device], parallelism, of_experts)
+        state_bytes = model_state_bytes(
+            workload,
+            parameters[device],
+            parallelism,
+            of_experts,
+            num_shards=plan.optimiser_shards,
+        )
         state_bytes += whole_layers_bytes(workload, runs, parallelism)
         held = HeldParameters(parameters[device] - of_experts, of_experts)
         state_bytes += outer_state_bytes(plan, held, parallelism)
@@ -241,7 +255,9 @@ def activation_room_bytes(
     capacity_bytes = domain.gpu_memory_bytes * gpus_of_device(domain, shared)
     whole_bytes = whole_layers_bytes(workload, runs_of(stages), shared)
     of_experts = shared_expert_parameters(workload, runs_of(stages), shared)
-    state_bytes = model_state_bytes(workload, num_parameters, shared, of_experts)
+    state_bytes = model_state_bytes(
+        workload, num_parameters, shared, of_experts, num_shards=plan.optimiser_shards
+    )
     held = HeldParameters(num_parameters - of_experts, of_experts)
     return capacity_bytes - state_bytes - whole_bytes - outer_state_bytes(plan, held, shared)
 

@@ -50,7 +50,7 @@ def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Co
     """Time from the last gradient to the end of an iteration. [s]
 
     All devices update at the same time, as clipping needs the norm of all gradients first; the
-    slowest counts.
+    slowest counts. Where R replicas share the optimiser's state, each updates 1/R of its layers.
     """
     if all(domain.kernels is None for domain in topology.domains):
         return 0.0
@@ -66,5 +66,6 @@ def update_s(topology: Topology, workload: Workload, plan: Plan, corrections: Co
         if shared is not None and not shared.shards("optimiser"):
             routed = shared_expert_parameters(workload, runs_of(stages_of[device]), shared)
             others = routed * (1.0 - 1.0 / shared.expert)
-        longest_s = max(longest_s, (num_parameters - others) * parameter_s + overhead_s)
+        updated = (num_parameters - others) / plan.optimiser_shards
+        longest_s = max(longest_s, updated * parameter_s + overhead_s)
     return longest_s

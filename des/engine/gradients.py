@@ -6,7 +6,7 @@ from itertools import count
 import simpy
 
 from des.clock import MEMBER, Clock, Message, Moment
-from des.costs.inner_sums import half_sum_s, halves_before, left_fraction
+from des.costs.inner_sums import half_sum_s, halves_after, halves_before, left_fraction
 from des.costs.local_borders import summed_part_inside
 from des.engine.network import Carrier, Network, Parcel, Send
 from des.engine.stage_run import LocalWires
@@ -25,6 +25,8 @@ class GradientSums:
     part; a ring or a tree of domains sums the parts up, see `des.plan.exchange_steps`, by messages
     that share the links with all others; a ring all-gather inside completes it. Where changes of
     parameters are exchanged, the device's own sum of gradients comes first, or is done already.
+    Where the optimiser is sharded over the replicas, gradients are only scattered; new weights are
+    gathered between domains and inside when every device has updated its part.
     """
 
     def __init__(
@@ -125,7 +127,8 @@ class GradientSums:
         """Steps between domains, none where the sum stays in one."""
         if not bucket.between_domains:
             return ()
-        return exchange_steps(self._plan.exchange.tree, len(bucket.stages))
+        is_half = bucket.half is not None
+        return exchange_steps(self._plan.exchange.tree, len(bucket.stages), is_half=is_half)
 
     def _take_part(
         self, number: int, position: int, steps: Sequence[Step], messages: Sequence[Message]
@@ -145,7 +148,8 @@ class GradientSums:
                 ways[step.other](messages[step.message], self._clock.now)
             else:
                 yield messages[step.message]
-        yield from self._inside(member.rank, stage, bucket)
+        for _ in range(halves_after(bucket)):
+            yield from self._inside(member.rank, stage, bucket)
         self.end_s = max(self.end_s, self._clock.now)
 
     def _way(self, bucket: Bucket, sender: int, receiver: int) -> Send:

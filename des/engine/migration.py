@@ -9,6 +9,7 @@ from des.clock import Clock, Message
 from des.costs.message_times import quickest_message_s
 from des.costs.outer_state import INNER_MOMENTS_BYTES, OUTER_STATE_BYTES, has_outer_state
 from des.engine.network import Carrier, Network, Parcel
+from des.job.transformer import OPTIMISER_BYTES
 from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
@@ -48,6 +49,10 @@ def missing_states(workload: Workload, old: Plan, new: Plan) -> Iterator[Missing
     continue from that copy, which all have, and from the moments of one inner optimiser: those of
     the first holder that stays, which every other holder gets.
 
+    Where replicas share the optimiser's state, the one in place r of R has part r of R equal parts
+    of every layer. A domain gets what it lacks of the parts that it is to have, from each that has
+    some of them; what it has too much of costs nothing.
+
     Raises
     ------
     ValueError
@@ -55,26 +60,83 @@ def missing_states(workload: Workload, old: Plan, new: Plan) -> Iterator[Missing
     """
     _check_layers(workload, old)
     _check_layers(workload, new)
-    has_outer = has_outer_state(old)
-    per_parameter = workload.state_bytes
-    if has_outer and has_outer_state(new):
-        per_parameter += OUTER_STATE_BYTES
-    are_to_agree = has_outer and bool(new.replicas) and not has_outer_state(new)
-    old_holders, new_holders = _holders(old), _holders(new)
-    seen: set[tuple[int, int]] = set()
-    for placement in new.placements:
+    base = float(workload.state_bytes - OPTIMISER_BYTES)
+    if has_outer_state(old) and has_outer_state(new):
+        base += OUTER_STATE_BYTES
+    holders_of = _holders(old)
+    sent: set[tuple[int, int]] = set()
+    for layer, target, owners in _needed_parts(old, new, holders_of):
+        parameters, holders = workload.num_parameters[layer], holders_of[layer]
+        lacks_weights = target not in holders and (layer, target) not in sent
+        sent.add((layer, target))
+        if lacks_weights and old.optimiser_shards > 1:
+            yield MissingState(layer, target, base * parameters, holders)
+            lacks_weights = False
+        agrees = target in holders and has_outer_state(old)
+        whole = INNER_MOMENTS_BYTES if agrees else OPTIMISER_BYTES
+        for owner in owners:
+            if target not in owner.holders:
+                per_parameter = whole * owner.fraction + (base if lacks_weights else 0.0)
+                yield MissingState(layer, target, per_parameter * parameters, owner.holders)
+
+
+class _Owner(NamedTuple):
+    """Part of a layer's optimiser state that a change needs, and the domains that have it."""
+
+    fraction: float
+    holders: tuple[int, ...]
+
+
+def _needed_parts(
+    old: Plan, new: Plan, holders_of: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[int, int, list[_Owner]]]:
+    """Yield layers, domains that need their optimiser's state and who has it, by new replica.
+
+    The state of a layer is as many equal pieces as both plans have shards, multiplied.
+    """
+    agreed = _agreed(old, new, holders_of)
+    count = old.optimiser_shards * new.optimiser_shards
+    seen: set[tuple[int, int, range]] = set()
+    for replica, placement in enumerate(new.placements):
+        pieces = _pieces_of(new, replica, count)
         for layer, target in enumerate(placement.domain_of_layer):
-            holders, parameters = old_holders[layer], workload.num_parameters[layer]
-            if are_to_agree:
-                stay = (one for one in holders if one in new_holders[layer])
-                holders = (next(stay, holders[0]),)
-            if target in holders or (layer, target) in seen:
+            if (layer, target, pieces) in seen:
                 continue
-            seen.add((layer, target))
-            is_held = target in old_holders[layer]
-            num_bytes = (INNER_MOMENTS_BYTES if is_held else per_parameter) * parameters
-            if not is_held or are_to_agree:
-                yield MissingState(layer, target, num_bytes, holders)
+            seen.add((layer, target, pieces))
+            if old.optimiser_shards == 1:
+                yield layer, target, [_Owner(len(pieces) / count, agreed[layer])]
+            else:
+                yield layer, target, list(_owners(old, layer, pieces, count))
+
+
+def _owners(old: Plan, layer: int, pieces: range, count: int) -> Iterator[_Owner]:
+    """Yield the replicas among which pieces of a layer's state are."""
+    for replica, placement in enumerate(old.placements):
+        own = _pieces_of(old, replica, count)
+        common = range(max(own.start, pieces.start), min(own.stop, pieces.stop))
+        if common:
+            yield _Owner(len(common) / count, (placement.domain_of_layer[layer],))
+
+
+def _pieces_of(plan: Plan, replica: int, count: int) -> range:
+    """Pieces of every layer's optimiser state that a replica has, all of them unless sharded."""
+    shards = plan.optimiser_shards
+    if shards == 1:
+        return range(count)
+    return range(replica * count // shards, (replica + 1) * count // shards)
+
+
+def _agreed(
+    old: Plan, new: Plan, holders_of: Sequence[tuple[int, ...]]
+) -> Sequence[tuple[int, ...]]:
+    """Holders of each layer's moments: one of them where replicas begin to agree on these."""
+    if not has_outer_state(old) or not new.replicas or has_outer_state(new):
+        return holders_of
+    found = []
+    for holders, others in zip(holders_of, _holders(new), strict=True):
+        stay = (one for one in holders if one in others)
+        found.append((next(stay, holders[0]),))
+    return found
 
 
 def layer_moves(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from des.job.transformer import GRADIENT_BYTES
+from des.job.transformer import GRADIENT_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.plan import Plan
 from des.plan.synchronisation import Synchronisation, fragments_due
@@ -19,7 +19,9 @@ class Bucket:
     sum goes over the WAN, or stays within the one domain of each. What the GPUs of a device have to
     sum up among themselves is ``part`` of the exchange; or comes ``first``, as changes of
     parameters are known only after it; or is ``done`` already. An exchange ``after_step`` starts
-    when all replicas have ended the step, their update included.
+    when all replicas have ended the step, their update included. Where the optimiser is sharded
+    over the replicas, ``half`` is the part of a ring all-reduce that the exchange is: gradients are
+    scattered, or new weights gathered.
     """
 
     first_layer: int
@@ -29,6 +31,7 @@ class Bucket:
     between_domains: bool
     inside: Literal["part", "first", "done"] = "part"
     after_step: bool = False
+    half: Literal["scatter", "gather"] | None = None
 
 
 def parameters_of(workload: Workload, first_layer: int, num_layers: int) -> float:
@@ -61,6 +64,8 @@ def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
     due = frozenset[int]()
     if plan.replicas and plan.synchronisation.overlap_steps == 0:
         due = _layers_due(workload, plan, step)
+    if plan.exchange.sharded:
+        return _sharded(workload, tuple(_between(workload, plan, due, "part")))
     if not plan.synchronisation.behind_backward:
         after = (
             replace(bucket, after_step=True) for bucket in _between(workload, plan, due, "done")
@@ -70,6 +75,22 @@ def buckets_of(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:
     if plan.synchronisation.steps_between > 1:
         inside = "first"
     return tuple(_between(workload, plan, due, inside)) + tuple(_within(workload, plan, due))
+
+
+def _sharded(workload: Workload, buckets: Sequence[Bucket]) -> tuple[Bucket, ...]:
+    """Scatter the gradients of buckets, and gather their new weights after the step."""
+    scattered = (replace(bucket, half="scatter") for bucket in buckets)
+    gathered = (
+        replace(
+            bucket,
+            num_bytes=WEIGHT_BYTES * parameters_of(workload, bucket.first_layer, bucket.num_layers),
+            inside="done",
+            after_step=True,
+            half="gather",
+        )
+        for bucket in buckets
+    )
+    return (*scattered, *gathered)
 
 
 def buckets_behind(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, ...]:

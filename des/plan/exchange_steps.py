@@ -21,11 +21,12 @@ Steps = tuple[tuple[Step, ...], ...]
 
 
 @lru_cache(maxsize=1024)
-def exchange_steps(tree: tuple[int, ...], num_members: int) -> Steps:
-    """Return the steps of all members of an all-reduce.
+def exchange_steps(tree: tuple[int, ...], num_members: int, *, is_half: bool = False) -> Steps:
+    """Return the steps of all members of an all-reduce, or of half of one.
 
     Without a tree each sends a part to the next and waits for one of the member before,
-    ``2 (R - 1)`` times. In a tree each adds the sums of those below to its own, sends them up,
+    ``2 (R - 1)`` times; half of it, ``R - 1`` times, is a reduce-scatter or an all-gather. In a
+    tree, which has no halves, each adds the sums of those below to its own, sends them up,
     waits for the whole sum and sends it down.
 
     Parameters
@@ -41,7 +42,9 @@ def exchange_steps(tree: tuple[int, ...], num_members: int) -> Steps:
     to 0, from 0
     to 0, from 0
     """
-    return _tree_steps(tree) if tree else _ring_steps(num_members, 2 * (num_members - 1))
+    if tree:
+        return _tree_steps(tree)
+    return _ring_steps(num_members, (1 if is_half else 2) * (num_members - 1))
 
 
 def num_parts(tree: tuple[int, ...], num_members: int) -> int:

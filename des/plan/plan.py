@@ -6,36 +6,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from des.base.arithmetic import even_share
-from des.base.checks import require_positive
 from des.job.workload import Workload
+from des.plan.gradient_exchange import DEFAULT_EXCHANGE, GradientExchange
 from des.plan.parallelism import Parallelism
 from des.plan.placement import Placement, Stage
-from des.plan.shares import check_shares, check_tree
+from des.plan.shares import check_shares
 from des.plan.sharing_checks import check_sharing
-from des.plan.synchronisation import EVERY_STEP, Synchronisation
+from des.plan.synchronisation import EVERY_STEP, Synchronisation, agree_every_step
 from des.schedules import DEFAULT_SCHEDULE, is_static, schedule_named
 from des.world.topology import Topology
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradientExchange:
-    """Synchronisation times of the replicas: when gradients or parameter changes are summed up.
-
-    Every bucket of a stage starts on its own: with ``overlapped`` as soon as the last backward pass
-    has made it, else when the replica's whole pipeline has finished. A bucket holds whole layers,
-    of at most ``bucket_bytes`` of gradients or a single larger one; None puts all of a stage into
-    one bucket. Replicas sum up in a ring of their order; with a ``tree``, which names an earlier
-    replica for each but the first, sums go up from each to that one and the whole sum comes down.
-    """
-
-    overlapped: bool = True
-    bucket_bytes: float | None = None
-    tree: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.bucket_bytes is not None:
-            require_positive("gradient exchange", "bucket_bytes", self.bucket_bytes)
-        check_tree(self.tree)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +55,7 @@ class Plan:
     shares: tuple[int, ...] = ()
     shares_domains: bool = False
     synchronisation: Synchronisation = EVERY_STEP
-    exchange: GradientExchange = GradientExchange()
+    exchange: GradientExchange = DEFAULT_EXCHANGE
     activation_compression: float = 1.0
 
     def __post_init__(self) -> None:
@@ -99,7 +78,25 @@ class Plan:
                 f"plan: tree of the exchange must name one replica for each of "
                 f"{len(self.replicas)} further ones, or none; got {self.exchange.tree}"
             )
+        self._check_sharded()
         self._check_sharing()
+
+    def _check_sharded(self) -> None:
+        """Refuse an optimiser sharded over replicas that there are not, or that it parts."""
+        if not self.exchange.sharded:
+            return
+        if not self.replicas:
+            raise ValueError(
+                "plan: exchange must not be sharded where replicas are none, as there is nothing "
+                "to share the optimiser's state with; got sharded=True and one copy"
+            )
+        mode = self.synchronisation
+        if not agree_every_step(mode):
+            raise ValueError(
+                "plan: exchange must not be sharded unless replicas synchronise after every step "
+                "and wait for it, as each updates its part with the sum; got sharded=True, "
+                f"steps_between={mode.steps_between} and overlap_steps={mode.overlap_steps}"
+            )
 
     def _check_sharing(self) -> None:
         """Refuse pipelines that share a domain though they may not, or do not know of each other.
@@ -129,6 +126,11 @@ class Plan:
     def placements(self) -> tuple[Placement, ...]:
         """Placements of all replicas."""
         return (self.placement, *self.replicas)
+
+    @property
+    def optimiser_shards(self) -> int:
+        """Replicas that share one optimiser state; 1 where each has a whole one."""
+        return 1 + len(self.replicas) if self.exchange.sharded else 1
 
     @cached_property
     def replica_sizes(self) -> tuple[int, ...]:
@@ -210,8 +212,16 @@ class Plan:
             check_sharing(owner, parallelism, domain, workload)
 
     def parallelism_of(self, domain: int) -> Parallelism | None:
-        """Division of the work among a domain's GPUs; None where they work as one device."""
-        return self.parallelism[domain] if self.parallelism else None
+        """Division of the work among a domain's GPUs; None where they work as one device.
+
+        Where replicas share the optimiser's state, so do the copies within each of them.
+        """
+        if not self.parallelism:
+            return None
+        own = self.parallelism[domain]
+        if self.exchange.sharded and not own.shards("optimiser"):
+            return replace(own, sharding="optimiser")
+        return own
 
     def microbatches_of_replicas(self, num_microbatches: int) -> tuple[int, ...]:
         """Share of each replica: as given, else even, where the first ones take the remainder."""

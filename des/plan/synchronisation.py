@@ -143,6 +143,11 @@ EVERY_STEP = DiLoCo(steps_between=1)
 """Data parallelism: all gradients after every step, in BF16."""
 
 
+def agree_every_step(mode: Synchronisation) -> bool:
+    """Whether replicas have the sum of all gradients before every update."""
+    return mode.steps_between == 1 and mode.overlap_steps == 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingDiLoCo:
     """A fragment of the layers at a time, each after every ``steps_between`` steps.

@@ -170,7 +170,8 @@ def _device_memory(
         num_gpus=num_gpus,
         weight_bytes=common.weight * num_common + routed.weight * num_routed,
         gradient_bytes=common.gradient * num_common + routed.gradient * num_routed,
-        optimiser_bytes=common.optimiser * num_common + routed.optimiser * num_routed,
+        optimiser_bytes=(common.optimiser * num_common + routed.optimiser * num_routed)
+        / plan.optimiser_shards,
         whole_layers_bytes=whole_layers_bytes(workload, runs, parallelism) / num_gpus,
         outer_state_bytes=outer_state_bytes(plan, held, parallelism),
         capacity_bytes=domain.gpu_memory_bytes,

@@ -97,6 +97,11 @@ class Config:
         "replica, from 0, to which each but the first sends its sums of gradients, such as 0,0; "
         "none: a ring in their order",
     )
+    shard_replicas: bool = option(
+        False,
+        "replicas share the optimiser's state: gradients are scattered, each updates its part of "
+        "every layer, and new weights are gathered",
+    )
     overlap_gradients: bool = option(True, "sum gradients up during the backward pass")
     gradient_bucket_mb: float | None = option(
         None, "largest bucket of gradients, in 1e6 bytes; none: all of a stage"
@@ -212,6 +217,7 @@ def _plan(config: Config, topology: Topology, workload: Workload) -> Plan:
             overlapped=config.overlap_gradients,
             bucket_bytes=None if bucket_mb is None else bucket_mb * 1e6,
             tree=() if config.tree is None else parse_counts(config.tree, "tree"),
+            sharded=config.shard_replicas,
         ),
         activation_compression=config.activation_compression,
     )

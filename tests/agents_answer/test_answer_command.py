@@ -57,7 +57,9 @@ def test_the_answer_is_a_plan_that_takes_as_long_as_it_says_and_no_row_is_quicke
         replicas=placements[1:],
         shares=shares,
         schedule=answer["schedule"],
-        exchange=GradientExchange(bucket_bytes=answer["bucket_bytes"], tree=tree),
+        exchange=GradientExchange(
+            bucket_bytes=answer["bucket_bytes"], tree=tree, sharded=answer["optimiser_sharded"]
+        ),
     )
     job = TrainingJob(model="llama2_7b", num_sequences=8)
     found = simulate(WORLD, job.workload(answer["microbatch_size"]), plan)
@@ -115,9 +117,9 @@ def test_python_has_the_same_answer(asked):
 
 
 def test_a_family_that_fits_nowhere_is_named_with_what_it_lacks(asked, tmp_path):
-    """A copy of 7 billion parameters needs 108 GB a domain, which is more than 80."""
+    """One of three copies that share the optimiser of 7 billion parameters needs 54 GB, not 52."""
     small = replace(
-        WORLD, domains=tuple(replace(one, gpu_memory_bytes=10e9) for one in WORLD.domains)
+        WORLD, domains=tuple(replace(one, gpu_memory_bytes=6.5e9) for one in WORLD.domains)
     )
     path = tmp_path / "small.yaml"
     path.write_text(to_yaml(small), encoding="utf-8")
@@ -126,10 +128,10 @@ def test_a_family_that_fits_nowhere_is_named_with_what_it_lacks(asked, tmp_path)
 
     assert code == 0
     assert "\n  replicas: no plan fits; at best, domain " in out
-    assert "must hold at most 80.0 GB" in out
+    assert "must hold at most 52.0 GB" in out
     code, out, err = asked(*network, "--families", "replicas")
     assert (code, out) == (2, "")
-    assert "must hold at most 80.0 GB" in err
+    assert "must hold at most 52.0 GB" in err
 
 
 @pytest.mark.parametrize(

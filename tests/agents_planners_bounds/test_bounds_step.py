@@ -7,6 +7,7 @@ import pytest
 from all_plans import shortest_steps_s
 from hypothesis import given
 from hypothesis import strategies as st
+from sharing import with_parameters
 from strategies import corrections, free_world, topologies, unit_workload, workloads, world
 
 from agents.decision.families import FAMILIES, SYNCHRONOUS
@@ -105,6 +106,50 @@ def test_no_plan_of_a_small_world_is_below_the_bound(topology, workload, correct
             patch.setattr(family_bounds, "MOST_DOMAINS_IN_SETS", most_in_sets)
             for family, step_s in shortest_s.items():
                 assert family_lower_bound_s(sets, space, family) <= step_s * (1.0 + 1e-12)
+
+
+@given(
+    topology=topologies(min_domains=2, max_domains=3),
+    workload=workloads(num_layers=2, max_microbatches=3),
+    fraction=st.floats(0.3, 1.2),
+    precision=st.sampled_from(["bf16", "fp32"]),
+)
+def test_no_copies_are_below_the_bound_where_some_fit_that_share_the_optimiser_alone(
+    topology, workload, fraction, precision
+):
+    """Every domain has about the memory of a copy: of a third of it more may fit than of all."""
+    workload = replace(workload, gradient_precision=precision)
+    whole_bytes = workload.state_bytes * sum(workload.num_parameters)
+    whole_bytes += sum(workload.activation_bytes)
+    domains = tuple(
+        replace(domain, gpu_memory_bytes=(fraction * whole_bytes + 1.0) / domain.num_gpus)
+        for domain in topology.domains
+    )
+    topology = replace(topology, domains=domains, dynamics=STEADY)
+    space = PlanSpace(families=("replicas", "hybrid"), schedules=("1f1b",))
+    sets = sets_of(topology, workload, space)
+    shortest_s = shortest_steps_s(topology, workload, space, NO_CORRECTIONS)
+    for family, step_s in shortest_s.items():
+        assert family_lower_bound_s(sets, space, family) <= step_s * (1.0 + 1e-12)
+
+
+def test_copies_that_share_the_optimiser_are_bound_by_both_halves_of_the_exchange():
+    """6 s of work; half of 20 bytes of gradients, 1 s + 0.5 s, and of weights behind them.
+
+    Each domain has room for 10 parameters of 4 + 6 bytes, not of 16.
+    """
+    space = PlanSpace(families=("replicas",), schedules=("1f1b",))
+    workload = with_parameters(unit_workload([(1.0, 2.0)], num_microbatches=4), 10.0)
+    slow = world("AB", dict.fromkeys(["AB", "BA"], (10.0, 0.5)))
+    domains = tuple(replace(domain, gpu_memory_bytes=110.0) for domain in slow.domains)
+    slow = replace(slow, domains=domains)
+    pair = [Placement(domain_of_layer=(domain,)) for domain in range(2)]
+    sharded = Plan(placement=pair[0], replicas=(pair[1],), exchange=GradientExchange(sharded=True))
+
+    found = family_lower_bound_s(sets_of(slow, workload, space), space, "replicas")
+    assert simulate(slow, workload, sharded).makespan_s == 6 + 1.5 + 1.5
+    assert found == pytest.approx(9.0, rel=PRECISION)
+    assert found <= 9.0
 
 
 @given(topology=topologies(min_domains=2, max_domains=4), factor=st.floats(1.0, 100.0))

@@ -17,6 +17,7 @@ from des import (
     NO_CORRECTIONS,
     Corrections,
     DiLoCo,
+    GradientExchange,
     Placement,
     Plan,
     StreamingDiLoCo,
@@ -25,6 +26,7 @@ from des import (
     moved_bytes,
 )
 from des.plan.replacement import Replacement
+from des.plan.synchronisation import agree_every_step
 
 RESTART_2_S = Replacement(restart_s=2.0)
 
@@ -89,17 +91,23 @@ TRANSPORTS = st.sampled_from(
 
 @st.composite
 def plan_sets(draw, topology, workload):
-    """Two to five different plans, and at times copies of the model, kept in step or seldom."""
+    """Two to five different plans, and at times copies of the model, kept in step or seldom.
+
+    Those in step may share the optimiser's state, and one of them be of three copies.
+    """
     drawn = [
         Plan(placement=draw(placements(topology.num_domains, workload.num_layers)))
         for _ in range(draw(st.integers(2, 5)))
     ]
-    if topology.num_domains > 1 and workload.num_microbatches > 1 and draw(st.booleans()):
+    if topology.num_domains > 1 and workload.num_microbatches > 2 and draw(st.booleans()):
         whole = [Placement(domain_of_layer=(one,) * workload.num_layers) for one in (0, 1)]
         modes = st.sampled_from([EVERY_STEP, DiLoCo(), StreamingDiLoCo(overlap_steps=1)])
         for others in draw(st.permutations([whole, whole[::-1], [drawn[0].placement] * 2])):
-            copies = Plan(placement=others[0], replicas=(others[1],), shares_domains=True)
-            drawn.append(dataclasses.replace(copies, synchronisation=draw(modes)))
+            mode = draw(modes)
+            exchange = GradientExchange(sharded=agree_every_step(mode) and draw(st.booleans()))
+            first, *further = others + [drawn[1].placement] * draw(st.integers(0, 1))
+            copies = Plan(placement=first, replicas=tuple(further), shares_domains=True)
+            drawn.append(dataclasses.replace(copies, synchronisation=mode, exchange=exchange))
     return list(dict.fromkeys(drawn))
 
 

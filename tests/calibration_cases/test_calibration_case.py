@@ -69,6 +69,11 @@ def moving() -> Topology:
         ),
         (
             three_domains(),
+            replace(REPLICAS, exchange=GradientExchange(sharded=True)),
+            "plan.exchange.sharded must be False",
+        ),
+        (
+            three_domains(),
             replace(EVEN, parallelism=(Parallelism(pipeline=2),) * 3),
             "parallelism.pipeline of domain A must be 1 at granularity domain",
         ),

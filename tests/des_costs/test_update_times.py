@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 from shapes import UNIT_KERNELS, tiny_job, with_kernels
+from sharing import equal_world, replicas
 from strategies import free_world, plan
 
-from des import Corrections, Parallelism, simulate
+from des import Corrections, GradientExchange, Parallelism, simulate
 from des.costs.update_times import optimiser_step_bytes, update_figures, update_s
 from des.plan.corrections import NO_CORRECTIONS
 
@@ -49,3 +50,21 @@ def test_the_fullest_device_counts_and_the_iteration_ends_that_much_later():
 
 def test_fractions_have_no_update():
     assert update_s(free_world(2), tiny_job(), plan(0, 0, 1, 1), NO_CORRECTIONS) == 0.0
+
+
+@pytest.mark.parametrize("num_replicas", [2, 3, 6])
+def test_each_replica_updates_its_part_before_weights_are_gathered(num_replicas):
+    """Passes, scatter, an R-th of the update and the overhead, gather, one after the other."""
+    slow = equal_world(num_replicas, link=(100.0, 0.5))
+    topology = with_kernels(slow, OVERHEAD, *range(num_replicas))
+    job = tiny_job()
+    parameter_s, overhead_s = update_figures(2, topology.domains[0], None, NO_CORRECTIONS)
+    exchange = GradientExchange(sharded=True)
+    chosen = replicas(*([domain] * 4 for domain in range(num_replicas)), exchange=exchange)
+
+    result = simulate(topology, job, chosen)
+    total = sum(job.num_parameters)
+    half_s = (num_replicas - 1) * (2 * total / num_replicas / 100.0 + 0.5)
+    update_s = total / num_replicas * parameter_s + overhead_s
+    last_s = max(span.end_s for span in result.spans)
+    assert result.makespan_s == pytest.approx(last_s + half_s + update_s + half_s, rel=1e-12)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import plan, topologies, unit_workload, workloads, world
 
-from des import DiLoCo, Placement, Plan, migration_s
+from des import DiLoCo, GradientExchange, Placement, Plan, migration_s
 from des.engine.migration import LayerMove, layer_moves, missing_states, moved_bytes
 
 FOUR_LAYERS = unit_workload([(1, 1)] * 4, num_microbatches=3)
@@ -17,6 +17,7 @@ THREE = world("ABC", {ends: (rate, 0.5) for ends, rate in RATES.items()})
 """A layer takes 1 s + 0.5 s between A and the others, 2 s + 0.5 s between B and C."""
 
 RARELY = DiLoCo(steps_between=2)
+SHARDED = GradientExchange(sharded=True)
 
 
 def replicated(*domains: int, **fields: object) -> Plan:
@@ -86,6 +87,57 @@ def test_synchronised_replicas_go_on_from_the_moments_of_one_holder(new, expecte
     assert moved_bytes(FOUR_LAYERS, old, new) == expected
 
 
+def sharded(*domains: int) -> Plan:
+    """`replicated` copies that share the optimiser's state, 12 of 16 bytes."""
+    return replicated(*domains, exchange=SHARDED)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (replicated(0, 1), sharded(0, 1), {}),
+        (sharded(0, 1), sharded(0, 1), {}),
+        (sharded(0, 1), replicated(0, 1), {0: 24.0, 1: 24.0}),
+        (sharded(0, 1), replicated(0, 1, synchronisation=RARELY), {0: 24.0, 1: 24.0}),
+        (sharded(0, 1), sharded(1, 0), {0: 24.0, 1: 24.0}),
+        (sharded(0, 1), plan(1, 1, 1, 1), {1: 24.0}),
+        (sharded(0, 1), sharded(0, 1, 2), {1: 4 * 2.0, 2: 4 * (4.0 + 4.0)}),
+        (plan(0, 0, 1, 1), sharded(0, 1), {0: 2 * 10.0, 1: 2 * 10.0}),
+        (replicated(0, 1, synchronisation=RARELY), sharded(0, 1), {1: 4 * 4.0}),
+    ],
+)
+def test_sharded_replicas_send_the_parts_of_the_optimiser_that_are_missing(old, new, expected):
+    """Half a state is 6 bytes; of thirds the second one has 1/6 in A, and the last all in B."""
+    assert moved_bytes(FOUR_LAYERS, old, new) == pytest.approx(expected)
+
+
+def test_parts_of_a_state_come_from_those_that_have_them():
+    """C gets weights and gradients from A, the nearer, and its part of the optimiser from B."""
+    moves = list(layer_moves(THREE, FOUR_LAYERS, sharded(0, 1), sharded(0, 1, 2)))
+
+    assert {(move.source, move.target, move.num_bytes) for move in moves} == {
+        (0, 1, 2.0),
+        (0, 2, 4.0),
+        (1, 2, 4.0),
+    }
+
+
+def pieces_of(chosen: Plan, count: int) -> set[tuple[int, int, int]]:
+    """Layer, domain and piece of a layer's optimiser state, of ``count`` pieces."""
+    shards = chosen.optimiser_shards
+    own = [set(range(count))] * len(chosen.placements)
+    if shards > 1:
+        own = [
+            {one for one in range(count) if one * shards // count == each} for each in range(shards)
+        ]
+    return {
+        (layer, domain, piece)
+        for placement, pieces in zip(chosen.placements, own, strict=True)
+        for layer, domain in enumerate(placement.domain_of_layer)
+        for piece in pieces
+    }
+
+
 @settings(deadline=None)
 @given(data=st.data(), topology=topologies(min_domains=2), workload=workloads(num_layers=5))
 def test_every_domain_gets_what_it_lacks_once_from_one_that_has_it(data, topology, workload):
@@ -94,16 +146,22 @@ def test_every_domain_gets_what_it_lacks_once_from_one_that_has_it(data, topolog
         {pair for one in each.placements for pair in enumerate(one.domain_of_layer)}
         for each in (old, new)
     )
+    count = old.optimiser_shards * new.optimiser_shards
+    lacking = pieces_of(new, count) - pieces_of(old, count)
 
     states = list(missing_states(workload, old, new))
     moves = list(layer_moves(topology, workload, old, new))
     assert [(move.layer, move.target, move.num_bytes) for move in moves] == [
         (state.layer, state.target, state.num_bytes) for state in states
     ]
-    assert len({(move.layer, move.target) for move in moves}) == len(moves)
+    if old.optimiser_shards == 1:
+        assert len({(move.layer, move.target) for move in moves}) == len(moves)
     assert {(move.layer, move.source) for move in moves} <= held
     assert needed - held <= {(move.layer, move.target) for move in moves} <= needed
-    least = sum(workload.state_bytes * workload.num_parameters[layer] for layer, _ in needed - held)
+    weights = (workload.state_bytes - 12) * sum(
+        workload.num_parameters[layer] for layer, _ in needed - held
+    )
+    least = weights + 12 / count * sum(workload.num_parameters[layer] for layer, _, _ in lacking)
     assert sum(moved_bytes(workload, old, new).values()) >= least * (1 - 1e-12)
     if old.synchronisation.steps_between == 1 or not old.replicas:
         assert sum(moved_bytes(workload, old, new).values()) == pytest.approx(least)

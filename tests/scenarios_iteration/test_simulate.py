@@ -208,8 +208,26 @@ def test_flags_of_a_plan_are_the_plan(tmp_path):
     assert said["exposed_exchange_s"] == result.exposed_exchange_s > 0
     assert (said["replicas"], said["shares"]) == ([[2] * 32], [3, 1])
     assert said["parallelism"][2]["pipeline"] == 4
-    assert said["exchange"] == {"overlapped": False, "bucket_bytes": 500e6, "tree": [0]}
+    assert said["exchange"] == {**dataclasses.asdict(chosen.exchange), "tree": [0]}
     assert said["activation_compression"] == 2.0
+
+
+def test_replicas_may_share_the_optimiser(tmp_path):
+    """Of 16 bytes a parameter each of two holds 4 and half of 12; one copy alone is refused."""
+    copies = (*SMALL, "--placement", "East*32", "--replicas", "2*32")
+    said = figures(tmp_path, *copies, "--shard-replicas")
+
+    chosen = Plan(
+        placement=Placement.parse("0*32"),
+        replicas=(Placement.parse("2*32"),),
+        exchange=GradientExchange(sharded=True),
+    )
+    workload = build_workload("llama2_7b", num_microbatches=4)
+    assert (
+        said["makespan_s"]
+        == simulate(read_topology(EAST_CENTRAL_WEST), workload, chosen).makespan_s
+    )
+    assert said["exchange"]["sharded"]
 
 
 def test_one_parallelism_holds_for_all_domains(tmp_path):

@@ -23,11 +23,11 @@ class AloneLimits:
 
         ``rate_bytes_per_s`` is that of all links that a domain sends over, (K,).
         """
-        held = figures.with_outer_state(exchange.state_bytes)
+        held = exchange.held(figures)
         may = held.most_layers >= len(figures.layer_bytes)
         return cls(
             late_s=figures.overhead_s
-            + figures.update_s.sum(axis=1)
+            + held.update_s.sum(axis=1)
             + exchange.alone_s(figures, rate_bytes_per_s),
             least_s=np.where(may, exchange.least_s(figures, rate_bytes_per_s), np.inf),
         )

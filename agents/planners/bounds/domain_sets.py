@@ -24,6 +24,7 @@ class SetLimits:
     least_s: Real
     sent_late_s: Real
     sent_longer: Real
+    update_share: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +96,8 @@ class DomainSets:
         found: Real = np.take_along_axis(self.leaving_bytes_per_s, overlaps[:, None], axis=1)[:, 0]
         return found
 
-    def has_room(self, state_bytes: float = 0.0) -> npt.NDArray[np.bool_]:
-        """Whether the memory of a set may hold the model with more state a parameter, (2^K,)."""
-        figures = self.figures.with_outer_state(state_bytes)
+    def has_room(self, figures: JobFigures) -> npt.NDArray[np.bool_]:
+        """Whether the memory of a set may hold the model of these figures, (2^K,)."""
         num_layers = len(figures.layer_bytes)
         held = np.where(self.is_member, figures.memory_bytes, 0.0).sum(axis=1)
         most = np.where(self.is_member, np.minimum(figures.most_layers, num_layers), 0.0)
@@ -109,11 +109,11 @@ class DomainSets:
     def limits(self, exchange: ExchangeBound | None = None) -> SetLimits:
         """Return what an exchange, or none, adds to each set."""
         figures, is_member = self.figures, self.is_member
-        num_sets = len(is_member)
+        held, num_sets = figures if exchange is None else exchange.held(figures), len(is_member)
         late_s = np.where(is_member, figures.overhead_s, np.inf).min(axis=1)
         least_s, sent_longer, sent_late_s = np.zeros(num_sets), np.zeros(num_sets), late_s.copy()
         alone = 1 << np.arange(len(figures.memory_bytes))
-        alone_late_s = figures.overhead_s + figures.update_s.sum(axis=1)
+        alone_late_s = figures.overhead_s + held.update_s.sum(axis=1)
         if exchange is not None:
             links = self.links_bytes_per_s(exchange.num_replicas)
             sent_longer = exchange.longer(figures, self.rates[0].sum(axis=1), links)
@@ -123,13 +123,13 @@ class DomainSets:
             least_s = exchange.least_s(figures, links)
             alone_late_s = alone_late_s + exchange.alone_s(figures, links[alone])
         late_s[alone] = alone_late_s
-        state_bytes = 0.0 if exchange is None else exchange.state_bytes
-        may = self.has_room(state_bytes) & np.isfinite(self.trip_s)
+        may = self.has_room(held) & np.isfinite(self.trip_s)
         return SetLimits(
             late_s=late_s,
             least_s=np.where(may, least_s, np.inf),
             sent_late_s=sent_late_s,
             sent_longer=sent_longer,
+            update_share=update_share(held),
         )
 
     def counts(self, time_s: float, limits: SetLimits) -> Real:
@@ -144,7 +144,7 @@ class DomainSets:
             self.paths_s,
             self.trip_s,
             self.wire_s,
-            update_share(figures),
+            limits.update_share,
             limits.late_s,
             limits.least_s,
             limits.sent_late_s,

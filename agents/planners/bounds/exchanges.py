@@ -1,6 +1,6 @@
 """Least time of a step that replicas spend on exchanging gradients or changes of parameters."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,7 +8,8 @@ from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
 from agents.planners.bounds.job_figures import JobFigures, Real
 from des.costs.outer_state import OUTER_STATE_BYTES
-from des.plan.synchronisation import Synchronisation
+from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
+from des.plan.synchronisation import Synchronisation, agree_every_step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,12 +17,18 @@ class ExchangeBound:
     """Exchange of ``num_replicas`` copies of a model, in a ring or along a tree.
 
     Every copy sends its values to another one once at least, and gets sums from one: a leaf of a
-    tree no more than that, a member of a ring ``2 (R - 1) / R`` times as much.
+    tree no more than that, a member of a ring ``2 (R - 1) / R`` times as much. Copies that share
+    the optimiser's state send ``(R - 1) / R`` of the gradients and, when they have updated their
+    parts, as much of the weights.
 
     Attributes
     ----------
     layer_bytes
-        Bytes of each layer that are summed up, (L,).
+        Bytes of each layer that a copy sends, (L,).
+    first_bytes
+        Bytes of the first layer's gradients, which are made last.
+    gathered_bytes
+        Bytes of new weights, all layers together, that a copy sends behind its update.
     period_steps
         Steps that one exchange of every layer is shared by.
     is_behind
@@ -29,15 +36,24 @@ class ExchangeBound:
     num_waits
         Exchanges of a period that nothing else hides, one after the other.
     state_bytes
-        State of the outer optimiser for each parameter. [bytes]
+        State for each parameter in addition to the job's; negative where copies share it. [bytes]
+    updated_fraction
+        Part of its parameters that a copy updates.
     """
 
     num_replicas: int
     layer_bytes: Real
+    first_bytes: float
+    gathered_bytes: float
     period_steps: int
     is_behind: bool
     num_waits: int
     state_bytes: float
+    updated_fraction: float
+
+    def held(self, figures: JobFigures) -> JobFigures:
+        """The job with what its copies hold and update."""
+        return figures.with_state(self.state_bytes, self.updated_fraction)
 
     def alone_s(self, figures: JobFigures, rate_bytes_per_s: Real) -> Real:
         """Time of a step behind its passes in domains that hold all layers, (K,). [s]
@@ -47,9 +63,11 @@ class ExchangeBound:
         if self.is_behind:
             return np.zeros(len(figures.model_s))
         hidden_s = (figures.input_gradient_s + figures.weight_gradient_s).sum(axis=1)
-        first_s = _over(self.layer_bytes[0], figures.rate_bytes_per_s.sum(axis=1).max())
+        first_s = _over(self.first_bytes, figures.rate_bytes_per_s.sum(axis=1).max())
         sent_s = self._sent_s(rate_bytes_per_s) + least_latency_s(figures) - hidden_s
-        late_s = self.latency_s(figures) * self.period_steps
+        late_s = np.full(rate_bytes_per_s.shape, self.latency_s(figures) * self.period_steps)
+        if self.gathered_bytes > 0.0:
+            late_s += _over(self.gathered_bytes, rate_bytes_per_s) + least_latency_s(figures)
         found: Real = np.maximum(sent_s, late_s + first_s) / self.period_steps
         return found
 
@@ -105,10 +123,13 @@ def _over(num_bytes: float, rate_bytes_per_s: Real) -> Real:
     return found
 
 
-def exchange_bound(
-    figures: JobFigures, space: PlanSpace, family: Family, num_replicas: int
-) -> ExchangeBound:
-    """Return the least exchange of a family's modes of synchronisation."""
+def exchange_bounds(
+    figures: JobFigures, space: PlanSpace, family: Family, num_replicas: int, most_replicas: int
+) -> tuple[ExchangeBound, ...]:
+    """Return the least exchanges of a family's modes, of ``num_replicas`` copies or more.
+
+    One for copies that each have an optimiser, and one for those that share it where they may.
+    """
     mode = min(space.modes(family), key=lambda one: one.bits_per_value)
     bits = mode.bits_per_value
     if mode.steps_between == 1:
@@ -118,14 +139,30 @@ def exchange_bound(
     if is_behind:
         counted, num_waits = _counted(mode, len(num_bytes))
         num_bytes = num_bytes * counted
-    return ExchangeBound(
+    own = ExchangeBound(
         num_replicas=num_replicas,
         layer_bytes=num_bytes,
+        first_bytes=float(num_bytes[0]),
+        gathered_bytes=0.0,
         period_steps=mode.steps_between,
         is_behind=is_behind,
         num_waits=num_waits,
         state_bytes=0.0 if mode.steps_between == 1 else OUTER_STATE_BYTES,
+        updated_fraction=1.0,
     )
+    if not agree_every_step(mode):
+        return (own,)
+    part = (num_replicas - 1) / num_replicas
+    gathered = part * WEIGHT_BYTES * figures.parameters
+    shared = replace(
+        own,
+        layer_bytes=part * num_bytes + gathered,
+        first_bytes=part * float(num_bytes[0]),
+        gathered_bytes=float(gathered.sum()),
+        state_bytes=OPTIMISER_BYTES / most_replicas - OPTIMISER_BYTES,
+        updated_fraction=1.0 / most_replicas,
+    )
+    return own, shared
 
 
 def _counted(mode: Synchronisation, num_layers: int) -> tuple[Real, int]:

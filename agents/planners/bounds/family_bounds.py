@@ -9,7 +9,7 @@ from agents.decision.families import Family
 from agents.decision.plan_space import PlanSpace
 from agents.planners.bounds.alone_limits import AloneLimits
 from agents.planners.bounds.domain_sets import DomainSets
-from agents.planners.bounds.exchanges import exchange_bound
+from agents.planners.bounds.exchanges import exchange_bounds
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.bounds.many_domains import ManyDomains
 from agents.planners.bounds.many_groups import ManyGroups
@@ -67,13 +67,14 @@ def _holds_pipeline(sets: DomainSets) -> Callable[[float], bool]:
 def _holds_replicas(job: JobFigures, space: PlanSpace, family: Family) -> Callable[[float], bool]:
     """Return whether whole copies in some number of domains may do a step by a time."""
     rate = job.rate_bytes_per_s.max(axis=1)
-    limits = {
-        count: AloneLimits.of(job, exchange_bound(job, space, family, count), rate)
+    limits = [
+        (count, AloneLimits.of(job, exchange, rate))
         for count in range(2, len(job.memory_bytes) + 1)
-    }
+        for exchange in exchange_bounds(job, space, family, count, count)
+    ]
 
     def holds(time_s: float) -> bool:
-        for count, limit in limits.items():
+        for count, limit in limits:
             most = np.sort(limit.counts(job, time_s))[-count:]
             if most[0] >= 1.0 and most.sum() >= job.num_microbatches:
                 return True
@@ -87,8 +88,11 @@ def _holds_groups(sets: DomainSets, space: PlanSpace, family: Family) -> Callabl
     job, size = sets.figures, len(sets.figures.memory_bytes)
     if size <= MOST_DOMAINS_IN_SETS:
         few = [
-            sets.groups(exchange_bound(job, space, family, count))
+            sets.groups(exchange)
             for count in range(2, min(size, 5))
+            for exchange in exchange_bounds(
+                job, space, family, count, count if count < 4 else size - 1
+            )
         ]
         return lambda time_s: any(holds(time_s) for holds in few)
     domains = ManyDomains(figures=job)
@@ -96,10 +100,11 @@ def _holds_groups(sets: DomainSets, space: PlanSpace, family: Family) -> Callabl
     many = [
         ManyGroups(
             domains=domains,
-            exchange=exchange_bound(job, space, family, count),
+            exchange=exchange,
             most_groups=following - 1,
         )
         for count, following in pairwise([*fewest, size])
+        for exchange in exchange_bounds(job, space, family, count, following - 1)
     ]
     return lambda time_s: any(groups.hold(time_s) for groups in many)
 

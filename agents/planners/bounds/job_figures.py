@@ -143,9 +143,13 @@ class JobFigures:
         """Time of a step with all domains busy from its begin to its end. [s]"""
         return float(self.num_microbatches * self.reference_s.sum() / self.rates.sum())
 
-    def with_outer_state(self, state_bytes: float) -> "JobFigures":
-        """The same job with more state for every parameter."""
-        return replace(self, layer_bytes=self.layer_bytes + state_bytes * self.parameters)
+    def with_state(self, state_bytes: float, updated_fraction: float = 1.0) -> "JobFigures":
+        """The same job with more or less state for every parameter, of which a part is updated."""
+        return replace(
+            self,
+            layer_bytes=self.layer_bytes + state_bytes * self.parameters,
+            update_s=self.update_s * updated_fraction,
+        )
 
     def without_bytes(self) -> "JobFigures":
         """The same job on links that take no time."""

@@ -88,7 +88,7 @@ class ManyGroups:
             more = (left_s[:, None] - trip_s) / wire_s
         more = np.where(trip_s > left_s[:, None], -1.0, np.where(np.isnan(more), np.inf, more))
         carried = np.floor(1.0 + more.max(axis=1) + _ROUNDING)
-        held = figures.with_outer_state(self.exchange.state_bytes)
+        held = self.exchange.held(figures)
         part = np.clip(np.minimum(sent, held.most_layers / len(held.layer_bytes)), 0.0, 1.0)
         work = left_s * figures.rates / figures.reference_s.sum()
         with np.errstate(invalid="ignore"):

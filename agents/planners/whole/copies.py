@@ -1,7 +1,7 @@
 """Replicas and hybrids: groups of domains that train a copy of the model each, kept in step."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from agents.planners.whole.partitions import (
     partitions_near,
 )
 from agents.planners.whole.rings import NUM_BUCKETS, ExchangeTimes
+from agents.planners.whole.sketches import Sketch, best_sketches, is_of, mean_step_s
 from des import GradientExchange, Placement, Plan
+from des.job.transformer import WEIGHT_BYTES
 from des.plan.synchronisation import Synchronisation
 
 _NUM_CHANGED = 4
@@ -30,54 +32,52 @@ _MOST_NEIGHBOURS = 400
 """Neighbours of a split of layers that are judged when a copy is refined."""
 
 
-_NUM_BY_STAR = 2
-"""Best sketches with a star that are kept beside the best with a ring."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch:
-    """A partition with its shares, and about how long a step takes with a ring or a star. [s]"""
-
-    partition: Partition
-    shares: tuple[float, ...]
-    mode: Synchronisation
-    family: Family
-    step_s: float
-    star_step_s: float
-
-
-def best_sketches(sketches: Sequence[Sketch], most: int) -> list[int]:
-    """Positions of the quickest sketches with a ring, and of a few more with a star."""
-    positions = range(len(sketches))
-    by_ring = sorted(positions, key=lambda one: sketches[one].step_s)[:most]
-    by_star = sorted(positions, key=lambda one: sketches[one].star_step_s)[:_NUM_BY_STAR]
-    return list(dict.fromkeys([*by_ring, *by_star]))
-
-
 class CopySearch:
     """A search for groups of domains, their pipelines and shares of the microbatches.
 
     Parameters
     ----------
+    judge_of
+        Makes the judge of groups of which a number share one optimiser state; 1: none do.
     bandwidth
         Between every two domains, (K, K). [bytes/s]
     proposed
         Groups, each in an order, that a search of many domains begins from too.
+    sharded
+        Whether the groups share the optimiser's state.
     """
 
     def __init__(
         self,
-        judge: PacedJudge,
+        judge_of: Callable[[int], PacedJudge],
         exchanges: ExchangeTimes,
         bandwidth: np.ndarray,
         rates: Sequence[float],
         proposed: Sequence[tuple[Order, ...]] = (),
+        *,
+        sharded: bool = False,
     ) -> None:
-        self.judge, self._exchanges = judge, exchanges
-        orders = (order for groups in proposed for order in groups)
-        self._table = GroupTable(judge, bandwidth, _few(judge.schedules), orders)
+        self._judge_of, self._exchanges, self._sharded = judge_of, exchanges, sharded
+        self._orders = [order for groups in proposed for order in groups]
+        self._tables: dict[int, GroupTable] = {}
         self._bandwidth, self._rates = bandwidth, rates
         self._proposed = [partition_of(map(frozenset, groups)) for groups in proposed]
+        self._workload = self._table(1).judge.workload
+
+    def _table(self, num_groups: int) -> GroupTable:
+        """Pipelines of groups; their number matters where they share the optimiser's state."""
+        shards = num_groups if self._sharded else 1
+        if shards not in self._tables:
+            judge = self._judge_of(shards)
+            self._tables[shards] = GroupTable(
+                judge, self._bandwidth, _few(judge.schedules), self._orders
+            )
+        return self._tables[shards]
+
+    @property
+    def num_judged(self) -> int:
+        """Plans judged, the same ones counted again."""
+        return sum(table.judge.num_judged for table in self._tables.values())
 
     def sketches(
         self, modes: Sequence[tuple[Family, Synchronisation]], num_kept: int, most: int
@@ -86,7 +86,7 @@ class CopySearch:
 
         Of many domains until about ``most`` plans were judged.
         """
-        end = self.judge.num_judged + most
+        end = self.num_judged + most
         size = len(self._rates)
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._sketched(all_partitions(size), modes), num_kept)
@@ -98,7 +98,7 @@ class CopySearch:
                 one.partition for own in self._kept(found, _NUM_CHANGED).values() for one in own
             }
             new = sorted(best - been, key=lambda one: [sorted(group) for group in one])
-            if not new or self.judge.num_judged >= end:
+            if not new or self.num_judged >= end:
                 break
             been |= best
             near = {near: None for one in new for near in partitions_near(one, size)}
@@ -121,28 +121,28 @@ class CopySearch:
         self, partitions: Sequence[Partition], modes: Sequence[tuple[Family, Synchronisation]]
     ) -> list[Sketch]:
         """Sketch partitions of several groups; those that do not fit are left out."""
-        total = self.judge.workload.num_microbatches
+        total = self._workload.num_microbatches
         by_size: dict[int, list[Partition]] = {}
         for partition in partitions:
             if 1 < len(partition) <= total:
                 by_size.setdefault(len(partition), []).append(partition)
         found: list[Sketch] = []
         for size, own in sorted(by_size.items()):
-            count = max(1, total // size)
-            self._table.look_at((group for one in own for group in one), count)
-            levels = partition_levels(self._table, own, count, total)
+            count, table = max(1, total // size), self._table(size)
+            table.look_at((group for one in own for group in one), count)
+            levels = partition_levels(table, own, count, total)
             for row in np.flatnonzero(np.isfinite(levels.step_s)).tolist():
                 schedule = int(levels.schedule[row])
-                placements = [self._table.placement(one, count, schedule) for one in own[row]]
+                placements = [table.placement(one, count, schedule) for one in own[row]]
                 byte_s = self._exchanges.ring_and_star_s(tuple(placements), 8.0)
                 if not np.isfinite(min(byte_s)):
                     continue
                 for family, mode in modes:
-                    if not _is_of(own[row], family):
+                    if not is_of(own[row], family):
                         continue
                     own_s = float(levels.step_s[row])
                     ring_s, star_s = (
-                        _mean_step_s(own_s, each_s, mode, self._bytes(mode)) for each_s in byte_s
+                        mean_step_s(own_s, each_s, mode, self._bytes(mode)) for each_s in byte_s
                     )
                     found.append(
                         Sketch(
@@ -151,35 +151,39 @@ class CopySearch:
                             mode=mode,
                             family=family,
                             step_s=ring_s,
-                            star_step_s=star_s,
+                            star_step_s=np.inf if self._sharded else star_s,
+                            sharded=self._sharded,
                         )
                     )
         return found
 
     def _bytes(self, mode: Synchronisation) -> float:
-        """Bytes of a parameter between groups."""
-        own = self.judge.workload.gradient_bytes / 2.0 if mode.steps_between == 1 else 1.0
-        return own * mode.bits_per_value / 8.0
+        """Bytes of a parameter between groups, mean of both halves of an exchange."""
+        if mode.steps_between > 1:
+            return mode.bits_per_value / 8.0
+        gradients = self._workload.gradient_bytes / 2.0 * mode.bits_per_value / 8.0
+        return (gradients + WEIGHT_BYTES) / 2.0 if self._sharded else gradients
 
     def plans(self, sketch: Sketch) -> Iterator[Plan]:
         """Work a sketch out: whole shares, splits for them, rings and trees, and buckets."""
-        shares = list(whole_shares(sketch.shares, self.judge.workload.num_microbatches))
+        shares = list(whole_shares(sketch.shares, self._workload.num_microbatches))
+        judge = self._table(len(shares)).judge
         schedule = self._best_schedule(sketch, shares)
         scored = self._best_of(sketch, schedule, shares)
         if scored is None:
             return
         shares, own = scored
-        placements = tuple(self.judge.placement(one.plans, 0) for one in own)
+        placements = tuple(judge.placement(one.plans, 0) for one in own)
         for order, exchange in self._exchanges_of(placements, sketch.mode):
             first, *others = [placements[place] for place in order]
             yield Plan(
                 placement=first,
                 replicas=tuple(others),
                 shares=tuple(shares[place] for place in order),
-                schedule=self.judge.schedules[schedule],
+                schedule=judge.schedules[schedule],
                 synchronisation=sketch.mode,
                 exchange=exchange,
-                activation_compression=self.judge.compression,
+                activation_compression=judge.compression,
             )
 
     def _exchanges_of(
@@ -187,27 +191,29 @@ class CopySearch:
     ) -> Iterator[tuple[tuple[int, ...], GradientExchange]]:
         """Orders of the groups and exchanges to try.
 
-        Two groups need no tree: a ring divides what it sends into as many parts.
+        Two groups need no tree: a ring divides what it sends into as many parts. Groups that share
+        the optimiser's state have none.
         """
-        bits, workload = 8.0 * self._bytes(mode), self.judge.workload
-        whole = GradientExchange()
+        bits, workload = 8.0 * self._bytes(mode), self._workload
+        whole = GradientExchange(sharded=self._sharded)
         total_bytes = workload.gradient_bytes * sum(workload.num_parameters)
-        buckets = GradientExchange(bucket_bytes=total_bytes / NUM_BUCKETS)
+        buckets = replace(whole, bucket_bytes=total_bytes / NUM_BUCKETS)
         ring, _ = self._exchanges.ring(placements, bits)
         yield ring, whole
         if mode.overlap_steps == 0:
             yield ring, buckets
-        if len(placements) > 2:
+        if len(placements) > 2 and not self._sharded:
             is_whole = mode.overlap_steps > 0
             tree = self._exchanges.tree(placements, bits, 1 if is_whole else NUM_BUCKETS)
             yield tree.order, replace(whole if is_whole else buckets, tree=tree.above)
 
     def _best_schedule(self, sketch: Sketch, shares: Sequence[int]) -> int:
         """Schedule under which the slowest group of a sketch is quickest."""
-        longest_s = np.zeros(len(self.judge.schedules))
+        table = self._table(len(shares))
+        longest_s = np.zeros(len(table.judge.schedules))
         for group, share in zip(sketch.partition, shares, strict=True):
-            orders = self._table.orders(group)
-            scored = self.judge.scored(orders, [share] * len(orders))
+            orders = table.orders(group)
+            scored = table.judge.scored(orders, [share] * len(orders))
             times_s = scored.times_s.reshape(len(orders), -1).min(axis=0)
             longest_s = np.maximum(longest_s, times_s)
         return int(longest_s.argmin())
@@ -227,11 +233,12 @@ class CopySearch:
         Pipelines are refined by as many neighbours as ``most``.
         """
         known: dict[tuple[int, int], Scored] = {}
+        table = self._table(len(shares))
 
         def scored(place: int, share: int) -> Scored:
             if (place, share) not in known:
-                orders = self._table.orders(sketch.partition[place])
-                known[place, share] = self.judge.best(orders, share, schedule, most)
+                orders = table.orders(sketch.partition[place])
+                known[place, share] = table.judge.best(orders, share, schedule, most)
             return known[place, share]
 
         for _ in range(4 * len(shares)):
@@ -252,21 +259,3 @@ def _few(schedules: Sequence[str]) -> list[int]:
     """Numbers of the schedules of sketches; all where none of the few is allowed."""
     found = [number for number, name in enumerate(schedules) if name in FEW_SCHEDULES]
     return found or list(range(len(schedules)))
-
-
-def _is_of(partition: Partition, family: Family) -> bool:
-    """Whether a partition can be of a family: replicas are of one domain each, hybrids not all."""
-    is_single = max(map(len, partition)) == 1
-    return {"replicas": is_single, "hybrid": not is_single}.get(family, True)
-
-
-def _mean_step_s(
-    computed_s: float, byte_s: float, mode: Synchronisation, num_bytes: float
-) -> float:
-    """Time of a step with what its exchange adds, about. [s]"""
-    exchange_s = byte_s * num_bytes
-    if mode.steps_between == 1:
-        return computed_s + exchange_s
-    if mode.overlap_steps == 0:
-        return computed_s + exchange_s / mode.steps_between
-    return max(computed_s, exchange_s / mode.steps_between)

@@ -1,7 +1,7 @@
 """The search over families on one network, for a job in microbatches of several sizes."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,14 +9,14 @@ import numpy as np
 from agents.decision.families import Family, family_of
 from agents.decision.plan_space import PlanSpace
 from agents.decision.whole_plan import ProposeGroups, WholeFound
-from agents.judge.paced_judge import Order, PacedJudge, Scored
+from agents.judge.paced_judge import Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
-from agents.planners.whole.copies import CopySearch, Sketch, best_sketches
 from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
-from agents.planners.whole.rings import ExchangeTimes
+from agents.planners.whole.search_parts import KeptState, Mode, PartMaker, SearchPart
+from agents.planners.whole.sketches import Sketch, best_sketches, worth_sharding
 from des import (
     Corrections,
     InfeasiblePlacementError,
@@ -29,8 +29,6 @@ from des.compiled.eligibility import has_plain_transport
 from des.compiled.many.job import has_every_link
 from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import tightest_domain
-from des.costs.outer_state import OUTER_STATE_BYTES
-from des.plan.synchronisation import Synchronisation
 from des.schedules import has_pace
 
 _LEAST_BUDGET, _BUDGET_STAGES = 1_000, 40_000
@@ -53,16 +51,6 @@ microbatches: that takes about a hundredth of a second for every 256."""
 def default_budget(num_domains: int) -> int:
     """Return how many plans a search judges for each size of microbatches and compression."""
     return max(_LEAST_BUDGET, _BUDGET_STAGES // num_domains)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The search for plans of one size of microbatches and compression."""
-
-    workload: Workload
-    judge: PacedJudge
-    proposed: Sequence[Order]
-    copies: Mapping[float, CopySearch]
 
 
 class FamilySearch:
@@ -88,7 +76,6 @@ class FamilySearch:
         self._max_judged = budget if max_judged is None else max_judged
         self._is_plain = has_plain_transport(topology) and has_every_link(topology)
         self._bandwidth, _ = mutual_links(topology)
-        self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
         self._paced = tuple(name for name in space.schedules if has_pace(name))
         self._kept = KeptPlans()
         self._nearest: dict[Family, tuple[float, InfeasiblePlacementError]] = {}
@@ -97,8 +84,16 @@ class FamilySearch:
     def run(self) -> WholeFound:
         """Look at pipelines, then at copies, each for all sizes of microbatches together."""
         space = self._space
+        maker = PartMaker(
+            self._topology,
+            self._corrections,
+            schedules=self._paced,
+            bandwidth=self._bandwidth,
+            modes=self._modes(),
+            propose=self._propose,
+        )
         parts = [
-            self._part(workload, compression)
+            maker.part(workload, compression)
             for workload, compression in product(self._workloads, space.compressions)
         ]
         self._look_at_pipelines(parts)
@@ -116,36 +111,10 @@ class FamilySearch:
                 for family, nearest in self._nearest.items()
                 if family not in by_family
             },
-            num_judged=self._num_judged + sum(_num_judged(part) for part in parts),
+            num_judged=self._num_judged + sum(part.num_judged for part in parts),
         )
 
-    def _part(self, workload: Workload, compression: float) -> _Part:
-        exchanges = ExchangeTimes(self._topology, workload, self._corrections)
-
-        def judge(extra_state_bytes: float) -> PacedJudge:
-            return PacedJudge(
-                self._topology,
-                workload,
-                self._corrections,
-                schedules=self._paced,
-                compression=compression,
-                extra_state_bytes=extra_state_bytes,
-            )
-
-        proposed = self._propose(self._topology, workload) if self._propose is not None else ()
-        several = [groups for groups in proposed if len(groups) > 1]
-        extras = {self._extra_state(mode) for _, mode in self._modes()}
-        return _Part(
-            workload,
-            judge(0.0),
-            [groups[0] for groups in proposed if len(groups) == 1],
-            {
-                extra: CopySearch(judge(extra), exchanges, self._bandwidth, self._rates, several)
-                for extra in sorted(extras)
-            },
-        )
-
-    def _modes(self) -> list[tuple[Family, Synchronisation]]:
+    def _modes(self) -> list[Mode]:
         """Families of several copies, with their ways to keep in step."""
         space = self._space
         several: tuple[Family, ...] = ("replicas", "hybrid", "diloco", "streaming_diloco")
@@ -156,13 +125,7 @@ class FamilySearch:
             for mode in space.modes(family)
         ]
 
-    @staticmethod
-    def _extra_state(mode: Synchronisation) -> float:
-        """Bytes of a parameter that a mode keeps on the GPUs, on top of the job's."""
-        on_gpu = mode.steps_between > 1 and mode.outer_state == "gpu"
-        return OUTER_STATE_BYTES if on_gpu else 0.0
-
-    def _look_at_pipelines(self, parts: Sequence[_Part]) -> None:
+    def _look_at_pipelines(self, parts: Sequence[SearchPart]) -> None:
         """Search pipelines; then make schedules that look at times for the best of them."""
         wanted = [kind for kind in _KINDS if kind in self._space.families]
         if not wanted:
@@ -183,7 +146,7 @@ class FamilySearch:
             if not best:
                 self._note_misfits(looked_at, kind)
 
-    def _note_misfits(self, looked_at: Sequence[tuple[_Part, Scored]], kind: Family) -> None:
+    def _note_misfits(self, looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> None:
         """Remember what the pipelines of one domain, or of several, lack that lack least."""
         for part, scored in looked_at:
             rows = _rows_of(scored, kind)
@@ -192,7 +155,7 @@ class FamilySearch:
                 row = int(lacking[scored.overflow[lacking].argmin()])
                 self._fits(part.workload, part.judge.plan(scored.plans, row))
 
-    def _judge_pipelines(self, own: Sequence[tuple[float, _Part, Plan]]) -> None:
+    def _judge_pipelines(self, own: Sequence[tuple[float, SearchPart, Plan]]) -> None:
         """Keep the best; paces are judged already where every border has a link of its own."""
         made = [name for name in self._space.schedules if not has_pace(name)]
         for time_s, part, plan in own:
@@ -207,22 +170,23 @@ class FamilySearch:
                     part.workload, [one for one in others if self._fits(part.workload, one)]
                 )
 
-    def _look_at_copies(self, parts: Sequence[_Part]) -> None:
+    def _look_at_copies(self, parts: Sequence[SearchPart]) -> None:
         """Search partitions into groups; the best sketches of each family are worked out."""
-        modes = self._modes()
-        sketched: dict[tuple[Family, Synchronisation], list[tuple[Sketch, _Part]]] = {}
+        sketched: dict[tuple[Mode, bool], list[tuple[Sketch, SearchPart]]] = {}
         for part in (parts[0], parts[-1]) if len(parts) > 1 else parts:
-            for extra, copies in part.copies.items():
-                own = [each for each in modes if self._extra_state(each[1]) == extra]
-                found = copies.sketches(own, _NUM_SKETCHES, self._max_judged)
+            for state, copies in part.copies.items():
+                modes = [each for each in self._modes() if state.is_of(each[1])]
+                found = copies.sketches(modes, _NUM_SKETCHES, self._max_judged)
                 for kind, sketches in found.items():
-                    sketched.setdefault(kind, []).extend((one, part) for one in sketches)
+                    into = sketched.setdefault((kind, state.sharded), [])
+                    into.extend((one, part) for one in sketches)
         plans: dict[Workload, list[Plan]] = {}
-        for (_, mode), found_of in sketched.items():
-            best = best_sketches([sketch for sketch, _ in found_of], _NUM_SKETCHES)
-            for sketch, part in (found_of[each] for each in best):
-                copies = part.copies[self._extra_state(mode)]
-                plans.setdefault(part.workload, []).extend(copies.plans(sketch))
+        for (kind, sharded), found_of in sketched.items():
+            state = KeptState(0.0, True) if sharded else KeptState.of(kind[1])
+            own = worth_sharding(found_of, sketched.get((kind, False), ())) if sharded else found_of
+            best = best_sketches([sketch for sketch, _ in own], _NUM_SKETCHES)
+            for sketch, part in (own[each] for each in best):
+                plans.setdefault(part.workload, []).extend(part.copies[state].plans(sketch))
         for workload, of_size in plans.items():
             self._judge(workload, of_size)
 
@@ -268,8 +232,8 @@ def _rows_of(scored: Scored, kind: Family) -> np.ndarray:
 
 
 def _quickest(
-    looked_at: Sequence[tuple[_Part, Scored]], kind: Family
-) -> list[tuple[float, _Part, Plan]]:
+    looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family
+) -> list[tuple[float, SearchPart, Plan]]:
     """Quickest pipelines of a kind that fit, of several sizes of microbatches, with times. [s]"""
     fitting = [
         (float(scored.times_s[row]), part, scored.plans, int(row))
@@ -286,7 +250,3 @@ def _quickest(
 
 def _is_single(plan: Plan) -> bool:
     return plan.placement.num_borders == 0
-
-
-def _num_judged(part: _Part) -> int:
-    return part.judge.num_judged + sum(own.judge.num_judged for own in part.copies.values())

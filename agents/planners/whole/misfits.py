@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from agents.decision.families import Family
-from des import EVERY_STEP, Placement, Plan, Topology, Workload, domain_memory
+from des import EVERY_STEP, GradientExchange, Placement, Plan, Topology, Workload, domain_memory
 from des.costs.feasibility import tightest_domain
-from des.plan.synchronisation import Synchronisation
+from des.plan.synchronisation import Synchronisation, agree_every_step
 
 _SCHEDULE = "1f1b"
 
@@ -19,7 +19,8 @@ def shortfall(
     """Say what the roomiest plans of a family lack; None if one of them fits.
 
     Of one domain it is the nearest of all; of several copies it is two, in the roomiest domains or
-    in two groups of like memory, whose layers are spread by it.
+    in two groups of like memory, whose layers are spread by it. Copies in step share the state of
+    the optimiser, so there more of them may need less each.
     """
     lacking = []
     for plan in _roomiest(topology, workload, family, mode):
@@ -51,7 +52,9 @@ def _roomiest(
         return []
     found = []
     if family != "hybrid" and len(order) > 1:
-        found.append(_plan([order[:1], order[1:2]], memory, num_layers, mode))
+        most = min(len(order), workload.num_microbatches) if agree_every_step(mode) else 2
+        for count in range(2, most + 1):
+            found.append(_plan([[one] for one in order[:count]], memory, num_layers, mode))
     if family != "replicas" and len(order) > 2:
         groups = [order[0::4] + order[3::4], order[1::4] + order[2::4]]
         found.append(_plan(groups, memory, num_layers, mode))
@@ -66,7 +69,13 @@ def _plan(
 ) -> Plan:
     """A pipeline a group, its layers spread by memory."""
     first, *others = (_spread(group, memory, num_layers) for group in groups)
-    return Plan(placement=first, replicas=tuple(others), schedule=_SCHEDULE, synchronisation=mode)
+    return Plan(
+        placement=first,
+        replicas=tuple(others),
+        schedule=_SCHEDULE,
+        synchronisation=mode,
+        exchange=GradientExchange(sharded=bool(others) and agree_every_step(mode)),
+    )
 
 
 def _spread(group: Sequence[int], memory: Sequence[float], num_layers: int) -> Placement:

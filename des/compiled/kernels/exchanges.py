@@ -20,7 +20,7 @@ def go_on_with_exchange(run: ProgramRun, member: int, now_s: float, rank: int) -
     while own.num_done == given.num_before:
         if own.step == given.end_step - given.first_step:
             own.num_done += 1
-            if _goes_inside(run, member, now_s):
+            if given.num_after > 0 and _goes_inside(run, member, now_s):
                 return
         elif _passes_step(run, member, now_s, rank):
             own.step += 1

@@ -127,6 +127,7 @@ MEMBER = np.dtype(
     [
         ("device", _I),
         ("num_before", _I),  # collectives inside the device before the steps
+        ("num_after", _I),  # and behind them, at most 1
         ("first_step", _I),
         ("end_step", _I),
         ("inner_s", _F),  # of one collective inside; negative where there are none

@@ -10,14 +10,14 @@ from des.compiled.many.family_layout import ExchangeScripts
 from des.compiled.many.layout import Whole
 from des.plan.exchange_steps import exchange_steps, num_parts
 
-Script = tuple[tuple[int, ...], int]
-"""Tree of an exchange, empty for a ring, and number of members."""
+Script = tuple[tuple[int, ...], int, bool]
+"""Tree of an exchange, empty for a ring, number of members, whether it is half an all-reduce."""
 
 
 @lru_cache(maxsize=64)
 def exchange_scripts(scripts: tuple[Script, ...]) -> ExchangeScripts:
     """Write down the steps of some exchanges one after the other."""
-    steps = [exchange_steps(*script) for script in scripts]
+    steps = [exchange_steps(tree, size, is_half=is_half) for tree, size, is_half in scripts]
     members = [own for each in steps for own in each]
     all_steps = list(chain.from_iterable(members))
     waits, ways = [], []
@@ -27,7 +27,7 @@ def exchange_scripts(scripts: tuple[Script, ...]) -> ExchangeScripts:
         waits.append([to for _, to in received])
         ways.append(list(dict.fromkeys((one.other, to) for one, to in received)))
     return ExchangeScripts(
-        num_parts=np.array([num_parts(*script) for script in scripts]),
+        num_parts=np.array([num_parts(tree, size) for tree, size, _ in scripts]),
         num_messages=np.array([len(one) for one in waits]),
         first_member=_starts(steps),
         first_step=_starts(members),

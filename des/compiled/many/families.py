@@ -194,6 +194,7 @@ def _room(written: WrittenPlans, num_layers: int, num_domains: int) -> RingRoom:
     return RingRoom(
         stage_of=stage_of,
         first_layer=first_layer,
+        parameters=np.zeros(num_layers),
         part_bytes=np.zeros(num_layers),
         member_stage=stages,
         step=steps,

@@ -33,13 +33,16 @@ class ExchangeKinds(NamedTuple):
     """Exchanges of one step: layers that are due, their values, and when they start.
 
     ``is_due`` (X, L); ``bits_per_value`` and ``most_bytes`` of a bucket (``inf``: no limit), (X,);
-    ``start`` (X,), one of the four above.
+    ``start`` (X,), one of the four above. Where ``gathered_bits`` (X,) of a value are not 0, the
+    optimiser is sharded: gradients are scattered, and weights of as many bits gathered in the same
+    steps when all replicas have updated their parts.
     """
 
     is_due: Flags
     bits_per_value: Real
     most_bytes: Real
     start: Whole
+    gathered_bits: Real
 
 
 class ExchangeScripts(NamedTuple):
@@ -109,6 +112,7 @@ class RingRoom(NamedTuple):
 
     stage_of: Whole
     first_layer: Whole
+    parameters: Real
     part_bytes: Real
     member_stage: Whole
     step: Whole

@@ -19,6 +19,7 @@ from des.compiled.many.family_layout import (
 )
 from des.compiled.many.layout import Flags, Small, Whole
 from des.compiled.many.steady import Plans
+from des.job.transformer import WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.buckets import bits_on_wire
 from des.plan.plan import Plan, split_evenly
@@ -26,6 +27,9 @@ from des.plan.synchronisation import fragments_due
 from des.schedules import is_static
 
 _Table = npt.NDArray[np.uint8] | Small
+
+_Kind = tuple[list[bool], float, float, int, float]
+"""Fields of `ExchangeKinds` of one kind."""
 
 Program = tuple[str, int, int]
 """Schedule, stages and microbatches of a pipeline."""
@@ -55,7 +59,7 @@ class _Draft:
         self.layers: list[tuple[int, ...]] = []
         self.schedule: list[int] = []
         self.shares: list[int] = []
-        self.kinds: list[tuple[list[bool], float, float, int]] = []
+        self.kinds: list[_Kind] = []
         self.compressions: dict[float, int] = {}
         self.schedules: dict[str, int] = {}
         self._static: dict[str, bool] = {}
@@ -84,7 +88,8 @@ class _Draft:
         self.schedule += [self.schedules.setdefault(name, len(self.schedules))] * count
         self.exchange.append(self._kind(plan, step))
         scripts = self.scripts
-        self.script.append(scripts.setdefault((plan.exchange.tree, count), len(scripts)))
+        script = (plan.exchange.tree, count, plan.exchange.sharded)
+        self.script.append(scripts.setdefault(script, len(scripts)))
         compressions = self.compressions
         self.message.append(compressions.setdefault(plan.activation_compression, len(compressions)))
 
@@ -101,7 +106,7 @@ class _Draft:
             self.kinds.append(self._made_kind(plan, step))
         return self._kind_of[key]
 
-    def _made_kind(self, plan: Plan, step: int) -> tuple[list[bool], float, float, int]:
+    def _made_kind(self, plan: Plan, step: int) -> _Kind:
         mode, limit = plan.synchronisation, plan.exchange.bucket_bytes
         due = [False] * self._workload.num_layers
         if self._is_behind == (mode.overlap_steps > 0):
@@ -114,16 +119,18 @@ class _Draft:
         elif not mode.behind_backward and any(due):
             start = AFTER_STEP
         bits = bits_on_wire(self._workload, mode)
-        return due, bits, np.inf if limit is None else limit, start
+        gathered = 8.0 * WEIGHT_BYTES if plan.exchange.sharded else 0.0
+        return due, bits, np.inf if limit is None else limit, start, gathered
 
     def exchange_kinds(self) -> ExchangeKinds:
         """All kinds of exchanges, as kernels read them."""
-        due, bits, limits, starts = zip(*self.kinds, strict=True)
+        due, bits, limits, starts, gathered = zip(*self.kinds, strict=True)
         return ExchangeKinds(
             is_due=np.array(due, dtype=np.bool_),
             bits_per_value=np.array(bits, dtype=np.float64),
             most_bytes=np.array(limits, dtype=np.float64),
             start=np.array(starts, dtype=np.int64),
+            gathered_bits=np.array(gathered, dtype=np.float64),
         )
 
 

@@ -40,19 +40,26 @@ def lay_out(
             for replica in range(num_replicas):
                 member = num_buckets * num_replicas + replica
                 room.member_stage[member] = room.stage_of[replica]
-            room.part_bytes[num_buckets] = float(layer + 1)  # its end, until it is complete
+            room.parameters[num_buckets] = float(layer + 1)  # its end, until it is complete
             num_buckets += 1
             run_bytes = 0.0
         run_first = room.first_layer[num_buckets - 1] = layer
         run_bytes += own_bytes
     for bucket in range(num_buckets):
-        end = int(room.part_bytes[bucket])
-        parameters = _sum_of(job.num_parameters, room.first_layer[bucket], end, room.partials)
-        num_bytes = parameters * kinds.bits_per_value[kind] / 8.0
-        room.part_bytes[bucket] = num_bytes / scripts.num_parts[script]
+        end, begin = int(room.parameters[bucket]), room.first_layer[bucket]
+        room.parameters[bucket] = _sum_of(job.num_parameters, begin, end, room.partials)
         if not _frees_links(rows, scripts, job, room, script, first, num_replicas, bucket):
             return -1
+    divide_buckets(room, num_buckets, kinds.bits_per_value[kind], scripts.num_parts[script])
     return num_buckets
+
+
+@kernel
+def divide_buckets(room: RingRoom, num_buckets: int, bits_per_value: float, num_parts: int) -> None:
+    """Write the bytes of a message of each bucket. [bytes]"""
+    for bucket in range(num_buckets):
+        num_bytes = room.parameters[bucket] * bits_per_value / 8.0
+        room.part_bytes[bucket] = num_bytes / num_parts
 
 
 @kernel

@@ -26,7 +26,7 @@ from des.compiled.many.family_layout import (
     RingRoom,
 )
 from des.compiled.many.layout import Real
-from des.compiled.many.ring_buckets import domain_of, lay_out
+from des.compiled.many.ring_buckets import divide_buckets, domain_of, lay_out
 from des.compiled.many.ring_events import pop_event, push_event
 
 MEMBER = 1 << 50
@@ -71,9 +71,11 @@ def _write_times(
     for plan in range(times_s.size):
         first, num_replicas = rows.first[plan], rows.first[plan + 1] - rows.first[plan]
         kind, script = rows.exchange[plan], rows.script[plan]
+        gathered_bits = kinds.gathered_bits[kind]
         end_s = update_s = 0.0
         if kinds.start[kind] != ALONE:
-            end_s, update_s = _end_of_passes(rows, job, passes, first, num_replicas)
+            shards = num_replicas if gathered_bits > 0.0 else 1
+            end_s, update_s = _end_of_passes(rows, job, passes, first, num_replicas, shards)
         num_buckets = 0
         if num_replicas > 1:
             num_buckets = lay_out(
@@ -89,14 +91,20 @@ def _write_times(
         _release(rows, kinds, job, passes, room, kind, first, num_replicas, num_buckets, late_s)
         exchanged_s = _run(rows, scripts, job, room, script, first, num_replicas, num_buckets)
         longest_s = max(end_s, exchanged_s)
+        if gathered_bits > 0.0:
+            divide_buckets(room, num_buckets, gathered_bits, scripts.num_parts[script])
+            for member in range(num_buckets * num_replicas):
+                room.ready_s[member] = longest_s + update_s
+            times_s[plan] = _run(rows, scripts, job, room, script, first, num_replicas, num_buckets)
+            continue
         times_s[plan] = longest_s if kinds.start[kind] == AFTER_STEP else longest_s + update_s
 
 
 @kernel
 def _end_of_passes(
-    rows: FamilyRows, job: RingJob, passes: PassTimes, first: int, num_replicas: int
+    rows: FamilyRows, job: RingJob, passes: PassTimes, first: int, num_replicas: int, shards: int
 ) -> tuple[float, float]:
-    """Time of the last pass, and of the slowest update behind it. [s]"""
+    """Time of the last pass, and of the slowest update of its share behind it. [s]"""
     end_s = longest_s = 0.0
     for pipeline in range(first, first + num_replicas):
         begin = 0
@@ -106,7 +114,7 @@ def _end_of_passes(
             domain = rows.pipelines.domain[pipeline, stage]
             end = rows.pipelines.end_layer[pipeline, stage]
             num_parameters = job.parameters_before[end] - job.parameters_before[begin]
-            own_s = num_parameters * job.update_s[domain, 0] + job.update_s[domain, 1]
+            own_s = num_parameters / shards * job.update_s[domain, 0] + job.update_s[domain, 1]
             longest_s, begin = own_s if own_s > longest_s else longest_s, end
     return end_s, longest_s
 

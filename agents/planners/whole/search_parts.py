@@ -1,0 +1,125 @@
+"""Parts of the search over families: searches for one size of microbatches and one compression."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.decision.families import Family
+from agents.decision.whole_plan import ProposeGroups
+from agents.judge.paced_judge import Order, PacedJudge
+from agents.planners.whole.copies import CopySearch
+from agents.planners.whole.rings import ExchangeTimes
+from des import Corrections, Topology, Workload
+from des.costs.memory import model_state_bytes
+from des.costs.outer_state import OUTER_STATE_BYTES
+from des.plan.synchronisation import Synchronisation, agree_every_step
+
+Mode = tuple[Family, Synchronisation]
+"""A family of several copies and a way to keep them in step."""
+
+
+class KeptState(NamedTuple):
+    """State of copies: bytes of a parameter beyond the job's; whether they share an optimiser."""
+
+    extra_bytes: float
+    sharded: bool
+
+    @classmethod
+    def of(cls, mode: Synchronisation) -> "KeptState":
+        """State that a mode keeps on the GPUs where every copy has an optimiser of its own."""
+        on_gpu = mode.steps_between > 1 and mode.outer_state == "gpu"
+        return cls(OUTER_STATE_BYTES if on_gpu else 0.0, False)
+
+    def is_of(self, mode: Synchronisation) -> bool:
+        """Whether copies in this mode may have this state."""
+        if self.sharded:
+            return agree_every_step(mode)
+        return self == KeptState.of(mode)
+
+
+@dataclass(frozen=True)
+class SearchPart:
+    """The search for plans of one size of microbatches and compression."""
+
+    workload: Workload
+    judge: PacedJudge
+    proposed: Sequence[Order]
+    copies: Mapping[KeptState, CopySearch]
+
+    @property
+    def num_judged(self) -> int:
+        """Plans judged so far."""
+        return self.judge.num_judged + sum(own.num_judged for own in self.copies.values())
+
+
+class PartMaker:
+    """Makes the parts of a search on one network.
+
+    Parameters
+    ----------
+    bandwidth
+        Between every two domains, (K, K). [bytes/s]
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        corrections: Corrections,
+        *,
+        schedules: Sequence[str],
+        bandwidth: np.ndarray,
+        modes: Sequence[Mode],
+        propose: ProposeGroups | None,
+    ) -> None:
+        self._topology, self._corrections, self._schedules = topology, corrections, schedules
+        self._bandwidth, self._modes, self._propose = bandwidth, modes, propose
+        self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
+
+    def part(self, workload: Workload, compression: float) -> SearchPart:
+        """Make the searches for one size of microbatches and compression."""
+        exchanges = ExchangeTimes(self._topology, workload, self._corrections)
+
+        def judge(extra_state_bytes: float, num_shards: int = 1) -> PacedJudge:
+            return PacedJudge(
+                self._topology,
+                workload,
+                self._corrections,
+                schedules=self._schedules,
+                compression=compression,
+                extra_state_bytes=extra_state_bytes,
+                num_shards=num_shards,
+            )
+
+        proposed = self._propose(self._topology, workload) if self._propose is not None else ()
+        several = [groups for groups in proposed if len(groups) > 1]
+        copies = {
+            state: CopySearch(
+                partial(judge, state.extra_bytes),
+                exchanges,
+                self._bandwidth,
+                self._rates,
+                several,
+                sharded=state.sharded,
+            )
+            for state in self._states(workload)
+        }
+        alone = [groups[0] for groups in proposed if len(groups) == 1]
+        return SearchPart(workload, judge(0.0), alone, copies)
+
+    def _states(self, workload: Workload) -> list[KeptState]:
+        """States of the modes; a shared one where memory or updates of a domain may gain by it."""
+        found = sorted({KeptState.of(mode) for _, mode in self._modes})
+        num_parameters = workload.sums_before.num_parameters[-1]
+        whole_bytes = model_state_bytes(workload, num_parameters, None)
+        whole_bytes += sum(workload.activation_bytes)
+        gains = any(
+            domain.memory_bytes < whole_bytes or domain.kernels is not None
+            for domain in self._topology.domains
+        )
+        sharded = KeptState(0.0, True)
+        if gains and any(sharded.is_of(mode) for _, mode in self._modes):
+            found.append(sharded)
+        return found
