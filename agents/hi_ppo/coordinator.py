@@ -14,12 +14,17 @@ from agents.decision.threshold import ReplanThreshold
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.moves.choosing import Chooser, NamesRules
 from agents.hi_ppo.moves.known_plans import KnownPlans
-from agents.hi_ppo.placement.features import MOST_DOMAINS
-from agents.hi_ppo.placement.proposals import Proposer
+from agents.hi_ppo.plan_source import ProposesPlans
 from agents.hi_ppo.trained_range import TrainedRange
 from agents.hi_ppo.validation import plan_of_other_domains, require_valid
 from agents.judge.look_ahead import LookAhead
-from des import InfeasiblePlacementError, Plan, Topology, UnreachableError, Workload
+from des import (
+    InfeasiblePlacementError,
+    Plan,
+    Topology,
+    UnreachableError,
+    Workload,
+)
 from des.base.checks import require_count
 
 QUICK = LookAhead(budget=2000, width=1, num_refined=16, order_fraction=0.5)
@@ -87,7 +92,7 @@ class Coordinator:
 
     def __init__(
         self,
-        proposer: Proposer,
+        proposer: ProposesPlans,
         moves: NamesRules | None,
         *,
         trained_range: TrainedRange | None = None,
@@ -239,7 +244,7 @@ class Coordinator:
         """Proposals for a network, those of the placement policy first, the best before others."""
         self._seed += 1
         found: tuple[Plan, ...] = ()
-        if situation.topology.num_domains <= MOST_DOMAINS:
+        if situation.topology.num_domains <= self.proposer.most_domains:
             with contextlib.suppress(InfeasiblePlacementError):  # the planner says what is lacking
                 found = self.proposer.propose(
                     situation, look_ahead=how, num_plans=count, seed=self._seed

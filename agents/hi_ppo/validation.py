@@ -22,9 +22,10 @@ def require_valid(situation: Situation, plan: Plan) -> None:
         Naming the two domains.
     """
     check_memory(occupied(situation), situation.workload, plan)
-    for upper, lower in pairwise(plan.placement.stages):
-        situation.topology.route(upper.domain, lower.domain)
-        situation.topology.route(lower.domain, upper.domain)
+    for placement in plan.placements:
+        for upper, lower in pairwise(placement.stages):
+            situation.topology.route(upper.domain, lower.domain)
+            situation.topology.route(lower.domain, upper.domain)
 
 
 def require_free(case: DomainCase, decision: LocalDecision) -> None:

@@ -58,5 +58,24 @@ SCHEDULER_NAMES = (
 )
 """Keys of `agents.replanning.table.SCHEDULERS`."""
 
+MOVING_NAMES = (
+    "decide_moving",
+    "decide_untrained",
+    "decide_random",
+    "decide_h1",
+    "decide_h4",
+    "decide_h8",
+    "decide_h16",
+    "decide_h32",
+    "decide_h64",
+)
+"""Schedulers of `agents.hi_ppo.whole_schedulers`, which decide among plans of all families."""
+
+SEARCHING_NAMES = (
+    "whole_h8",
+    *(name for name in MOVING_NAMES if name.startswith("decide_h")),
+)
+"""Schedulers that search among families in every epoch and move by a fixed rule."""
+
 POLICY = "hi_ppo"
 """The trained policies."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,16 +14,6 @@ from agents.planners.whole.family_search import FamilySearch
 from agents.replanning.pool import Pool, spread_places
 from des import NO_CORRECTIONS, Corrections, InfeasiblePlacementError, Plan, Topology, Workload
 from des.base.checks import require_count
-from des.schedules import has_pace
-
-
-def whole_space(families: Sequence[Family]) -> PlanSpace:
-    """Return the plans of some families that compiled code judges side by side.
-
-    Schedules are those with a pace: others are made by looking at times, network by network.
-    """
-    space = PlanSpace(families=tuple(families))
-    return replace(space, schedules=tuple(name for name in space.schedules if has_pace(name)))
 
 
 def whole_plans(
@@ -85,7 +74,7 @@ def whole_pool(
     """
     if max_searched is not None:
         require_count("whole pool", "max_searched", max_searched)
-    space = whole_space(families)
+    space = PlanSpace(families=tuple(families))
 
     def found_on(topology: Topology) -> tuple[Plan, ...]:
         return whole_plans(topology, world.workload, space, corrections, max_judged=max_judged)

@@ -10,7 +10,7 @@ import torch
 from agents.decision.depths import DEPTHS
 from agents.decision.occupied import occupied
 from agents.decision.situation import Situation
-from agents.hi_ppo.placement.features import Features, features_of, seen_by
+from agents.hi_ppo.placement.features import MOST_DOMAINS, Features, features_of, seen_by
 from agents.hi_ppo.placement.numpy_forward import quick_scores
 from agents.hi_ppo.placement.placement_policy import (
     DrawnOrders,
@@ -60,6 +60,8 @@ Draw = Callable[[Features, int, int, int], DrawnOrders]
 
 class Proposer:
     """Proposes plans; what does not change between situations of a job is worked out once."""
+
+    most_domains = MOST_DOMAINS
 
     def __init__(
         self,

@@ -68,7 +68,12 @@ def shipped_plan_files() -> list[Path]:
 
 
 def proposing_plans(policy: PlanPolicy, corrections: Corrections) -> ProposeGroups:
-    """Propose the best plans of a look-ahead from those of a policy, the best first.
+    """Propose the best plans of a look-ahead from those of a policy, see `proposing_drawn`."""
+    return proposing_drawn(proposing_groups(policy), corrections)
+
+
+def proposing_drawn(draw: DrawGroups, corrections: Corrections) -> ProposeGroups:
+    """Propose the best plans of a look-ahead from those that are drawn, the best first.
 
     None for networks of which the search judges all orders, or of more than 64 domains.
     """
@@ -78,7 +83,7 @@ def proposing_plans(policy: PlanPolicy, corrections: Corrections) -> ProposeGrou
             return ()
         world = plan_world(topology, topology, workload, corrections)
         rng = np.random.default_rng(0)
-        drawn = proposing_groups(policy)(world, _NUM_DRAWN, rng)
+        drawn = draw(world, _NUM_DRAWN, rng)
         return tuple(looked_ahead(world, drawn, budget=_LOOK_AHEAD, rng=rng))[:_NUM_PROPOSED]
 
     return propose

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.decision.families import FAMILIES, SYNCHRONOUS
-from agents.planners.names import SCHEDULER_NAMES
+from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from rich import console as rich_console
     from rich.console import Console
 
-    from agents.replanning import table
     from scenarios.measure.compare import dynamic_part, outputs, running, static_part
 else:
-    table = lazy("agents.replanning.table")
     rich_console = lazy("rich.console")
     dynamic_part = lazy("scenarios.measure.compare.dynamic_part")
     outputs = lazy("scenarios.measure.compare.outputs")
@@ -58,7 +56,8 @@ policy) are answers of agents.decide among --families. The other suites compare 
 planning, which choose among the same plans of each draw at the same costs. A rule knows a plan
 from the epoch whose network yields it; under the name with "{FORESEEN}" behind it, all plans of
 the draw from the first epoch on, which no scheduler could. Schedulers, measured where they are
-named, make plans of their own: {", ".join(SCHEDULER_NAMES)}.
+named, make plans of their own: {", ".join(SCHEDULER_NAMES)};
+with a search among --families in every epoch {", ".join(MOVING_NAMES)}.
 
 files written to --out, besides config.json:
   cases/NAME.csv       rows of one case; those that are there are not measured again
@@ -113,7 +112,7 @@ class Config:
             raise UsageError(f"{PROG}: families must be one of {kinds}; got {self.families!r}")
         known: tuple[str, ...] = ()
         if self.planners:
-            known = (*static_part.compared_names(), *rule_names(), *SCHEDULER_NAMES)
+            known = (*static_part.compared_names(), *rule_names(), *SCHEDULER_NAMES, *MOVING_NAMES)
         for field, allowed in (("suite", _SUITES), ("planners", known)):
             for name in getattr(self, field):
                 if name not in allowed:
@@ -162,7 +161,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
     planners, rules = static_part.rivals(), rule_names()
     if config.planners:
         planners = tuple(name for name in static_part.compared_names() if name in config.planners)
-        rules = tuple(name for name in (*rules, *table.SCHEDULERS) if name in config.planners)
+        rules = tuple(name for name in (*rules, *dynamic_part.DECIDERS) if name in config.planners)
     cases = compared_draws(
         config.suite,
         num_worlds=config.num_worlds,

@@ -5,13 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from agents.decision.held import held_topologies
 from agents.decision.run_epochs import run_course
+from agents.decision.situation import Scheduler
 from agents.decision.world import DecisionWorld
+from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import mean_step
+from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
 from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.rules import Rule
 from agents.replanning.table import RULES, SCHEDULERS
@@ -19,14 +23,23 @@ from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_o
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from agents.replanning.whole_pool import whole_pool
 from des import NO_CORRECTIONS, Corrections
+from des.base.lazy import lazy
 from des.compiled.many.layout import Whole
 from scenarios.measure.compare.cases import FORESEEN, ComparedDraw
 from scenarios.suites import SuiteWorld
+
+if TYPE_CHECKING:
+    from agents.hi_ppo import whole_schedulers
+else:
+    whole_schedulers = lazy("agents.hi_ppo.whole_schedulers")
 
 CLAIRVOYANT = "clairvoyant"
 """Knows the whole draw; the bound that the others are compared with."""
 
 STATIC = "static"
+
+DECIDERS = (*SCHEDULER_NAMES, *MOVING_NAMES)
+"""Schedulers, which make plans of their own."""
 
 MOST_PLANS = 128
 """Candidates of a draw, but for the few that are always there."""
@@ -68,10 +81,14 @@ class Draw:
 
 
 def draw_of(
-    world: DecisionWorld, draw_seed: int, pool: Pool, corrections: Corrections = NO_CORRECTIONS
+    world: DecisionWorld,
+    draw_seed: int,
+    pool: Pool,
+    corrections: Corrections = NO_CORRECTIONS,
+    judge: SteadyJudge | None = None,
 ) -> Draw:
-    """Judge candidates in all epochs of a draw and of a sample."""
-    judged = partial(tables_of, world, plans=pool.plans, corrections=corrections)
+    """Judge candidates in all epochs of a draw and of a sample; a judge saves its making."""
+    judged = partial(tables_of, world, plans=pool.plans, corrections=corrections, judge=judge)
     return Draw(
         tables=judged(draw_seed, known_from=pool.known_from),
         samples=judged(draw_seed + SAMPLE_SHIFT),
@@ -93,10 +110,11 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     if case.num_epochs is not None:
         world = replace(world, num_epochs=min(world.num_epochs, case.num_epochs))
     begin_s = time.perf_counter()
-    pool = _pool_of(case, world)
+    judge = SteadyJudge(world.workload, world.num_domains)
+    pool = _pool_of(case, world, judge)
     candidates_s = time.perf_counter() - begin_s
-    draw = draw_of(world, case.draw, pool)
-    paths, seconds = walk(draw, [name for name in case.methods if name not in SCHEDULERS])
+    draw = draw_of(world, case.draw, pool, judge=judge)
+    paths, seconds = walk(draw, [name for name in case.methods if name not in DECIDERS])
     best_s = costs_of(draw.tables, RULES[CLAIRVOYANT](draw.tables)).total_s
     rows = []
     for name, path in paths.items():
@@ -117,20 +135,21 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
             }
         )
     rows += [
-        {**case.about(world), **scheduler_row(world, case.draw, name), "best_s": best_s}
+        {**case.about(world), **scheduler_row(case, world, name), "best_s": best_s}
         for name in case.methods
-        if name in SCHEDULERS
+        if name in DECIDERS
     ]
     return pd.DataFrame(rows)
 
 
-def _pool_of(case: ComparedDraw, world: SuiteWorld) -> Pool:
+def _pool_of(case: ComparedDraw, world: SuiteWorld, judge: SteadyJudge) -> Pool:
     """Candidates of a draw: pipelines, and on real sites the best plans of all families too."""
     is_large = world.num_domains > MANY_DOMAINS
     networks = held_topologies(world, case.draw)
     pool = candidate_pool(
         world,
         case.draw,
+        judge=judge,
         max_plans=MOST_PLANS,
         max_searched=_FEW_SEARCHED if is_large else None,
         max_judged=_FEW_JUDGED if is_large else None,
@@ -148,9 +167,13 @@ def _pool_of(case: ComparedDraw, world: SuiteWorld) -> Pool:
     return pool.joined(dict(zip(whole.plans, whole.known_from, strict=True)))
 
 
-def scheduler_row(world: DecisionWorld, draw_seed: int, name: str) -> dict[str, object]:
+def scheduler_row(case: ComparedDraw, world: DecisionWorld, name: str) -> dict[str, object]:
     """Figures of a scheduler on a draw; plans over memory are judged as if they fitted."""
-    course = run_course(world, draw_seed, SCHEDULERS[name](), must_fit=False, mean_step=mean_step)
+    if name in MOVING_NAMES:
+        scheduler: Scheduler = whole_schedulers.moving_scheduler(name, case.families)
+    else:
+        scheduler = SCHEDULERS[name]()
+    course = run_course(world, case.draw, scheduler, must_fit=False, mean_step=mean_step)
     return {
         "method": name,
         "time_s": course.total_s,

@@ -108,18 +108,7 @@ def show_comparison(console: Console, result: ComparisonSummary) -> None:
         console.print(_saved_table(result.saved))
     if result.dynamic is not None:
         for suite, group in result.dynamic.groupby("suite", sort=False):
-            columns = ("excess [%]", "moving [%]", "cases", "over best rule", "decision")
-            table = _table(f"rules on {suite}", *columns)
-            for row in group.to_dict("records"):
-                table.add_row(
-                    str(row["method"]),
-                    _percent(row["excess"], row["excess_half_width"]),
-                    _percent(row["change_share"]),
-                    f"{row['num_cases']}",
-                    _against(row, "over_best_rule"),
-                    _time(decision_s[suite, row["method"]]),
-                )
-            console.print(table)
+            console.print(_rules_table(str(suite), group, decision_s))
             console.print(_about_rules(result.rules[str(suite)]), soft_wrap=True)
     if result.static is not None and not result.static["is_same_training"].all():
         console.print("† replicas do not exchange after every step: another training")
@@ -128,6 +117,31 @@ def show_comparison(console: Console, result: ComparisonSummary) -> None:
         f"no star where there are fewer than {LEAST_WORLDS} worlds",
         soft_wrap=True,
     )
+
+
+def _rules_table(suite: str, group: pd.DataFrame, decision_s: "pd.Series[float]") -> Table:
+    """Rules in lines; a column for the best that searches in every epoch where one was measured."""
+    has_searching = bool(group["over_best_searching"].notna().any())
+    columns = ["excess [%]", "moving [%]", "cases", "over best rule", "decision"]
+    if has_searching:
+        columns.insert(4, "over best searching [%]")
+    table = _table(f"rules on {suite}", *columns)
+    for row in group.to_dict("records"):
+        cells = [
+            _percent(row["excess"], row["excess_half_width"]),
+            _percent(row["change_share"]),
+            f"{row['num_cases']}",
+            _against(row, "over_best_rule"),
+            _time(decision_s[suite, row["method"]]),
+        ]
+        if has_searching:
+            low, high = row["over_best_searching_low"], row["over_best_searching_high"]
+            interval = (
+                f"{100 * row['over_best_searching']:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
+            )
+            cells.insert(4, interval)
+        table.add_row(str(row["method"]), *cells)
+    return table
 
 
 def _show_static(

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from agents.replanning.table import SCHEDULERS
+from agents.planners.names import SEARCHING_NAMES
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.compare.bootstrap import paired_bootstrap, relative_by_world
 from scenarios.measure.compare.cases import FORESEEN
-from scenarios.measure.compare.dynamic_part import CLAIRVOYANT
+from scenarios.measure.compare.dynamic_part import CLAIRVOYANT, DECIDERS
 
 _SEED = 20_261_122
 """Seed of the resampling; any number, but always the same."""
@@ -57,11 +57,12 @@ def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:
 
     ``excess`` is a mean over worlds, so is its 95 % Student-t interval. ``over_best_rule`` compares
     with the rule that is best on the mean of the suite of those that foresee nothing, by bootstrap
-    over worlds.
+    over worlds; ``over_best_searching`` likewise with the best of those that search in every epoch
+    (`SEARCHING_NAMES`), where one was measured.
     """
     lines = []
     for suite, group in rows.groupby("suite", sort=False):
-        best = best_single_rule(group)
+        best, searching = best_single_rule(group), best_searching_rule(group)
         for method, own in group.groupby("method", sort=True):
             excess = relative_by_world(
                 own["time_s"].to_numpy(), own["best_s"].to_numpy(), own["world"].tolist()
@@ -79,6 +80,7 @@ def dynamic_summary(rows: pd.DataFrame) -> pd.DataFrame:
                     "utilisation": float(own["utilisation"].mean()),
                     "cost_bytes_per_token": float(own["cost_bytes_per_token"].mean()),
                     **_against(group, str(method), best, "best_rule"),
+                    **_against(group, str(method), searching, "best_searching"),
                 }
             )
     table = pd.DataFrame(lines)
@@ -101,9 +103,15 @@ def best_single_rule(rows: pd.DataFrame) -> str:
     return str(excess.idxmin())
 
 
+def best_searching_rule(rows: pd.DataFrame) -> str:
+    """Name the best of the rules that search among all families in every epoch; "" without one."""
+    excess = mean_excess(rows[rows["method"].isin(SEARCHING_NAMES)])
+    return "" if excess.empty else str(excess.idxmin())
+
+
 def online_part(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of rules that know neither later epochs nor plans for them; schedulers are no rules."""
-    others = rows["method"].isin([CLAIRVOYANT, *SCHEDULERS])
+    others = rows["method"].isin([CLAIRVOYANT, *DECIDERS])
     return rows[~rows["method"].str.endswith(FORESEEN) & ~others]
 
 
