@@ -42,8 +42,8 @@ def measure(effort: Effort) -> Section:
         name="scheduling",
         tables=[Table(title="Steps of EastWest/Scheduling-v0 with its defaults", rows=rows)],
         notes=[
-            f"Episodes are among {NUM_DRAWS} draws that are known already; a new one takes as long "
-            "as some hundred steps. One by one: the Gymnasium environment."
+            f"Episodes are among {NUM_DRAWS} draws that are worked out already. One by one: the "
+            "Gymnasium environment."
         ],
     )
 

@@ -74,8 +74,7 @@ class SchedulingBatch:
         if not self._draws or self._epoch.max() > last:
             raise RuntimeError("scheduling batch: reset must be called first")
         self._check(actions)
-        everyone = np.arange(self.num_envs)
-        networks = self._networks(everyone)
+        networks = self._now
         choices = self.task.action.choices(actions)
         plans, fallback = self._chosen(choices, actions, networks)
         times = self._times(networks, plans)
@@ -86,7 +85,7 @@ class SchedulingBatch:
         self.plans = plans
         self._epoch += 1
         ended = self._epoch >= self.task.setting.world.num_epochs
-        final = observations = self._look(everyone)
+        final = observations = self._look(np.arange(self.num_envs))
         if ended.any() and begins_anew:
             observations = final.copy()
             observations[ended] = self._begin_anew(np.flatnonzero(ended))
@@ -228,6 +227,11 @@ class SchedulingBatch:
         """Work out what some environments see now; what a keep will take is remembered."""
         task, last = self.task, self.task.setting.world.num_epochs - 1
         networks, plans = self._networks(rows), [self.plans[row] for row in rows.tolist()]
+        if len(rows) == self.num_envs:
+            self._now = networks
+        else:
+            for field, own in zip(self._now, networks, strict=True):
+                field[rows] = own
         times = self._worked_out(rows, networks, plans)
         self._own_s[rows] = times
         own_s = epoch_lengths_s(task.setting, np.zeros(len(rows)), times, plans)

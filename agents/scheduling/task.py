@@ -1,6 +1,6 @@
 """The scheduling task: a world, what may be decided in it, and how episodes are paid for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Self, get_args
 
@@ -69,6 +69,12 @@ class SchedulingTask:
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """Return the task itself: it is frozen, and what is known of its draws is to be shared."""
         return self
+
+    def with_actions(self, actions: Actions) -> Self:
+        """Return the task with actions of a kind; plans and draws that are known are shared."""
+        task = replace(self, actions=actions)
+        vars(task).update(known=self.known, draws=self.draws, reference_s=self.reference_s)
+        return task
 
     @cached_property
     def known(self) -> tuple[KnownPlan, ...]:

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,18 +22,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from agents.decision import run_epochs
+    from agents.decision.problem import PlanningProblem
+    from agents.planners.whole import family_search
     from agents.ppo import devices
-    from agents.replanning import table as replanning_table
+    from agents.replanning import replanning
     from agents.scheduling import make_task, playing
     from agents.scheduling.playing import Played
     from agents.scheduling.task import SchedulingTask
+    from des import Plan
     from scenarios.frame import files, statistics
     from scenarios.train import sb3_policy
 else:
     make_task = lazy("agents.scheduling.make_task")
     playing = lazy("agents.scheduling.playing")
     devices = lazy("agents.ppo.devices")
-    replanning_table = lazy("agents.replanning.table")
+    family_search = lazy("agents.planners.whole.family_search")
+    replanning = lazy("agents.replanning.replanning")
     run_epochs = lazy("agents.decision.run_epochs")
     sb3_policy = lazy("scenarios.train.sb3_policy")
     files = lazy("scenarios.frame.files")
@@ -48,8 +52,8 @@ HELD_OUT_SEED = 2**40
 HORIZONS = (1.0, 4.0, 16.0)
 """Horizons of the rules that choose among known plans. [epochs]"""
 
-SEARCH = "whole_h8"
-"""Scheduler that searches for a plan in every epoch, and moves if that pays within 8 epochs."""
+SEARCH_HORIZON = 8.0
+"""Epochs within which a move to the plan of a search in every epoch has to pay."""
 
 _EPILOG = f"""\
 The environment is EastWest/Scheduling-v0 with its defaults. Every policy is played on the same
@@ -77,6 +81,7 @@ class Config:
     actions: tuple[Literal["all", "known"], ...] = option(
         ("all", "known"), "kinds of actions to train with: all, or known plans alone"
     )
+    epochs: int = option(64, "epochs of an episode")
     steps: int = option(200_000, "epochs decided in each training, of all environments together")
     num_envs: int = option(32, "environments stepped together")
     draws: int = option(128, "draws of links and loads to train on")
@@ -86,7 +91,7 @@ class Config:
     def __post_init__(self) -> None:
         for seed in self.seeds:
             require_seed(PROG, "seeds", seed)
-        for name in ("steps", "num_envs", "draws", "held_out"):
+        for name in ("epochs", "steps", "num_envs", "draws", "held_out"):
             require_count(PROG, name, getattr(self, name))
         if importlib.util.find_spec("stable_baselines3") is None:
             raise UsageError(f"{PROG} needs the extra sb3: pip install 'eastwest[sb3]'")
@@ -131,7 +136,7 @@ def _command(argv: Sequence[str] | None) -> None:
 
 def _rows(config: Config) -> Iterator[PolicyRow]:
     """Judge rules, then train and judge policies, on the same draws."""
-    task = make_task.make_scheduling_task(num_draws=config.draws)
+    task = make_task.make_scheduling_task(num_epochs=config.epochs, num_draws=config.draws)
     seeds = range(HELD_OUT_SEED, HELD_OUT_SEED + config.held_out)
     kept = playing.play(task, playing.keeping(task), seeds)
     yield _row("never move", kept, kept)
@@ -144,9 +149,9 @@ def _rows(config: Config) -> Iterator[PolicyRow]:
         own = playing.play(task, playing.over_horizon(task, horizon), seeds)
         yield _row(f"known plans, h{horizon:g}", own, kept)
     if config.search:
-        yield _row(f"search, {SEARCH}", _searched(task, seeds), kept)
+        yield _row(f"search, h{SEARCH_HORIZON:g}", _searched(task, seeds), kept)
     for actions in config.actions:
-        yield from _trained(replace(task, actions=actions), config, seeds, kept)
+        yield from _trained(task.with_actions(actions), config, seeds, kept)
 
 
 def _trained(
@@ -178,9 +183,20 @@ def _row(policy: str, own: Played, kept: Played, cpu_s: float = 0.0) -> PolicyRo
 
 
 def _searched(task: SchedulingTask, seeds: Sequence[int]) -> Played:
-    """Let the search decide each draw."""
-    make = replanning_table.scheduler_makers()[SEARCH]
-    found = [run_epochs.run_course(task.setting.world, seed, make()) for seed in seeds]
+    """Let a search among the plans of the task decide each draw."""
+    setting = task.setting
+
+    def best_plan(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+        workloads = (problem.workload,)
+        search = family_search.FamilySearch(
+            problem.topology, workloads, setting.space, problem.corrections
+        )
+        return search.run().best.plan
+
+    scheduler = replanning.SearchScheduler(
+        planner=best_plan, horizon_epochs=SEARCH_HORIZON, schedules=setting.space.schedules
+    )
+    found = [run_epochs.run_course(setting.world, seed, scheduler) for seed in seeds]
     total_s = np.array([one.total_s for one in found])
     moves = [sum(row.change_s > 0.0 for row in one.rows) for one in found]
     return playing.Played(total_s, np.array(moves, dtype=np.float64))

@@ -1,7 +1,5 @@
 """``EastWest/Scheduling-v0`` as Gymnasium and Stable-Baselines3 meet it, and bad arguments."""
 
-from dataclasses import replace
-
 import gymnasium
 import numpy as np
 import pytest
@@ -28,7 +26,7 @@ ID = "EastWest/Scheduling-v0"
     [
         lambda: {"task": few()},
         lambda: {"task": rare()},
-        lambda: {"task": replace(few(), actions="known")},
+        lambda: {"task": few().with_actions("known")},
         lambda: PAIR,
         lambda: {"world": suite("eval_held").world(1), "num_known": 0},
     ],

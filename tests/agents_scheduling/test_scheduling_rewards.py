@@ -1,8 +1,11 @@
 """Rewards and prices of moves by hand: two domains of 1 FLOP/s at half their speed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_tasks import PAIR, few
+from strategies import unit_workload
 
 from agents.scheduling.batch import SchedulingBatch
 from agents.scheduling.make_task import make_scheduling_task
@@ -81,10 +84,20 @@ def test_a_domain_that_counts_as_quicker_gets_more_layers():
     assert shares[0] < shares[-1]
 
 
+def narrow():
+    """The pair with memory for three layers of model state and a little more each."""
+    pair, job = PAIR["network"], PAIR["model"]
+    memory_bytes = 3.5 * job.state_bytes
+    domains = tuple(replace(one, gpu_memory_bytes=memory_bytes) for one in pair.domains)
+    return replace(pair, domains=domains)
+
+
 @pytest.mark.parametrize(
     ("groups", "changes", "reason"),
     [
         ((), {}, "no_domain"),
+        (((0,),), {"network": narrow()}, "memory"),
+        (((0, 1),), {"model": unit_workload([(1, 2)], num_microbatches=2)}, "layers"),
         (((0,), (1,)), {}, "family"),
         (((0, 1),), {"families": ("single",)}, "family"),
     ],

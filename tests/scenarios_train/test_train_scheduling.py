@@ -7,12 +7,12 @@ import pytest
 from scenarios.frame.files import read_csv
 from scenarios.train.train_scheduling import POLICIES_CSV, main
 
-SHORT = ["--seeds", "0", "--actions", "known", "--steps", "64", "--num-envs", "2", "--draws", "2"]
+SHORT = ["--epochs=12", "--seeds=0", "--actions=known", "--steps=64", "--num-envs=2", "--draws=2"]
 
 
 def test_policies_are_judged_on_the_same_draws(tmp_path, capsys):
     out = tmp_path / "run"
-    assert main([*SHORT, "--held-out", "2", "--no-search", "--out", str(out)]) == 0
+    assert main([*SHORT, "--held-out", "2", "--out", str(out)]) == 0
 
     rows = read_csv(out / POLICIES_CSV).set_index("policy")
     assert list(rows.index) == [
@@ -22,6 +22,7 @@ def test_policies_are_judged_on_the_same_draws(tmp_path, capsys):
         "known plans, h1",
         "known plans, h4",
         "known plans, h16",
+        "search, h8",
         "PPO, known, seed 0",
         "PPO, known, mean",
     ]
