@@ -10,6 +10,7 @@ from small_policies import placement_policy
 
 from agents.decision.depths import DEPTHS
 from agents.decision.situation import Preference
+from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.proposing import proposing
 from agents.planners.pareto.exact_front import exact_front
 from agents.planners.pareto.fronts import figures_of_plans, front_of_figures
@@ -108,7 +109,7 @@ def test_where_activations_count_each_plan_is_offered_under_all_depths(world, re
 def test_preferences_that_ask_for_the_same_plans_begin_with_other_orders():
     """Over all GPUs utilisation is 1/time, so equal preferences are searched twice."""
     (large,) = priced_worlds(1, num_domains=(10,))
-    propose = proposing(placement_policy())
+    propose = proposing(Proposer(placement_policy()))
 
     def found(utilisation: float) -> list[Plan]:
         preference = Preference(time=0.5 - utilisation, utilisation=utilisation, communication=0.5)
