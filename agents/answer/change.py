@@ -19,14 +19,14 @@ class PlanChange:
     present
         The plan in force on the network as it is; None where its links are gone.
     misfit
-        What it lacks of memory or links now; None where it can go on.
+        What it lacks of memory or links now; None where it can run.
     num_bytes
         Model state that the new domains lack, which goes over the WAN. [bytes]
     change_s
         For which the training stands still. [s]
     saved_s
         Time that a step of the plan in force takes longer, at the prices in tokens; 0 where it
-        cannot go on for want of links. [s]
+        cannot run for want of links. [s]
     """
 
     in_force: PlanInForce

@@ -132,7 +132,7 @@ def _against(answer: "Answer") -> Section:
     title = f"Against the plan in force, {pipelines_text(change.in_force.plan, names)}"
     now = "" if present is None else f"{_marked(present)}: {duration(present.step_s)} a step"
     if present is None:
-        lines = [f"it cannot go on: {change.misfit}"]
+        lines = [f"it cannot run: {change.misfit}"]
     elif change.misfit is not None:
         lines = [f"{now}, but it does not fit: {change.misfit}"]
     elif change.stays:

@@ -61,7 +61,7 @@ class BatchSB3VecEnv(VecEnv):
         self.render_mode = None
         self.metrics: Mapping[str, npt.NDArray[np.float64]] = {}
         super().__init__(num_envs, observation_space, action_space)
-        self._begin_anew(seed)
+        self._reset_ended(seed)
 
     def reset(self) -> npt.NDArray[np.float32]:
         """Begin the next episode everywhere; the first one after a new seed."""
@@ -69,7 +69,7 @@ class BatchSB3VecEnv(VecEnv):
             raise ValueError(f"vector environment: options must be empty, got {self._options!r}")
         if self._seeds[0] is not None:
             self._batch.close()
-            self._begin_anew(self._seeds[0])
+            self._reset_ended(self._seeds[0])
             self._reset_seeds()
         self._returns[:] = 0.0
         self._lengths[:] = 0
@@ -127,7 +127,7 @@ class BatchSB3VecEnv(VecEnv):
         """Tell that episodes are counted as `Monitor` does it; nothing else is wrapped."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
-    def _begin_anew(self, seed: int) -> None:
+    def _reset_ended(self, seed: int) -> None:
         self._batch = self._make_batch(seed)
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, dtype=np.int64)

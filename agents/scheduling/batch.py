@@ -62,12 +62,12 @@ class SchedulingBatch:
         self._epoch[:] = 0
         return self._look(np.arange(self.num_envs))
 
-    def step(self, actions: Actions, *, begins_anew: bool = True) -> BatchStep:
+    def step(self, actions: Actions, *, resets: bool = True) -> BatchStep:
         """Decide an epoch of every environment by actions (N, A), and run it.
 
         Parameters
         ----------
-        begins_anew
+        resets
             Whether episodes that have ended are followed by the next ones.
         """
         last = self.task.setting.world.num_epochs - 1
@@ -86,9 +86,9 @@ class SchedulingBatch:
         self._epoch += 1
         ended = self._epoch >= self.task.setting.world.num_epochs
         final = observations = self._look(np.arange(self.num_envs))
-        if ended.any() and begins_anew:
+        if ended.any() and resets:
             observations = final.copy()
-            observations[ended] = self._begin_anew(np.flatnonzero(ended))
+            observations[ended] = self._reset_ended(np.flatnonzero(ended))
         return BatchStep(
             observations=observations,
             final_observations=final,
@@ -133,7 +133,7 @@ class SchedulingBatch:
                 f"[0, {sizes[part]}), got {actions[row, part]}"
             )
 
-    def _begin_anew(self, rows: Whole) -> Observations:
+    def _reset_ended(self, rows: Whole) -> Observations:
         for row in rows.tolist():
             self._draws[row] = self.task.draws.of(self.task.draw_seed(self.rngs[row]))
             self.plans[row] = self.task.start

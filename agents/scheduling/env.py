@@ -79,7 +79,7 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """Decide an epoch, and run it."""
         if self._batch is None:
             raise RuntimeError("environment: reset must be called first")
-        step = self._batch.step(np.asarray(action)[np.newaxis], begins_anew=False)
+        step = self._batch.step(np.asarray(action)[np.newaxis], resets=False)
         info: dict[str, Any] = {name: float(step.metrics[name][0]) for name in _NUMBERS}
         info["plan"] = self.plan
         info["family"] = FAMILIES[int(step.metrics["family"][0])]

@@ -37,7 +37,7 @@ def play(task: SchedulingTask, act: Act, draw_seeds: Sequence[int]) -> Played:
     observations = batch.reset(draw_seeds)
     total_s, num_moves = np.zeros((2, len(draw_seeds)))
     for _ in range(task.setting.world.num_epochs):
-        step = batch.step(act(observations), begins_anew=False)
+        step = batch.step(act(observations), resets=False)
         observations = step.observations
         total_s += step.metrics["duration_s"]
         num_moves += step.metrics["change_s"] > 0.0

@@ -106,7 +106,7 @@ def test_a_plan_without_a_price_has_no_say_and_alone_needs_one():
 def change_between(
     old: FamilyRow, new: FamilyRow, replacement: Replacement = UNLESS_GIVEN
 ) -> PlanChange:
-    """Change on the world from one plan, which can go on, to another."""
+    """Change on the world from one plan, which can run, to another."""
     in_force = PlanInForce(workload=old.judged.workload, plan=old.judged.plan)
     return change_to(problem(), in_force, new, replacement, present=old)
 

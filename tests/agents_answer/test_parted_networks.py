@@ -66,7 +66,7 @@ def test_a_plan_whose_links_are_gone_is_left_for_one_that_its_layers_reach(
     assert (change["present"], change["steps_until_paid"]) == (None, None)
     assert "no path of links joins" in change["misfit"]
     assert answer["change_s"] > 0.0
-    assert "it cannot go on: " in page
+    assert "it cannot run: " in page
     assert "paid after" not in page
 
 

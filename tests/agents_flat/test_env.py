@@ -79,7 +79,7 @@ def test_equal_seeds_give_equal_episodes():
     assert play(small(), 5, 3) == play(small(), 5, 3)
 
 
-def test_reset_with_a_seed_begins_anew_on_a_used_environment():
+def test_reset_with_a_seed_resets_on_a_used_environment():
     env = small()
     first = play(env, 5, 2)
     play(env, 6, 1)

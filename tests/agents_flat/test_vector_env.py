@@ -120,7 +120,7 @@ def test_moving_links_are_those_of_the_batch_with_the_seed_of_the_reset():
 # Seeds.
 
 
-def test_reset_with_a_seed_begins_anew_and_without_one_goes_on_to_the_next_episodes():
+def test_reset_with_a_seed_resets_and_without_one_goes_on_to_the_next_episodes():
     env = vector()
     first = env.reset(seed=5)[0]
     play(env, EPOCHS + 1)

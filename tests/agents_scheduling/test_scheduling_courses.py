@@ -25,7 +25,7 @@ def played(task, num_envs, seed):
         for row, groups in ((0, ((epoch % 4,),)), (1, ((epoch % 4,), ((epoch + 1) % 4,)))):
             simple = Described(groups, (1.0,) * 4, schedule=0, mode=0)
             actions[row] = task.action.encoded(simple)
-        steps.append(batch.step(actions, begins_anew=False))
+        steps.append(batch.step(actions, resets=False))
         plans.append([one.plan for one in batch.plans])
     return steps, plans
 
@@ -86,6 +86,6 @@ def test_steps_beyond_the_end_and_before_the_start_are_refused():
         batch.step(keep)
     batch.reset()
     for _ in range(NUM_EPOCHS):
-        batch.step(keep, begins_anew=False)
+        batch.step(keep, resets=False)
     with pytest.raises(RuntimeError, match="reset must be called first"):
         batch.step(keep)

@@ -30,7 +30,7 @@ def test_links_and_loads_are_seen_as_they_are():
     batch = seeded_batch(task, 1, 0)
     found = [batch.reset([DRAW])[0]]
     keep = np.zeros((1, len(task.action.sizes)), dtype=np.int64)
-    found += [batch.step(keep, begins_anew=False).observations[0] for _ in range(NUM_EPOCHS - 1)]
+    found += [batch.step(keep, resets=False).observations[0] for _ in range(NUM_EPOCHS - 1)]
     world, base = task.setting.world, task.setting.world.topology
 
     for epoch, observation in enumerate(found):

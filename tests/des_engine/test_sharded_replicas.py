@@ -153,7 +153,7 @@ def test_only_replicas_that_agree_after_every_step_may_share_the_optimiser(mode,
         replicas(*IN_TWO, exchange=SHARDED, synchronisation=mode)
 
 
-def test_one_copy_has_nobody_to_share_with():
+def test_one_copy_has_no_other_to_share_with():
     with pytest.raises(ValueError, match="must not be sharded where replicas are none"):
         Plan(placement=replicas([0]).placement, exchange=SHARDED)
 

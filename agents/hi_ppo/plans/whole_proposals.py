@@ -81,7 +81,7 @@ class WholeProposer:
     ) -> WholeProposals:
         """Propose the best plans of the search, and the best near changes of the last plan.
 
-        As many of either as asked for. ``seed`` plays no part: nothing is drawn.
+        As many of either as given. ``seed`` plays no part: nothing is drawn.
 
         Raises
         ------

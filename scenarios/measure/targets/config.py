@@ -32,7 +32,7 @@ class Config:
     method: tuple[str, ...] = option((), "planners to measure, one column each")
     controls: str = option(
         "auto",
-        "columns beside trained policies for what has learnt nothing, untrained weights, random "
+        "columns next to trained policies for what has learnt nothing, untrained weights, random "
         "and nearest-neighbour proposals: all, none, or auto (all, but none with --short)",
     )
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")
