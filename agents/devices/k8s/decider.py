@@ -62,9 +62,7 @@ class Decider:
         self.asks.pop(uid, None)
         self.book.release(uid)
 
-    def fit(
-        self, ask: PodAsk, node: str, free: tuple[int, ...] | None = None
-    ) -> NodeFit | NoFit:
+    def fit(self, ask: PodAsk, node: str, free: tuple[int, ...] | None = None) -> NodeFit | NoFit:
         """Best GPUs of a node for a pod among those free (default: by the book), or the reason."""
         if not ask.asks:
             return _NOTHING
@@ -104,8 +102,7 @@ class Decider:
         slots = self._own_slots(ask)
         if slots is not None:
             return [
-                None if node not in slots else self._share(ask, node, slots[node])
-                for node in nodes
+                None if node not in slots else self._share(ask, node, slots[node]) for node in nodes
             ]
         signature = (ask.asks, ask.policy, ask.preferred_nodes)
         kept = self._shares.setdefault(signature, {})

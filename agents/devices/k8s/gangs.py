@@ -57,9 +57,7 @@ def _elsewhere(gang: str, promise: Promise) -> str:
     return f"gang {gang} has GPUs promised on {shown}"
 
 
-def _slots(
-    decider: Decider, ask: PodAsk, nodes: Sequence[str], count: int
-) -> list[Slot] | None:
+def _slots(decider: Decider, ask: PodAsk, nodes: Sequence[str], count: int) -> list[Slot] | None:
     """Slots for a number of pods; None if there are not as many."""
     fits = {node: _fits_on(decider, ask, node, count) for node in dict.fromkeys(nodes)}
     able = {node: slots for node, slots in fits.items() if slots}

@@ -13,6 +13,7 @@ The parts of a score are in [0, 1], 1 the best:
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from itertools import pairwise
 
 from agents.devices.k8s.node_fit import NodeFit
 
@@ -51,8 +52,8 @@ def topology_share(time_s: float, best_s: float, worst_s: float) -> float:
 
     Examples
     --------
-    >>> topology_share(1.0, 1.0, 64.0), topology_share(8.0, 1.0, 64.0), topology_share(2.0, 1.0, 2.0)
-    (1.0, 0.5, 0.6666666666666667)
+    >>> [round(topology_share(time_s, 1.0, 64.0), 3) for time_s in (1.0, 2.0, 8.0, 64.0)]
+    [1.0, 0.833, 0.5, 0.0]
     """
     if time_s <= best_s or best_s <= 0.0:
         return 1.0
@@ -113,7 +114,7 @@ def whole_scores(shares: Sequence[float | None]) -> list[int]:
 
 def _grouped(falling: Sequence[float]) -> list[list[float]]:
     """Groups of equal or close shares, at most ten: cut where the gaps are largest."""
-    gaps = [one - other for one, other in zip(falling, falling[1:], strict=False)]
+    gaps = [one - other for one, other in pairwise(falling)]
     cuts = [place for place, gap in enumerate(gaps) if gap > _EQUAL]
     if len(cuts) >= _LEVELS:
         cuts = sorted(sorted(cuts, key=lambda place: (-gaps[place], place))[: _LEVELS - 1])

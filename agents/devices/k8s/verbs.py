@@ -84,10 +84,7 @@ def prioritize_answer(
     ask = decider.remember(pod_in(body, "ExtenderArgs"))
     decider.book.expire(now_s)
     scores = whole_scores(decider.shares(ask, asked.names))
-    return [
-        {"Host": name, "Score": score}
-        for name, score in zip(asked.names, scores, strict=True)
-    ]
+    return [{"Host": name, "Score": score} for name, score in zip(asked.names, scores, strict=True)]
 
 
 def preempt_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> dict[str, Any]:

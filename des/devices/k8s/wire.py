@@ -7,7 +7,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
 _ABSENT = object()
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|(m|k|M|G|T|P|E|[KMGTPE]i))?")
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|(m|k|M|G|T|P|E|[KMGTPE]i))?"
+)
 _SUFFIXES: Mapping[str, Decimal] = {
     "m": Decimal("1e-3"),
     **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
