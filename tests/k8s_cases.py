@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.devices.k8s.book import Grant, GpuBook, NodeGpus
+from agents.devices.k8s.book import GpuBook, Grant, NodeGpus
 from agents.devices.k8s.decider import Decider
 from des.devices.cluster import Cluster, ClusterNode
 from des.devices.files.server_files import read_files
