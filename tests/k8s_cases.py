@@ -48,7 +48,7 @@ def grant_of(uid: str, node: str, gpus: Sequence[int], **more: Any) -> Grant:
 def book_of(nodes: Sequence[NodeGpus]) -> GpuBook:
     """Book of nodes without places in a network."""
     book = GpuBook()
-    book.replace_nodes(nodes, flat_cluster([node.name for node in nodes]))
+    book.replace_nodes(nodes, flat_cluster([node.name for node in nodes]) if nodes else None)
     return book
 
 
@@ -63,7 +63,7 @@ def whole_nodes(names: Sequence[str], server: Server | None = None) -> list[Node
     return [NodeGpus(name=name, server=own, free=numbers) for name in names]
 
 
-def pod(uid: str, gpus: int, **annotations: str) -> dict[str, Any]:
+def pod(uid: str, count: int, /, **annotations: str) -> dict[str, Any]:
     """Pod as kube-scheduler sends it; ``gang_size`` becomes the annotation gang-size."""
     return {
         "metadata": {
@@ -75,7 +75,7 @@ def pod(uid: str, gpus: int, **annotations: str) -> dict[str, Any]:
             },
         },
         "spec": {
-            "containers": [{"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}],
+            "containers": [{"resources": {"limits": {"nvidia.com/gpu": str(count)}}}],
         },
     }
 

@@ -128,8 +128,10 @@ class ApiState:
             free=tuple(gpu.number for gpu in server.gpus),
         )
 
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> Cluster | None:
         """Places of the nodes by their labels; without places where the labels contradict."""
+        if not self._nodes:
+            return None
         rows = [
             LabelledNode(name=node.name, labels=dict(node.labels), num_gpus=None)
             for node in self._nodes.values()

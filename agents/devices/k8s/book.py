@@ -108,7 +108,7 @@ class GpuBook:
         found = {id(node.server): node.server for node in self.nodes.values() if node.server}
         return tuple(found.values())
 
-    def replace_nodes(self, nodes: Iterable[NodeGpus], cluster: Cluster) -> None:
+    def replace_nodes(self, nodes: Iterable[NodeGpus], cluster: Cluster | None) -> None:
         """Take other nodes; promises on GPUs that are gone or taken are given up."""
         self.nodes = {node.name: node for node in nodes}
         self.cluster = cluster
