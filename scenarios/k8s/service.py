@@ -24,6 +24,7 @@ from scenarios.k8s.metrics import ServiceMetrics, gauges_text
 
 LOG = logging.getLogger("scenarios.k8s")
 PREFIX = "/scheduler"
+_MOST_TEXTS = 256
 
 Verb = Callable[[Decider, Mapping[str, Any], float], Any]
 
@@ -67,6 +68,7 @@ class ExtenderService:
     stale_s: float = 120.0
     gpus_annotation: str | None = None
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
+    _texts: dict[int, tuple[list[Any], bytes]] = field(default_factory=dict)
 
     @property
     def age_s(self) -> float | None:
@@ -121,7 +123,7 @@ class ExtenderService:
 
     def _done(self, path: str, content: Any, begin_s: float) -> HttpResponse:
         verb = path.removeprefix(f"{PREFIX}/")
-        body = json.dumps(content, separators=(",", ":")).encode()
+        body = self._text(content)
         self.metrics.count(verb, 200)
         if isinstance(content, dict) and content.get("Error"):
             self.metrics.errors += 1
@@ -129,6 +131,18 @@ class ExtenderService:
         return HttpResponse(
             status=200, body=body, headers=(("X-State-Age-Seconds", f"{self.age_s or 0.0:.3f}"),)
         )
+
+    def _text(self, content: Any) -> bytes:
+        """JSON of a result; lists of scores, which come again as the same object, are kept."""
+        kept = self._texts.get(id(content))
+        if kept is not None and kept[0] is content:
+            return kept[1]
+        text = json.dumps(content, separators=(",", ":")).encode()
+        if isinstance(content, list):
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            self._texts[id(content)] = content, text
+        return text
 
     def _refused(
         self, request: HttpRequest, status: int, reason: str, allow: str | None = None

@@ -82,7 +82,8 @@ class Promise:
 class GpuBook:
     """GPUs of all nodes, those that pods hold, and those promised to gangs.
 
-    Every change raises ``version``; what is computed from the book is kept by it.
+    Every change raises ``version``, other nodes ``nodes_version`` as well; what is computed from
+    the book is kept by them.
 
     Attributes
     ----------
@@ -95,6 +96,7 @@ class GpuBook:
     nodes: Mapping[str, NodeGpus] = field(default_factory=dict)
     cluster: Cluster | None = None
     version: int = 0
+    nodes_version: int = 0
     num_expired: int = 0
     grants: dict[str, Grant] = field(default_factory=dict)
     promises: dict[GangKey, Promise] = field(default_factory=dict)
@@ -112,6 +114,7 @@ class GpuBook:
         """Take other nodes; promises on GPUs that are gone or taken are given up."""
         self.nodes = {node.name: node for node in nodes}
         self.cluster = cluster
+        self.nodes_version += 1
         self._changed(None)
         self._keep_promises()
 

@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 
 from agents.devices.k8s.book import GpuBook
 from agents.devices.k8s.node_fit import NodeFit, NoFit, fit_on_server, times_range
-from agents.devices.k8s.node_scores import ScoreWeights, score_share
+from agents.devices.k8s.node_scores import ScoreWeights, score_share, whole_scores
 from des.base.checks import require_positive
 from des.devices.k8s.pods import PodAsk, PodKeys, read_pod
 from des.devices.server import Server
 
-MOST_ASKS, _MOST_KEPT = 100_000, 20_000
-"""Pods that are remembered until they are bound, and fits and scores that are kept."""
+MOST_ASKS, _MOST_KEPT, _MOST_SCORED = 100_000, 20_000, 256
+"""Pods that are remembered until they are bound; fits and shares, and lists of scores kept."""
 
 _NOTHING = NodeFit(gpus=(), all_reduce_s=0.0, num_nodes=1, fragmentation_fraction=0.0)
+
+Priority = dict[str, str | int]
+"""A ``HostPriority``: name of a node, and its score."""
 
 _Signature = tuple[tuple[tuple[str, int], ...], str, tuple[str, ...]]
 
@@ -41,8 +44,11 @@ class Decider:
     )
     _servers: dict[int, Server] = field(default_factory=dict)
     _shares: dict[_Signature, dict[str, float | None]] = field(default_factory=dict)
+    _scores: dict[tuple[_Signature, tuple[str, ...]], list[Priority]] = field(default_factory=dict)
     _times: dict[int, tuple[float, float] | None] = field(default_factory=dict)
+    _of_fits: dict[tuple[int, bool], tuple[NodeFit, float]] = field(default_factory=dict)
     _version: int = -1
+    _nodes_version: int = -1
 
     def __post_init__(self) -> None:
         require_positive("extender", "gang_timeout_s", self.gang_timeout_s)
@@ -95,10 +101,7 @@ class Decider:
 
     def shares(self, ask: PodAsk, nodes: Sequence[str]) -> list[float | None]:
         """Scores of nodes in [0, 1]; None for a node that the pod does not fit on."""
-        if self._version != self.book.version:
-            self._shares.clear()
-            self._times.clear()
-            self._version = self.book.version
+        self._renew()
         slots = self._own_slots(ask)
         if slots is not None:
             return [
@@ -116,16 +119,56 @@ class Decider:
             found.append(kept[node])
         return found
 
+    def priorities(self, ask: PodAsk, nodes: tuple[str, ...]) -> list[Priority]:
+        """Nodes with whole scores from 0 to 10; the same list until the book changes."""
+        self._renew()
+        if ask.gang_key is not None:
+            return self._new_priorities(ask, nodes)
+        key = ((ask.asks, ask.policy, ask.preferred_nodes), nodes)
+        found = self._scores.get(key)
+        if found is None:
+            if len(self._scores) >= _MOST_SCORED:
+                self._scores.clear()
+            found = self._new_priorities(ask, nodes)
+            self._scores[key] = found
+        return found
+
+    def _new_priorities(self, ask: PodAsk, nodes: tuple[str, ...]) -> list[Priority]:
+        scores = whole_scores(self.shares(ask, nodes))
+        return [{"Host": name, "Score": score} for name, score in zip(nodes, scores, strict=True)]
+
+    def _renew(self) -> None:
+        """Drop what was computed from an older version of the book."""
+        if self._version != self.book.version:
+            self._shares.clear()
+            self._scores.clear()
+            self._version = self.book.version
+        if self._nodes_version != self.book.nodes_version:
+            self._times.clear()
+            self._of_fits.clear()
+            self._nodes_version = self.book.nodes_version
+
     def _share(self, ask: PodAsk, node: str, fit: NodeFit | NoFit) -> float | None:
         if isinstance(fit, NoFit):
             return None
+        is_preferred = not ask.preferred_nodes or node in ask.preferred_nodes
+        key = id(fit), is_preferred
+        kept = self._of_fits.get(key)
+        if kept is None:
+            if len(self._of_fits) >= _MOST_KEPT:
+                self._of_fits.clear()
+            kept = fit, self._new_share(fit, is_preferred)  # with the fit, so that its id stays
+            self._of_fits[key] = kept
+        return kept[1]
+
+    def _new_share(self, fit: NodeFit, is_preferred: bool) -> float:
         size = len(fit.gpus)
         if size not in self._times:
             self._times[size] = times_range(self.book.servers, size) if size else (0.0, 0.0)
         return score_share(
             fit,
             self._times[size],
-            is_preferred=not ask.preferred_nodes or node in ask.preferred_nodes,
+            is_preferred=is_preferred,
             weights=self.weights,
         )
 

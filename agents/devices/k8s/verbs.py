@@ -6,10 +6,9 @@ from typing import Any
 from urllib.parse import quote
 
 from agents.devices.k8s.book import Grant, granted
-from agents.devices.k8s.decider import Decider
+from agents.devices.k8s.decider import Decider, Priority
 from agents.devices.k8s.gangs import gang_nodes
 from agents.devices.k8s.node_fit import NoFit
-from agents.devices.k8s.node_scores import whole_scores
 from des.devices.k8s.calls import (
     BindingCall,
     NodesAsked,
@@ -70,9 +69,7 @@ def _kept(asked: NodesAsked, kept: list[int]) -> dict[str, Any]:
     }
 
 
-def prioritize_answer(
-    decider: Decider, body: Mapping[str, Any], now_s: float
-) -> list[dict[str, Any]]:
+def prioritize_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> list[Priority]:
     """``HostPriorityList`` of an ``ExtenderArgs``: whole scores from 0 to 10, one for each node.
 
     Raises
@@ -83,8 +80,7 @@ def prioritize_answer(
     asked = read_nodes(body)
     ask = decider.remember(pod_in(body, "ExtenderArgs"))
     decider.book.expire(now_s)
-    scores = whole_scores(decider.shares(ask, asked.names))
-    return [{"Host": name, "Score": score} for name, score in zip(asked.names, scores, strict=True)]
+    return decider.priorities(ask, asked.names)
 
 
 def preempt_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> dict[str, Any]:

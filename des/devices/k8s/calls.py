@@ -75,7 +75,7 @@ def read_nodes(body: Mapping[str, Any]) -> NodesAsked:
     """
     names = value_of(body, "NodeNames")
     if names is not None:
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list) or not set(map(type, names)) <= {str}:
             raise ValueError("ExtenderArgs: NodeNames must be a list of names or null")
         return NodesAsked(names=tuple(names))
     nodes = value_of(body, "Nodes")
