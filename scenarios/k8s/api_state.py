@@ -21,7 +21,7 @@ LOG = logging.getLogger("scenarios.k8s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Node:
-    """What the book needs of a node; equal values need no new entry."""
+    """Part of a node that the book needs; equal values need no new entry."""
 
     name: str
     labels: tuple[tuple[str, str], ...]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import yaml
 
-from agents.devices.k8s.node_scores import ScoreWeights
+from agents.devices.k8s.score_weights import ScoreWeights
 from des.base.atomic_write import write_together
 from des.base.checks import nearest, require_count, require_positive
 from des.base.command import UsageError

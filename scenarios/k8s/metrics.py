@@ -9,9 +9,7 @@ from agents.devices.k8s.book import GpuBook, Grant
 from agents.devices.k8s.node_fit import gpus_all_reduce_s
 from agents.devices.numa_policies import nodes_needed
 from des.devices.server import Server
-
-NUMA_METRIC, ALL_REDUCE_METRIC = "eastwest_pod_numa_nodes", "eastwest_pod_all_reduce_seconds"
-"""Metrics of pods, which the Prometheus rules of the manifests watch."""
+from scenarios.k8s.metric_names import ALL_REDUCE_METRIC, NUMA_METRIC
 
 BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
 

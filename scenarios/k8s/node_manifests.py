@@ -1,11 +1,17 @@
 """Manifests of one node and its GPUs: kubelet configuration, ResourceSlice and ResourceClaim."""
 
 import json
+from typing import TYPE_CHECKING
 
-from agents.devices.gpu_placement import optimal_placement
+from des.base.lazy import lazy
 from des.devices.server import Gpu
 from des.devices.spans import format_spans, numbers_in, spans_of
 from scenarios.k8s.manifest_settings import MIB, Manifest, ManifestSettings, metadata
+
+if TYPE_CHECKING:
+    from agents.devices import gpu_placement
+else:
+    gpu_placement = lazy("agents.devices.gpu_placement")
 
 _DOMAIN = "resource.kubernetes.io"
 _NUMA = f"{_DOMAIN}/numaNode"
@@ -95,7 +101,7 @@ def resource_claim(settings: ManifestSettings) -> Manifest:
     node if they are on one.
     """
     server = settings.server
-    found = optimal_placement(server, settings.gpus_per_pod)
+    found = gpu_placement.optimal_placement(server, settings.gpus_per_pod)
     gpus = [gpu for gpu in server.gpus if gpu.number in found.gpus]
     addresses = [gpu.pci_address for gpu in gpus]
     exactly: Manifest = {

@@ -1,7 +1,7 @@
 """Prometheus rules on the extender's metrics."""
 
 from scenarios.k8s.manifest_settings import Manifest, ManifestSettings, metadata
-from scenarios.k8s.metrics import ALL_REDUCE_METRIC, NUMA_METRIC
+from scenarios.k8s.metric_names import ALL_REDUCE_METRIC, NUMA_METRIC
 
 
 def prometheus_rule(settings: ManifestSettings) -> Manifest:

@@ -13,7 +13,7 @@ from typing import Any
 from agents.devices.k8s.book import GpuBook
 from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.node_fit import POLICY_NAMED, fit_on_server
-from agents.devices.k8s.node_scores import ScoreWeights
+from agents.devices.k8s.score_weights import ScoreWeights
 from des.base.checks import nearest
 from des.base.text_files import read_yaml
 from des.devices.k8s.pods import PodKeys

@@ -9,7 +9,8 @@ from k8s_cases import args, book_of, pod, whole_nodes
 from agents.devices.k8s.book import NodeGpus
 from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.node_fit import NodeFit, NoFit, fit_on_server
-from agents.devices.k8s.node_scores import ScoreWeights, score_share, whole_scores
+from agents.devices.k8s.node_scores import score_share, whole_scores
+from agents.devices.k8s.score_weights import ScoreWeights
 from agents.devices.k8s.verbs import filter_answer, prioritize_answer
 from des.devices.presets import simulated
 

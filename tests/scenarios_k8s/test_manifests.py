@@ -11,7 +11,7 @@ from command_output import assert_refused
 from scenarios.k8s.command import main
 from scenarios.k8s.manifest_models import MODELS, check_configuration
 from scenarios.k8s.manifests import MANIFESTS
-from scenarios.k8s.metrics import ALL_REDUCE_METRIC, NUMA_METRIC
+from scenarios.k8s.metric_names import ALL_REDUCE_METRIC, NUMA_METRIC
 
 VERSIONS = ("1.34", "1.35", "1.36", "1.37")
 NEEDS_SCHEMAS = pytest.mark.skipif(

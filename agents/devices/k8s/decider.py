@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from agents.devices.k8s.book import GpuBook
 from agents.devices.k8s.node_fit import NodeFit, NoFit, fit_on_server, times_range
-from agents.devices.k8s.node_scores import ScoreWeights, score_share, whole_scores
+from agents.devices.k8s.node_scores import score_share, whole_scores
+from agents.devices.k8s.score_weights import ScoreWeights
 from des.base.checks import require_positive
 from des.devices.k8s.pods import PodAsk, PodKeys, read_pod
 from des.devices.server import Server

@@ -12,10 +12,11 @@ The parts of a score are in [0, 1], 1 the best:
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from itertools import pairwise
 
 from agents.devices.k8s.node_fit import NodeFit
+from agents.devices.k8s.score_weights import ScoreWeights
 
 MOST_SCORE = 10
 """Largest score of an extender; kube-scheduler does not cut off larger ones."""
@@ -26,25 +27,6 @@ _LEVELS = 10
 _LEAST_DOUBLINGS = 3.0
 _UNKNOWN_NUMA = 0.5
 _EQUAL = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreWeights:
-    """Weights of the parts of a score; their sum does not matter."""
-
-    topology: float = 40.0
-    numa: float = 30.0
-    balance: float = 20.0
-    preference: float = 10.0
-
-    def __post_init__(self) -> None:
-        for name, value in zip(self.__slots__, astuple(self), strict=True):
-            if not 0 <= value < math.inf:
-                raise ValueError(
-                    f"score weights: {name} must be finite and not negative, got {value!r}"
-                )
-        if not 0 < math.fsum(astuple(self)) < math.inf:
-            raise ValueError("score weights: at least one must be positive, got zeros")
 
 
 def topology_share(time_s: float, best_s: float, worst_s: float) -> float:
