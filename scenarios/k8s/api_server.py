@@ -171,7 +171,7 @@ def _message_of(text: bytes) -> str:
     return str(message or text.decode("utf-8", "replace"))[:_MOST_MESSAGE].strip()
 
 
-def listed(api: ApiServer, path: str) -> tuple[list[dict[str, Any]], str]:
+def list_collection(api: ApiServer, path: str) -> tuple[list[dict[str, Any]], str]:
     """List a collection in pages; returns its objects and its version.
 
     Raises
@@ -190,7 +190,7 @@ def listed(api: ApiServer, path: str) -> tuple[list[dict[str, Any]], str]:
         query["continue"] = str(metadata["continue"])
 
 
-def follow(api: ApiServer, path: str, sink: Sink, stop: threading.Event) -> None:
+def watch_collection(api: ApiServer, path: str, sink: Sink, stop: threading.Event) -> None:
     """List and watch a collection until told to stop; errors are told to the sink, then retried."""
     version: str | None = None
     failures = 0
@@ -198,7 +198,7 @@ def follow(api: ApiServer, path: str, sink: Sink, stop: threading.Event) -> None
         try:
             if version is None:
                 begun_s = sink.now_s()
-                items, version = listed(api, path)
+                items, version = list_collection(api, path)
                 sink.replace(items, begun_s)
             for event in api.watch(path, version):
                 if stop.is_set():

@@ -13,7 +13,7 @@ from des.devices.cluster_files.label_keys import known_keys
 from des.devices.cluster_files.node_labels import LabelledNode, cluster_of_labels
 from des.devices.k8s.node_text import read_server_annotation
 from des.devices.k8s.pods import FINISHED, PodAsk, read_pod
-from des.devices.k8s.wire import object_of, text_of, texts_of
+from des.devices.k8s.wire import wire_object, wire_text, wire_texts
 from des.devices.server import Server
 
 LOG = logging.getLogger("scenarios.k8s")
@@ -79,14 +79,14 @@ class ApiState:
     def _read(self, item: Mapping[str, Any]) -> _Node | None:
         keys = self.decider.keys
         try:
-            metadata = object_of(item, "metadata", "Node")
-            status = object_of(item, "status", "Node")
-            offered = object_of(status, "allocatable", "Node.status")
-            labels = texts_of(metadata, "labels", "Node.metadata")
+            metadata = wire_object(item, "metadata", "Node")
+            status = wire_object(item, "status", "Node")
+            offered = wire_object(status, "allocatable", "Node.status")
+            labels = wire_texts(metadata, "labels", "Node.metadata")
             places = known_keys(set(labels))
-            annotations = texts_of(metadata, "annotations", "Node.metadata")
+            annotations = wire_texts(metadata, "annotations", "Node.metadata")
             return _Node(
-                name=text_of(metadata, "name", "Node.metadata"),
+                name=wire_text(metadata, "name", "Node.metadata"),
                 labels=tuple((key, labels[key]) for key in places),
                 annotation=annotations.get(keys.annotation("topology")),
                 resource=next((name for name in keys.resources if name in offered), None),

@@ -111,4 +111,4 @@ class Config:
 
 def run(config: Config) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    return running.serve(config)
+    return running.serve_extender(config)

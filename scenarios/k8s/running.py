@@ -30,7 +30,7 @@ _DEVICE_PLUGIN = (
 )
 
 
-def serve(config: Config) -> int:
+def serve_extender(config: Config) -> int:
     """Serve until SIGTERM; returns the exit code.
 
     Raises

@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.devices.k8s.cluster_state import ClusterState, enter_state
 from des.devices.server import Server
-from scenarios.k8s.api_server import ApiServer, follow
+from scenarios.k8s.api_server import ApiServer, watch_collection
 from scenarios.k8s.api_state import ApiState
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.state_file import read_state
@@ -123,7 +123,7 @@ class _Feed:
         while self.after is not None and not self.after.wait(0.05):
             if self.source.stop.is_set():
                 return
-        follow(self.source.api, self.path, self, self.source.stop)
+        watch_collection(self.source.api, self.path, self, self.source.stop)
 
     def replace(self, items: list[dict[str, Any]], begun_s: float) -> None:
         """Hand a list over."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from des.devices.k8s.pods import PodKeys, read_pod
-from des.devices.k8s.wire import parse_wire, value_of, whole_quantity
+from des.devices.k8s.wire import parse_wire, whole_quantity, wire_value
 
 KEYS = PodKeys(resources=("nvidia.com/gpu", "huawei.com/Ascend910B"))
 PREFIX = "topology.example.com"
@@ -93,7 +93,7 @@ def test_pods_of_other_types_are_refused(pod, match):
 
 @given(key=st.sampled_from(["NodeNames", "nodenames", "NODENAMES", "nodeNames"]))
 def test_keys_are_read_in_any_case(key):
-    assert value_of({"other": 1, key: ["a"]}, "NodeNames") == ["a"]
+    assert wire_value({"other": 1, key: ["a"]}, "NodeNames") == ["a"]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'{"a":NaN}', b'{"a":Infinity}'])

@@ -57,7 +57,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class GangSlot:
     """GPUs of a node that are promised to some pod of a gang."""
 
     node: str
@@ -70,7 +70,7 @@ class Promise:
 
     num_gpus: int
     deadline_s: float
-    slots: list[Slot]
+    slots: list[GangSlot]
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -102,7 +102,7 @@ class GpuBook:
     promises: dict[GangKey, Promise] = field(default_factory=dict)
     _free: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _of_node: dict[str, dict[str, Grant]] = field(default_factory=dict)
-    _claimed: dict[str, tuple[Slot, float]] = field(default_factory=dict)
+    _claimed: dict[str, tuple[GangSlot, float]] = field(default_factory=dict)
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -207,7 +207,7 @@ class GpuBook:
         self.num_expired += len(late)
         return len(late)
 
-    def _slots(self, node: str) -> Iterator[Slot]:
+    def _slots(self, node: str) -> Iterator[GangSlot]:
         for promise in self.promises.values():
             yield from (slot for slot in promise.slots if slot.node == node)
 

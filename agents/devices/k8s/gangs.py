@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agents.devices.k8s.book import Promise, Slot
+from agents.devices.k8s.book import GangSlot, Promise
 from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.node_fit import NodeFit, NoFit
 from agents.devices.node_request import NodeRequest
@@ -57,14 +57,16 @@ def _elsewhere(gang: str, promise: Promise) -> str:
     return f"gang {gang} has GPUs promised on {shown}"
 
 
-def _slots(decider: Decider, ask: PodAsk, nodes: Sequence[str], count: int) -> list[Slot] | None:
+def _slots(
+    decider: Decider, ask: PodAsk, nodes: Sequence[str], count: int
+) -> list[GangSlot] | None:
     """Slots for a number of pods; None if there are not as many."""
     fits = {node: _fits_on(decider, ask, node, count) for node in dict.fromkeys(nodes)}
     able = {node: slots for node, slots in fits.items() if slots}
     if sum(map(len, able.values())) < count:
         return None
     chosen = _close_nodes(decider, ask, able, count)
-    slots = [Slot(node=node, fit=fit) for node in chosen for fit in able[node]]
+    slots = [GangSlot(node=node, fit=fit) for node in chosen for fit in able[node]]
     return slots[:count]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from des.devices.k8s.wire import list_of, object_of, text_of, value_of
+from des.devices.k8s.wire import wire_list, wire_object, wire_text, wire_value
 
 MOST_PDB_VIOLATIONS = 2**63 - 1
 
@@ -59,7 +59,7 @@ def pod_in(body: Mapping[str, Any], call: str) -> dict[str, Any]:
     ValueError
         If there is none.
     """
-    pod = value_of(body, "Pod")
+    pod = wire_value(body, "Pod")
     if not isinstance(pod, dict):
         raise ValueError(f"{call}: Pod must be an object, got {type(pod).__name__}")
     return pod
@@ -73,21 +73,21 @@ def read_nodes(body: Mapping[str, Any]) -> NodesAsked:
     ValueError
         If both are null, or a part has another type.
     """
-    names = value_of(body, "NodeNames")
+    names = wire_value(body, "NodeNames")
     if names is not None:
         if not isinstance(names, list) or not set(map(type, names)) <= {str}:
             raise ValueError("ExtenderArgs: NodeNames must be a list of names or null")
         return NodesAsked(names=tuple(names))
-    nodes = value_of(body, "Nodes")
+    nodes = wire_value(body, "Nodes")
     if not isinstance(nodes, dict):
         raise ValueError("ExtenderArgs: one of Nodes and NodeNames must be given")
-    items = list_of(nodes, "items", "ExtenderArgs.Nodes")
+    items = wire_list(nodes, "items", "ExtenderArgs.Nodes")
     found = []
     for item in items:
         if not isinstance(item, dict):
             raise ValueError("ExtenderArgs: Nodes.items must be objects")
-        metadata = object_of(item, "metadata", "Node")
-        found.append(text_of(metadata, "name", "Node.metadata"))
+        metadata = wire_object(item, "metadata", "Node")
+        found.append(wire_text(metadata, "name", "Node.metadata"))
     return NodesAsked(names=tuple(found), node_list=nodes, items=tuple(items))
 
 
@@ -101,7 +101,7 @@ def read_binding(body: Mapping[str, Any]) -> BindingCall:
     """
     call = "ExtenderBindingArgs"
     fields = ("PodName", "PodNamespace", "PodUID", "Node")
-    texts = [text_of(body, field, call) for field in fields]
+    texts = [wire_text(body, field, call) for field in fields]
     for field, text in zip(fields, texts, strict=True):
         if not text:
             raise ValueError(f"{call}: {field} must be given")
@@ -119,18 +119,18 @@ def read_victims(body: Mapping[str, Any]) -> tuple[Victims, ...]:
     """
     call = "ExtenderPreemptionArgs"
     key = "NodeNameToMetaVictims"
-    if value_of(body, key) is None:
+    if wire_value(body, key) is None:
         key = "NodeNameToVictims"
-    if value_of(body, key) is None:
+    if wire_value(body, key) is None:
         raise ValueError(
             f"{call}: one of NodeNameToMetaVictims and NodeNameToVictims must be given"
         )
     found = []
-    for node, victims in object_of(body, key, call).items():
+    for node, victims in wire_object(body, key, call).items():
         if victims is not None and not isinstance(victims, dict):
             raise ValueError(f"{call}: victims of {node} must be an object")
-        pods = list_of(victims or {}, "Pods", f"{call}.{node}")
-        number = value_of(victims or {}, "NumPDBViolations") or 0
+        pods = wire_list(victims or {}, "Pods", f"{call}.{node}")
+        number = wire_value(victims or {}, "NumPDBViolations") or 0
         if isinstance(number, bool) or not isinstance(number, int):
             raise ValueError(f"{call}: NumPDBViolations of {node} must be a whole number")
         if not -MOST_PDB_VIOLATIONS <= number <= MOST_PDB_VIOLATIONS:
@@ -143,8 +143,8 @@ def read_victims(body: Mapping[str, Any]) -> tuple[Victims, ...]:
 def _uid(pod: object, *, is_meta: bool) -> str:
     if not isinstance(pod, dict):
         raise ValueError("ExtenderPreemptionArgs: Pods must be objects")
-    owner = pod if is_meta else object_of(pod, "metadata", "Pod")
-    uid = text_of(owner, "UID", "victim")
+    owner = pod if is_meta else wire_object(pod, "metadata", "Pod")
+    uid = wire_text(owner, "UID", "victim")
     if not uid:
         raise ValueError("ExtenderPreemptionArgs: a victim must have a UID")
     return uid

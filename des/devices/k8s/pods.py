@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from des.devices.k8s.wire import list_of, object_of, text_of, texts_of, value_of, whole_quantity
+from des.devices.k8s.wire import (
+    whole_quantity,
+    wire_list,
+    wire_object,
+    wire_text,
+    wire_texts,
+    wire_value,
+)
 
 _POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 """Label by which the coscheduling plugin of scheduler-plugins knows a gang."""
@@ -110,22 +117,22 @@ def read_pod(pod: object, keys: PodKeys) -> PodAsk:
     """
     if not isinstance(pod, dict):
         raise ValueError(f"Pod: must be an object, got {type(pod).__name__}")
-    metadata = object_of(pod, "metadata", "Pod")
-    spec = object_of(pod, "spec", "Pod")
-    annotations = texts_of(metadata, "annotations", "Pod.metadata")
+    metadata = wire_object(pod, "metadata", "Pod")
+    spec = wire_object(pod, "spec", "Pod")
+    annotations = wire_texts(metadata, "annotations", "Pod.metadata")
     size = annotations.get(keys.annotation("gang-size"), "1")
     preferred = annotations.get(keys.annotation("preferred-nodes"), "")
     return PodAsk(
-        uid=text_of(metadata, "uid", "Pod.metadata"),
-        namespace=text_of(metadata, "namespace", "Pod.metadata"),
-        name=text_of(metadata, "name", "Pod.metadata"),
+        uid=wire_text(metadata, "uid", "Pod.metadata"),
+        namespace=wire_text(metadata, "namespace", "Pod.metadata"),
+        name=wire_text(metadata, "name", "Pod.metadata"),
         asks=_asks(spec, keys.resources),
         policy=annotations.get(keys.policy_annotation, keys.default_policy),
         gang=_gang(metadata, spec, annotations, keys),
         gang_size=max(1, whole_quantity(size, f"Pod annotation {keys.annotation('gang-size')}")),
         preferred_nodes=tuple(name.strip() for name in preferred.split(",") if name.strip()),
-        node=text_of(spec, "nodeName", "Pod.spec"),
-        phase=text_of(object_of(pod, "status", "Pod"), "phase", "Pod.status"),
+        node=wire_text(spec, "nodeName", "Pod.spec"),
+        phase=wire_text(wire_object(pod, "status", "Pod"), "phase", "Pod.status"),
         gpus=_numbers(annotations.get(keys.annotation("gpus"))),
     )
 
@@ -143,14 +150,14 @@ def _gang(
     keys: PodKeys,
 ) -> str | None:
     """Name of the gang: own annotation, PodGroup, Workload, or the label of coscheduling."""
-    group = object_of(spec, "schedulingGroup", "Pod.spec")
-    workload = object_of(spec, "workloadRef", "Pod.spec")
-    parts = [text_of(workload, key, "Pod.spec.workloadRef") for key in _WORKLOAD_KEYS]
+    group = wire_object(spec, "schedulingGroup", "Pod.spec")
+    workload = wire_object(spec, "workloadRef", "Pod.spec")
+    parts = [wire_text(workload, key, "Pod.spec.workloadRef") for key in _WORKLOAD_KEYS]
     return (
         annotations.get(keys.annotation("gang"))
-        or text_of(group, "podGroupName", "Pod.spec.schedulingGroup")
+        or wire_text(group, "podGroupName", "Pod.spec.schedulingGroup")
         or "/".join(part for part in parts if part)
-        or texts_of(metadata, "labels", "Pod.metadata").get(_POD_GROUP_LABEL)
+        or wire_texts(metadata, "labels", "Pod.metadata").get(_POD_GROUP_LABEL)
         or None
     )
 
@@ -165,13 +172,13 @@ def _asks(spec: Mapping[str, Any], resources: tuple[str, ...]) -> tuple[tuple[st
     """
     running = dict.fromkeys(resources, 0)
     most = dict.fromkeys(resources, 0)
-    for container in list_of(spec, "initContainers", "Pod.spec"):
-        stays = text_of(_container(container), "restartPolicy", "container") == "Always"
+    for container in wire_list(spec, "initContainers", "Pod.spec"):
+        stays = wire_text(_container(container), "restartPolicy", "container") == "Always"
         for name in resources:
             count = _count(container, name)
             most[name] = max(most[name], running[name] + count)
             running[name] += count if stays else 0
-    for container in list_of(spec, "containers", "Pod.spec"):
+    for container in wire_list(spec, "containers", "Pod.spec"):
         for name in resources:
             running[name] += _count(_container(container), name)
     found = ((name, max(running[name], most[name])) for name in resources)
@@ -185,9 +192,9 @@ def _container(container: object) -> dict[str, Any]:
 
 
 def _count(container: Mapping[str, Any], resource: str) -> int:
-    given = object_of(container, "resources", "container")
+    given = wire_object(container, "resources", "container")
     for part in ("requests", "limits"):  # the API server sets a request where a limit alone is
-        value = value_of(object_of(given, part, "container.resources"), resource)
+        value = wire_value(wire_object(given, part, "container.resources"), resource)
         if value is not None:
             return whole_quantity(value, f"container.resources.{part}.{resource}")
     return 0

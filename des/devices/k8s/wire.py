@@ -42,12 +42,12 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def value_of(mapping: Mapping[str, Any], key: str) -> Any:
+def wire_value(mapping: Mapping[str, Any], key: str) -> Any:
     """Value under a key, by its letters alone; None where it is absent or null.
 
     Examples
     --------
-    >>> value_of({"nodenames": ["a"]}, "NodeNames")
+    >>> wire_value({"nodenames": ["a"]}, "NodeNames")
     ['a']
     """
     found = mapping.get(key, _ABSENT)
@@ -60,7 +60,7 @@ def value_of(mapping: Mapping[str, Any], key: str) -> Any:
     return None if found is _ABSENT else found
 
 
-def object_of(mapping: Mapping[str, Any], key: str, owner: str) -> dict[str, Any]:
+def wire_object(mapping: Mapping[str, Any], key: str, owner: str) -> dict[str, Any]:
     """Object under a key; empty where it is absent.
 
     Raises
@@ -68,7 +68,7 @@ def object_of(mapping: Mapping[str, Any], key: str, owner: str) -> dict[str, Any
     ValueError
         If the value is no object.
     """
-    value = value_of(mapping, key)
+    value = wire_value(mapping, key)
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -76,7 +76,7 @@ def object_of(mapping: Mapping[str, Any], key: str, owner: str) -> dict[str, Any
     return value
 
 
-def list_of(mapping: Mapping[str, Any], key: str, owner: str) -> list[Any]:
+def wire_list(mapping: Mapping[str, Any], key: str, owner: str) -> list[Any]:
     """List under a key; empty where it is absent.
 
     Raises
@@ -84,7 +84,7 @@ def list_of(mapping: Mapping[str, Any], key: str, owner: str) -> list[Any]:
     ValueError
         If the value is no list.
     """
-    value = value_of(mapping, key)
+    value = wire_value(mapping, key)
     if value is None:
         return []
     if not isinstance(value, list):
@@ -92,7 +92,7 @@ def list_of(mapping: Mapping[str, Any], key: str, owner: str) -> list[Any]:
     return value
 
 
-def text_of(mapping: Mapping[str, Any], key: str, owner: str) -> str:
+def wire_text(mapping: Mapping[str, Any], key: str, owner: str) -> str:
     """Text under a key; empty where it is absent.
 
     Raises
@@ -100,7 +100,7 @@ def text_of(mapping: Mapping[str, Any], key: str, owner: str) -> str:
     ValueError
         If the value is no text.
     """
-    value = value_of(mapping, key)
+    value = wire_value(mapping, key)
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -108,7 +108,7 @@ def text_of(mapping: Mapping[str, Any], key: str, owner: str) -> str:
     return value
 
 
-def texts_of(mapping: Mapping[str, Any], key: str, owner: str) -> dict[str, str]:
+def wire_texts(mapping: Mapping[str, Any], key: str, owner: str) -> dict[str, str]:
     """Texts by key, such as labels and annotations; empty where they are absent.
 
     Raises
@@ -116,7 +116,7 @@ def texts_of(mapping: Mapping[str, Any], key: str, owner: str) -> dict[str, str]
     ValueError
         If a value is no text.
     """
-    found = object_of(mapping, key, owner)
+    found = wire_object(mapping, key, owner)
     for name, value in found.items():
         if not isinstance(value, str):
             raise ValueError(f"{owner}: {key}.{name} must be text, got {type(value).__name__}")
