@@ -2,9 +2,12 @@
 //
 // One host a domain, each joined to a gateway of its own; WAN links join gateways. A message is written to a TCP
 // connection in pieces of one segment and has arrived when the receiver has read its last byte. Nothing is checked
-// here: the caller has validated all numbers, since ns-3 aborts the process on bad ones.
+// here: the caller has validated all numbers, since ns-3 aborts the process on bad ones. Times are in nanoseconds,
+// rates in bits per second, sizes in bytes.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,10 +19,9 @@
 #include "ns3/core-module.h"
 #include "ns3/drop-tail-queue.h"
 #include "ns3/error-model.h"
-#include "ns3/global-route-manager.h"
 #include "ns3/internet-stack-helper.h"
 #include "ns3/ipv4-address-helper.h"
-#include "ns3/ipv4-global-routing-helper.h"
+#include "ns3/ipv4-static-routing-helper.h"
 #include "ns3/point-to-point-helper.h"
 #include "ns3/point-to-point-net-device.h"
 #include "ns3/tcp-socket-factory.h"
@@ -40,6 +42,30 @@ struct Transport
     std::uint32_t delayed_ack_count;
     std::int64_t min_rto_ns;
     std::int32_t num_flows;
+};
+
+/// Figures of a link: rates of both directions, delay, room of each queue, share of packets lost at each end.
+struct Joint
+{
+    std::uint64_t there_bits_per_s;
+    std::uint64_t back_bits_per_s;
+    std::int64_t delay_ns;
+    std::uint32_t queue_bytes;
+    double loss_fraction;
+};
+
+/// IP and TCP headers with time stamps, and the first address of the links.
+inline constexpr std::uint32_t kHeaderBytes = 52;
+inline constexpr std::uint32_t kFirstAddress = 0x0a000000;
+
+/// The link between a host and its gateway, much quicker than a WAN link.
+inline constexpr Joint kHostLink{100000000000ULL, 100000000000ULL, 10000, 1073741824U, 0.0};
+
+/// Most that a connection between two hosts has under way: its first window and its socket buffers.
+struct Window
+{
+    std::uint32_t initial_segments;
+    std::uint32_t buffer_bytes;
 };
 
 /// A part of a message on its way over one connection.
@@ -77,8 +103,9 @@ class PacketNetwork
         m_next_port.assign(num_hosts, 1024);
         for (std::int32_t host = 0; host < num_hosts; host++)
         {
-            Join(m_hosts.Get(host), m_gateways.Get(host), 100000000000ULL, 10000, 1073741824U, 0.0);
-            m_addresses.push_back(m_last_addresses.first);
+            const Addresses ends = Join(m_hosts.Get(host), m_gateways.Get(host), kHostLink).second;
+            m_addresses.push_back(ends[0]);
+            Table(m_hosts.Get(host))->SetDefaultRoute(ends[1], 1);
         }
     }
 
@@ -92,27 +119,28 @@ class PacketNetwork
         ns3::Simulator::Destroy();
     }
 
-    /// Joins the gateways of two hosts in both directions; returns the link's number.
-    std::int32_t AddLink(std::int32_t first,
-                         std::int32_t second,
-                         std::uint64_t rate_bits_per_s,
-                         std::int64_t delay_ns,
-                         std::uint32_t queue_bytes,
-                         double loss_probability)
+    /// Joins the gateways of two hosts in both directions; links count from 0 in the order of calls.
+    void AddLink(std::int32_t first, std::int32_t second, const Joint& joint)
     {
-        m_links.push_back(Join(m_gateways.Get(first),
-                               m_gateways.Get(second),
-                               rate_bits_per_s,
-                               delay_ns,
-                               queue_bytes,
-                               loss_probability));
-        return static_cast<std::int32_t>(m_links.size()) - 1;
+        auto [ends, addresses] = Join(m_gateways.Get(first), m_gateways.Get(second), joint);
+        m_links.push_back(ends);
+        m_link_addresses.push_back(addresses);
     }
 
-    /// Works out the routes, after the last link and before the first message.
-    void Close()
+    /// Lets the gateway at one end of a link send what is for a host over it; end 0 is the link's first gateway.
+    void AddRoute(std::int32_t target, std::int32_t link, std::int32_t end)
     {
-        ns3::Ipv4GlobalRoutingHelper::PopulateRoutingTables();
+        ns3::Ptr<ns3::PointToPointNetDevice> device = m_links[link][end];
+        ns3::Ptr<ns3::Node> gateway = device->GetNode();
+        Table(gateway)->AddHostRouteTo(m_addresses[target],
+                                       m_link_addresses[link][1 - end],
+                                       gateway->GetObject<ns3::Ipv4>()->GetInterfaceForDevice(device));
+    }
+
+    /// Gives connections from one host to another a window of their own, before the first of them opens.
+    void SetWindow(std::int32_t source, std::int32_t target, std::uint32_t initial_segments, std::uint32_t buffer_bytes)
+    {
+        m_windows[{source, target}] = {initial_segments, buffer_bytes};
     }
 
     /// Gives one direction of a link another rate from a time on: 0 is the one from its first host.
@@ -138,14 +166,14 @@ class PacketNetwork
                                             num_bytes);
     }
 
-    /// Runs until messages arrive, a time is reached or a number of events is used up; returns the time reached.
-    std::int64_t Advance(std::int64_t until_ns, std::uint64_t max_events)
+    /// Runs until a message arrives or a time has passed; returns the time reached. [ns]
+    std::int64_t Advance(std::int64_t until_ns)
     {
         m_arrived.clear();
-        ns3::EventId stop = ns3::Simulator::Stop(ns3::NanoSeconds(until_ns) - ns3::Simulator::Now());
-        (void)max_events;
+        const ns3::EventId end = ns3::Simulator::Schedule(ns3::NanoSeconds(until_ns) - ns3::Simulator::Now(),
+                                                          [] { ns3::Simulator::Stop(); });
         ns3::Simulator::Run();
-        stop.Cancel();
+        ns3::Simulator::Cancel(end);
         return ns3::Simulator::Now().GetNanoSeconds();
     }
 
@@ -156,7 +184,13 @@ class PacketNetwork
     std::uint64_t NumDrops() const { return m_num_drops; }
 
   private:
-    using Ends = std::vector<ns3::Ptr<ns3::PointToPointNetDevice>>;
+    using Ends = std::array<ns3::Ptr<ns3::PointToPointNetDevice>, 2>;
+    using Addresses = std::array<ns3::Ipv4Address, 2>;
+
+    static ns3::Ptr<ns3::Ipv4StaticRouting> Table(ns3::Ptr<ns3::Node> node)
+    {
+        return ns3::Ipv4StaticRoutingHelper().GetStaticRouting(node->GetObject<ns3::Ipv4>());
+    }
 
     void SetDefaults() const
     {
@@ -174,43 +208,36 @@ class PacketNetwork
         SetDefault("ns3::TcpSocketState::MaxPacingRate", ns3::DataRateValue(ns3::DataRate(100000000000ULL)));
     }
 
-    Ends Join(ns3::Ptr<ns3::Node> first,
-              ns3::Ptr<ns3::Node> second,
-              std::uint64_t rate_bits_per_s,
-              std::int64_t delay_ns,
-              std::uint32_t queue_bytes,
-              double loss_probability)
+    std::pair<Ends, Addresses> Join(ns3::Ptr<ns3::Node> first, ns3::Ptr<ns3::Node> second, const Joint& joint)
     {
-        ns3::PointToPointHelper joint;
-        joint.DisableFlowControl();
-        joint.SetDeviceAttribute("DataRate", ns3::DataRateValue(ns3::DataRate(rate_bits_per_s)));
-        joint.SetDeviceAttribute("Mtu", ns3::UintegerValue(m_transport.segment_size_bytes + 52));
-        joint.SetChannelAttribute("Delay", ns3::TimeValue(ns3::NanoSeconds(delay_ns)));
-        joint.SetQueue("ns3::DropTailQueue",
-                       "MaxSize",
-                       ns3::QueueSizeValue(ns3::QueueSize(ns3::QueueSizeUnit::BYTES, queue_bytes)));
-        ns3::NetDeviceContainer devices = joint.Install(first, second);
+        ns3::PointToPointHelper helper;
+        helper.DisableFlowControl();
+        helper.SetDeviceAttribute("Mtu", ns3::UintegerValue(m_transport.segment_size_bytes + kHeaderBytes));
+        helper.SetChannelAttribute("Delay", ns3::TimeValue(ns3::NanoSeconds(joint.delay_ns)));
+        helper.SetQueue("ns3::DropTailQueue",
+                        "MaxSize",
+                        ns3::QueueSizeValue(ns3::QueueSize(ns3::QueueSizeUnit::BYTES, joint.queue_bytes)));
+        const ns3::NetDeviceContainer devices = helper.Install(first, second);
         m_num_joints++;
         Ends ends;
         for (std::uint32_t end = 0; end < 2; end++)
         {
-            auto device = ns3::DynamicCast<ns3::PointToPointNetDevice>(devices.Get(end));
-            if (loss_probability > 0)
+            ends[end] = ns3::DynamicCast<ns3::PointToPointNetDevice>(devices.Get(end));
+            ends[end]->SetDataRate(ns3::DataRate(end == 0 ? joint.there_bits_per_s : joint.back_bits_per_s));
+            if (joint.loss_fraction > 0)
             {
                 auto losses = ns3::CreateObject<ns3::RateErrorModel>();
                 losses->SetUnit(ns3::RateErrorModel::ERROR_UNIT_PACKET);
-                losses->SetRate(loss_probability);
+                losses->SetRate(joint.loss_fraction);
                 losses->AssignStreams(1000 + 2 * m_num_joints + end);
-                device->SetReceiveErrorModel(losses);
+                ends[end]->SetReceiveErrorModel(losses);
             }
-            device->GetQueue()->TraceConnectWithoutContext("Drop", ns3::MakeCallback(&PacketNetwork::Dropped, this));
-            ends.push_back(device);
+            ends[end]->GetQueue()->TraceConnectWithoutContext("Drop", ns3::MakeCallback(&PacketNetwork::Dropped, this));
         }
         ns3::Ipv4AddressHelper addresses;
-        addresses.SetBase(ns3::Ipv4Address(0x0a000000U + 4 * (m_num_joints - 1)), ns3::Ipv4Mask("255.255.255.252"));
-        ns3::Ipv4InterfaceContainer interfaces = addresses.Assign(devices);
-        m_last_addresses = {interfaces.GetAddress(0), interfaces.GetAddress(1)};
-        return ends;
+        addresses.SetBase(ns3::Ipv4Address(kFirstAddress + 4 * (m_num_joints - 1)), ns3::Ipv4Mask("255.255.255.252"));
+        const ns3::Ipv4InterfaceContainer interfaces = addresses.Assign(devices);
+        return {ends, {interfaces.GetAddress(0), interfaces.GetAddress(1)}};
     }
 
     void Dropped(ns3::Ptr<const ns3::Packet>) { m_num_drops++; }
@@ -263,6 +290,7 @@ class PacketNetwork
         const std::uint16_t port = m_next_port[target]++;
         ns3::Ptr<ns3::Socket> listener =
             ns3::Socket::CreateSocket(m_hosts.Get(target), ns3::TcpSocketFactory::GetTypeId());
+        SetWindowOf(*listener, source, target);
         listener->Bind(ns3::InetSocketAddress(ns3::Ipv4Address::GetAny(), port));
         listener->Listen();
         listener->SetAcceptCallback(ns3::MakeNullCallback<bool, ns3::Ptr<ns3::Socket>, const ns3::Address&>(),
@@ -273,6 +301,7 @@ class PacketNetwork
                                                 [this, plain](ns3::Ptr<ns3::Socket> from) { Receive(plain, from); }));
                                         }));
         connection->sender = ns3::Socket::CreateSocket(m_hosts.Get(source), ns3::TcpSocketFactory::GetTypeId());
+        SetWindowOf(*connection->sender, source, target);
         connection->sender->SetConnectCallback(ns3::Callback<void, ns3::Ptr<ns3::Socket>>(
                                                    [this, plain](ns3::Ptr<ns3::Socket>) {
                                                        plain->is_open = true;
@@ -288,6 +317,17 @@ class PacketNetwork
             }));
         connection->sender->Connect(ns3::InetSocketAddress(m_addresses[target], port));
         return connection;
+    }
+
+    void SetWindowOf(ns3::Socket& socket, std::int32_t source, std::int32_t target) const
+    {
+        const auto window = m_windows.find({source, target});
+        if (window != m_windows.end())
+        {
+            socket.SetAttribute("InitialCwnd", ns3::UintegerValue(window->second.initial_segments));
+            socket.SetAttribute("SndBufSize", ns3::UintegerValue(window->second.buffer_bytes));
+            socket.SetAttribute("RcvBufSize", ns3::UintegerValue(window->second.buffer_bytes));
+        }
     }
 
     void Write(Connection* connection)
@@ -362,8 +402,9 @@ class PacketNetwork
     std::uint64_t m_num_drops = 0;
     std::vector<std::uint16_t> m_next_port;
     std::vector<ns3::Ipv4Address> m_addresses;
-    std::pair<ns3::Ipv4Address, ns3::Ipv4Address> m_last_addresses;
     std::vector<Ends> m_links;
+    std::vector<Addresses> m_link_addresses;
+    std::map<std::pair<std::int32_t, std::int32_t>, Window> m_windows;
     std::vector<std::shared_ptr<Connection>> m_connections;
     std::map<std::vector<std::int32_t>, std::shared_ptr<Connection>> m_reused;
     std::map<std::int64_t, std::int32_t> m_open_parts;
