@@ -22,6 +22,7 @@
 #include "ns3/internet-stack-helper.h"
 #include "ns3/ipv4-address-helper.h"
 #include "ns3/ipv4-static-routing-helper.h"
+#include "ns3/pointer.h"
 #include "ns3/point-to-point-helper.h"
 #include "ns3/point-to-point-net-device.h"
 #include "ns3/tcp-socket-factory.h"
@@ -143,14 +144,15 @@ class PacketNetwork
         m_windows[{source, target}] = {initial_segments, buffer_bytes};
     }
 
-    /// Gives one direction of a link another rate from a time on: 0 is the one from its first host.
+    /// Gives one direction of a link another rate from a time on; 0 takes it down: what crosses it then is lost.
     void ChangeRate(std::int32_t link, std::int32_t direction, std::int64_t time_ns, std::uint64_t rate_bits_per_s)
     {
-        ns3::Ptr<ns3::PointToPointNetDevice> device = m_links[link][direction];
         ns3::Simulator::Schedule(ns3::NanoSeconds(time_ns) - ns3::Simulator::Now(),
-                                 &ns3::PointToPointNetDevice::SetDataRate,
-                                 device,
-                                 ns3::DataRate(rate_bits_per_s));
+                                 &PacketNetwork::SetRate,
+                                 this,
+                                 link,
+                                 direction,
+                                 rate_bits_per_s);
     }
 
     /// Hands a message over at a time that is not past.
@@ -226,9 +228,7 @@ class PacketNetwork
             ends[end]->SetDataRate(ns3::DataRate(end == 0 ? joint.there_bits_per_s : joint.back_bits_per_s));
             if (joint.loss_fraction > 0)
             {
-                auto losses = ns3::CreateObject<ns3::RateErrorModel>();
-                losses->SetUnit(ns3::RateErrorModel::ERROR_UNIT_PACKET);
-                losses->SetRate(joint.loss_fraction);
+                auto losses = Losses(joint.loss_fraction);
                 losses->AssignStreams(1000 + 2 * m_num_joints + end);
                 ends[end]->SetReceiveErrorModel(losses);
             }
@@ -238,6 +238,38 @@ class PacketNetwork
         addresses.SetBase(ns3::Ipv4Address(kFirstAddress + 4 * (m_num_joints - 1)), ns3::Ipv4Mask("255.255.255.252"));
         const ns3::Ipv4InterfaceContainer interfaces = addresses.Assign(devices);
         return {ends, {interfaces.GetAddress(0), interfaces.GetAddress(1)}};
+    }
+
+    static ns3::Ptr<ns3::RateErrorModel> Losses(double fraction)
+    {
+        auto losses = ns3::CreateObject<ns3::RateErrorModel>();
+        losses->SetUnit(ns3::RateErrorModel::ERROR_UNIT_PACKET);
+        losses->SetRate(fraction);
+        return losses;
+    }
+
+    void SetRate(std::int32_t link, std::int32_t direction, std::uint64_t rate_bits_per_s)
+    {
+        const ns3::Ptr<ns3::PointToPointNetDevice> receiver = m_links[link][1 - direction];
+        const std::pair<std::int32_t, std::int32_t> key{link, direction};
+        if (rate_bits_per_s == 0 && m_losses.count(key) == 0)
+        {
+            ns3::PointerValue before;
+            receiver->GetAttribute("ReceiveErrorModel", before);
+            m_losses[key] = before.Get<ns3::ErrorModel>();
+            receiver->SetReceiveErrorModel(Losses(1.0));
+        }
+        if (rate_bits_per_s == 0)
+        {
+            return;
+        }
+        m_links[link][direction]->SetDataRate(ns3::DataRate(rate_bits_per_s));
+        const auto before = m_losses.find(key);
+        if (before != m_losses.end())
+        {
+            receiver->SetReceiveErrorModel(before->second);
+            m_losses.erase(before);
+        }
     }
 
     void Dropped(ns3::Ptr<const ns3::Packet>) { m_num_drops++; }
@@ -405,6 +437,7 @@ class PacketNetwork
     std::vector<Ends> m_links;
     std::vector<Addresses> m_link_addresses;
     std::map<std::pair<std::int32_t, std::int32_t>, Window> m_windows;
+    std::map<std::pair<std::int32_t, std::int32_t>, ns3::Ptr<ns3::ErrorModel>> m_losses;
     std::vector<std::shared_ptr<Connection>> m_connections;
     std::map<std::vector<std::int32_t>, std::shared_ptr<Connection>> m_reused;
     std::map<std::int64_t, std::int32_t> m_open_parts;
