@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from calibration.commands.console import console, progress_bar, say
 from calibration.commands.reference import ReferenceFlags
-from calibration.reference.astra_sim import ReferenceBackend
+from calibration.measuring.measure import ReferenceBackend
 from des.base.atomic_write import write_together
 from des.base.flags import option
 from des.base.lazy import lazy

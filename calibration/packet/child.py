@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,11 +31,11 @@ LIBRARIES = (
 SEED = 1
 
 
-def load_facade(version: str) -> Any:  # noqa: ANN401 - C++ has no types here
+def load_facade(version: str) -> Any:
     """Load the libraries and compile the facade; returns its C++ namespace."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # cppyy looks for headers that only extensions need
-        import cppyy  # type: ignore[import-not-found]  # the extra of packets
+        cppyy: Any = import_module("cppyy")  # of the extra, which others do without
 
     spec = find_spec("ns3")
     assert spec is not None
@@ -51,7 +52,7 @@ def load_facade(version: str) -> Any:  # noqa: ANN401 - C++ has no types here
 class Simulations:
     """The simulation that is under way, and the requests about it."""
 
-    def __init__(self, facade: Any) -> None:  # noqa: ANN401
+    def __init__(self, facade: Any) -> None:
         self._facade = facade
         self._network: Any = None
 

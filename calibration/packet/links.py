@@ -95,9 +95,7 @@ class PacketLinks:
         """Events that ns-3 has worked off."""
         return self._num_events
 
-    def send(
-        self, message: int, source: int, target: int, num_bytes: float, time_s: float
-    ) -> None:
+    def send(self, message: int, source: int, target: int, num_bytes: float, time_s: float) -> None:
         """Hand a message over; bytes are rounded up.
 
         Raises
@@ -142,8 +140,7 @@ class PacketLinks:
                 return reached_s, tuple(arrived)
             if self._num_events > MOST_EVENTS:
                 raise ReferenceRunError(
-                    f"ns-3: more than {MOST_EVENTS} events in one iteration, at "
-                    f"{reached_s:g} s"
+                    f"ns-3: more than {MOST_EVENTS} events in one iteration, at {reached_s:g} s"
                 )
             if stop_s == until_s:
                 return until_s, ()

@@ -152,18 +152,17 @@ def _joints(
             places[back_index] = len(joints), 1
         else:
             back = link
-        rates = [
-            rate_bits_per_s(str(each), each.bandwidth_bytes_per_s) for each in (link, back)
-        ]
+        rates = [rate_bits_per_s(str(each), each.bandwidth_bytes_per_s) for each in (link, back)]
         product_bytes = max(rates) / BITS_PER_BYTE * topology.round_trip_s(index)
         joints.append(
             JointNumbers(
-                source,
-                target,
-                *rates,
-                round(link.latency_s * NS_PER_S),
-                int(packets.room_bytes(product_bytes)),
-                packets.loss_fraction,
+                first=source,
+                second=target,
+                there_bits_per_s=rates[0],
+                back_bits_per_s=rates[1],
+                delay_ns=round(link.latency_s * NS_PER_S),
+                queue_bytes=int(packets.room_bytes(product_bytes)),
+                loss_fraction=packets.loss_fraction,
             )
         )
     return tuple(joints), tuple(places[index] for index in range(len(topology.links)))
@@ -194,9 +193,7 @@ def _hops(
         route = topology.route(source, target)
     except UnreachableError:
         return _hops_back(topology, place_of_link, source, target)
-    return [
-        (topology.index_of[topology.links[link].source], place_of_link[link]) for link in route
-    ]
+    return [(topology.index_of[topology.links[link].source], place_of_link[link]) for link in route]
 
 
 def _hops_back(

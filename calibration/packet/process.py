@@ -50,7 +50,7 @@ class PacketProcess:
     """
 
     def __init__(self, *, limit_s: float = 600.0) -> None:
-        self._limit_s = limit_s
+        self.limit_s = limit_s
         self._waiting: list[tuple[str, Request]] = []
         found = installed_version()
         self._connection, theirs = Pipe()
@@ -81,7 +81,7 @@ class PacketProcess:
         requests, self._waiting = [*self._waiting, (name, request)], []
         with suppress(BrokenPipeError):  # it has died, and `_answer` says how
             self._connection.send(requests)
-        return self._answer(self._limit_s, name)
+        return self._answer(self.limit_s, name)
 
     def close(self) -> None:
         """End the child at once."""

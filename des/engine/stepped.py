@@ -27,9 +27,7 @@ LAST = 5 << 50
 class SteppedLinks(Protocol):
     """Simulator of the links, which is told of messages and run from time to time."""
 
-    def send(
-        self, message: int, source: int, target: int, num_bytes: float, time_s: float
-    ) -> None:
+    def send(self, message: int, source: int, target: int, num_bytes: float, time_s: float) -> None:
         """Hand a message over at a time, which is not before any time that was reached."""
 
     def advance(self, until_s: float) -> tuple[float, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Packets of the WAN links, for networks that simulate each of them: TCP, buffers, queues, losses."""
+"""TCP settings of the WAN links, for networks of packets: windows, buffers, queues, losses."""
 
 import math
 from dataclasses import dataclass
@@ -117,3 +117,7 @@ class PacketTransport:
         if self.congestion == "line_rate_window":
             return MOST_QUEUE_BYTES
         return min(max(product_bytes, 10.0 * self.segment_bytes), MOST_QUEUE_BYTES)
+
+
+LINE_RATE = PacketTransport()
+"""Open connections whose windows fill their links: what networks without packets assume."""

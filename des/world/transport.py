@@ -7,7 +7,7 @@ import numpy as np
 
 from des.base.arithmetic import goodput
 from des.base.checks import require_count, require_non_negative, require_positive
-from des.world.packet_transport import PacketTransport
+from des.world.packet_transport import LINE_RATE, PacketTransport
 
 _SHARING = ("fifo", "fair", "none")
 _ENDPOINTS = ("overlapped", "one_in_flight", "blocking")
@@ -52,7 +52,7 @@ class Transport:
     num_endpoint_pairs: int = 1
     flows_per_pair: int = 1
     window_bytes: float | None = None
-    packets: PacketTransport = PacketTransport()
+    packets: PacketTransport = LINE_RATE
 
     def __post_init__(self) -> None:
         for field, allowed in (("sharing", _SHARING), ("endpoints", _ENDPOINTS)):

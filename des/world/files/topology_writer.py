@@ -19,8 +19,8 @@ from des.world.files.dynamics_forms import law_entry
 from des.world.files.topology_yaml import from_yaml
 from des.world.gpu_models import KernelFigures
 from des.world.nodes import Nodes
-from des.world.topology import Link, Topology
 from des.world.packet_transport import PacketTransport
+from des.world.topology import Link, Topology
 from des.world.transport import PLAIN, Transport
 
 
