@@ -36,6 +36,8 @@ examples:
       every link with its own figures
   python -m calibration run --endpoints one_in_flight --astra-bin DIR
       by the original's programs
+  python -m calibration run --backend ns3 --transport cubic --samples 32
+      packet by packet, by the extra ns3
 
 files written to --out:
   corrections.json   the factors, for --corrections of other commands

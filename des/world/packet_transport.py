@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from des.base.checks import require_count
 
-_CONGESTION = ("line_rate_window", "cubic", "bbr")
-_CONNECTIONS = ("reused", "fresh")
+Congestion = Literal["line_rate_window", "cubic", "bbr"]
+Connections = Literal["reused", "fresh"]
 
 LEAST_SEGMENT_BYTES, MOST_SEGMENT_BYTES = 536, 65000
 """The least segment that every host accepts (RFC 9293), and the most whose packet fits 64 KiB."""
@@ -51,8 +51,8 @@ class PacketTransport:
         Packets lost at random at each end of a link, at least 0 and below 1.
     """
 
-    congestion: Literal["line_rate_window", "cubic", "bbr"] = "line_rate_window"
-    connections: Literal["reused", "fresh"] = "reused"
+    congestion: Congestion = "line_rate_window"
+    connections: Connections = "reused"
     flows: int = 1
     segment_bytes: int = MOST_SEGMENT_BYTES
     first_segments: int | None = None
@@ -61,7 +61,8 @@ class PacketTransport:
     loss_fraction: float = 0.0
 
     def __post_init__(self) -> None:
-        for field, allowed in (("congestion", _CONGESTION), ("connections", _CONNECTIONS)):
+        for field, kind in (("congestion", Congestion), ("connections", Connections)):
+            allowed = get_args(kind)
             if getattr(self, field) not in allowed:
                 raise ValueError(
                     f"transport.packets: {field} must be one of {', '.join(allowed)}; "

@@ -11,15 +11,20 @@ from des.world.files.quantity_fields import Bandwidth, Latency, Price, Size, Spe
 from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
-from des.world.packet_transport import MOST_SEGMENT_BYTES, PacketTransport
+from des.world.packet_transport import (
+    MOST_SEGMENT_BYTES,
+    Congestion,
+    Connections,
+    PacketTransport,
+)
 from des.world.transport import Transport
 
 
 class PacketsForm(StrictForm):
     """The section ``packets`` of the transport, for networks that simulate packets."""
 
-    congestion: Literal["line_rate_window", "cubic", "bbr"] = "line_rate_window"
-    connections: Literal["reused", "fresh"] = "reused"
+    congestion: Congestion = "line_rate_window"
+    connections: Connections = "reused"
     flows: int = 1
     segment_bytes: int = MOST_SEGMENT_BYTES
     first_segments: int | None = None
