@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from calibration.fit.fit import Fit
     from calibration.fit.fitted_for import FittedFor
     from calibration.fit.prediction import predict
-    from calibration.reference.astra_sim import measure_all, measure_case, run_key
+    from calibration.measuring.measure import measure_all, measure_case, run_key
     from calibration.reference.binaries import ReferenceRunError
     from calibration.runs.store import Store
 
@@ -53,7 +53,7 @@ __getattr__, __dir__ = lazy_names(
         "calibration.fit.fit": "Fit",
         "calibration.fit.fitted_for": "FittedFor",
         "calibration.fit.prediction": "predict",
-        "calibration.reference.astra_sim": "measure_all measure_case run_key",
+        "calibration.measuring.measure": "measure_all measure_case run_key",
         "calibration.reference.binaries": "ReferenceRunError",
         "calibration.runs.store": "Store",
     },

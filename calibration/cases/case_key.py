@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from pathlib import Path
 
 from calibration.cases.case import PlacementCase
+from des.world.packet_transport import LINE_RATE
 
 _FORMAT = 1
 """Part of every digest; raised where the same case is to get another one."""
@@ -123,6 +124,7 @@ def _canonical(value: object, left_out: frozenset[str]) -> object:
         if name not in left_out
         and not (name in _LEFT_OUT_IF_NONE and each is None)
         and not (name in _LEFT_OUT_AT and each == _LEFT_OUT_AT[name])
+        and not (name == "packets" and getattr(value, name) == LINE_RATE)
     }
     name = type(value).__name__
     return {"": _NAMES.get(name, name), **items}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from calibration.cases.case import Granularity
 from calibration.commands.console import console, say
 from calibration.commands.reference import ReferenceFlags
-from calibration.reference.astra_sim import ReferenceBackend
+from calibration.measuring.measure import ReferenceBackend
 from des.base.checks import require_count, require_positive
 from des.base.flags import option
 from des.base.lazy import lazy

@@ -13,7 +13,7 @@ from calibration.commands.console import console, console_table, say
 from calibration.commands.flags import require_counts, require_names, require_whole_number
 from calibration.commands.placements import Worlds
 from calibration.commands.reference import ReferenceFlags
-from calibration.reference.astra_sim import ReferenceBackend
+from calibration.measuring.measure import ReferenceBackend
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_count
 from des.base.command import UsageError

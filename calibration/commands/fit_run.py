@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from calibration.commands.console import console, progress_bar, say
 from calibration.commands.reference import ReferenceFlags
-from calibration.reference.astra_sim import ReferenceBackend
+from calibration.measuring.measure import ReferenceBackend
 from des.base.atomic_write import write_together
 from des.base.flags import option
 from des.base.lazy import lazy
@@ -36,6 +36,8 @@ examples:
       every link with its own figures
   python -m calibration run --endpoints one_in_flight --astra-bin DIR
       by the original's programs
+  python -m calibration run --backend ns3 --transport cubic --samples 32
+      packet by packet, by the extra ns3
 
 files written to --out:
   corrections.json   the factors, for --corrections of other commands

@@ -9,6 +9,7 @@ from calibration.cases.case import Granularity
 from des import Topology, read_topology
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.flags import option
+from des.world.packet_transport import Congestion, Connections
 from des.worlds import EAST_CENTRAL_WEST
 
 DEFAULT_STORE = Path("runs/calibration.sqlite")
@@ -61,12 +62,27 @@ class WorldFlags:
     endpoints: Endpoints | None = option(
         None, f"{ENDPOINTS_HELP}, which export writes by default; none: as the network has it"
     )
+    transport: Congestion | None = option(
+        None, "congestion control of TCP for the backend ns3; none: as the network has it"
+    )
+    connections: Connections | None = option(
+        None,
+        "one open connection for each pair of domains, or a fresh one for each message, for the "
+        "backend ns3; none: as the network has it",
+    )
     granularity: Granularity = option("domain", "one NPU per domain, or one per GPU")
 
     def read_topology(self) -> Topology:
-        """Read the network, with the endpoints of the flags."""
+        """Read the network, with the transport of the flags."""
         topology = read_topology(self.network)
-        if self.endpoints is None:
-            return topology
-        transport = replace(topology.transport, endpoints=self.endpoints)
-        return replace(topology, transport=transport)
+        transport = topology.transport
+        packets = replace(
+            transport.packets,
+            congestion=self.transport or transport.packets.congestion,
+            connections=self.connections or transport.packets.connections,
+        )
+        endpoints = self.endpoints or transport.endpoints
+        transport = replace(transport, endpoints=endpoints, packets=packets)
+        return (
+            topology if transport == topology.transport else replace(topology, transport=transport)
+        )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from calibration.commands.console import say
 from calibration.commands.flags import DEFAULT_STORE
-from calibration.reference.astra_sim import ReferenceBackend
+from calibration.measuring.measure import ReferenceBackend
 from calibration.runs.store import Store
 from des.base.checks import require_count, require_positive
 from des.base.command import UsageError

@@ -10,9 +10,9 @@ from calibration.cases.case import Measurement, PlacementCase
 from calibration.commands.console import progress_bar
 from calibration.commands.flags import DEFAULT_STORE
 from calibration.commands.placements import SamplingFlags
+from calibration.measuring.environment import BINARIES_VARIABLE
+from calibration.measuring.measure import TIMEOUT_S, ReferenceBackend, measure_all
 from calibration.reference.astra_config import as_seen
-from calibration.reference.astra_sim import TIMEOUT_S, ReferenceBackend, measure_all
-from calibration.reference.environment import BINARIES_VARIABLE
 from calibration.reference.export import PROGRAMS
 from calibration.reference.ns3 import Ns3
 from calibration.runs.store import Store
@@ -36,7 +36,7 @@ class Reference:
         self, cases: Sequence[PlacementCase], backend: ReferenceBackend
     ) -> list[PlacementCase]:
         """Return the cases in the world that a backend can express, as `des` simulates them."""
-        if backend == "ns3":
+        if backend == "ns3" or backend == "astra-ns3":  # noqa: PLR1714 - narrows the type
             return list(cases)
         return [as_seen(case, backend, self.aggregation) for case in cases]
 
@@ -54,7 +54,7 @@ class Reference:
                 progress=lambda done, whole: progress.update(bar, completed=done, total=whole),
                 aggregation=self.aggregation,
                 binaries=self._binaries(backend),
-                ns3=self.ns3 if backend == "ns3" else None,
+                ns3=self.ns3 if backend == "astra-ns3" else None,
                 timeout_s=self.timeout_s,
             )
 
@@ -65,8 +65,14 @@ class Reference:
         """Describe the reference, and the world that both simulators run."""
         ours = self._binaries(backend) is None
         by = "our ASTRA-sim engine" if ours else "the original's ASTRA-sim program"
+        if backend == "astra-ns3":
+            return "reference: ASTRA-sim's ns-3, on the physical topology that was given"
         if backend == "ns3":
-            return "reference: ns-3, on the physical topology that was given"
+            packets = cases[0].topology.transport.packets
+            return (
+                f"reference: ns-3, packets of {packets.segment_bytes} bytes over the links of the "
+                f"world, {packets.congestion}, {packets.connections} connections"
+            )
         text = f"reference: {by}, backend {backend}"
         if backend == "unaware":
             text += " (no queues: des runs with transport.sharing none)"
@@ -97,7 +103,7 @@ class ReferenceFlags(SamplingFlags):
         "folder of the original's programs for unaware and aware; none: "
         f"${BINARIES_VARIABLE}, if set, else our own engine",
     )
-    ns3_bin: Path | None = option(None, "the program AstraSimNetwork, for the backend ns3")
+    ns3_bin: Path | None = option(None, "the program AstraSimNetwork, for the backend astra-ns3")
     ns3_config: Path | None = option(None, "its text file of settings")
     ns3_topology: Path | None = option(None, "its text file of the physical topology")
     workers: int = option(os.cpu_count() or 1, "processes at a time", check=require_count)
@@ -126,7 +132,7 @@ class ReferenceFlags(SamplingFlags):
         return Reference(
             aggregation=self.network_aggregation,
             binaries=binaries,
-            ns3=self._ns3() if "ns3" in backends else None,
+            ns3=self._ns3() if "astra-ns3" in backends else None,
             num_workers=self.workers,
             timeout_s=self.time_limit,
             store=store,
@@ -139,11 +145,15 @@ class ReferenceFlags(SamplingFlags):
         by_programs = [
             each
             for each in backends
-            if each == "ns3" or (binaries is not None and each in PROGRAMS)
+            if each == "astra-ns3" or (binaries is not None and each in PROGRAMS)
         ]
         endpoints = self.read_topology().transport.endpoints
         if by_programs and endpoints != "one_in_flight":
-            whose = "ns-3" if by_programs[0] == "ns3" else f"the programs in {binaries}"
+            whose = (
+                "ASTRA-sim's ns-3"
+                if by_programs[0] == "astra-ns3"
+                else f"the programs in {binaries}"
+            )
             raise UsageError(
                 f"{whose}: have one communication slot per NPU, for --endpoints one_in_flight, got "
                 f"{endpoints}; without --astra-bin and {BINARIES_VARIABLE} our own engine runs"
@@ -157,6 +167,6 @@ class ReferenceFlags(SamplingFlags):
         }
         missing = [flag for flag, value in flags.items() if value is None]
         if missing:
-            raise UsageError(f"backend ns3 needs {' and '.join(missing)}")
+            raise UsageError(f"backend astra-ns3 needs {' and '.join(missing)}")
         binary, config, topology = (path for path in flags.values() if path is not None)
         return Ns3(binary=binary, config=config, physical_topology=topology)

@@ -32,6 +32,13 @@ def predict(case: PlacementCase, corrections: Corrections = NO_CORRECTIONS) -> M
     are left out: at most the last pass of a device is followed by one.
     """
     result = simulate_compiled(case.topology, case.workload, case.plan, corrections)
+    return measurement_of(case, result, corrections)
+
+
+def measurement_of(
+    case: PlacementCase, result: IterationResult, corrections: Corrections = NO_CORRECTIONS
+) -> Measurement:
+    """Sum up an iteration of a case in the terms of a measurement."""
     return Measurement(
         makespan_s=result.makespan_s,
         communication_bytes=result.communication_cost_bytes,

@@ -14,8 +14,8 @@ from calibration.fit.prediction import predict
 from calibration.fit.regimes import case_names
 from calibration.loop.region import Choices, Region
 from calibration.loop.training_state import Subject
+from calibration.measuring.measure import measure_all
 from calibration.reference.astra_config import as_seen
-from calibration.reference.astra_sim import measure_all
 from calibration.runs.store import Store
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 

@@ -111,13 +111,13 @@ def run_ns3(
     check_program(ns3.binary)
     why = why_only_ours(case, "unaware")  # as many dimensions as anyone likes, but one slot
     if why is not None:
-        raise ValueError(f"backend ns3: {ns3.binary.name} cannot run this case: {why}")
+        raise ValueError(f"backend astra-ns3: {ns3.binary.name} cannot run this case: {why}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         if traces.groups and "empty" in str(folder):
             raise ReferenceRunError(
-                f"backend ns3: the folder for temporary files must not contain 'empty', which "
-                f"ASTRA-sim takes for no communicator groups, got {folder}"
+                f"backend astra-ns3: the folder for temporary files must not contain 'empty', "
+                f"which ASTRA-sim takes for no communicator groups, got {folder}"
             )
         _write(case, "unaware", traces, folder)
         flags = {"comm-group-configuration": "empty"} | input_flags(traces, f"{folder}/")

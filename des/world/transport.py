@@ -7,6 +7,7 @@ import numpy as np
 
 from des.base.arithmetic import goodput
 from des.base.checks import require_count, require_non_negative, require_positive
+from des.world.packet_transport import LINE_RATE, PacketTransport
 
 _SHARING = ("fifo", "fair", "none")
 _ENDPOINTS = ("overlapped", "one_in_flight", "blocking")
@@ -40,6 +41,9 @@ class Transport:
         TCP connections of each pair. Like the pairs they count only where there is a window.
     window_bytes
         Most that a connection has under way; None means no limit. See `goodput_bytes_per_s`.
+    packets
+        TCP settings for networks of packets, which the other fields do not apply to, but for
+        ``endpoints``. Networks without packets leave them out.
     """
 
     sharing: Literal["fifo", "fair", "none"] = "fifo"
@@ -48,6 +52,7 @@ class Transport:
     num_endpoint_pairs: int = 1
     flows_per_pair: int = 1
     window_bytes: float | None = None
+    packets: PacketTransport = LINE_RATE
 
     def __post_init__(self) -> None:
         for field, allowed in (("sharing", _SHARING), ("endpoints", _ENDPOINTS)):

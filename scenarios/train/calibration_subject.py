@@ -7,8 +7,8 @@ from typing import Protocol, cast
 from calibration import ReferenceRunError, WorkloadFamily
 from calibration.fit.fit import require_enough
 from calibration.loop import Subject
+from calibration.measuring.environment import BINARIES_VARIABLE
 from calibration.reference.astra_config import Backend
-from calibration.reference.environment import BINARIES_VARIABLE
 from des import Topology, Workload
 
 MICROBATCH_SIZES, SEQUENCE_LENGTH = (1, 2, 4), 4096

@@ -22,7 +22,7 @@ from calibration.loop import (
     factors_text,
     percent_text,
 )
-from calibration.reference.environment import BINARIES_VARIABLE
+from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Corrections
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.calibration_log import CalibrationLog

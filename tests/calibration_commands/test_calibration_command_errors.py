@@ -11,7 +11,7 @@ from processes import python
 from reference_programs import fake_programs
 
 from calibration.commands.main import main
-from calibration.reference.environment import BINARIES_VARIABLE
+from calibration.measuring.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
 from des.base.command import INTERRUPTED, READER_GONE
 
@@ -87,14 +87,14 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         (("run", "--sample", "4"), "unknown argument '--sample'; did you mean '--samples'?"),
         (
             ("run", "--backend", "exact"),
-            "--backend: must be one of unaware, aware, pairwise, ns3, got 'exact'",
+            "--backend: must be one of unaware, aware, pairwise, ns3, astra-ns3, got 'exact'",
         ),
         (
-            ("run", "--backend", "ns3", "--endpoints", "one_in_flight"),
-            "backend ns3 needs --ns3-bin and --ns3-config and --ns3-top",
+            ("run", "--backend", "astra-ns3", "--endpoints", "one_in_flight"),
+            "backend astra-ns3 needs --ns3-bin and --ns3-config and --ns3-top",
         ),
         (
-            ("run", "--backend", "ns3"),
+            ("run", "--backend", "astra-ns3"),
             "one communication slot per NPU, for --endpoints one_in_flight",
         ),
         (("run", "--model", "llama"), "model: must be one of llama2_7b"),
@@ -118,7 +118,7 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         (("compare", "--num-domains", "3"), "num_domains must be left out where the worlds are"),
         (
             ("compare", "--backends", "aware,exact"),
-            "each element one of unaware, aware, pairwise, ns3, got 'aware,exact'",
+            "each element one of unaware, aware, pairwise, ns3, astra-ns3, got 'aware,exact'",
         ),
         (("export", "--out", "o", "--placement", "0*3"), "placement"),
         (("export", "--out", "o", "--parallelism", "8"), "must be TENSORxDATAxPIPELINE"),

@@ -14,7 +14,7 @@ from reference_programs import fake_program, fake_programs
 
 from calibration import read_corrections, write_corrections
 from calibration.commands.main import COMMANDS, main
-from calibration.reference.environment import BINARIES_VARIABLE
+from calibration.measuring.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
 from des import NO_CORRECTIONS, Corrections
 
@@ -177,13 +177,13 @@ def test_a_packet_level_program_is_one_of_the_backends(tmp_path, capsys):
     (tmp_path / "topology.txt").write_text("3 0 3\n", "utf-8")
     files = ("--ns3-bin", "AstraSimNetwork", "--ns3-config", "config.txt")
     flags = ("--endpoints", "one_in_flight", "--store", "none", "--out", "rows.csv")
-    flags += ("--samples", "2", "--backends", "ns3,unaware", "--worlds", "equal")
+    flags += ("--samples", "2", "--backends", "astra-ns3,unaware", "--worlds", "equal")
 
     assert main(["compare", *SMALL, *flags, *files, "--ns3-topology", "topology.txt"]) == 0
 
-    assert "reference: ns-3, on the physical topology" in capsys.readouterr().out
+    assert "reference: ASTRA-sim's ns-3, on the physical topology" in capsys.readouterr().out
     rows = pd.read_csv("rows.csv")
-    assert rows["ns3: makespan_s"].tolist() == rows["unaware: makespan_s"].tolist()
+    assert rows["astra-ns3: makespan_s"].tolist() == rows["unaware: makespan_s"].tolist()
 
 
 def test_an_exported_folder_runs_by_the_command_in_its_readme(capsys):

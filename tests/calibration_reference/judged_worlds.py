@@ -7,7 +7,7 @@ from reference_programs import small_case
 
 from agents.flat.env import PlacementEnv
 from calibration.cases.case import Measurement, PlacementCase
-from calibration.reference.astra_sim import measure_case
+from calibration.measuring.measure import measure_case
 from des import Placement, Plan, Topology, UniformLaw
 
 BACKENDS = ("astra-unaware", "astra-aware", "astra-pairwise")

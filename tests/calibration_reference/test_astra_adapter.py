@@ -12,8 +12,8 @@ from processes import FAILSAFE_S, is_running, python, with_time_enough
 from reference_programs import fake_programs, gpu_case, small_case
 
 from calibration.fit.prediction import predict
+from calibration.measuring.measure import measure_all, measure_case, run_key
 from calibration.reference.astra_config import as_seen
-from calibration.reference.astra_sim import measure_all, measure_case, run_key
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.pool import map_in_processes
 from calibration.runs.store import Store

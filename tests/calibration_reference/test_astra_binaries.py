@@ -12,7 +12,7 @@ import pytest
 from processes import FAILSAFE_S, is_running, wait_until, with_time_enough
 from reference_programs import fake_programs, gpu_case, small_case
 
-from calibration.reference.astra_sim import measure_all, measure_case
+from calibration.measuring.measure import measure_all, measure_case
 from calibration.reference.binaries import (
     MOST_OUTPUT_BYTES,
     Ended,
@@ -164,7 +164,7 @@ import resource, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from reference_programs import fake_programs, small_case
-from calibration.reference.astra_sim import measure_case
+from calibration.measuring.measure import measure_case
 import tempfile
 with tempfile.TemporaryDirectory() as name:
     binaries = fake_programs(Path(name) / "bin")

@@ -12,7 +12,7 @@ from reference_programs import fake_programs, gpu_case, small_case
 from said import without_compiling
 
 from calibration.cases.case import Measurement
-from calibration.reference.astra_sim import measure_case
+from calibration.measuring.measure import measure_case
 from calibration.reference.export import PROGRAMS, write_folder
 from calibration.reference.finish_lines import parse_finishes
 

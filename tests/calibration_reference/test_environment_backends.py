@@ -25,7 +25,7 @@ from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.env import make_task
 from agents.flat.episode import Episode
 from agents.flat.sb3_vec_env import PlacementSB3VecEnv
-from calibration.reference.environment import BINARIES_VARIABLE
+from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Placement
 from des.base.random_numbers import derived_seed
 

@@ -8,8 +8,8 @@ from judged_worlds import BACKENDS, LAW, PAIRED, STILL, make, measured, play
 from reference_programs import fake_program, fake_programs, small_case
 from strategies import world
 
+from calibration.measuring.environment import BINARIES_VARIABLE, NS3_PROGRAM
 from calibration.reference.binaries import ReferenceRunError
-from calibration.reference.environment import BINARIES_VARIABLE, NS3_PROGRAM
 from des import Transport
 
 ONE_SLOT = small_case("one_in_flight").topology
@@ -68,14 +68,14 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_ns3_without_a_program_is_refused_at_construction(files, tmp_path, monkeypatch):
-    needs = f"backend ns3: needs ASTRA-sim's program {NS3_PROGRAM}"
+    needs = f"backend astra-ns3: needs ASTRA-sim's program {NS3_PROGRAM}"
     with pytest.raises(ReferenceRunError, match=f"{needs}.* got None, None and None"):
-        make("ns3", topology=ONE_SLOT)
+        make("astra-ns3", topology=ONE_SLOT)
     with pytest.raises(ReferenceRunError, match=f"{needs}.* got None, .*config.txt"):
-        make("ns3", topology=ONE_SLOT, backend_options=files)
+        make("astra-ns3", topology=ONE_SLOT, backend_options=files)
     monkeypatch.setenv(BINARIES_VARIABLE, str(tmp_path))
     with pytest.raises(ReferenceRunError, match=f"{NS3_PROGRAM}: must be a program"):
-        make("ns3", topology=ONE_SLOT, backend_options=files)
+        make("astra-ns3", topology=ONE_SLOT, backend_options=files)
 
 
 def test_ns3_without_its_files_is_refused_at_construction(files, tmp_path):
@@ -83,7 +83,7 @@ def test_ns3_without_its_files_is_refused_at_construction(files, tmp_path):
     missing = files | {"config": tmp_path / "none", "binary": program}
 
     with pytest.raises(ValueError, match=r"ns3: .*none: cannot be read: No such file"):
-        make("ns3", topology=ONE_SLOT, backend_options=missing)
+        make("astra-ns3", topology=ONE_SLOT, backend_options=missing)
 
 
 @pytest.mark.parametrize("by_variable", [True, False])
@@ -93,7 +93,7 @@ def test_ns3_judges_what_its_program_says(by_variable, files, tmp_path, monkeypa
     if by_variable:
         monkeypatch.setenv(BINARIES_VARIABLE, str(tmp_path))
     options = files | ({} if by_variable else {"binary": program})
-    env = make("ns3", topology=ONE_SLOT, backend_options=options)
+    env = make("astra-ns3", topology=ONE_SLOT, backend_options=options)
     env.reset(seed=0)
     info = env.step(PAIRED)[4]
 
@@ -110,7 +110,7 @@ def test_ns3_judges_what_its_program_says(by_variable, files, tmp_path, monkeypa
             dataclasses.replace(
                 STILL, transport=Transport(sharing="none", endpoints="one_in_flight")
             ),
-            r"backend ns3: transport\.sharing must be fifo, .* got 'none'",
+            r"backend astra-ns3: transport\.sharing must be fifo, .* got 'none'",
         ),
     ],
 )
@@ -118,7 +118,7 @@ def test_ns3_refuses_links_that_its_topology_does_not_have(topology, message, fi
     options = files | {"binary": fake_program(tmp_path / "own", "ns3")}
 
     with pytest.raises(ValueError, match=message):
-        make("ns3", topology=topology, backend_options=options)
+        make("astra-ns3", topology=topology, backend_options=options)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reference_programs import fake_program, gpu_case, small_case
 
-from calibration.reference.astra_sim import measure_all, measure_case
+from calibration.measuring.measure import measure_all, measure_case
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.ns3 import Ns3
 
@@ -15,7 +15,7 @@ from calibration.reference.ns3 import Ns3
 @pytest.fixture
 def ns3(tmp_path):
     """What a user of the packet-level backend brings; its program is the analytical one."""
-    folder = tmp_path / "ns3"
+    folder = tmp_path / "astra-ns3"
     folder.mkdir()
     (folder / "config.txt").write_text(
         "ENABLE_QCN 1\nTOPOLOGY_FILE ../old/topology.txt\nFLOW_FILE flow.txt\n", "utf-8"
@@ -32,7 +32,7 @@ def ns3(tmp_path):
 def test_the_packet_level_backend_gets_its_files_and_is_read(case, dimensions, ns3):
     folder = ns3.binary.parent
 
-    measured = measure_case(case, "ns3", ns3=ns3)
+    measured = measure_case(case, "astra-ns3", ns3=ns3)
 
     unaware = measure_case(case, "unaware")
     if case.granularity == "domain":
@@ -53,23 +53,27 @@ def test_the_packet_level_backend_gets_its_files_and_is_read(case, dimensions, n
 def test_a_configuration_that_names_no_topology_gets_one(ns3):
     ns3.config.write_text("ENABLE_QCN 1\n", "utf-8")
 
-    measure_case(small_case(), "ns3", ns3=ns3)
+    measure_case(small_case(), "astra-ns3", ns3=ns3)
 
     seen = (ns3.binary.parent / "seen-network-configuration").read_text("utf-8")
     assert seen == f"TOPOLOGY_FILE {ns3.physical_topology.resolve()}\nENABLE_QCN 1\n"
 
 
 def test_the_packet_level_backend_needs_its_program_and_files(ns3):
-    with pytest.raises(ReferenceRunError, match="backend ns3: needs ASTRA-sim's program AstraSimN"):
-        measure_case(small_case(), "ns3")
-    with pytest.raises(ReferenceRunError, match="backend ns3: needs ASTRA-sim's program AstraSimN"):
-        measure_all([small_case()], "ns3", num_workers=1)
+    with pytest.raises(
+        ReferenceRunError, match="backend astra-ns3: needs ASTRA-sim's program AstraSimN"
+    ):
+        measure_case(small_case(), "astra-ns3")
+    with pytest.raises(
+        ReferenceRunError, match="backend astra-ns3: needs ASTRA-sim's program AstraSimN"
+    ):
+        measure_all([small_case()], "astra-ns3", num_workers=1)
     with pytest.raises(ReferenceRunError, match="nowhere: must be a program, got no such file"):
-        measure_case(small_case(), "ns3", ns3=replace(ns3, binary=Path("nowhere")))
+        measure_case(small_case(), "astra-ns3", ns3=replace(ns3, binary=Path("nowhere")))
     with pytest.raises(ValueError, match="ns3: nowhere: cannot be read: No such file"):
-        measure_case(small_case(), "ns3", ns3=replace(ns3, config=Path("nowhere")))
+        measure_case(small_case(), "astra-ns3", ns3=replace(ns3, config=Path("nowhere")))
     with pytest.raises(ValueError, match=r"transport\.endpoints is overlapped"):
-        measure_case(small_case("overlapped"), "ns3", ns3=ns3)
+        measure_case(small_case("overlapped"), "astra-ns3", ns3=ns3)
 
 
 def test_runs_with_other_files_are_other_runs(ns3):
@@ -83,4 +87,4 @@ def test_a_packet_level_program_that_crashes_is_an_error(ns3):
     fake_program(ns3.binary, "crash")
 
     with pytest.raises(ReferenceRunError, match="exit code: -11"):
-        measure_case(small_case(), "ns3", ns3=ns3, num_attempts=1)
+        measure_case(small_case(), "astra-ns3", ns3=ns3, num_attempts=1)

@@ -13,7 +13,7 @@ from training_runs import assert_same_results, calibrations, copy_of_run, interr
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from calibration import Store, write_corrections
 from calibration.loop import Entry
-from calibration.reference.environment import BINARIES_VARIABLE
+from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Corrections
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.train.calibration_log import CalibrationLog

@@ -11,7 +11,39 @@ from des.world.files.quantity_fields import Bandwidth, Latency, Price, Size, Spe
 from des.world.gpu_models import FITTED_KERNELS, KernelFigures, gpu_model_named
 from des.world.layer_profiles import LayerProfile
 from des.world.nodes import Nodes
+from des.world.packet_transport import (
+    MOST_SEGMENT_BYTES,
+    Congestion,
+    Connections,
+    PacketTransport,
+)
 from des.world.transport import Transport
+
+
+class PacketsForm(StrictForm):
+    """The section ``packets`` of the transport, for networks that simulate packets."""
+
+    congestion: Congestion = "line_rate_window"
+    connections: Connections = "reused"
+    flows: int = 1
+    segment_bytes: int = MOST_SEGMENT_BYTES
+    first_segments: int | None = None
+    buffer: Size | None = None
+    queue: Size | None = None
+    loss_fraction: float = 0.0
+
+    def to_packets(self) -> PacketTransport:
+        """Make the value."""
+        return PacketTransport(
+            congestion=self.congestion,
+            connections=self.connections,
+            flows=self.flows,
+            segment_bytes=self.segment_bytes,
+            first_segments=self.first_segments,
+            buffer_bytes=self.buffer,
+            queue_bytes=self.queue,
+            loss_fraction=self.loss_fraction,
+        )
 
 
 class TransportForm(StrictForm):
@@ -23,6 +55,7 @@ class TransportForm(StrictForm):
     num_endpoint_pairs: int = 1
     flows_per_pair: int = 1
     window: Size | None = None
+    packets: PacketsForm = PacketsForm()
 
     def to_transport(self) -> Transport:
         """Make the value."""
@@ -33,6 +66,7 @@ class TransportForm(StrictForm):
             num_endpoint_pairs=self.num_endpoint_pairs,
             flows_per_pair=self.flows_per_pair,
             window_bytes=self.window,
+            packets=self.packets.to_packets(),
         )
 
 

@@ -19,6 +19,7 @@ from des.world.files.dynamics_forms import law_entry
 from des.world.files.topology_yaml import from_yaml
 from des.world.gpu_models import KernelFigures
 from des.world.nodes import Nodes
+from des.world.packet_transport import PacketTransport
 from des.world.topology import Link, Topology
 from des.world.transport import PLAIN, Transport
 
@@ -156,9 +157,27 @@ def _transport_entry(transport: Transport) -> dict[str, object]:
         "num_endpoint_pairs": int(transport.num_endpoint_pairs),
         "flows_per_pair": int(transport.flows_per_pair),
     }
-    if transport.window_bytes is None:
-        return entry
-    return entry | {"window": format_quantity(transport.window_bytes, "B", SIZE_BYTES)}
+    if transport.window_bytes is not None:
+        entry["window"] = format_quantity(transport.window_bytes, "B", SIZE_BYTES)
+    if transport.packets != PLAIN.packets:
+        entry["packets"] = _packets_entry(transport.packets)
+    return entry
+
+
+def _packets_entry(packets: PacketTransport) -> dict[str, object]:
+    entry: dict[str, object] = {
+        "congestion": packets.congestion,
+        "connections": packets.connections,
+        "flows": int(packets.flows),
+        "segment_bytes": int(packets.segment_bytes),
+        "loss_fraction": float(packets.loss_fraction),
+    }
+    if packets.first_segments is not None:
+        entry["first_segments"] = int(packets.first_segments)
+    for key, num_bytes in (("buffer", packets.buffer_bytes), ("queue", packets.queue_bytes)):
+        if num_bytes is not None:
+            entry[key] = format_quantity(num_bytes, "B", SIZE_BYTES)
+    return entry
 
 
 def _gbps(bytes_per_s: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from agents.decision.held import held_topology
 from agents.replanning.search_schedulers import searched_plan
 from calibration.cases.case import PlacementCase
-from calibration.reference.astra_sim import measure_case
+from calibration.measuring.measure import measure_case
 from des import NO_CORRECTIONS, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
 from scenarios.measure.targets.measurement_size import SchedulerColumn

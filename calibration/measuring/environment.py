@@ -1,17 +1,22 @@
 """ASTRA-sim as what judges the placements of an environment, found through entry points."""
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import Measurement, PlacementCase
+from calibration.measuring.measure import TIMEOUT_S, measure_case
+from calibration.packet.measure_packets import measure_packets
+from calibration.packet.numbers import network_numbers
+from calibration.packet.process import installed_version
 from calibration.reference.astra_config import Backend, network_config, require_queues
-from calibration.reference.astra_sim import measure_case
 from calibration.reference.binaries import ReferenceRunError
 from calibration.reference.export import why_only_ours
 from calibration.reference.ns3 import Ns3
 from calibration.reference.reference_programs import check_program, program_in
+from des.base.checks import require_positive
 from des.job.workload import Workload
 from des.plan.plan import Plan
 from des.world.topology import Topology
@@ -58,7 +63,7 @@ class AnalyticalBackend:
             _check_original(case, self.network, self.binaries)
 
     def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
-        """Run one iteration of a plan; see `calibration.reference.astra_sim.measure`."""
+        """Run one iteration of a plan; see `calibration.measuring.measure.measure`."""
         return measure_case(
             _case(topology, workload, plan),
             self.network,
@@ -68,7 +73,7 @@ class AnalyticalBackend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ns3Backend:
+class AstraNs3Backend:
     """The iterations of an environment measured by a user's packet-level program.
 
     Its links are those of the user's physical topology, so those of the world must stand still.
@@ -89,17 +94,50 @@ class Ns3Backend:
             As `PlacementCase`, or naming what is refused: messages that do not queue, too.
         """
         case = _case(topology, workload, plan)
-        require_queues(topology, "ns3")
+        require_queues(topology, "astra-ns3")
         if any(topology.epoch_of(seed).links != topology.links for seed in (0, 1)):
             raise ValueError(
-                "backend ns3: topology.dynamics must leave the links as they are from epoch to "
-                "epoch, as those of the physical topology do; got links that move"
+                "backend astra-ns3: topology.dynamics must leave the links as they are from epoch "
+                "to epoch, as those of the physical topology do; got links that move"
             )
         _check_original(case, "unaware", self.ns3.binary)
 
     def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
-        """Run one iteration of a plan; see `calibration.reference.astra_sim.measure`."""
-        return measure_case(_case(topology, workload, plan), "ns3", ns3=self.ns3)
+        """Run one iteration of a plan; see `calibration.measuring.measure.measure`."""
+        return measure_case(_case(topology, workload, plan), "astra-ns3", ns3=self.ns3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacketBackend:
+    """The iterations of an environment simulated packet by packet, one host per domain.
+
+    Parameters
+    ----------
+    limit_s
+        Most time that ns-3 may take until its next answer. [s]
+    """
+
+    limit_s: float = TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        require_positive("backend ns3", "limit_s", self.limit_s)
+        installed_version()
+
+    def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
+        """Refuse what a network of packets cannot be asked.
+
+        Raises
+        ------
+        ValueError
+            As `PlacementCase` and `network_numbers`; messages that do not queue, too.
+        """
+        _case(topology, workload, plan)
+        require_queues(topology, "ns3")
+        network_numbers(topology)
+
+    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
+        """Run one iteration of a plan; see `measure_packets`."""
+        return measure_packets(_case(topology, workload, plan), limit_s=self.limit_s)
 
 
 def unaware(*, network_aggregation: Aggregation = "harmonic") -> AnalyticalBackend:
@@ -123,11 +161,46 @@ def pairwise() -> AnalyticalBackend:
 
 def ns3(
     *,
+    limit_s: float = TIMEOUT_S,
     config: str | Path | None = None,
     physical_topology: str | Path | None = None,
     binary: str | Path | None = None,
-) -> Ns3Backend:
-    """Packets on the links of a physical topology; see `Ns3` for the files.
+) -> PacketBackend | AstraNs3Backend:
+    """Packets of the world's own links, by the ns-3 of the extra ``ns3``.
+
+    TCP's settings are those of the world, ``transport.packets``.
+
+    Parameters
+    ----------
+    limit_s
+        Most time that ns-3 may take until its next answer. [s]
+    config, physical_topology, binary
+        Options of the backend ``astra-ns3``, which had this name before: with any of them it is
+        made, and a warning says so.
+
+    Raises
+    ------
+    ReferenceRunError
+        If the extra is not installed.
+    """
+    if (config, physical_topology, binary) == (None, None, None):
+        return PacketBackend(limit_s=limit_s)
+    warnings.warn(
+        "backend ns3: options config, physical_topology and binary are those of astra-ns3 now; "
+        "name that backend",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return astra_ns3(config=config, physical_topology=physical_topology, binary=binary)
+
+
+def astra_ns3(
+    *,
+    config: str | Path | None = None,
+    physical_topology: str | Path | None = None,
+    binary: str | Path | None = None,
+) -> AstraNs3Backend:
+    """Packets on the links of a user's physical topology; see `Ns3` for the files.
 
     Parameters
     ----------
@@ -146,11 +219,11 @@ def ns3(
         binary = folder / NS3_PROGRAM
     if binary is None or config is None or physical_topology is None:
         raise ReferenceRunError(
-            f"backend ns3: needs ASTRA-sim's program {NS3_PROGRAM}, as option binary or in the "
-            f"folder {BINARIES_VARIABLE}, and options config and physical_topology; got "
+            f"backend astra-ns3: needs ASTRA-sim's program {NS3_PROGRAM}, as option binary or in "
+            f"the folder {BINARIES_VARIABLE}, and options config and physical_topology; got "
             f"{binary!r}, {config!r} and {physical_topology!r}"
         )
-    return Ns3Backend(
+    return AstraNs3Backend(
         ns3=Ns3(binary=Path(binary), config=Path(config), physical_topology=Path(physical_topology))
     )
 

@@ -1,4 +1,4 @@
-"""Cases measured by ASTRA-sim: by our engine, by the original's programs, or by ns-3."""
+"""Cases measured: by our ASTRA-sim engine, by the original's programs, or packet by packet."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -16,6 +16,7 @@ from calibration.cases.case_key import (
     describe_case,
     engine_version,
 )
+from calibration.packet.measure_packets import measure_packets, packets_version
 from calibration.reference.astra_config import (
     Backend,
     as_seen,
@@ -40,7 +41,7 @@ from calibration.reference.trace_set import TraceSet
 from calibration.runs.store import Store
 from des.base.checks import require_count, require_positive
 
-ReferenceBackend = Backend | Literal["ns3"]
+ReferenceBackend = Backend | Literal["ns3", "astra-ns3"]
 
 Progress = Callable[[int, int], None]
 """Called with the number of different runs done, and of all."""
@@ -78,14 +79,14 @@ def measure_case(
     Parameters
     ----------
     backend
-        ``unaware``, ``aware`` and ``pairwise`` see the world of `as_seen`; ``ns3`` sees the user's
-        physical topology.
+        ``unaware``, ``aware`` and ``pairwise`` see the world of `as_seen`; ``ns3`` simulates the
+        packets of the world, ``astra-ns3`` those of the user's physical topology.
     aggregation
         Mean of unequal links, for backends that know equal ones only.
     binaries
         Folder of the original's programs; None means our own engine, in this process.
     ns3
-        Settings of the backend ``ns3``.
+        Settings of the backend ``astra-ns3``.
     timeout_s
         Limit for each attempt of a program; `measure_all` limits our own engine as well. [s]
     num_attempts
@@ -102,6 +103,8 @@ def measure_case(
     require_positive("measure", "timeout_s", timeout_s)
     require_count("measure", "num_attempts", num_attempts)
     if backend == "ns3":
+        return measure_packets(case, limit_s=timeout_s)
+    if backend == "astra-ns3":
         require_queues(case.topology, backend)
         seen, ours = case, _given(ns3)
         traces = build_traces(seen)
@@ -214,12 +217,16 @@ def _key(
     case: PlacementCase, backend: ReferenceBackend, options: ReferenceOptions, version: str
 ) -> RunKey:
     aggregation = options.get("aggregation", "harmonic")
-    keeps_figures = backend == "ns3" or (backend == "pairwise" and case.granularity == "domain")
+    keeps_figures = backend in ("ns3", "astra-ns3") or (
+        backend == "pairwise" and case.granularity == "domain"
+    )
     return case_key(case, backend, None if keeps_figures else aggregation, version)
 
 
 def _version(backend: ReferenceBackend, options: ReferenceOptions) -> str:
     if backend == "ns3":
+        return packets_version()
+    if backend == "astra-ns3":
         ns3 = _given(options.get("ns3"))
         check_program(ns3.binary)
         return ns3.version()
@@ -232,7 +239,7 @@ def _version(backend: ReferenceBackend, options: ReferenceOptions) -> str:
 def _given(ns3: Ns3 | None) -> Ns3:
     if ns3 is None:
         raise ReferenceRunError(
-            "backend ns3: needs ASTRA-sim's program AstraSimNetwork, its configuration and a "
+            "backend astra-ns3: needs ASTRA-sim's program AstraSimNetwork, its configuration and a "
             "physical topology, got none"
         )
     return ns3
@@ -241,7 +248,7 @@ def _given(ns3: Ns3 | None) -> Ns3:
 def _limit_s(backend: ReferenceBackend, options: ReferenceOptions) -> float:
     """Time limit of a case in a process."""
     limit_s = options.get("timeout_s", TIMEOUT_S)
-    if backend != "ns3" and options.get("binaries") is None:
+    if backend not in ("ns3", "astra-ns3") and options.get("binaries") is None:
         return limit_s
     return options.get("num_attempts", NUM_ATTEMPTS) * limit_s + _PREPARATION_LIMIT_S
 

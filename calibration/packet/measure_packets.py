@@ -1,0 +1,65 @@
+"""Cases measured packet by packet, by a child process that one case leaves to the next."""
+
+import atexit
+from functools import partial
+
+from calibration.cases.case import Measurement, PlacementCase
+from calibration.fit.prediction import measurement_of
+from calibration.packet.links import PacketLinks
+from calibration.packet.process import PacketProcess, installed_version
+from calibration.reference.astra_config import require_queues
+from des.engine.stepped import simulate_stepped
+
+_PROCESSES: list[PacketProcess] = []
+"""The child of this process, if it has one: loading ns-3 takes longer than most cases."""
+
+
+def measure_packets(case: PlacementCase, *, limit_s: float) -> Measurement:
+    """Simulate an iteration whose messages between domains are packets.
+
+    Parameters
+    ----------
+    limit_s
+        Most time that ns-3 may take until its next answer. [s]
+
+    Raises
+    ------
+    ValueError
+        If ``granularity`` is not ``domain``, messages do not queue, or a figure of the world is
+        one that a network of packets cannot have.
+    ReferenceRunError
+        If ns-3 is not installed, died or took too long.
+    """
+    if case.granularity != "domain":
+        raise ValueError(
+            "backend ns3: granularity must be domain, as only messages between domains are "
+            f"packets; got {case.granularity}"
+        )
+    require_queues(case.topology, "ns3")
+    process = shared_process(limit_s=limit_s)
+    open_links = partial(PacketLinks, process=process)
+    result = simulate_stepped(case.topology, case.workload, case.plan, open_links)
+    return measurement_of(case, result)
+
+
+def packets_version() -> str:
+    """Version of the network of packets in the keys of runs."""
+    return f"ns-{installed_version()}"
+
+
+def shared_process(*, limit_s: float) -> PacketProcess:
+    """Return the child of this process, started if there is none that can be asked."""
+    if not _PROCESSES or not _PROCESSES[0].is_alive:
+        _close_all()
+        _PROCESSES.append(PacketProcess())
+    process = _PROCESSES[0]
+    process.limit_s = limit_s
+    return process
+
+
+def _close_all() -> None:
+    while _PROCESSES:
+        _PROCESSES.pop().close()
+
+
+atexit.register(_close_all)
