@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from des.base.csv_text import frame_csv
 import hashlib
 import json
 import math
@@ -213,7 +214,7 @@ class Store:
         frame = self.rows()
         frame["exposed_s"] = [json.dumps(exposed_s) for exposed_s in frame["exposed_s"]]
         if target.suffix == ".csv":
-            content = frame.to_csv(index=False, lineterminator="\n").encode()
+            content = frame_csv(frame).encode()
         else:
             content = frame.to_parquet(engine="pyarrow", index=False)
         try:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import MOST_ITEMS, require_count
-from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv
 from scenarios.frame.ray_extra import LOCAL, ray_module

@@ -13,7 +13,8 @@ from reference_programs import fake_programs
 from calibration.commands.main import main
 from calibration.reference.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
-from des.base.command import INTERRUPTED, READER_GONE
+from des.base.command import READER_GONE
+from des.base.interruption import INTERRUPTED
 
 
 @pytest.fixture(autouse=True)

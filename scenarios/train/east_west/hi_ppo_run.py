@@ -12,8 +12,8 @@ from agents.ppo import devices
 from calibration import FittedFor
 from calibration.loop import Subject, Timetable, default_interval_steps
 from des import NO_CORRECTIONS, Corrections
-from des.base.command import INTERRUPTED
 from des.base.flags import from_dict
+from des.base.interruption import INTERRUPTED
 from des.worlds.reading import topology_path
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
