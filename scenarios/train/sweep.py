@@ -140,7 +140,8 @@ def _assignments(pieces: Sequence[str]) -> list[str]:
 def _submitter(ray: str | None, at_once: int) -> Iterator[Submit]:
     """Give the function that starts a training, here or on Ray."""
     if ray is None:
-        yield sweep_running.submit_to_process
+        with sweep_running.process_submitter() as submit:
+            yield submit
     else:
         with ray_module("scenarios.train.sweep_ray").ray_submitter(ray, num_cpus=at_once) as submit:
             yield submit
