@@ -2,15 +2,16 @@
 
 import json
 import reprlib
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from calibration.fit.fitted_for import FittedFor
 from des.base.atomic_write import write_atomically
+from des.base.strict_json import parse_json
+from des.base.text_files import read_text
 from des.plan.corrections import Corrections
 
 FORMAT = "eastwest-corrections"
@@ -123,9 +124,7 @@ def read_corrections(path: str | Path, *, used_for: FittedFor | None = None) -> 
         came.
     """
     try:
-        content = json.loads(
-            Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_repeats
-        )
+        content = parse_json(read_text(Path(path)))
         corrections, fitted_for = _parts(content)
         if fitted_for is not None and used_for is not None:
             fitted_for.require_same(used_for)
@@ -153,16 +152,6 @@ def _parts(content: object) -> tuple[Corrections, FittedFor | None]:
     mark = form.fitted_for
     fitted_for = None if mark is None else FittedFor(**mark.model_dump())
     return Corrections(**form.corrections.model_dump()), fitted_for
-
-
-def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dictionary; JSON itself would let the last of two equal keys win."""
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"{key}: must be given once, got it twice")
-        values[key] = value
-    return values
 
 
 def _first_error(error: ValidationError) -> str:

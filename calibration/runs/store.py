@@ -87,7 +87,7 @@ class Store:
     def get(self, key: RunKey) -> Measurement | None:
         """Return what a run gave; None if it was never run."""
         with opened(self.path) as connection:
-            row = _row_of(connection, key)
+            row = self._row_of(connection, key)
         return None if row is None else self._measurement(row)
 
     def put(
@@ -119,7 +119,7 @@ class Store:
         marks = ", ".join("?" * len(row))
         with opened(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            kept = _row_of(connection, key)
+            kept = self._row_of(connection, key)
             if kept is None:
                 connection.execute(f"INSERT INTO runs ({_COLUMNS}) VALUES ({marks})", row)
             connection.execute("COMMIT")
@@ -137,7 +137,7 @@ class Store:
         """
         with opened(self.path) as connection:
             found = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY created_s, key")
-            rows = [_Row(*values) for values in found]
+            rows = [self._row(values) for values in found]
         records: list[dict[str, object]] = []
         for row in rows:
             measurement = self._measurement(row)
@@ -222,22 +222,26 @@ class Store:
         except OSError as error:
             raise ValueError(f"store: {target} cannot be written: {error.strerror}") from error
 
-    def _measurement(self, row: _Row) -> Measurement:
-        """Read the result of a run, if it is unchanged."""
-        if _seal(row[:-1]) != row.seal:
+    def _row_of(self, connection: sqlite3.Connection, key: RunKey) -> _Row | None:
+        found = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", (key.digest,))
+        values = found.fetchone()
+        return None if values is None else self._row(values)
+
+    def _row(self, values: tuple[object, ...]) -> _Row:
+        """Take a row as it was written; in a damaged file any cell may be of any type."""
+        *cells, seal = values
+        if _seal(tuple(cells)) != seal:
             raise ValueError(
-                f"store {self.path}: run {row.key[:16]} must be as it was written, got another "
-                "content; the file is damaged: remove it, and its runs will be made again"
+                f"store {self.path}: run {str(values[0])[:16]!r} must be as it was written, got "
+                "another content; the file is damaged: remove it, and its runs will be made again"
             )
+        return _Row(*values)  # type: ignore[arg-type] # sealed
+
+    def _measurement(self, row: _Row) -> Measurement:
+        """Read the result of a run."""
         content = parse_json(row.measurement)
         assert isinstance(content, dict)  # sealed
         return Measurement(**content | {"exposed_s": tuple(content["exposed_s"])})
-
-
-def _row_of(connection: sqlite3.Connection, key: RunKey) -> _Row | None:
-    found = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", (key.digest,))
-    values = found.fetchone()
-    return None if values is None else _Row(*values)
 
 
 def _sealed(

@@ -44,7 +44,11 @@ def require_name(owner: str, field: str, name: str) -> None:
     ValueError
         Naming the owner and the field.
     """
-    if not 0 < len(name) <= MOST_NAME_CHARACTERS or not name.isprintable():
+    if (
+        not isinstance(name, str)
+        or not 0 < len(name) <= MOST_NAME_CHARACTERS
+        or not name.isprintable()
+    ):
         raise ValueError(
             f"{owner}: {field} must be 1 to {MOST_NAME_CHARACTERS} printable characters, "
             f"got {one_line(repr(name), 100)}"

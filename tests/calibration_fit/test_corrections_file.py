@@ -149,7 +149,7 @@ def test_every_factor_must_be_given(file, field, tmp_path):
         ),
         ([1], "file: must be .*, got .*1"),
         ("null", "file: must be .*, got None"),
-        ('{"format": "a", "format": "b"}', "format: must be given once, got it twice"),
+        ('{"format": "a", "format": "b"}', "key 'format' must be given once"),
         ("{\n", "line 2: must be JSON, got "),
         ("", "line 1: must be JSON, got "),
         ("[" * 100_000, "must be JSON, got lists too deep"),
