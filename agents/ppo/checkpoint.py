@@ -16,6 +16,7 @@ from torch import Tensor
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.stored_tensors import MOST_BYTES, stored_content
 from des.base.atomic_write import write_atomically
+from des.base.bounded_files import read_at_most
 from des.base.names import one_line
 
 _FORMAT = "eastwest-checkpoint"
@@ -59,9 +60,8 @@ def load_checkpoint(path: Path) -> dict[str, object]:
     """
     allowed = f"an intact {_FORMAT} file of version {_VERSION}"
     try:
-        with path.open("rb") as file:
-            packed = file.read(MOST_BYTES + 1)
-    except OSError as error:
+        packed = read_at_most(path, MOST_BYTES)
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"checkpoint {path}: must be {allowed}, got {error}") from error
     try:
         content = stored_content(packed)

@@ -81,12 +81,12 @@ class Store:
         store = cls(path=Path(path))
         if not must_exist:
             create_if_empty(store.path, _CREATE)
-        with opened(store.path):
+        with opened(store.path, _CREATE):
             return store
 
     def get(self, key: RunKey) -> Measurement | None:
         """Return what a run gave; None if it was never run."""
-        with opened(self.path) as connection:
+        with opened(self.path, _CREATE) as connection:
             row = self._row_of(connection, key)
         return None if row is None else self._measurement(row)
 
@@ -117,7 +117,7 @@ class Store:
         """
         row = _sealed(key, measurement, meta or {}, time.time() if created_s is None else created_s)
         marks = ", ".join("?" * len(row))
-        with opened(self.path) as connection:
+        with opened(self.path, _CREATE) as connection:
             connection.execute("BEGIN IMMEDIATE")
             kept = self._row_of(connection, key)
             if kept is None:
@@ -135,7 +135,7 @@ class Store:
         ``created_s`` is in Unix time, ``exposed_s`` holds tuples. Runs without a note of some name
         have none in its column.
         """
-        with opened(self.path) as connection:
+        with opened(self.path, _CREATE) as connection:
             found = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY created_s, key")
             rows = [self._row(values) for values in found]
         records: list[dict[str, object]] = []
@@ -183,7 +183,7 @@ class Store:
             require_non_negative("store", "created_before_s", created_before_s)
         if keep_newest is not None and keep_newest != 0:
             require_count("store", "keep_newest", keep_newest)
-        with opened(self.path) as connection:
+        with opened(self.path, _CREATE) as connection:
             removed = connection.execute(
                 "DELETE FROM runs WHERE key IN (SELECT key FROM runs"
                 " WHERE :backend IS NULL OR backend = :backend"

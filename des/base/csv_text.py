@@ -51,9 +51,17 @@ def csv_line(cells: Iterable[object]) -> str:
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
     """Return rows, the header among them; None is an empty cell."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerows([safe_cell(cell) for cell in row] for row in rows)
+    plain = csv.writer(buffer, lineterminator="\n")
+    quoted = csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        cells = [safe_cell(cell) for cell in row]
+        (quoted if any(map(_ends_line, cells)) else plain).writerow(cells)
     return buffer.getvalue()
+
+
+def _ends_line(cell: object) -> bool:
+    """Return whether a cell would end its line unless it is quoted, which Python forgets."""
+    return isinstance(cell, str) and "\r" in cell
 
 
 def csv_of_columns(columns: Sequence[str], rows: Iterable[dict[str, object]]) -> str:
@@ -64,12 +72,15 @@ def csv_of_columns(columns: Sequence[str], rows: Iterable[dict[str, object]]) ->
 def frame_csv(frame: pd.DataFrame) -> str:
     """Return a table without its index; floats come back to the last bit."""
     changed: dict[str, Any] = {}
+    quoting = csv.QUOTE_MINIMAL
     for name in frame.columns:
         if frame[name].dtype.kind not in "biufcmM":
             cells = frame[name].tolist()
             safe = [safe_cell(cell) for cell in cells]
+            if any(map(_ends_line, safe)):
+                quoting = csv.QUOTE_NONNUMERIC
             if any(one is not other for one, other in zip(cells, safe, strict=True)):
                 changed[name] = safe
     whole = frame.assign(**changed).rename(columns=safe_cell)
-    text: str = whole.to_csv(index=False, lineterminator="\n")
+    text: str = whole.to_csv(index=False, lineterminator="\n", quoting=quoting)
     return text

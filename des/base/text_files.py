@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 
+from des.base.bounded_files import read_at_most
 from des.base.strict_json import parse_json
 from des.base.strict_yaml import SAFE_LOADER, require_bounded_yaml
 
@@ -21,11 +22,7 @@ def read_text(path: Path, kind: str = "") -> str:
         If it cannot be read, is not UTF-8 or is too large, naming the file.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"{path}: must have at most {MOST_BYTES} bytes")
-        return _with_plain_lines(content.decode())
+        return _with_plain_lines(read_at_most(path, MOST_BYTES).decode())
     except OSError as error:
         raise ValueError(f"{path}: {kind}cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -18,6 +18,10 @@ else:
     pd = lazy("pandas")
 
 
+MOST_COLUMNS = 1000
+"""Columns of a table that is read; pandas takes milliseconds for each."""
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file atomically."""
     write_atomically(path, content)
@@ -68,6 +72,9 @@ def read_csv(path: Path) -> pd.DataFrame:
         If the file cannot be read or is not a table.
     """
     text = read_text(path)
+    num_columns = text.partition("\n")[0].count(",") + 1
+    if num_columns > MOST_COLUMNS:
+        raise ValueError(f"{path}: must have at most {MOST_COLUMNS} columns, got {num_columns}")
     try:
         frame = pd.read_csv(
             io.StringIO(text),

@@ -136,7 +136,7 @@ PT_BOMBS: dict[str, Bomb] = {
     "one value 3 billion times": lambda _: _saved({"a": torch.zeros(1).expand(3_200_000_000)}),
     "a view of a view": lambda _: _saved({"a": torch.zeros(2)[:1].expand(10**9, 1)}),
     "lists that share lists": lambda _: _saved({"a": _shared_twice(40)}),
-    "lists in lists": lambda _: _saved({"a": _nested(900)}),
+    "lists in lists": lambda _: _saved({"a": _nested(300)}),
     "networks of a million units": _wide,
     "a packed gigabyte": lambda sample: archived(
         _entries(sample) | {"archive/data/9999": b"\0" * 2**26}, zipfile.ZIP_DEFLATED
