@@ -123,23 +123,15 @@ def read_corrections(path: str | Path, *, used_for: FittedFor | None = None) -> 
         than it is to be used for; the one line names the file, the field, what is allowed and what
         came.
     """
+    text = read_text(Path(path), "corrections file ")
     try:
-        content = parse_json(read_text(Path(path)))
-        corrections, fitted_for = _parts(content)
+        corrections, fitted_for = _parts(parse_json(text))
         if fitted_for is not None and used_for is not None:
             fitted_for.require_same(used_for)
         return corrections
-    except OSError as error:
-        raise ValueError(f"{path}: corrections file cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: line {error.lineno}: must be JSON, got {error.msg}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: must be JSON in UTF-8, got bytes that are no text") from error
-    except RecursionError as error:
-        raise ValueError(f"{path}: must be JSON, got lists too deep to read") from error
     except ValidationError as error:
         raise ValueError(f"{path}: {_first_error(error)}") from error
-    except ValueError as error:  # a repeated key, a factor out of range, another model
+    except ValueError as error:  # no JSON, a repeated key, a factor out of range, another model
         raise ValueError(f"{path}: {error}") from error
 
 

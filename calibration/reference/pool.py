@@ -75,7 +75,7 @@ def map_in_processes(
                 if worker.is_alive and waiting:
                     worker.give(*waiting.popleft(), math.inf if timeout_s is None else timeout_s)
                 else:
-                    worker.end()
+                    _end([worker])
                     workers.remove(worker)
                 if heard is not None:
                     num_left -= 1
@@ -182,8 +182,7 @@ class _Worker(Generic[Item, Result]):
         self._process.terminate()
 
     def end(self) -> None:
-        """End the process, and wait for that."""
-        self.interrupt()
+        """Wait for a process that was told to end; one that does not is killed."""
         self._process.join(GRACE_S)
         if self._process.is_alive():
             self._process.kill()

@@ -85,6 +85,7 @@ def _end_after(wait_for_starter: Callable[[], object]) -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # we end already
     sys.exit(TERMINATED_EXIT)
 
 
