@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ def csv_of_columns(columns: Sequence[str], rows: Iterable[dict[str, object]]) ->
 def frame_csv(frame: pd.DataFrame) -> str:
     """Return a table without its index; floats come back to the last bit."""
     changed: dict[str, Any] = {}
-    quoting = csv.QUOTE_MINIMAL
+    quoting: Literal[0, 2] = csv.QUOTE_MINIMAL
     for name in frame.columns:
         if frame[name].dtype.kind not in "biufcmM":
             cells = frame[name].tolist()

@@ -32,11 +32,12 @@ def require_bounded_yaml(text: str) -> None:
     for event in yaml.parse(text, Loader=SAFE_LOADER):
         mark = event.start_mark
         if isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent) and _is_tagged(event):
-            _refuse(f"tag {event.tag[:100]!r} must not be given", mark)
+            _refuse(f"tag {str(event.tag)[:100]!r} must not be given", mark)
         if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in anchors:
-                _refuse(f"alias {event.anchor[:100]!r} must be of a value before it", mark)
-            sizes[-1] += anchors[event.anchor]
+            name = str(event.anchor)
+            if name not in anchors:
+                _refuse(f"alias {name[:100]!r} must be of a value before it", mark)
+            sizes[-1] += anchors[name]
         elif isinstance(event, yaml.ScalarEvent):
             if event.implicit[0] and len(event.value) > LONGEST_PLAIN:
                 _refuse(f"must have quotes around more than {LONGEST_PLAIN} characters", mark)
@@ -48,9 +49,9 @@ def require_bounded_yaml(text: str) -> None:
             sizes.append(1)
             names.append(event.anchor)
         elif isinstance(event, yaml.CollectionEndEvent):
-            size, name = sizes.pop(), names.pop()
+            size, anchor = sizes.pop(), names.pop()
             sizes[-1] += size
-            anchors |= {name: size} if name else {}
+            anchors |= {anchor: size} if anchor else {}
         if sum(sizes) > MOST_NODES:
             _refuse(f"must hold at most {MOST_NODES} values, aliases in full", mark)
 
