@@ -92,10 +92,15 @@ def _with_dynamics() -> bytes:
     return (text.partition("dynamics:")[0] + laws).encode()
 
 
-def _rows() -> list[Reader]:
+Table = Mapping[str, tuple[str, Callable[[], bytes], Callable[[Path], object]]]
+"""Suffix, sample and call of readers by name."""
+
+
+def _plain() -> Table:
+    """Readers of the project's own files."""
     world = read_topology(_WORLD)
     loads = ", ".join(f"{one.name}: {{utilisation: 0.2}}" for one in world.domains)
-    plain: Mapping[str, tuple[str, Callable[[], bytes], Callable[[Path], object]]] = {
+    return {
         "network": (".yaml", _file(WORLDS / f"{_WORLD}.yaml"), read_topology),
         "network with laws": (".yaml", _with_dynamics, read_topology),
         "network matrices": (".json", _file(WORLDS / f"{_WORLD}.json"), read_topology),
@@ -106,11 +111,7 @@ def _rows() -> list[Reader]:
         "profile table": (".csv", _text(PROFILE_CSV), read_layer_profile),
         "profile": (".json", _text(PROFILE_JSON), read_layer_profile),
         "link trace": (".csv", _text(TRACE_CSV), read_link_trace),
-        "link figures": (
-            ".json",
-            _file(ROOT / "des/devices/data/link_figures.json"),
-            read_link_figures,
-        ),
+        "link figures": (".json", _file(_LINK_FIGURES), read_link_figures),
         "corrections": (".json", corrections_json, read_corrections),
         "servers": (".yaml", _text(SERVERS_YAML), read_servers),
         "run record": (".json", _text('{"config": {"seed": 1}}'), _record),
@@ -121,29 +122,16 @@ def _rows() -> list[Reader]:
         "measured layers": (".csv", _text(LAYERS_CSV), read_timed_rows),
         "measured iterations": (".json", _text(ITERATIONS_JSON), read_runs),
         "published rows": (".json", _file(CROSSPIPE), _published),
-        "store of runs": (
-            ".sqlite",
-            store_file,
-            _stored,
-        ),
+        "store of runs": (".sqlite", store_file, _stored),
         "checkpoint": (".pt", _file(shipped(0)), Policies.load),
         "checkpoint of plans": (".pt", _file(CHECKPOINTS / "plans-0.pt"), load_plan_policy),
         "checkpoint of local plans": (".pt", local_policy, load_policy),
     }
-    rows = [
-        Reader(name=name, suffix=suffix, sample=sample, read=read)
-        for name, (suffix, sample, read) in plain.items()
-    ]
-    rows += [
-        Reader(
-            name=f"cluster {path.stem}", suffix=path.suffix, sample=_file(path), read=read_cluster
-        )
-        for path in sorted((GOLDEN / "clusters").glob("*.*"))
-        if path.suffix != ".md"
-    ]
-    matrix = GOLDEN / "topo" / "01-h100-nv18-8gpu-8nic.txt"
-    rows += [Reader(name="matrix", suffix=".txt", sample=_file(matrix), read=_server)]
-    astra = {
+
+
+def _astra() -> Table:
+    """Readers of the engine's files."""
+    return {
         "ASTRA-sim network": (".yml", _text(_ASTRA_NETWORK), read_network_config),
         "ASTRA-sim system": (".json", _text(SYSTEM_JSON), read_system_config),
         "ASTRA-sim memory": (
@@ -154,11 +142,27 @@ def _rows() -> list[Reader]:
         "ASTRA-sim groups": (".json", _text('{"1": [0, 1], "2": [2, 3]}'), read_comm_groups),
         "Chakra trace": (".et", trace_file, read_trace),
     }
+
+
+def _rows() -> list[Reader]:
+    rows = [
+        Reader(name=name, suffix=suffix, sample=sample, read=read)
+        for name, (suffix, sample, read) in _plain().items()
+    ]
+    rows += [
+        Reader(
+            name=f"cluster {path.stem}", suffix=path.suffix, sample=_file(path), read=read_cluster
+        )
+        for path in sorted((GOLDEN / "clusters").glob("*.*"))
+        if path.suffix != ".md"
+    ]
+    matrix = GOLDEN / "topo" / "01-h100-nv18-8gpu-8nic.txt"
+    rows += [Reader(name="matrix", suffix=".txt", sample=_file(matrix), read=_server)]
     rows += [
         Reader(
             name=name, suffix=suffix, sample=sample, read=read, refuses=(ValueError, AstraSimError)
         )
-        for name, (suffix, sample, read) in astra.items()
+        for name, (suffix, sample, read) in _astra().items()
     ]
     return rows
 
