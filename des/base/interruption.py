@@ -23,8 +23,8 @@ class _Interruption:
     """Handler of signals of one command, with the handlers from before it.
 
     The first signal raises KeyboardInterrupt; others are not heard while that unwinds. One that
-    comes after `GRACE_S` ends the process at once: its files are whole at any moment, and processes
-    that it has started end with it.
+    comes after `GRACE_S` kills the process: its files are whole at any moment, and processes that it
+    has started end with it.
     """
 
     def __init__(self) -> None:
@@ -43,9 +43,9 @@ class _Interruption:
             raise KeyboardInterrupt
         if time.monotonic() - self._first_s < GRACE_S:
             return
-        if not self.is_over:
-            os._exit(INTERRUPTED)
         set_handlers(self.earlier)
+        if not self.is_over:
+            signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
 

@@ -60,7 +60,7 @@ def test_one_that_comes_after_the_grace_ends_a_command_that_does_not_end():
     later = f"time.monotonic = lambda before=time.monotonic: before() + {GRACE_S}"
     signals = [signal.SIGINT, signal.SIGINT]
 
-    assert ended_by(signals, "threading.Event().wait()", later) == (INTERRUPTED, "", "")
+    assert ended_by(signals, "threading.Event().wait()", later) == (-signal.SIGINT, "", "")
 
 
 def test_a_signal_that_is_ignored_stays_so():
