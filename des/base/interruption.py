@@ -23,8 +23,8 @@ class _Interruption:
     """Handler of signals of one command, with the handlers from before it.
 
     The first signal raises KeyboardInterrupt; others are not heard while that unwinds. One that
-    comes after `GRACE_S` kills the process: its files are whole at any moment, and processes that it
-    has started end with it.
+    comes after `GRACE_S` kills the process: its files are whole at any moment, and processes that
+    it has started end with it.
     """
 
     def __init__(self) -> None:

@@ -69,6 +69,17 @@ def test_a_reader_that_takes_too_much_is_found(tmp_path):
     assert fault(lambda path: int("")) == "None"
 
 
+def test_numbers_and_names_beyond_the_system_are_refused(tmp_path):
+    """Found by a soak: an integer beyond all floats, one beyond 64 bits, a name beyond all files."""
+    beyond = b"9" * 400
+    changes = {"profile": b": 0.01", "training log": b"256", "job": b"gpt3_175b"}
+    for name, old in changes.items():
+        reader = READERS[name]
+        content = reader.sample().replace(old, (b": " if old[:1] == b":" else b"") + beyond)
+        assert content != reader.sample()
+        assert fuzzed.fault_of(reader, content, tmp_path) is None
+
+
 @pytest.mark.soak
 def test_a_hundred_thousand_bad_files_are_refused(tmp_path):
     """``FUZZED=1000000 make soak ARGS=tests/reliability`` reads more; files of faults are kept."""
