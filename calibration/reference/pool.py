@@ -36,6 +36,7 @@ def map_in_processes(
     *,
     num_workers: int,
     timeout_s: float | None,
+    at_once: bool = False,
 ) -> Generator[tuple[int, Result | Exception], None, None]:
     """Do a task for every item, several at a time, in fresh processes.
 
@@ -48,6 +49,9 @@ def map_in_processes(
     timeout_s
         Limit for each item, None for none; a process that exceeds it is ended, and another one
         started.
+    at_once
+        Whether processes are killed with the thread that asks, as far as the system can; else they
+        end the programs that they run before.
 
     Yields
     ------
@@ -69,7 +73,7 @@ def map_in_processes(
     try:
         while num_left:
             while len(workers) < min(num_workers, num_left):
-                workers.append(_Worker(task))
+                workers.append(_Worker(task, at_once=at_once))
             for worker in _ready(workers):
                 heard = worker.hear()
                 if worker.is_alive and waiting:

@@ -37,7 +37,9 @@ def process_submitter() -> Iterator[Submit]:
 
 def _train_elsewhere(point: TrainingPoint) -> str | None:
     """Wait for a training in a process of its own."""
-    outcomes = map_in_processes(train_point_unseen, [point], num_workers=1, timeout_s=None)
+    outcomes = map_in_processes(
+        train_point_unseen, [point], num_workers=1, timeout_s=None, at_once=True
+    )
     ((_, outcome),) = outcomes
     if isinstance(outcome, Exception):
         raise outcome

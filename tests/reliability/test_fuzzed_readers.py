@@ -21,8 +21,8 @@ FILES_PER_PROCESS = 250
 """Of each reader."""
 
 WITH_BOMBS = (
-    *("network with laws", "network matrices", "results", "store of runs", "checkpoint"),
-    *("checkpoint of plans", "ASTRA-sim network", "Chakra trace", "cluster slurm-tree"),
+    *("network with laws", "network matrices", "results", "store of runs"),
+    *("checkpoint of local plans", "ASTRA-sim network", "Chakra trace", "cluster slurm-tree"),
 )
 """Readers of each format, whose bombs belong to the ordinary tests."""
 
@@ -63,14 +63,14 @@ def test_a_reader_that_takes_too_much_is_found(tmp_path):
         while True:
             pass
 
-    assert "it took 3" in fault(lambda path: len(b"a" * (300 * 2**20)))
+    assert "MiB" in fault(lambda path: len(b"a" * (300 * 2**20)))
     assert fault(lambda path: 1 // 0).startswith("ZeroDivisionError: ")
     assert fault(spend).startswith("TooLongError")
     assert fault(lambda path: int("")) == "None"
 
 
 def test_numbers_and_names_beyond_the_system_are_refused(tmp_path):
-    """Found by a soak: an integer beyond all floats, one beyond 64 bits, a name beyond all files."""
+    """Found by a soak: integers beyond floats and beyond 64 bits, a name beyond all files."""
     beyond = b"9" * 400
     changes = {"profile": b": 0.01", "training log": b"256", "job": b"gpt3_175b"}
     for name, old in changes.items():
