@@ -73,7 +73,7 @@ _OPCODES = frozenset(
         "LONG_BINGET",
     ]
 )
-"""What torch writes of plain values and tensors; others can ask for any amount of memory."""
+"""Operations of plain values and tensors; others can take any amount of memory."""
 
 
 class _Storage(NamedTuple):

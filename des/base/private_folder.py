@@ -59,7 +59,7 @@ def cache_folder(home: str | None, shared: str | None) -> Path | None:
         if is_private(candidate):
             return candidate
     try:
-        own = tempfile.mkdtemp(prefix=f"{_NAME}-", dir=shared)  # mode 0700, a name nobody knows
+        own = tempfile.mkdtemp(prefix=f"{_NAME}-", dir=shared)  # mode 0700, an unknown name
     except OSError:
         return None
     atexit.register(shutil.rmtree, own, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The cache of compiled code is unpickled, so its folder is nobody else's."""
+"""The cache of compiled code is unpickled, so its folder is private."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Long commands are killed again and again: each continues to the same bytes, and leaves nobody."""
+"""Long commands are killed again and again: each continues to the same bytes, without orphans."""
 
 import os
 import random

@@ -20,7 +20,7 @@ MOST_USUAL_BYTES = 2**24
 """Largest file of lists of plain words."""
 
 MOST_BYTES = 2**16
-"""Largest file of another form; PyYAML takes a second for so many."""
+"""Largest file of another form; PyYAML takes a second for it."""
 
 _WORD = "[A-Za-z0-9_.+][A-Za-z0-9_.+-]*"
 _LIST_LINE = re.compile(
