@@ -68,5 +68,5 @@ lock:
 soak: $(VENV)/.installed-test
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "soak: seed $$seed, the same examples again with: make soak SEED=$$seed"; \
-	$(BIN)/pytest -m "hypothesis or soak" --hypothesis-profile=soak --hypothesis-seed=$$seed \
+	SEED=$$seed $(BIN)/pytest -m "hypothesis or soak" --hypothesis-profile=soak --hypothesis-seed=$$seed \
 		--numprocesses auto --dist worksteal $(ARGS)

@@ -1,7 +1,5 @@
 """Measured figures as tables: on the console, in CSV files, and between the marks of a page."""
 
-import csv
-import io
 import os
 import platform
 import re
@@ -16,6 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from des.base.atomic_write import write_atomically
+from des.base.csv_text import csv_text
 
 PACKAGES = ("simpy", "numba", "numpy", "torch", "stable-baselines3")
 
@@ -126,11 +125,8 @@ def table_file(section: Section, table: Table) -> str:
 
 def table_csv(table: Table) -> str:
     """Return a table as CSV, with all digits; None is an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(headings(table))
-    writer.writerows([getattr(row, each.name) for each in fields(row)] for row in table.rows)
-    return text.getvalue()
+    rows = ([getattr(row, each.name) for each in fields(row)] for row in table.rows)
+    return csv_text([headings(table), *rows])
 
 
 def write(section: Section, page: Path) -> None:

@@ -1,5 +1,6 @@
 """Training jobs from JSON files."""
 
+import os
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -73,4 +74,5 @@ def _job_of(form: _JobForm, path: Path) -> TrainingJob:
 def _model(name: str, path: Path) -> str:
     neighbour = path.parent / name
     is_preset = ALIASES.get(name, name) in ARCHITECTURES
-    return name if not name or is_preset or not neighbour.exists() else str(neighbour)
+    is_there = bool(name) and os.path.exists(neighbour)  # a name may be none of a file
+    return str(neighbour) if is_there and not is_preset else name

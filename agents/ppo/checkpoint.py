@@ -1,9 +1,9 @@
 """Checkpoint files: written whole or not at all, the same bytes for the same content."""
 
 import io
+import itertools
 import sys
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -14,7 +14,10 @@ import torch
 from torch import Tensor
 
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
+from agents.ppo.stored_tensors import MOST_BYTES, stored_content
 from des.base.atomic_write import write_atomically
+from des.base.bounded_files import read_at_most
+from des.base.names import one_line
 
 _FORMAT = "eastwest-checkpoint"
 _VERSION = 2
@@ -57,15 +60,15 @@ def load_checkpoint(path: Path) -> dict[str, object]:
     """
     allowed = f"an intact {_FORMAT} file of version {_VERSION}"
     try:
-        packed = path.read_bytes()
-    except OSError as error:
+        packed = read_at_most(path, MOST_BYTES)
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"checkpoint {path}: must be {allowed}, got {error}") from error
     try:
-        content = _unpack(packed)
-    except Exception as error:  # on damaged bytes, zipfile and torch raise almost anything
+        content = stored_content(packed)
+    except Exception as error:  # on damaged bytes, zipfile and pickle raise almost anything
         raise CheckpointError(
             f"checkpoint {path}: must be {allowed}, got {len(packed)} bytes that torch cannot "
-            f"load ({type(error).__name__}: {error})"
+            f"load ({type(error).__name__}: {one_line(str(error), 300)})"
         ) from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise CheckpointError(f"checkpoint {path}: must be {allowed}, got another torch file")
@@ -159,7 +162,9 @@ def network_from_payload(policy: object, *, source: Path) -> ActorCritic:
         )
     sizes = {name: value for name, value in policy.items() if name != "parameters"}
     try:
-        network = ActorCritic(NetworkArchitecture(**sizes), torch.Generator())
+        architecture = NetworkArchitecture(**sizes)
+        require_held(policy["parameters"], architecture.widths)
+        network = ActorCritic(architecture, torch.Generator())
         network.load_state_dict(policy["parameters"])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(
@@ -169,14 +174,28 @@ def network_from_payload(policy: object, *, source: Path) -> ActorCritic:
     return network
 
 
-def _unpack(packed: bytes) -> object:
-    """Load the content after verifying every checksum, which ``torch.load`` does not do."""
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        damaged = archive.testzip()
-    if damaged is not None:
-        raise zipfile.BadZipFile(f"checksum of {damaged} is wrong")
-    content: object = torch.load(io.BytesIO(packed), map_location="cpu", weights_only=True)
-    return content
+def require_held(parameters: object, *chains: Sequence[int]) -> None:
+    """Refuse sizes of a network beyond its parameters, before any of them is allocated.
+
+    Parameters
+    ----------
+    parameters
+        Tensors by name, which are there.
+    chains
+        Widths of layers that follow each other: each has as many weights as the product of two.
+
+    Raises
+    ------
+    ValueError
+        If a chain needs more than all tensors hold.
+    """
+    if not isinstance(parameters, Mapping):
+        raise TypeError("parameters must be there")
+    held = sum(each.numel() for each in parameters.values() if isinstance(each, Tensor))
+    for chain in chains:
+        needed = sum(one * other for one, other in itertools.pairwise(chain))
+        if needed > held:
+            raise ValueError(f"a network of {needed} weights or more, with {held} parameters")
 
 
 def _canonical(value: object, where: str) -> object:

@@ -11,6 +11,9 @@ from agents.ppo.dense import layers_of, num_parameters, tanh_layers
 from agents.ppo.devices import PRECISIONS
 from agents.ppo.normaliser import RunningNormaliser
 
+MOST_CHOICES = 1_000_000
+"""Choices of all components of an action together."""
+
 _FIRST_OUTPUT_GAIN = 0.01
 
 
@@ -35,8 +38,10 @@ class NetworkArchitecture:
             ("observation_size", self.observation_size >= 1, "at least 1"),
             (
                 "action_sizes",
-                len(self.action_sizes) >= 1 and min(self.action_sizes) >= 1,
-                "one or more sizes of at least 1",
+                len(self.action_sizes) >= 1
+                and min(self.action_sizes) >= 1
+                and sum(self.action_sizes) <= MOST_CHOICES,
+                f"one or more sizes of at least 1, {MOST_CHOICES} together at most",
             ),
             (
                 "ordinal_starts",
@@ -52,6 +57,14 @@ class NetworkArchitecture:
                 raise ValueError(
                     f"architecture: {field} must be {allowed}, got {getattr(self, field)!r}"
                 )
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Inputs, hidden units, and outputs for the policy: at least those of plain categories."""
+        pairs = zip(self.action_sizes, self.ordinal_starts, strict=True)
+        nominal = [size for size, start in pairs if start is None]
+        outputs = len(nominal) * max(nominal, default=0)
+        return (self.observation_size, *self.hidden_sizes, outputs)
 
 
 class ActorCritic(nn.Module):

@@ -17,6 +17,7 @@ from calibration.measuring.measure import ReferenceBackend
 from des.base.atomic_write import write_atomically
 from des.base.checks import require_count
 from des.base.command import UsageError
+from des.base.csv_text import frame_csv
 from des.base.flags import option
 from des.base.lazy import lazy
 
@@ -134,5 +135,4 @@ def _show_differences(
 
 def _write(cases: Sequence[PlacementCase], said: Said, path: Path) -> None:
     table = cases_table.sample_table(cases, said, joint=": ")
-    content = table.to_csv(index=False, lineterminator="\n")
-    write_atomically(path, content.encode())
+    write_atomically(path, frame_csv(table).encode())

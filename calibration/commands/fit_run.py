@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 from calibration.commands.console import console, progress_bar, say
 from calibration.commands.reference import ReferenceFlags
 from calibration.measuring.measure import ReferenceBackend
+from calibration.reference.pool import crew
 from des.base.atomic_write import write_together
 from des.base.flags import option
 from des.base.lazy import lazy
 
 if TYPE_CHECKING:
-    from calibration.commands import predictions
     from calibration.fit import corrections_file, errors, fit, prediction, regimes, report
     from calibration.fit.report import Calibration
 else:
-    predictions = lazy("calibration.commands.predictions")
     corrections_file = lazy("calibration.fit.corrections_file")
     errors = lazy("calibration.fit.errors")
     fit = lazy("calibration.fit.fit")
@@ -69,10 +68,10 @@ def run(config: Config) -> int:
     measured = reference.measure(cases, backend)
     measured_s = time.perf_counter() - start_s
     seen = reference.seen(cases, backend)
-    with predictions.processes(config.workers) as executor, progress_bar("fit") as progress:
+    with crew(config.workers) as at_work, progress_bar("fit") as progress:
         progress.add_task("", total=None)
         found = fit.fit(
-            seen, measured, predict=prediction.predict, executor=executor, seed=placements.seed
+            seen, measured, predict=prediction.predict, at_work=at_work, seed=placements.seed
         )
     calibration = report.Calibration(
         placements=placements.title, reference=world, cases=seen, measured=measured, fit=found

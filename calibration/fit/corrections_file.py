@@ -2,15 +2,16 @@
 
 import json
 import reprlib
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from calibration.fit.fitted_for import FittedFor
 from des.base.atomic_write import write_atomically
+from des.base.strict_json import parse_json
+from des.base.text_files import read_text
 from des.plan.corrections import Corrections
 
 FORMAT = "eastwest-corrections"
@@ -122,25 +123,15 @@ def read_corrections(path: str | Path, *, used_for: FittedFor | None = None) -> 
         than it is to be used for; the one line names the file, the field, what is allowed and what
         came.
     """
+    text = read_text(Path(path), "corrections file ")
     try:
-        content = json.loads(
-            Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_repeats
-        )
-        corrections, fitted_for = _parts(content)
+        corrections, fitted_for = _parts(parse_json(text))
         if fitted_for is not None and used_for is not None:
             fitted_for.require_same(used_for)
         return corrections
-    except OSError as error:
-        raise ValueError(f"{path}: corrections file cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: line {error.lineno}: must be JSON, got {error.msg}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: must be JSON in UTF-8, got bytes that are no text") from error
-    except RecursionError as error:
-        raise ValueError(f"{path}: must be JSON, got lists too deep to read") from error
     except ValidationError as error:
         raise ValueError(f"{path}: {_first_error(error)}") from error
-    except ValueError as error:  # a repeated key, a factor out of range, another model
+    except ValueError as error:  # no JSON, a repeated key, a factor out of range, another model
         raise ValueError(f"{path}: {error}") from error
 
 
@@ -153,16 +144,6 @@ def _parts(content: object) -> tuple[Corrections, FittedFor | None]:
     mark = form.fitted_for
     fitted_for = None if mark is None else FittedFor(**mark.model_dump())
     return Corrections(**form.corrections.model_dump()), fitted_for
-
-
-def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dictionary; JSON itself would let the last of two equal keys win."""
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"{key}: must be given once, got it twice")
-        values[key] = value
-    return values
 
 
 def _first_error(error: ValidationError) -> str:

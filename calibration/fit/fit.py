@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from calibration.fit.coordinates import FACTORS, OVERHEAD_FRACTION, Coordinates
 from calibration.fit.identification import NotIdentified
 from calibration.fit.residuals import Predictor, Residuals, errors_of
 from calibration.fit.solution import Best, Solution, best_factors
+from calibration.reference.pool import ParallelMap
 from des.base.checks import require_seed
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 
@@ -74,7 +74,7 @@ def fit(
     reference: Sequence[Measurement],
     *,
     predict: Predictor,
-    executor: Executor | None = None,
+    at_work: ParallelMap = map,
     seed: int = 0,
 ) -> Fit:
     """Fit correction factors to what a reference measured.
@@ -86,8 +86,9 @@ def fit(
     predict
         Predictor that the factors are to correct, such as `calibration.fit.prediction.predict`.
         With a pool of processes it must be a function of a module.
-    executor
-        Executor that predicts several cases at once; the result is the same without one.
+    at_work
+        Map that predicts several cases at once, as `calibration.reference.pool.crew` gives; the
+        result is the same as with ``map``.
     seed
         Deals the cases out to the folds of the cross-validation.
 
@@ -113,7 +114,7 @@ def fit(
     require_enough(len(cases))
     median_s = float(np.median([each.makespan_s for each in reference]))
     coordinates = Coordinates(overhead_unit_s=OVERHEAD_FRACTION * median_s)
-    residuals = Residuals(cases, reference, coordinates, predict, executor)
+    residuals = Residuals(cases, reference, coordinates, predict, at_work)
     before = residuals.predictions([NO_CORRECTIONS] * len(cases))
     error = float(np.mean(case_errors(before, reference)))
     if error <= NEGLIGIBLE_ERROR:

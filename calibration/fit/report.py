@@ -11,6 +11,7 @@ from calibration.fit.errors import Errors, Fidelity
 from calibration.fit.fit import Fit
 from calibration.fit.plot import predicted_versus_reference_png
 from calibration.fit.regimes import fidelities, worst_cases
+from des.base.csv_text import frame_csv
 
 PLOT = "predicted_versus_reference.png"
 
@@ -68,7 +69,7 @@ def report_files(calibration: Calibration) -> dict[str, bytes]:
         {name: [each.makespan_s for each in said] for name, said in predictions.items()},
         title=f"{len(calibration.cases)} placements: des against the reference",
     )
-    samples = _samples(calibration).to_csv(index=False, lineterminator="\n")
+    samples = frame_csv(_samples(calibration))
     return {
         "samples.csv": samples.encode(),
         "report.md": _report(calibration).encode(),

@@ -1,27 +1,25 @@
 """Errors of predictions over all cases as a function of correction factors, and its derivatives."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
-from itertools import repeat
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.coordinates import STEPS, Coordinates, shifted
 from calibration.fit.relative_errors import relative_errors
+from calibration.reference.pool import ParallelMap
 from des.plan.corrections import Corrections
 
 Predictor = Callable[[PlacementCase, Corrections], Measurement]
 """Such as `calibration.fit.prediction.predict`."""
 
-_CASES_PER_TASK = 8
-
 
 class Residuals:
     """Residuals to minimise: relative errors of makespan, then those of exposed communication.
 
-    Nothing is predicted twice. An executor predicts several cases at once; the order of the results
-    and so every bit of them is the same without one.
+    Nothing is predicted twice. ``at_work`` may predict several cases at once; the order of the
+    results and so every bit of them is the same as with ``map``.
     """
 
     def __init__(
@@ -30,10 +28,10 @@ class Residuals:
         reference: Sequence[Measurement],
         coordinates: Coordinates,
         predict: Predictor,
-        executor: Executor | None,
+        at_work: ParallelMap,
     ) -> None:
         self._cases, self._reference = cases, reference
-        self._coordinates, self._predict, self._executor = coordinates, predict, executor
+        self._coordinates, self._predict, self._at_work = coordinates, predict, at_work
         self._known: list[dict[Corrections, Measurement]] = [{} for _ in cases]
 
     def predictions(self, corrections: Sequence[Corrections]) -> list[Measurement]:
@@ -65,16 +63,8 @@ class Residuals:
             for known, corrections in zip(self._known, wanted, strict=True)
         ]
         needed = [index for index, corrections in enumerate(unknown) if corrections]
-        tasks = (
-            repeat(self._predict, len(needed)),
-            [self._cases[index] for index in needed],
-            [unknown[index] for index in needed],
-        )
-        found: Iterator[list[Measurement]]
-        if self._executor is None:
-            found = map(_predict_all, *tasks)
-        else:
-            found = self._executor.map(_predict_all, *tasks, chunksize=_CASES_PER_TASK)
+        tasks = [(self._cases[index], unknown[index]) for index in needed]
+        found = self._at_work(partial(_predict_all, self._predict), tasks)
         for index, measurements in zip(needed, found, strict=True):
             self._known[index].update(zip(unknown[index], measurements, strict=True))
 
@@ -86,6 +76,7 @@ def errors_of(predicted: Sequence[Measurement], reference: Sequence[Measurement]
 
 
 def _predict_all(
-    predict: Predictor, case: PlacementCase, corrections: Sequence[Corrections]
+    predict: Predictor, task: tuple[PlacementCase, Sequence[Corrections]]
 ) -> list[Measurement]:
+    case, corrections = task
     return [predict(case, each) for each in corrections]

@@ -10,14 +10,11 @@ from typing import Protocol
 from calibration.loop.rounds import CalibrationRound, Order
 from calibration.loop.training_state import Subject
 from calibration.reference.binaries import ReferenceRunError
-from calibration.reference.serving import interrupts_held_back
+from calibration.reference.serving import GRACE_S, interrupts_held_back
 from des.base.checks import require_positive
 
 TIME_LIMIT_S = 1800.0
 """Limit of a calibration, from when it is waited for. [s]"""
-
-_GRACE_S = 5.0
-"""Time for a process to kill its child programs on SIGTERM. [s]"""
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """The others are for training."""
@@ -117,7 +114,7 @@ class BackgroundCalibrator:
         process.terminate()  # first: the end of the pipe would let it end by itself meanwhile
         self._connection.close()
         try:
-            process.wait(_GRACE_S)
+            process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -1,7 +1,5 @@
 """Report of a fit of link figures: constants, errors on cells left out, cells that none explain."""
 
-import csv
-import io
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +8,7 @@ import numpy as np
 
 from calibration.measured.collective_errors import HalvesErrors, cell_errors, unexplained
 from calibration.measured.collective_fit import CellTable, Real, all_constants, constant_names
+from des.base.csv_text import csv_text
 from des.devices.figures_file import link_figures_json
 
 _MANY = 3
@@ -97,22 +96,20 @@ class CollectiveReport:
 
     def csv_bytes(self) -> bytes:
         """Write a CSV with one row for each cell."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(
+        rows: list[tuple[object, ...]] = [
             ("node", "workers", "gpus_per_node", "bytes", "measured_ms", "predicted_ms",
              "error", "error_left_out", "unexplained")
-        )  # fmt: skip
+        ]  # fmt: skip
         for cell, error, left_out, reason in zip(
             self.table.cells, self.errors, self.left_out, self.reasons, strict=True
         ):
             milliseconds = cell.time_s * 1e3
-            writer.writerow(
+            rows.append(
                 (*cell.row, cell.payload_bytes, f"{milliseconds:.6g}",
                  f"{milliseconds * (1 + error):.6g}", f"{error:.4f}", f"{left_out:.4f}",
                  reason or "")
             )  # fmt: skip
-        return text.getvalue().encode()
+        return csv_text(rows).encode()
 
     @cached_property
     def _told(self) -> frozenset[str]:

@@ -1,7 +1,5 @@
 """Report of a fit of layer times: constants, errors on runs left out, and every run."""
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +8,7 @@ import numpy as np
 
 from calibration.measured.kernel_fit import KernelFit, errors_of_runs
 from calibration.measured.runs import LayerTimeFigures, RunTable
+from des.base.csv_text import csv_text
 
 UNITS = ("of the peak", "of the bandwidth", "s a layer", "s an iteration", "s a step")
 """Units of the constants in the order of `calibration.measured.kernel_fit.vector_of`."""
@@ -112,17 +111,13 @@ class KernelReport:
 
     def csv_bytes(self) -> bytes:
         """Write a CSV with one row for each run."""
-        text = io.StringIO()
-        table_writer = csv.writer(text, lineterminator="\n")
-        table_writer.writerow(
+        rows: list[tuple[object, ...]] = [
             ("table", "run", "measured_s", "predicted_s", "error", "error_left_out")
-        )
+        ]
         runs = [(table.name, run) for table in self.tables for run in table.runs]
         for (name, run), error, left_out in zip(
             runs, self.errors, self.left_out_errors, strict=True
         ):
             predicted_s = run.measured_iteration_s * (1.0 + error)
-            table_writer.writerow(
-                (name, run.label, run.measured_iteration_s, predicted_s, error, left_out)
-            )
-        return text.getvalue().encode()
+            rows.append((name, run.label, run.measured_iteration_s, predicted_s, error, left_out))
+        return csv_text(rows).encode()

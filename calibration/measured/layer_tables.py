@@ -1,5 +1,6 @@
 """Tables of timed layers: repeated measurements of passes, by layer and place."""
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ def read_timed_rows(path: Path) -> list[TimedRow]:
     text = read_text(path)
     try:
         return [_timed_row(place, row) for place, row in csv_rows(text)]
-    except ValueError as error:
+    except (csv.Error, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 

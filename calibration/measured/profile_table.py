@@ -1,11 +1,10 @@
 """Profiles made of measured runs: their file, and what is said about them."""
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from calibration.measured.layer_tables import TimedPoint, quicker_though_larger
+from des.base.csv_text import csv_of_columns
 from des.world.files.profile_files import PROFILE_COLUMNS
 from des.world.layer_profiles import LAYER_SIZES
 
@@ -57,12 +56,8 @@ def profile_csv(points: Sequence[TimedPoint], comments: Sequence[str]) -> bytes:
     """Write a profile after lines of comment, without columns that no point fills."""
     rows = [_row(one) for one in points]
     columns = [name for name in PROFILE_COLUMNS if any(row[name] != "" for row in rows)]
-    text = io.StringIO()
-    text.writelines(f"# {line}\n" for line in comments)
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    head = "".join(f"# {line}\n" for line in comments)
+    return (head + csv_of_columns(columns, rows)).encode()
 
 
 def _row(timed: TimedPoint) -> dict[str, object]:

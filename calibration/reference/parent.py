@@ -4,25 +4,9 @@ import ctypes
 import os
 import signal
 import sys
-import threading
-from multiprocessing import parent_process
-from multiprocessing.connection import wait
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PRCTL = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
-
-
-def end_with_parent() -> None:
-    """Let this process of a pool be killed as soon as the process that started it has ended.
-
-    The initialiser of every pool. A thread waits for the end of the parent on any system; it has to
-    wait for the interpreter, too, so on Linux the system kills us by itself, at once.
-    """
-    parent = parent_process()
-    assert parent is not None
-    assert parent.pid is not None
-    be_killed_with(parent.pid)
-    threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
 
 
 def be_killed_with(parent_pid: int) -> None:
@@ -36,8 +20,3 @@ def be_killed_with(parent_pid: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl: cannot be told of the end of the parent")
     if os.getppid() != parent_pid:  # it has ended before we could ask for that
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _end_after(sentinel: int) -> None:
-    wait([sentinel])
-    os.kill(os.getpid(), signal.SIGKILL)

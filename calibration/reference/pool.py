@@ -1,13 +1,17 @@
 """Tasks in processes of their own, each with a time limit that ends the process if need be."""
 
+import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from calibration.reference.serving import interrupts_held_back, serve
+from calibration.reference.parent import be_killed_with
+from calibration.reference.serving import GRACE_S, interrupts_held_back, serve
 from des.base.checks import require_count, require_positive
 
 Item = TypeVar("Item")
@@ -16,12 +20,23 @@ Result = TypeVar("Result")
 START_LIMIT_S = 300.0
 """Limit for a process to start and import its modules. [s]"""
 
-_GRACE_S = 5.0
-"""Time for a process to kill its child programs on SIGTERM. [s]"""
+
+class ParallelMap(Protocol):
+    """Applies a function to all of some items, in order, in this process or in others."""
+
+    def __call__(
+        self, function: Callable[[Item], Result], items: Iterable[Item], /
+    ) -> Iterator[Result]:
+        """Return an iterator over the results."""
 
 
 def map_in_processes(
-    task: Callable[[Item], Result], items: Sequence[Item], *, num_workers: int, timeout_s: float
+    task: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    num_workers: int,
+    timeout_s: float | None,
+    at_once: bool = False,
 ) -> Generator[tuple[int, Result | Exception], None, None]:
     """Do a task for every item, several at a time, in fresh processes.
 
@@ -32,7 +47,11 @@ def map_in_processes(
     num_workers
         Processes at a time, each of which takes one item after the other.
     timeout_s
-        Limit for each item; a process that exceeds it is ended, and another one started.
+        Limit for each item, None for none; a process that exceeds it is ended, and another one
+        started.
+    at_once
+        Whether processes are killed with the thread that asks, as far as the system can; else they
+        end the programs that they run before.
 
     Yields
     ------
@@ -46,47 +65,103 @@ def map_in_processes(
         If a process does not come up.
     """
     require_count("pool", "num_workers", num_workers)
-    require_positive("pool", "timeout_s", timeout_s)
+    if timeout_s is not None:
+        require_positive("pool", "timeout_s", timeout_s)
     waiting = deque(enumerate(items))
     workers: list[_Worker[Item, Result]] = []
     num_left = len(items)
     try:
         while num_left:
             while len(workers) < min(num_workers, num_left):
-                workers.append(_Worker(task))
+                workers.append(_Worker(task, at_once=at_once))
             for worker in _ready(workers):
                 heard = worker.hear()
                 if worker.is_alive and waiting:
-                    worker.give(*waiting.popleft(), timeout_s)
+                    worker.give(*waiting.popleft(), math.inf if timeout_s is None else timeout_s)
                 else:
-                    worker.end()
+                    _end([worker])
                     workers.remove(worker)
                 if heard is not None:
                     num_left -= 1
                     yield heard
     finally:
-        for worker in workers:
-            worker.end()
+        _end(workers)
+
+
+@contextmanager
+def crew(num_workers: int) -> Iterator[ParallelMap]:
+    """Map over processes that stay until the end; with one worker, over this process.
+
+    Nothing but pipes is between them and us, so nothing is left in the system however they end,
+    and they end with us. A process that dies is a ChildProcessError.
+    """
+    require_count("pool", "num_workers", num_workers)
+    if num_workers == 1:
+        yield map
+        return
+    workers: list[_Worker[Any, Any]] = []
+    try:
+        yield partial(_mapped, workers, num_workers)
+    finally:
+        _end(workers)
+
+
+def _mapped(
+    workers: "list[_Worker[Any, Any]]",
+    num_workers: int,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+) -> Iterator[Result]:
+    waiting = deque((place, (function, item)) for place, item in enumerate(items))
+    num_items, found = len(waiting), dict[int, Any]()
+    try:
+        for place in range(num_items):
+            while place not in found:
+                for worker in workers:
+                    if worker.is_idle and waiting:
+                        worker.give(*waiting.popleft(), math.inf)
+                while len(workers) < min(num_workers, num_items):
+                    workers.append(_Worker(_apply, at_once=True))
+                for worker in _ready([one for one in workers if not one.is_idle]):
+                    heard = worker.hear()
+                    if heard is not None:
+                        found.update([heard])
+            result = found.pop(place)
+            if isinstance(result, Exception):
+                raise result
+            yield result
+    finally:
+        busy = [worker for worker in workers if not worker.is_idle]
+        _end(busy)
+        workers[:] = [worker for worker in workers if worker.is_idle]
+
+
+def _apply(call: tuple[Callable[[Item], Result], Item]) -> Result:
+    function, item = call
+    return function(item)
 
 
 class _Worker(Generic[Item, Result]):
-    """One process and what it is doing: starting, at first."""
+    """One process and what it is doing: starting, at first.
 
-    def __init__(self, task: Callable[[Item], Result]) -> None:
+    One that has no programs of its own to end may be killed with us, ``at_once``.
+    """
+
+    def __init__(self, task: Callable[[Item], Result], *, at_once: bool = False) -> None:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.is_alive = True
+        self.is_alive, self.is_idle = True, False
         self.deadline_s = time.monotonic() + START_LIMIT_S
         self._limit_s = START_LIMIT_S
         self._position: int | None = None
-        self._process = context.Process(target=_serve, args=(theirs, task), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, task, at_once), daemon=True)
         with interrupts_held_back():
             self._process.start()
         theirs.close()  # so that the death of the process is the end of the pipe
 
     def give(self, position: int, item: Item, timeout_s: float) -> None:
         """Hand over an item; a process that has just died is found out when it is heard."""
-        self._position, self._limit_s = position, timeout_s
+        self._position, self._limit_s, self.is_idle = position, timeout_s, False
         self.deadline_s = time.monotonic() + timeout_s
         try:
             self.connection.send(item)
@@ -103,12 +178,16 @@ class _Worker(Generic[Item, Result]):
             self._process.join()
             exit_code = self._process.exitcode
             return self._lost(ChildProcessError(f"its process died with exit code {exit_code}"))
+        self.is_idle = True
         return None if self._position is None else (self._position, outcome)
 
-    def end(self) -> None:
-        """End the process, also in the middle of a task."""
+    def interrupt(self) -> None:
+        """Tell the process to end, also in the middle of a task."""
         self._process.terminate()
-        self._process.join(_GRACE_S)
+
+    def end(self) -> None:
+        """Wait for a process that was told to end; one that does not is killed."""
+        self._process.join(GRACE_S)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
@@ -121,19 +200,31 @@ class _Worker(Generic[Item, Result]):
         return self._position, error
 
 
+def _end(workers: "Sequence[_Worker[Any, Any]]") -> None:
+    """End processes together, also in the middle of tasks."""
+    for worker in workers:
+        worker.interrupt()
+    for worker in workers:
+        worker.end()
+
+
 def _ready(workers: Sequence[_Worker[Item, Result]]) -> list[_Worker[Item, Result]]:
     """Wait for workers that have something to say, or are late."""
     earliest_s = min(worker.deadline_s for worker in workers)
     connections = [worker.connection for worker in workers]
-    heard = wait(connections, max(0.0, earliest_s - time.monotonic()))
+    left_s = None if earliest_s == math.inf else max(0.0, earliest_s - time.monotonic())
+    heard = wait(connections, left_s)
     now_s = time.monotonic()
     return [
         worker for worker in workers if worker.connection in heard or worker.deadline_s <= now_s
     ]
 
 
-def _serve(connection: Connection, task: Callable[[Item], Result]) -> None:
+def _serve(connection: Connection, task: Callable[[Item], Result], at_once: bool) -> None:
     """Be a worker until the parent ends, which may have been killed."""
     parent = parent_process()
     assert parent is not None
+    assert parent.pid is not None
+    if at_once:
+        be_killed_with(parent.pid)
     serve(connection, task, wait_for_starter=lambda: wait([parent.sentinel]))

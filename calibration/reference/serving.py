@@ -15,17 +15,23 @@ from typing import NoReturn, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+GRACE_S = 5.0
+"""Time for a process to kill its child programs on SIGTERM. [s]"""
+
+_FOR_THE_STARTER = {signal.SIGINT, signal.SIGHUP}
+"""Signals that a terminal sends to all; the process that started the others ends them."""
+
 TERMINATED_EXIT = 143
 """Exit code of a process ended by a signal: 128 and the number of SIGTERM."""
 
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Let a process that is started here not hear of Ctrl-C before it can ignore it; we do later.
+    """Let a process that is started here not hear a terminal before it can ignore it; we do later.
 
     A process inherits which signals are held back, and `serve` lets them through.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_THE_STARTER)
     try:
         yield
     finally:
@@ -50,8 +56,9 @@ def serve(
         Returns when the parent has ended: then this process ends at once, and with it the programs
         that the task runs.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, and ends us
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    for number in _FOR_THE_STARTER:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FOR_THE_STARTER)
     signal.signal(signal.SIGTERM, _leave)  # unwinds, so that programs of the task end as well
     threading.Thread(target=_end_after, args=(wait_for_starter,), daemon=True).start()
     connection.send(None)
@@ -73,9 +80,12 @@ def serve(
 def _end_after(wait_for_starter: Callable[[], object]) -> None:
     wait_for_starter()
     os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(GRACE_S)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # we end already
     sys.exit(TERMINATED_EXIT)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from des.base.csv_text import frame_csv
 import hashlib
 import json
 import math
@@ -80,13 +81,13 @@ class Store:
         store = cls(path=Path(path))
         if not must_exist:
             create_if_empty(store.path, _CREATE)
-        with opened(store.path):
+        with opened(store.path, _CREATE):
             return store
 
     def get(self, key: RunKey) -> Measurement | None:
         """Return what a run gave; None if it was never run."""
-        with opened(self.path) as connection:
-            row = _row_of(connection, key)
+        with opened(self.path, _CREATE) as connection:
+            row = self._row_of(connection, key)
         return None if row is None else self._measurement(row)
 
     def put(
@@ -116,9 +117,9 @@ class Store:
         """
         row = _sealed(key, measurement, meta or {}, time.time() if created_s is None else created_s)
         marks = ", ".join("?" * len(row))
-        with opened(self.path) as connection:
+        with opened(self.path, _CREATE) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            kept = _row_of(connection, key)
+            kept = self._row_of(connection, key)
             if kept is None:
                 connection.execute(f"INSERT INTO runs ({_COLUMNS}) VALUES ({marks})", row)
             connection.execute("COMMIT")
@@ -134,9 +135,9 @@ class Store:
         ``created_s`` is in Unix time, ``exposed_s`` holds tuples. Runs without a note of some name
         have none in its column.
         """
-        with opened(self.path) as connection:
+        with opened(self.path, _CREATE) as connection:
             found = connection.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY created_s, key")
-            rows = [_Row(*values) for values in found]
+            rows = [self._row(values) for values in found]
         records: list[dict[str, object]] = []
         for row in rows:
             measurement = self._measurement(row)
@@ -182,7 +183,7 @@ class Store:
             require_non_negative("store", "created_before_s", created_before_s)
         if keep_newest is not None and keep_newest != 0:
             require_count("store", "keep_newest", keep_newest)
-        with opened(self.path) as connection:
+        with opened(self.path, _CREATE) as connection:
             removed = connection.execute(
                 "DELETE FROM runs WHERE key IN (SELECT key FROM runs"
                 " WHERE :backend IS NULL OR backend = :backend"
@@ -213,7 +214,7 @@ class Store:
         frame = self.rows()
         frame["exposed_s"] = [json.dumps(exposed_s) for exposed_s in frame["exposed_s"]]
         if target.suffix == ".csv":
-            content = frame.to_csv(index=False, lineterminator="\n").encode()
+            content = frame_csv(frame).encode()
         else:
             content = frame.to_parquet(engine="pyarrow", index=False)
         try:
@@ -221,22 +222,26 @@ class Store:
         except OSError as error:
             raise ValueError(f"store: {target} cannot be written: {error.strerror}") from error
 
-    def _measurement(self, row: _Row) -> Measurement:
-        """Read the result of a run, if it is unchanged."""
-        if _seal(row[:-1]) != row.seal:
+    def _row_of(self, connection: sqlite3.Connection, key: RunKey) -> _Row | None:
+        found = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", (key.digest,))
+        values = found.fetchone()
+        return None if values is None else self._row(values)
+
+    def _row(self, values: tuple[object, ...]) -> _Row:
+        """Take a row as it was written; in a damaged file any cell may be of any type."""
+        *cells, seal = values
+        if _seal(tuple(cells)) != seal:
             raise ValueError(
-                f"store {self.path}: run {row.key[:16]} must be as it was written, got another "
-                "content; the file is damaged: remove it, and its runs will be made again"
+                f"store {self.path}: run {str(values[0])[:16]!r} must be as it was written, got "
+                "another content; the file is damaged: remove it, and its runs will be made again"
             )
+        return _Row(*values)  # type: ignore[arg-type] # sealed
+
+    def _measurement(self, row: _Row) -> Measurement:
+        """Read the result of a run."""
         content = parse_json(row.measurement)
         assert isinstance(content, dict)  # sealed
         return Measurement(**content | {"exposed_s": tuple(content["exposed_s"])})
-
-
-def _row_of(connection: sqlite3.Connection, key: RunKey) -> _Row | None:
-    found = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", (key.digest,))
-    values = found.fetchone()
-    return None if values is None else _Row(*values)
 
 
 def _sealed(

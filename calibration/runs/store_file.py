@@ -9,6 +9,9 @@ from typing import Literal
 VERSION = 1
 """Version of the tables in the file."""
 
+MOST_CELL_BYTES = 16 * 2**20
+"""Largest text of a store; that of a run with a thousand stages has some kilobytes."""
+
 _APPLICATION_ID = 0x45575243  # "EWRC" in the header of the file
 _BUSY_S = 60.0
 """Time a writer waits for others; a write takes milliseconds."""
@@ -38,8 +41,11 @@ def create_if_empty(path: Path, tables: str) -> None:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
+def opened(path: Path, tables: str) -> Iterator[sqlite3.Connection]:
     """Open a file that must be there, and make sure that it is a store that we can read.
+
+    It holds ``tables`` and nothing else: what another file calls a table may be a view that has no
+    end, and other tables may run code of theirs.
 
     Raises
     ------
@@ -57,6 +63,13 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
                 f"store {path}: must be of version {VERSION}, got {version}, which a newer "
                 "release has written; use that release or another file"
             )
+        found = connection.execute("SELECT type, substr(sql, 1, 2000) FROM sqlite_master").fetchall()
+        made = {(kind, " ".join(str(text).split())) for kind, text in found if text is not None}
+        if version == VERSION and made != {("table", " ".join(tables.split()))}:
+            raise ValueError(
+                f"store {path}: is damaged, as it must hold the table of runs and no other; remove "
+                "it, and its runs will be made again"
+            )
         yield connection
 
 
@@ -73,6 +86,7 @@ def connected(path: Path, mode: Literal["rw", "rwc"]) -> Iterator[sqlite3.Connec
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
         with closing(connection):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_CELL_BYTES)
             yield connection
     except sqlite3.Error as error:
         raise ValueError(f"store {path}: {_reason(error)}") from error

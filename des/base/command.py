@@ -1,15 +1,17 @@
 """Exit codes of commands, and the one line on stderr for bad input."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO
+
+from des.base.interruption import INTERRUPTED, interruptible
+from des.base.names import one_line
 
 BAD_INPUT = 2
 """Exit code of bad input, and of another program that gave no result."""
-
-INTERRUPTED = 130
-"""Exit code of a command ended by Ctrl-C: 128 and the number of SIGINT, as shells have it."""
 
 READER_GONE = 141
 """Exit code of a command whose reader closes the pipe early: 128 and the number of SIGPIPE."""
@@ -33,9 +35,17 @@ def exit_code_of(
     An error of type ``with_output`` ends alike, with the output of another program below its line.
 
     Only ValueError, which carries our messages about bad input, and OSError are input errors.
-    Anything else is a bug of ours and keeps its traceback. Ctrl-C becomes one line as well; an
-    output whose reader goes away, such as ``| head -1``, becomes an exit code alone.
+    Anything else is a bug of ours and keeps its traceback. Ctrl-C, SIGTERM and SIGHUP become one
+    line as well, see `des.base.interruption`; an output whose reader goes away, such as
+    ``| head -1``, becomes an exit code alone.
     """
+    with interruptible():
+        return _flushed_code_of(body, with_output)
+
+
+def _flushed_code_of(
+    body: Callable[[], int | None], with_output: type[Exception] | tuple[()]
+) -> int:
     try:
         code = _code_of(body, with_output)
     except BrokenPipeError:  # stderr went away
@@ -51,10 +61,12 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
     try:
         return body() or 0
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+        with suppress(OSError):  # the terminal may be closed
+            sys.stderr.write("interrupted\n")
+            sys.stderr.flush()
         return INTERRUPTED
     except OSError as error:
-        if isinstance(error, BrokenPipeError) and not _is_read(sys.stdout):
+        if _is_gone(error) and not _is_read(sys.stdout):
             return READER_GONE
         named = error.filename is not None and error.strerror is not None
         message = f"{error.filename}: {error.strerror}" if named else str(error)
@@ -63,13 +75,12 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
         return BAD_INPUT
     except ValueError as error:
         message = str(error)
-    one_line = " ".join(message.split()) or "bad input"
-    sys.stderr.write(f"error: {one_line}\n")
+    sys.stderr.write(f"error: {one_line(message) or 'bad input'}\n")
     return BAD_INPUT
 
 
 def _first_lines(message: str) -> str:
-    lines = message.splitlines()
+    lines = [one_line(line) for line in message.splitlines()]
     left = len(lines) - _SHOWN_LINES
     return "\n".join([*lines[:_SHOWN_LINES], *([f"({left} more lines)"] if left > 0 else [])])
 
@@ -84,17 +95,26 @@ def _is_read(stream: IO[str]) -> bool:
     """Return whether the stream has a reader, by an empty line: a failed text may be lost."""
     try:
         stream.write("\n")
-    except BrokenPipeError:
-        return False
+    except OSError as error:
+        if _is_gone(error):
+            return False
+        raise
     return _is_flushed(stream)
 
 
 def _is_flushed(stream: IO[str]) -> bool:
     try:
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not _is_gone(error):
+            raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())  # for what is left, which is flushed again at the end
         os.close(nowhere)
         return False
     return True
+
+
+def _is_gone(error: OSError) -> bool:
+    """Return whether an output has lost its reader: a pipe, or a terminal that was closed."""
+    return error.errno in (errno.EPIPE, errno.EIO)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from numba.core import event
@@ -19,10 +20,10 @@ class CompilingLines(event.Listener):
     Parameters
     ----------
     folder
-        Folder of the compiled code.
+        Folder of the compiled code; None if it cannot be kept.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._depth = 0
         self._started_s = 0.0
@@ -34,7 +35,8 @@ class CompilingLines(event.Listener):
             self._started_s = time.perf_counter()
             if not self._is_announced:
                 self._is_announced = True
-                _say(f"compiling for this machine, kept in {self._folder}")
+                kept = "not kept" if self._folder is None else f"kept in {self._folder}"
+                _say(f"compiling for this machine, {kept}")
         self._depth += 1
 
     def on_end(self, event: Any) -> None:
@@ -52,7 +54,7 @@ def _say(line: str) -> None:
         sys.stderr.flush()
 
 
-def say_when_compiling(folder: str) -> CompilingLines:
+def say_when_compiling(folder: Path | None) -> CompilingLines:
     """Have this process say on stderr what it compiles; returns who says it."""
     lines = CompilingLines(folder)
     event.register("numba:compile", lines)  # type: ignore[no-untyped-call]

@@ -10,7 +10,6 @@ module gives constants and records, so its own imports do not count.
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from numba.core import config
 from numba.extending import register_jitable
 
 from des.base.compiling import say_when_compiling
+from des.base.private_folder import user_cache_folder
 from des.base.scalar import FunctionT, compile_scalars_by
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -55,10 +55,12 @@ def _compiled(
     function: FunctionT, *, inline: Literal["never", "always"], is_counted: bool = True
 ) -> FunctionT:
     source = Path(function.__code__.co_filename).resolve()
+    base = _cache_base()
     before = config.CACHE_DIR  # type: ignore[attr-defined]
-    config.CACHE_DIR = str(_cache_base() / source_digest(source))  # type: ignore[attr-defined]
+    if base is not None:
+        config.CACHE_DIR = str(base / source_digest(source))  # type: ignore[attr-defined]
     try:
-        options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+        options: dict[str, Any] = {"cache": base is not None, "nogil": True, "error_model": "numpy"}
         options |= {"inline": inline, "_nrt": is_counted}
         compiled = numba.njit(**options)(function)
     finally:
@@ -115,21 +117,13 @@ def _root_of(path: Path) -> Path:
     return folder
 
 
-def _cache_base() -> Path:
-    """Folder of all caches: the user's, or a temporary one where that cannot be written."""
+def _cache_base() -> Path | None:
+    """Folder of all caches, whose index is unpickled: one that is named, or a private one."""
     given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        return Path(given)
-    shared = Path(tempfile.gettempdir()) / f"eastwest-{os.getuid()}"
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eastwest"
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return shared
-    return home if os.access(home, os.W_OK) else shared
+    return Path(given) if given else user_cache_folder()
 
 
-COMPILING_LINES = say_when_compiling(str(_cache_base()))
+COMPILING_LINES = say_when_compiling(_cache_base())
 """Reporter on stderr of what this process compiles."""
 
 compile_scalars_by(register_jitable(error_model="numpy"))

@@ -1,6 +1,11 @@
 """Reading JSON in which a key given twice is an error, not a silent choice of the last one."""
 
 import json
+from collections import Counter
+
+MOST_CHARACTERS = 16 * 2**20
+MOST_VALUES = 500_000
+"""Commas and opening brackets of a text; there is at most one value for each."""
 
 
 def parse_json(text: str) -> object:
@@ -9,9 +14,14 @@ def parse_json(text: str) -> object:
     Raises
     ------
     ValueError
-        If it is not JSON, naming the line; if a key is given twice in one object, or the nesting
-        is too deep.
+        If it is not JSON, naming the line; if a key is given twice in one object, the nesting is
+        too deep, or there are too many values.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"must have at most {MOST_CHARACTERS} characters, got {len(text)}")
+    num_values = sum(map(text.count, ",[{"))
+    if num_values > MOST_VALUES:
+        raise ValueError(f"must hold at most {MOST_VALUES} values, got about {num_values}")
     try:
         content: object = json.loads(text, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
@@ -24,7 +34,6 @@ def parse_json(text: str) -> object:
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} must be given once")
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"key {twice[:100]!r} must be given once")
     return content

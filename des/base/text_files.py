@@ -1,28 +1,32 @@
 """Text files that users write, read with errors that name the file and the line."""
 
-import itertools
 import re
 from pathlib import Path
 
 import yaml
 
+from des.base.bounded_files import read_at_most
 from des.base.strict_json import parse_json
+from des.base.strict_yaml import SAFE_LOADER, require_bounded_yaml
+
+MOST_BYTES = 64 * 2**20
+"""Largest file of text that is read; also where a name is that of an endless device."""
 
 
-def read_text(path: Path) -> str:
-    """Read a UTF-8 file.
+def read_text(path: Path, kind: str = "") -> str:
+    """Read a UTF-8 file, of some ``kind`` in messages.
 
     Raises
     ------
     ValueError
-        If it cannot be read or is not UTF-8, naming the file.
+        If it cannot be read, is not UTF-8 or is too large, naming the file.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return _with_plain_lines(read_at_most(path, MOST_BYTES).decode())
     except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ValueError(f"{path}: {kind}cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: cannot be read: not UTF-8 text") from error
+        raise ValueError(f"{path}: {kind}cannot be read: not UTF-8 text") from error
 
 
 def read_json(path: Path) -> object:
@@ -50,6 +54,7 @@ def read_yaml(path: Path) -> object:
     """
     text = read_text(path)
     try:
+        require_bounded_yaml(text)
         root = yaml.compose(text, Loader=_YamlLoader)
         loaded = yaml.load(text, Loader=_YamlLoader)
     except yaml.MarkedYAMLError as error:
@@ -57,17 +62,24 @@ def read_yaml(path: Path) -> object:
         raise ValueError(f"{path}, line {line}: not YAML: {error.problem}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path}: not YAML: {error}") from error
-    except RecursionError as error:
-        raise ValueError(f"{path}: not YAML: nested too deeply") from error
-    keys = [key for key, _ in root.value] if isinstance(root, yaml.MappingNode) else []
-    for earlier, later in itertools.combinations(keys, 2):
-        if earlier.value == later.value:  # PyYAML lets the last one win silently
-            line = later.start_mark.line + 1
-            raise ValueError(f"{path}, line {line}: {later.value} is given twice")
+    except (RecursionError, TypeError) as error:  # TypeError: a key that is a list or a mapping
+        raise ValueError(f"{path}: not YAML: nested too deeply, or no plain key") from error
+    seen: set[object] = set()
+    for key, _ in root.value if isinstance(root, yaml.MappingNode) else []:
+        name = key.value if isinstance(key, yaml.ScalarNode) else id(key)
+        if name in seen:  # PyYAML lets the last one win silently
+            line = key.start_mark.line + 1
+            raise ValueError(f"{path}, line {line}: {name} is given twice")
+        seen.add(name)
     return loaded
 
 
-class _YamlLoader(yaml.SafeLoader):
+def _with_plain_lines(text: str) -> str:
+    """Return a text with the line ends that Python has, as files opened as text have."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+class _YamlLoader(SAFE_LOADER):  # type: ignore[misc]
     """PyYAML takes 3e-4 for text, as YAML 1.1 had it."""
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from des.base.checks import require_count, require_positive
 from des.base.lazy import lazy
+from des.base.names import require_name
 from des.devices.cluster_levels import ANY, NVLINK, Level, tree_levels
 from des.devices.server import Server
 
@@ -275,7 +276,8 @@ def _join(
 
 
 def _require_name(kind: str, name: str) -> None:
-    if not name or name != name.strip():
+    require_name(kind, "name", name)
+    if name != name.strip():
         raise ValueError(f"{kind}: name must be text without blanks around it, got {name!r}")
 
 

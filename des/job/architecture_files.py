@@ -1,5 +1,6 @@
 """Architectures from files: a ``config.json`` of Hugging Face, or YAML with our own fields."""
 
+import os
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,7 @@ def read_architecture(name: str) -> Architecture:
         If the file cannot be read or does not describe a model; the message names the file, the
         key, what is allowed and what came.
     """
-    path = Path(name) / "config.json" if Path(name).is_dir() else Path(name)
+    path = Path(name) / "config.json" if os.path.isdir(name) else Path(name)
     kind = path.suffix.lower()
     if kind not in (".json", ".yaml", ".yml"):
         raise ValueError(

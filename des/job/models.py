@@ -1,8 +1,8 @@
 """Models by name or from a file, and the workloads made of them."""
 
+import os
 from dataclasses import fields
 from os import sep
-from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 from des.base.checks import MOST_ITEMS, require_count
@@ -49,7 +49,7 @@ def architecture_named(name: str) -> Architecture:
     architecture = ARCHITECTURES.get(ALIASES.get(name, name))
     if architecture is not None:
         return architecture
-    if sep in name or name.lower().endswith((".json", ".yaml", ".yml")) or Path(name).exists():
+    if sep in name or name.lower().endswith((".json", ".yaml", ".yml")) or os.path.exists(name):
         return architecture_files.read_architecture(name)
     known = ", ".join([*ARCHITECTURES, *ALIASES])
     raise ValueError(f"model: must be one of {known}; got {name!r}, which is no file or folder")

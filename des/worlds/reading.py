@@ -15,10 +15,11 @@ from des.worlds import EXAMPLES, WORLDS
 if TYPE_CHECKING:
     import pydantic
 
-    from des.base import strict_forms
+    from des.base import strict_forms, text_files
     from des.world.files import topology_json, topology_yaml
 else:
     strict_forms = lazy("des.base.strict_forms")
+    text_files = lazy("des.base.text_files")
     topology_json = lazy("des.world.files.topology_json")
     topology_yaml = lazy("des.world.files.topology_yaml")
     pydantic = lazy("pydantic")
@@ -51,11 +52,10 @@ def read_topology(name: str | Path) -> Topology:
             f"shipped worlds {', '.join((*WORLDS, *EXAMPLES))}"
         )
     try:
-        return reader(path.read_text(encoding="utf-8"), path.parent)
+        return reader(text_files.read_text(path, "topology file "), path.parent)
     except pydantic.ValidationError as error:
         raise ValueError(f"{path}: {strict_forms.first_error(error)}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ValueError(f"{path}: topology file cannot be read: {reason}") from error
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        message = str(error)
+        named = message if message.startswith(f"{path}:") else f"{path}: {message}"
+        raise ValueError(named) from error

@@ -221,9 +221,11 @@ def _check_row(line: str, columns: Sequence[str], *, place: str) -> None:
         raise ValueError(f"{place}: must have {len(columns)} cells, got {len(cells)}")
     for column, cell in zip(columns, cells, strict=True):
         try:
-            int(cell) if column in COUNTERS else float(cell)
+            number = int(cell) if column in COUNTERS else float(cell)
+            if column in COUNTERS and abs(number) >= 2**63:
+                raise ValueError("a counter has 64 bits")
         except ValueError as error:
-            allowed = "an integer" if column in COUNTERS else "a number"
+            allowed = "an integer of 64 bits" if column in COUNTERS else "a number"
             raise ValueError(f"{place}: {column} must be {allowed}, got {cell!r}") from error
 
 

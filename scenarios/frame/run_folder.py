@@ -89,10 +89,16 @@ class RunFolder:
         Raises
         ------
         ValueError
-            If the folder or its config.json is missing, corrupt or cannot be written.
+            If the folder or its config.json is missing, corrupt or cannot be written; one without
+        config.json was never begun, and can be.
         """
         _require_folder(path)
         folder = cls(path=path)
+        if not folder.config_json.exists():
+            raise ValueError(
+                f"run folder {path}: holds no run, as {folder.config_json} is missing; begin one "
+                "there by the same command without --resume"
+            )
         folder.read_config()
         _check_writable(path)
         return folder

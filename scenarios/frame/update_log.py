@@ -1,13 +1,12 @@
 """A log with one CSV row an update, held against the checkpoint that a training is resumed from."""
 
-import csv
-import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
+from des.base.csv_text import csv_line
 from des.base.text_files import read_text
 from scenarios.frame.files import write_text
 
@@ -34,7 +33,7 @@ class UpdateLog:
 
     def __init__(self, path: Path, columns: Sequence[str], *, num_updates: int) -> None:
         self.path, self.columns = path, tuple(columns)
-        header = _csv_line(self.columns)
+        header = csv_line(self.columns)
         lines = read_text(path).splitlines(keepends=True) if path.exists() else [header]
         if lines[:1] != [header]:
             raise ValueError(
@@ -74,15 +73,9 @@ class UpdateLog:
 
     def append(self, row: Mapping[str, object]) -> None:
         """Write one update; the end of this process cannot lose it, that of the machine can."""
-        self._file.write(_csv_line([row[column] for column in self.columns]))
+        self._file.write(csv_line([row[column] for column in self.columns]))
         self._file.flush()
 
     def sync(self) -> None:
         """Let all rows reach the disk, before a checkpoint that is after them does."""
         os.fsync(self._file.fileno())
-
-
-def _csv_line(cells: Sequence[object]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(cells)  # floats come back to the last bit
-    return buffer.getvalue()

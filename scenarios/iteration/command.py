@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from des import IterationResult, cross_domain_bytes, simulate
 from des.base.command import exit_code_of
+from des.base.csv_text import frame_csv
 from des.base.flags import parse_given
 from des.base.lazy import lazy
 from des.views.chrome_trace import chrome_trace_json
@@ -190,10 +191,10 @@ def iteration_files(
     if times:
         said["jobs"] = [asdict(one) for one in times]
     text = {
-        "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
-        "stages.csv": stages.to_csv(index=False, lineterminator="\n"),
-        "links.csv": result.to_frame("links").to_csv(index=False, lineterminator="\n"),
-        "memory_over_time.csv": memory.to_frame().to_csv(index=False, lineterminator="\n"),
+        "spans.csv": frame_csv(result.to_frame("spans")),
+        "stages.csv": frame_csv(stages),
+        "links.csv": frame_csv(result.to_frame("links")),
+        "memory_over_time.csv": frame_csv(memory.to_frame()),
         "result.json": json.dumps(said, indent=2, allow_nan=False) + "\n",
     }
     return {

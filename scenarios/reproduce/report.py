@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from des.base.csv_text import frame_csv
 from scenarios.frame.plots import png_bytes
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
@@ -133,7 +134,7 @@ def publish(reproduction: Reproduction, folder: Path) -> int:
     """
     frame = reproduction.frame
     files = {
-        "table.csv": frame.to_csv(index=False, lineterminator="\n").encode(),
+        "table.csv": frame_csv(frame).encode(),
         "table.md": markdown(reproduction).encode(),
         "picture.png": png_bytes(reproduction.figure),
     }

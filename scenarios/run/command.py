@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
+from des.base.csv_text import frame_csv
 from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
 from des.training.training_history import IterationRow, TrainingHistory
@@ -140,7 +141,7 @@ def training_run_files(config: Config, history: TrainingHistory) -> dict[str, by
     """Make the content of all files; it depends on the flags alone, not on where it is written."""
     figure = training_run_figure.training_run_figure(history, title=_title(config))
     files = {
-        f"{series}.csv": history.to_frame(series).to_csv(index=False, lineterminator="\n").encode()
+        f"{series}.csv": frame_csv(history.to_frame(series)).encode()
         for series in ("iterations", "epochs", "loads")
     }
     said = json.dumps(training_run_summary(config, history), indent=2, allow_nan=False) + "\n"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from des.base.csv_text import frame_csv
 from des.base.lazy import lazy
 from des.world.transfer_ratio import mean_bandwidth_bytes_per_s
 from scenarios.suites.world import SuiteWorld
@@ -84,7 +85,7 @@ def files_of(worlds: Sequence[SuiteWorld], *, command: str) -> dict[str, bytes]:
         ).encode()
         for world in worlds
     }
-    index = suite_index(worlds).to_csv(index=False, lineterminator="\n")
+    index = frame_csv(suite_index(worlds))
     return files | {INDEX_CSV: index.encode()}
 
 

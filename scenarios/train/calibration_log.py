@@ -1,11 +1,10 @@
 """The log of the calibrations of a training: a CSV file, one row each."""
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from calibration.loop import Entry
+from des.base.csv_text import csv_line
 from des.base.text_files import read_text
 from scenarios.frame.files import write_text
 
@@ -52,8 +51,8 @@ class CalibrationLog:
     def _add(self, entry: Entry) -> None:
         row = entry.row()
         if not self._lines:
-            self._lines.append(_csv_line(row))
-        self._lines.append(_csv_line(row.values()))
+            self._lines.append(csv_line(row))
+        self._lines.append(csv_line(row.values()))
 
 
 def _note(path: Path, *, num_kept: int, num_earlier: int) -> str:
@@ -66,9 +65,3 @@ def _note(path: Path, *, num_kept: int, num_earlier: int) -> str:
             "made again from it, without what the clock said"
         )
     return ""
-
-
-def _csv_line(cells: Iterable[object]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(cells)  # floats come back to the last bit
-    return buffer.getvalue()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import calibration
 from calibration import FittedFor
 from des import NO_CORRECTIONS, build_workload, check_job_fits, read_topology
-from des.base.command import INTERRUPTED
 from des.base.flags import from_dict, parse_given
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.run_folder import RunFolder

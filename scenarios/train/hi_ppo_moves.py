@@ -22,6 +22,7 @@ from agents.judge.steady_judge import SteadyJudge
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
+from calibration.reference.pool import ParallelMap, crew
 from des import NO_CORRECTIONS, Corrections, Placement, Plan
 from des.base.checks import require_count, require_seed
 from scenarios.frame.files import write_bytes
@@ -30,7 +31,6 @@ from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import SuiteWorld, suite
 from scenarios.train.hi_ppo_files import MOVE_UPDATES_PER_CHECKPOINT, MOVES_CSV, MOVES_PT, TABLES
 from scenarios.train.hi_ppo_networks import WorldOf
-from scenarios.train.workplace import ParallelMap, workplace
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
@@ -113,7 +113,7 @@ def train_move_stage(
     """
     require_count("move stage", "workers", workers)
     cache = folder.path / TABLES
-    with workplace(workers) as at_work, _progress(console) as progress:
+    with crew(workers) as at_work, _progress(console) as progress:
         paths = move_tables(stage, cache, _counted(progress, "episodes of worlds", at_work))
         games = move_games(stage, paths, _counted(progress, "what choices cost", at_work))
         if not console.is_terminal:

@@ -1,11 +1,12 @@
-"""Ctrl-C as a wish that a training respects between two updates."""
+"""Ctrl-C and its like as a wish that a training respects between two updates."""
 
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from rich.console import Console
+
+from des.base.interruption import heard_handlers, set_handlers
 
 
 class Interrupted:
@@ -17,16 +18,20 @@ class Interrupted:
 
 @contextmanager
 def interrupts(console: Console) -> Iterator[Interrupted]:
-    """Turn the first Ctrl-C into a wish that the loop respects; a second one interrupts at once."""
-    interrupted = Interrupted()
+    """Turn the first Ctrl-C, SIGTERM or SIGHUP into a wish that the loop respects.
+
+    A second one interrupts at once.
+    """
+    interrupted, before = Interrupted(), heard_handlers()
 
     def note(signal_number: int, frame: FrameType | None) -> None:
         interrupted.is_set = True
-        console.print("Stopping after this update; Ctrl-C again stops at once.", soft_wrap=True)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        set_handlers(before)
+        with suppress(OSError):  # the terminal may be closed
+            console.print("Stopping after this update; Ctrl-C again stops at once.", soft_wrap=True)
 
-    before = signal.signal(signal.SIGINT, note)
+    set_handlers(dict.fromkeys(before, note))
     try:
         yield interrupted
     finally:
-        signal.signal(signal.SIGINT, before)
+        set_handlers(before)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.checks import MOST_ITEMS, require_count
-from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv
 from scenarios.frame.ray_extra import LOCAL, ray_module
@@ -139,7 +140,8 @@ def _assignments(pieces: Sequence[str]) -> list[str]:
 def _submitter(ray: str | None, at_once: int) -> Iterator[Submit]:
     """Give the function that starts a training, here or on Ray."""
     if ray is None:
-        yield sweep_running.submit_to_process
+        with sweep_running.process_submitter() as submit:
+            yield submit
     else:
         with ray_module("scenarios.train.sweep_ray").ray_submitter(ray, num_cpus=at_once) as submit:
             yield submit

@@ -1,29 +1,49 @@
 """Run the trials of a sweep, several at once; one that fails does not end the others."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import active_children
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from calibration.reference.parent import end_with_parent
+from calibration.reference.pool import map_in_processes
 from scenarios.train.sweep_grid import Trial
 from scenarios.train.training_points import TrainingPoint, train_point_unseen
+
+MOST_AT_ONCE = 1024
+"""Trainings on one machine at a time."""
 
 Submit = Callable[[TrainingPoint], "Future[str | None]"]
 """Starts a training; the future holds why it failed, or None."""
 
 
-def submit_to_process(point: TrainingPoint) -> "Future[str | None]":
-    """Train in a process of this point alone, whose death stops no other point."""
-    pool = ProcessPoolExecutor(
-        max_workers=1, mp_context=get_context("spawn"), initializer=end_with_parent
+@contextmanager
+def process_submitter() -> Iterator[Submit]:
+    """Give a function that trains in a process of each point alone, whose death stops no other.
+
+    Where a sweep is interrupted, its trainings are told, and end after an update with a checkpoint.
+    """
+    with ThreadPoolExecutor(max_workers=MOST_AT_ONCE) as threads:
+        try:
+            yield lambda point: threads.submit(_train_elsewhere, point)
+        except BaseException:
+            for process in active_children():
+                process.terminate()
+            raise
+
+
+def _train_elsewhere(point: TrainingPoint) -> str | None:
+    """Wait for a training in a process of its own."""
+    outcomes = map_in_processes(
+        train_point_unseen, [point], num_workers=1, timeout_s=None, at_once=True
     )
-    future = pool.submit(train_point_unseen, point)
-    pool.shutdown(wait=False)
-    return future
+    ((_, outcome),) = outcomes
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 def run_trials(

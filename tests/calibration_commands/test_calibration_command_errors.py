@@ -13,7 +13,8 @@ from reference_programs import fake_programs
 from calibration.commands.main import main
 from calibration.measuring.environment import BINARIES_VARIABLE
 from calibration.runs.store import Store
-from des.base.command import INTERRUPTED, READER_GONE
+from des.base.command import READER_GONE
+from des.base.interruption import INTERRUPTED
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +115,7 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
         (("run", "--out", "file"), "file: File exists"),
         (("run", "--store", "file"), "store file: must be a store of runs"),
         (("check", "--corrections", "none.json"), "none.json: corrections file cannot be read"),
-        (("check", "--corrections", "file"), "file: line 1: must be JSON"),
+        (("check", "--corrections", "file"), "file: not readable as JSON in line 1"),
         (("compare", "--num-domains", "3"), "num_domains must be left out where the worlds are"),
         (
             ("compare", "--backends", "aware,exact"),

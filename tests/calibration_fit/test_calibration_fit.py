@@ -1,8 +1,6 @@
 """Fitting of correction factors: planted ones are found, and what is refused."""
 
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -20,6 +18,7 @@ from calibration.fit.coordinates import FACTORS
 from calibration.fit.fit import fit
 from calibration.fit.identification import half_widths
 from calibration.fit.prediction import predict
+from calibration.reference.pool import crew
 
 
 def within(found, planted):
@@ -84,8 +83,8 @@ def fitted_alone(seed):
 def test_any_number_of_workers_finds_the_same_to_the_last_bit(num_workers):
     cases = drawn_cases(12)
     reference = observed(cases, PLANTED, noise=1e-3)
-    with ProcessPoolExecutor(num_workers, mp_context=get_context("spawn")) as executor:
-        found = fit(cases, reference, predict=predict, executor=executor)
+    with crew(num_workers) as at_work:
+        found = fit(cases, reference, predict=predict, at_work=at_work)
 
     assert found == fitted_alone(0)
 

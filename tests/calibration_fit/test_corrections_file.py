@@ -149,10 +149,10 @@ def test_every_factor_must_be_given(file, field, tmp_path):
         ),
         ([1], "file: must be .*, got .*1"),
         ("null", "file: must be .*, got None"),
-        ('{"format": "a", "format": "b"}', "format: must be given once, got it twice"),
-        ("{\n", "line 2: must be JSON, got "),
-        ("", "line 1: must be JSON, got "),
-        ("[" * 100_000, "must be JSON, got lists too deep"),
+        ('{"format": "a", "format": "b"}', "key 'format' must be given once"),
+        ("{\n", "not readable as JSON in line 2: "),
+        ("", "not readable as JSON in line 1: "),
+        ("[" * 100_000, "not readable as JSON: nested too deeply"),
         ("1" * 10_000, "integer string conversion"),
     ],
 )
@@ -171,7 +171,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     binary.write_bytes(b"\xff\xfe{}")
 
     with pytest.raises(
-        ValueError, match=r"binary\.json: must be JSON in UTF-8, got bytes that are no text"
+        ValueError, match=r"binary\.json: corrections file cannot be read: not UTF-8 text"
     ):
         read_corrections(binary)
     with pytest.raises(ValueError, match=r"missing\.json: corrections file cannot be read: No"):

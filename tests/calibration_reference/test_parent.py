@@ -21,14 +21,9 @@ from processes import (
 )
 
 POOLS = {
-    "predictions of a calibration": """
-from calibration.commands.predictions import processes
-with processes(2) as pool:
-    list(pool.map(say_and_hang, range(2)))
-""",
-    "episodes of Hi-PPO": """
-from scenarios.train.workplace import workplace
-with workplace(2) as at_work:
+    "episodes of Hi-PPO and predictions of a calibration": """
+from calibration.reference.pool import crew
+with crew(2) as at_work:
     list(at_work(say_and_hang, range(2)))
 """,
     "tasks with time limits": """

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 from processes import python
 
-from des.base.command import INTERRUPTED, READER_GONE, exit_code_of
+from des.base.command import READER_GONE, exit_code_of
+from des.base.interruption import INTERRUPTED
 from scenarios.suites.make_topology import main as make_topology
 
 

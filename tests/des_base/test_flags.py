@@ -145,7 +145,7 @@ def test_a_wrong_command_line_says_what_is_allowed(argv, message):
         ("a.yaml", "seeds: 5", ": seeds must be a list, each element an integer, got 5"),
         ("a.yaml", "seeds: [1.5]", ": seeds must be a list, each element an integer, got [1.5]"),
         ("a.yaml", "steps: 5", ": world is required"),
-        ("a.yaml", "steps: [1\n", ", line 2: not YAML: expected ',' or ']'"),
+        ("a.yaml", "steps: [1\n", ", line 2: not YAML: did not find expected ',' or ']'"),
         ("a.yaml", "steps: 1\nworld: a\nsteps: 2", ", line 3: steps is given twice"),
         ("a.yaml", "steps: \x01", ": not YAML: unacceptable character"),
         ("a.yaml", "- 5", ": must be a mapping of field names to values, got [5]"),

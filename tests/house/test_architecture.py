@@ -140,4 +140,4 @@ def test_folders_of_tests_are_named_after_rooms():
         for path in folder.rglob("*.py")
     }
 
-    assert {path.parent.name for path in TESTS} <= rooms | {"tests", "house"}
+    assert {path.parent.name for path in TESTS} <= rooms | {"tests", "house", "reliability"}

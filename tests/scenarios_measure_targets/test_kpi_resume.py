@@ -143,7 +143,9 @@ def test_there_must_be_a_run_to_resume(tmp_path, capsys):
     empty.mkdir()
 
     assert "there is no run to resume" in error_of(["--resume", "--out", str(missing)], capsys)
-    assert "config.json: cannot be read" in error_of(["--resume", "--out", str(empty)], capsys)
+    assert "config.json is missing; begin one" in error_of(
+        ["--resume", "--out", str(empty)], capsys
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from agents.hi_ppo.local.features import CONTEXT_FEATURES, OPTION_FEATURES, Observation
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from agents.ppo.checkpoint import (
+    CheckpointError,
+    load_checkpoint,
+    require_held,
+    save_checkpoint,
+)
 
 _KIND = "local-agent"
 _FIRST_OUTPUT_GAIN = 0.01
@@ -167,6 +172,8 @@ def load_policy(path: Path) -> LocalPolicy:
         if not isinstance(found, Mapping):
             raise TypeError(f"architecture of type {type(found).__name__}")
         architecture = LocalArchitecture(**found)
+        hidden = architecture.hidden_size
+        require_held(payload.get("parameters"), (hidden, hidden))
         policy = LocalPolicy(architecture, torch.Generator())
         policy.load_state_dict(payload["parameters"])  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from agents.decision.levels import MoveLevel
 from agents.hi_ppo.moves.move_observation import observation_names
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, WHOLE_RULES, RuleSet
-from agents.ppo.checkpoint import CheckpointError
+from agents.ppo.checkpoint import CheckpointError, require_held
 from agents.ppo.normaliser import RunningNormaliser
 
 _FIRST_OUTPUT_GAIN = 0.01
@@ -154,6 +154,8 @@ def move_network_from_payload(payload: object) -> MoveNetwork:
     }
     try:
         architecture = MoveArchitecture(**{**sizes, "levels": _levels_of(payload)})
+        widths = (architecture.observation_size, *architecture.hidden_sizes)
+        require_held(payload["parameters"], widths)
         network = MoveNetwork(architecture, torch.Generator())
         _require_known(payload, move_network_payload(network))
         network.load_state_dict(payload["parameters"])

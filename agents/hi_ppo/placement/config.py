@@ -37,6 +37,12 @@ class PlacementArchitecture:
                 f"got {self.sees_preference!r}"
             )
 
+    @property
+    def chains(self) -> tuple[tuple[int, int], ...]:
+        """Widths of layers that follow each other in any policy of this architecture."""
+        edges = (self.edge_width, self.edge_width)
+        return edges, (self.width, self.width), (self.num_rounds * self.width, self.width)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementConfig(UpdateConfig):

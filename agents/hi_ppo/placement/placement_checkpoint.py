@@ -10,7 +10,7 @@ from agents.decision.depths import DEPTHS
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, require_held
 
 _KIND = "placement_policy"
 _READS = [NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE]
@@ -45,7 +45,9 @@ def placement_from_payload(payload: Mapping[str, object], *, source: Path) -> Pl
     try:
         if not isinstance(sizes, Mapping) or not isinstance(parameters, Mapping):
             raise TypeError("architecture and parameters must be there")
-        policy = PlacementPolicy(PlacementArchitecture(**sizes), torch.Generator())
+        architecture = PlacementArchitecture(**sizes)
+        require_held(parameters, *architecture.chains)
+        policy = PlacementPolicy(architecture, torch.Generator())
         policy.load_state_dict(parameters)
     except (TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(

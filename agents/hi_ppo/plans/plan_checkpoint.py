@@ -10,7 +10,7 @@ from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE
 from agents.hi_ppo.plans.plan_policy import PlanPolicy
 from agents.hi_ppo.plans.sketch_judge import SKETCH_SCHEDULES
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, require_held
 
 _KIND = "plan_policy"
 _READS = [NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE]
@@ -46,6 +46,7 @@ def plan_policy_from_payload(payload: Mapping[str, object], *, source: Path) -> 
         if not isinstance(sizes, Mapping) or not isinstance(parameters, Mapping):
             raise TypeError("architecture and parameters must be there")
         architecture = PlacementArchitecture(**sizes)
+        require_held(parameters, *architecture.chains)
         policy = PlanPolicy(architecture, SKETCH_SCHEDULES, torch.Generator())
         policy.load_state_dict(parameters)
     except (TypeError, ValueError, RuntimeError) as error:

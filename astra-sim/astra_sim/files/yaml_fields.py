@@ -16,6 +16,12 @@ else:
 NULLS = (None, "", "~", "null", "Null", "NULL")
 """Values that count as absent."""
 
+MOST_USUAL_BYTES = 2**24
+"""Largest file of lists of plain words."""
+
+MOST_BYTES = 2**16
+"""Largest file of another form; PyYAML takes a second for it."""
+
 _WORD = "[A-Za-z0-9_.+][A-Za-z0-9_.+-]*"
 _LIST_LINE = re.compile(
     rf"([A-Za-z_]{{1,64}}):(?: +\[ *({_WORD}(?: *, *{_WORD})*) *\])? *(?: #.*)?|( *)- +({_WORD}) *"
@@ -36,12 +42,18 @@ def read_yaml_mapping(path: str | Path, *, kind: str) -> dict[str, Any]:
         If it is no YAML or no mapping.
     """
     try:
-        text = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            text = file.read(MOST_USUAL_BYTES + 1)
     except OSError as error:
         raise AstraSimError(f"{path}: {kind} file cannot be read: {error.strerror}") from error
-    lists = plain_lists(text)
+    lists = plain_lists(text) if len(text) <= MOST_USUAL_BYTES else None
     if lists is not None:
         return lists
+    if len(text) > MOST_BYTES:
+        raise AbortError(
+            f"{path}: {kind} file must have at most {MOST_BYTES} bytes, or be lists of plain "
+            f"words, got {len(text)} bytes or more"
+        )
     try:
         content = yaml.load(text, Loader=yaml.BaseLoader)
     except (ValueError, RecursionError, yaml.YAMLError) as error:

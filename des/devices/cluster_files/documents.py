@@ -9,15 +9,15 @@ import yaml
 
 from des.base.checks import nearest
 from des.base.strict_json import parse_json
+from des.base.strict_yaml import BASE_LOADER, require_bounded_yaml
 
-_Base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 _JSON = re.compile(r'\s*[\[{][\s\[{]*"')
 """Start of JSON text that holds anything; YAML in braces has no quotes there."""
 
 
-class _TextLoader(_Base):  # type: ignore[misc]
+class _TextLoader(BASE_LOADER):  # type: ignore[misc]
     """Scalars stay text; a key given twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -45,6 +45,7 @@ def read_documents(text: str) -> list[object]:
     if _JSON.match(text):
         return [_as_text(parse_json(text))]
     try:
+        require_bounded_yaml(text)
         return [each for each in yaml.load_all(text, Loader=_TextLoader) if each]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1

@@ -167,7 +167,7 @@ def _time(place: str, row: _Row, column: str) -> float:
         if isinstance(cell, bool) or not isinstance(cell, str | int | float):
             raise ValueError("neither text nor a number")
         return float(cell)
-    except ValueError as error:
+    except (OverflowError, ValueError) as error:
         raise ValueError(f"{place}: {column} must be a number of seconds, got {cell!r}") from error
 
 

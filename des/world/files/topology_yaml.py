@@ -8,6 +8,7 @@ import yaml
 from pydantic import Field
 
 from des.base.strict_forms import StrictForm
+from des.base.strict_yaml import SAFE_LOADER, require_bounded_yaml
 from des.world.files.dynamics_forms import read_law
 from des.world.files.quantity_fields import Bandwidth, Latency, Price
 from des.world.files.topology_forms import GpuForm, TransportForm
@@ -56,7 +57,7 @@ class _YamlForm(StrictForm):
     transport: TransportForm = TransportForm()
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
+class _UniqueKeyLoader(SAFE_LOADER):  # type: ignore[misc]
     """Refuses a mapping that gives a key twice, where YAML would let the last one win."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -72,7 +73,8 @@ class _UniqueKeyLoader(yaml.SafeLoader):
                     None, None, f"key {key!r} must be given once", key_node.start_mark
                 )
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        found: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return found
 
 
 def from_yaml(text: str, folder: Path = Path()) -> Topology:
@@ -81,6 +83,7 @@ def from_yaml(text: str, folder: Path = Path()) -> Topology:
     Names of further files in it are relative to the folder.
     """
     try:
+        require_bounded_yaml(text)
         # A subclass of the safe loader: plain values only.
         content = yaml.load(text, Loader=_UniqueKeyLoader)
     except yaml.YAMLError as error:

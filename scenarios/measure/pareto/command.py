@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from des.base.atomic_write import write_together
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.csv_text import frame_csv
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_json
@@ -18,8 +19,6 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.pareto.names import NUM_DOMAINS, NUM_PREFERENCES, TABLE_NAMES
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from agents.hi_ppo import policies as hi_ppo_policies
     from agents.hi_ppo import proposing
     from agents.planners.pareto.proposals import Propose
@@ -132,8 +131,8 @@ def _study(
         drawn = [one for one in comparisons if one.table == config.tables[0]]
         write_together(
             {
-                folder.path / METRICS_CSV: _csv(metrics),
-                folder.path / POINTS_CSV: _csv(points),
+                folder.path / METRICS_CSV: frame_csv(metrics).encode(),
+                folder.path / POINTS_CSV: frame_csv(points).encode(),
                 folder.path / FRONTS_PNG: plots.png_bytes(figure.fronts_figure(drawn)),
             }
         )
@@ -175,7 +174,3 @@ def _compared(
     )
     sys.stdout.flush()
     return comparison
-
-
-def _csv(frame: pd.DataFrame) -> bytes:
-    return frame.to_csv(index=False, lineterminator="\n").encode()

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import from_dict, parse_given
+from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
 from scenarios.frame.pictures import Picture

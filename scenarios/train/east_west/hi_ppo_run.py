@@ -11,9 +11,10 @@ import calibration
 from agents.ppo import devices
 from calibration import FittedFor
 from calibration.loop import Subject, Timetable, default_interval_steps
+from calibration.reference.pool import ParallelMap, crew
 from des import NO_CORRECTIONS, Corrections
-from des.base.command import INTERRUPTED
 from des.base.flags import from_dict
+from des.base.interruption import INTERRUPTED
 from des.worlds.reading import topology_path
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
@@ -37,7 +38,6 @@ from scenarios.train.hi_ppo_files import PLACEMENT_PT
 from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_calibration import training_calibration
 from scenarios.train.training_config import PROG
-from scenarios.train.workplace import ParallelMap, workplace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def _trained(prepared: _Prepared, folder: RunFolder, console: Console) -> int:
     devices.use_torch_threads(1)
     run = _Run(prepared=prepared, folder=folder, console=console)
     try:
-        with workplace(prepared.config.workers) as at_work:
+        with crew(prepared.config.workers) as at_work:
             if _is_complete(run, at_work):
                 return 0
     except KeyboardInterrupt:

@@ -19,6 +19,7 @@ from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
 from agents.hi_ppo.placement.proposals import Proposer
 from calibration.loop import Choices
+from calibration.reference.pool import ParallelMap
 from des import NO_CORRECTIONS, Corrections, Placement
 from scenarios.suites import SuiteWorld
 from scenarios.train.east_west.config import HiPpoConfig
@@ -26,7 +27,6 @@ from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, PLACEMENT_CSV, PLACEMENT_PT, TABLES
 from scenarios.train.hi_ppo_moves import MoveStage, move_games, move_tables
 from scenarios.train.hi_ppo_networks import training_networks
-from scenarios.train.workplace import ParallelMap
 
 _FINE_RATE, _FINEST_RATE = 2e-4, 2e-5
 """Learning rates from shipped weights, at the start and at the end: a fifth of those from new ones

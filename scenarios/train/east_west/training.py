@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agents.hi_ppo.policies import Policies
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from calibration.reference.pool import ParallelMap
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.east_west.config import HiPpoConfig
@@ -24,7 +25,6 @@ from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.hi_ppo_files import MOVES_PT, PLACEMENT_PT
 from scenarios.train.interrupts import interrupts
 from scenarios.train.training_calibration import TrainingCalibration
-from scenarios.train.workplace import ParallelMap
 
 WALL_COLUMNS = ("wall_s",)
 """Columns of the logs that measure this machine."""

@@ -1,0 +1,83 @@
+"""Ctrl-C, SIGTERM and SIGHUP: one interruption of a command, however many signals come."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A user, a batch system or a machine that shuts down, and a terminal that is closed."""
+
+INTERRUPTED = 130
+"""Exit code of a command that one of them ends: 128 and the number of SIGINT, as shells have it."""
+
+GRACE_S = 5.0
+"""Time to end in order, in which further signals change nothing. [s]"""
+
+
+class _Interruption:
+    """Handler of signals of one command, with the handlers from before it.
+
+    The first signal raises KeyboardInterrupt; others are not heard while that unwinds. One that
+    comes after `GRACE_S` kills the process: its files are whole at any moment, and processes that
+    it has started end with it.
+    """
+
+    def __init__(self) -> None:
+        self.earlier = heard_handlers()
+        self.is_over = False
+        self._first_s: float | None = None
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether a signal has come."""
+        return self._first_s is not None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self._first_s is None:
+            self._first_s = time.monotonic()
+            raise KeyboardInterrupt
+        if time.monotonic() - self._first_s < GRACE_S:
+            return
+        set_handlers(self.earlier)
+        if not self.is_over:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def heard_handlers() -> dict[signal.Signals, Any]:
+    """Return the handlers of those signals that are not ignored, as SIGHUP is under ``nohup``."""
+    found = {number: signal.getsignal(number) for number in SIGNALS}
+    return {number: each for number, each in found.items() if each not in (signal.SIG_IGN, None)}
+
+
+def set_handlers(handlers: dict[signal.Signals, Any]) -> None:
+    """Set handlers that `heard_handlers` returned."""
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let signals interrupt a command, the first one only.
+
+    Inside of another command, or in a thread, this does nothing. A command that was interrupted
+    stays deaf for `GRACE_S`, so that a signal in the last steps of the interpreter does no harm.
+    """
+    handler = _Interruption()
+    if threading.current_thread() is not threading.main_thread() or any(
+        isinstance(each, _Interruption) and not each.is_over for each in handler.earlier.values()
+    ):
+        yield
+        return
+    set_handlers(dict.fromkeys(handler.earlier, handler))
+    try:
+        yield
+    finally:
+        handler.is_over = True
+        if not handler.is_heard:
+            set_handlers(handler.earlier)
