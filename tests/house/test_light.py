@@ -45,7 +45,10 @@ COMMANDS = [
     "scenarios.devices",
     *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
     "scenarios.reproduce",
-    *(f"scenarios.reproduce {name}" for name in ("zero_bubble", "crosspipe", "diloco", "sailor")),
+    *(
+        f"scenarios.reproduce {name}"
+        for name in ("zero_bubble", "crosspipe", "diloco", "sailor", "blox")
+    ),
     "calibration",
     *(
         f"calibration {name}"
