@@ -29,8 +29,9 @@ def policy(ordering=None, **parts):
 
 def ran(jobs, parts=None, *, nodes=1, gpus=4, seed=0, **world):
     """History of jobs on equal nodes, restarts free unless a replacement is given."""
-    world = {"replacement": FREE, "nodes": NodeSet.equal(nodes, gpus)} | world
-    return run(World(jobs=jobs, **world), parts or policy(), seed)
+    nodes = NodeSet.equal(nodes, gpus) if isinstance(nodes, int) else nodes
+    world = {"replacement": FREE} | world
+    return run(World(jobs=jobs, nodes=nodes, **world), parts or policy(), seed)
 
 
 def finishes(history):

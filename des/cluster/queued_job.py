@@ -86,8 +86,8 @@ class QueuedJob:
         Time that it needs on its GPUs at rate 1. [s]
     iteration_s
         Time of one of its iterations at rate 1. [s]
-    tenant, user, model
-        Owner and model, as the trace gives them.
+    name, tenant, user, model
+        Own name, owners and model, as the trace gives them.
     priority
         Larger goes first under orderings by priority.
     consolidated
@@ -112,6 +112,7 @@ class QueuedJob:
     num_gpus: int
     service_s: float
     iteration_s: float = 1.0
+    name: str = ""
     tenant: str = ""
     user: str = ""
     model: str = ""
