@@ -14,7 +14,7 @@ from des.plan.replacement import Replacement
 
 
 @dataclass(slots=True, kw_only=True)
-class LookAhead:
+class LookAheadAdmission:
     """Admission that chooses among others, as the dynamic choice of Blox does.
 
     Every ``every_s`` each candidate is simulated, under a policy made by ``policy_with``, on the

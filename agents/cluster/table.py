@@ -19,7 +19,7 @@ from agents.cluster.key_orderings import (
     ShortestJob,
     ShortestRemaining,
 )
-from agents.cluster.look_ahead import LookAhead
+from agents.cluster.look_ahead import LookAheadAdmission
 from agents.cluster.placing import (
     BestFit,
     Consolidated,
@@ -208,7 +208,7 @@ def admission_named(
         return AcceptAll()
     if name == "look_ahead":
         candidates = {one: admission_named(one, setting, policy_with) for one in _CANDIDATES}
-        return LookAhead(candidates=candidates, policy_with=policy_with)
+        return LookAheadAdmission(candidates=candidates, policy_with=policy_with)
     try:
         if kind == "load":
             return LoadThreshold(threshold=float(number))

@@ -201,7 +201,7 @@ class Engine:
             self._wake()
 
     def _stop(self, job: LiveJob, now_s: float) -> None:
-        """Take a job off its GPUs, whoever has them next, and count what it did."""
+        """Take a job off its GPUs, whatever becomes of these, and count what it did."""
         self._accounts.stop(job, now_s)
         if self._world.keeps_stays and self._world.is_tracked(job.job.job_id):
             self._stays += [

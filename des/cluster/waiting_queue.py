@@ -35,7 +35,7 @@ class WaitingQueue:
         heappush(heap, (job.key, job.number, job))
 
     def first(self, without: Iterable[Shape], most_gpus: int) -> LiveJob | None:
-        """First job of at most so many GPUs and of none of some shapes."""
+        """First job of at most ``most_gpus`` GPUs and of none of some shapes."""
         best: Entry | None = None
         for shape, heap in self._heaps.items():
             is_better = shape[0] <= most_gpus and (best is None or heap[0] < best)
@@ -67,7 +67,7 @@ class WaitingQueue:
             self.push(job)
 
     def smallest(self, count: int, most_gpus: int) -> list[LiveJob]:
-        """First jobs of at most so many GPUs, in order."""
+        """First jobs of at most ``most_gpus`` GPUs, in order."""
         entries = (
             entry for shape, heap in self._heaps.items() if shape[0] <= most_gpus for entry in heap
         )

@@ -87,7 +87,7 @@ def _command(argv: Sequence[str] | None) -> int:
     config = checked(with_preset(given, names))
     chosen = list(combinations(config))
     for combination in chosen:  # every name is known before anything runs
-        runs.policy_of(config, combination, ())
+        runs.queue_policy_of(config, combination, ())
     trace = runs.read_trace_of(config)
     for line in trace.report if trace is not None else ():
         sys.stdout.write(f"{line}\n")
@@ -134,6 +134,6 @@ def _line(result: RunResult) -> str:
     return (
         f"{one.scheduler}, load {one.load:g}, seed {one.seed}: {len(history.jobs)} jobs, mean time "
         f"{history.mean_jct_s:.0f} s, utilisation {history.gpu_seconds.utilisation:.1%}, "
-        f"{history.num_suspensions} suspensions, workload {result.workload}"
-        + (f", {unfinished} UNFINISHED" if unfinished else "")
+        f"{history.num_suspensions} suspensions, workload {result.workload}, "
+        f"{result.cpu_s:.2f} s of CPU time" + (f", {unfinished} UNFINISHED" if unfinished else "")
     )

@@ -159,16 +159,15 @@ def gantt_figure(results: Sequence[RunResult]) -> Figure:
     figure = new_figure(width_inches=7.0, height_inches=1.0 + 2.2 * len(runs))
     panels = figure.subplots(len(runs), 1, sharex=True, squeeze=False)[:, 0]
     for axes, result in zip(panels, runs, strict=True):
-        for stay in result.history.stays:
-            if stay.node < _MOST_NODES:
-                axes.barh(
-                    stay.node,
-                    (stay.end_s - stay.start_s) / 3600.0,
-                    left=stay.start_s / 3600.0,
-                    height=0.8,
-                    alpha=0.6,
-                    color=_colour(stay.job_id),
-                )
+        stays = [stay for stay in result.history.stays if stay.node < _MOST_NODES]
+        axes.hlines(
+            [stay.node for stay in stays],
+            [stay.start_s / 3600.0 for stay in stays],
+            [stay.end_s / 3600.0 for stay in stays],
+            colors=[_colour(stay.job_id) for stay in stays],
+            linewidth=3.0,
+            alpha=0.6,
+        )
         axes.set_ylabel("node")
         axes.set_title(result.combination.scheduler, fontsize=9)
     panels[-1].set_xlabel("time [h]")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from time import process_time
 
 from agents.cluster.table import BLOX_ORDERINGS, PolicySetting, policy_named
 from calibration.reference.parent import end_with_parent
@@ -32,13 +33,32 @@ _MOST_POINTS = 2000
 class RunResult:
     """Result of a combination.
 
-    ``demand`` holds (time, GPUs wanted, GPUs free) after decisions, thinned out.
+    ``demand`` holds (time, GPUs wanted, GPUs free) at decisions, thinned out; ``cpu_s`` is the time
+    of the simulation alone.
     """
 
     combination: Combination
     history: History
     workload: str
     demand: tuple[tuple[float, int, int], ...]
+    cpu_s: float
+
+
+class ThinnedSeries:
+    """Points at decisions, of which every second one is dropped whenever there are too many."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[float, int, int]] = []
+        self._every, self._count = 1, 0
+
+    def watch(self, view: View, _: Decision) -> None:
+        """Keep the state at a decision, or leave it out."""
+        self._count += 1
+        if self._count % self._every == 0:
+            self.points.append((view.now_s, view.demand_gpus, view.free.num_free))
+            if len(self.points) > _MOST_POINTS:
+                del self.points[::2]
+                self._every *= 2
 
 
 def read_trace_of(config: Config) -> Trace | None:
@@ -75,7 +95,9 @@ def world_of(config: Config, trace: Trace | None, load: float, seed: int) -> Wor
     )
 
 
-def policy_of(config: Config, combination: Combination, sample: Sequence[QueuedJob]) -> Policy:
+def queue_policy_of(
+    config: Config, combination: Combination, sample: Sequence[QueuedJob]
+) -> Policy:
     """Policy of a combination.
 
     Raises
@@ -111,18 +133,19 @@ def run_combination(config: Config, trace: Trace | None, combination: Combinatio
     world = world_of(config, trace, combination.load, combination.seed)
     other = world_of(config, trace, combination.load, combination.seed + 2**40)
     sample = tuple(itertools.islice(other.jobs, _SAMPLE))
-    demand: list[tuple[float, int, int]] = []
-
-    def watch(view: View, _: Decision) -> None:
-        demand.append((view.now_s, view.demand_gpus, view.free.num_free))
-
-    history = run(world, policy_of(config, combination, sample), combination.seed, watch=watch)
+    demand = ThinnedSeries()
+    begun_s = process_time()
+    history = run(
+        world, queue_policy_of(config, combination, sample), combination.seed, watch=demand.watch
+    )
+    cpu_s = process_time() - begun_s
     last = world.tracked_ids[1] + 1 if world.tracked_ids is not None else _MOST_HASHED
     return RunResult(
         combination=combination,
         history=history,
         workload=workload_hash(world.jobs, min(last, _MOST_HASHED)),
-        demand=tuple(demand[:: max(1, len(demand) // _MOST_POINTS)]),
+        demand=tuple(demand.points),
+        cpu_s=cpu_s,
     )
 
 

@@ -7,7 +7,7 @@ from queues import finishes, policy, queued, ran
 
 from agents.cluster.admission import AcceptAll, LoadThreshold, Quota
 from agents.cluster.key_orderings import Fifo, HighestPriority
-from agents.cluster.look_ahead import LookAhead
+from agents.cluster.look_ahead import LookAheadAdmission
 from agents.cluster.placing import BestFit
 from agents.cluster.preempting import MakeRoom, OneUnit, WorstFirst
 from agents.cluster.table import policy_named
@@ -31,7 +31,7 @@ def test_a_job_wider_than_its_quota_runs_alone():
 def test_look_ahead_chooses_what_ends_jobs_sooner():
     """Without a threshold short jobs preempt in vain here; with one they wait outside."""
     candidates = {"none": LoadThreshold(threshold=1e-9), "all": AcceptAll()}
-    ahead = LookAhead(
+    ahead = LookAheadAdmission(
         candidates=candidates, policy_with=lambda chosen: policy(admission=chosen), every_s=10.0
     )
     history = ran(queued((0, 1, 30), (0, 1, 30)), policy(admission=ahead))

@@ -27,7 +27,7 @@ def order(jobs, ordering, **world):
     return [job.job_id for job in history.jobs]
 
 
-def test_shortest_job_goes_first_and_stops_nobody_else():
+def test_shortest_job_goes_first_and_stops_no_other():
     assert order(queued((0, 4, 50), (1, 4, 90), (2, 4, 10)), ShortestJob()) == [0, 2, 1]
 
 

@@ -13,7 +13,7 @@ from des.cluster.node_set import NodeSet
 
 
 def cluster(free_of, *, gpus=4, **shape):
-    """Nodes with so many free GPUs each."""
+    """Nodes with these numbers of free GPUs."""
     free = FreeGpus(NodeSet.equal(len(free_of), gpus, **shape))
     for node, count in enumerate(free_of):
         free.open_node(node)

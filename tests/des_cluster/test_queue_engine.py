@@ -109,7 +109,7 @@ def test_gpu_seconds_are_conserved(rows, order):
 
 @pytest.mark.parametrize("threshold", [1.0, 1.2, 2.5])
 def test_first_come_first_served_does_not_mind_thresholds(threshold):
-    """With one GPU a job, whoever waits outside would wait inside."""
+    """With one GPU a job, a job that waits outside would wait inside."""
     rng = np.random.default_rng(0)
     arrivals = np.sort(rng.integers(0, 500, 40))
     jobs = queued(*((int(at), 1, int(rng.integers(1, 90))) for at in arrivals))

@@ -42,6 +42,7 @@ COMMANDS = [
     "scenarios.ablations.flat",
     "scenarios.ablations.preference",
     "scenarios.suites",
+    "scenarios.job_queue",
     "scenarios.devices",
     *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
     "scenarios.reproduce",

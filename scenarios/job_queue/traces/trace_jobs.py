@@ -45,7 +45,7 @@ class Trace:
 
     @property
     def report(self) -> tuple[str, ...]:
-        """What was read and what was left out, in lines."""
+        """Lines on the rows that were read and left out."""
         total = len(self.jobs) + sum(self.dropped.values())
         lines = [f"trace of form {self.form}: {len(self.jobs)} of {total} rows are jobs"]
         lines += [f"left out, {reason}: {count}" for reason, count in self.dropped.items()]
