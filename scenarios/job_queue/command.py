@@ -63,6 +63,8 @@ examples:
   {PROG} --policy fifo,las,srtf --load 4,6 --track 200:400
   {PROG} --preset blox-fig6 --quick
   {PROG} --policy las --admission accept_all,load_1.2 --mix blox --placing best_fit,packed --load 3
+  {PROG} --policy optimus,pollux,srtf --elastic-gpus 8 --load 2 --track 100:200
+  {PROG} --policy las --mtbf-hours 500 --checkpoint 900 --track 100:200
   {PROG} --trace cluster_log.csv --load 0 --policy fifo,tiresias --nodes 64 --gpus-per-node 8
 
 files written to --out:

@@ -1,7 +1,7 @@
 """Runs of a comparison: worlds, policies and results, several at once."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -16,11 +16,18 @@ from des.cluster.policy import Decision, Policy, View
 from des.cluster.queued_job import QueuedJob
 from des.cluster.running import run
 from des.cluster.world import BloxRules, World
+from des.dynamics import LinkState, MarkovModulated
 from des.plan.replacement import Replacement
 from scenarios.job_queue.settings import Combination, Config, quotas_of, tracked_of
 from scenarios.job_queue.traces.forms import read_trace
 from scenarios.job_queue.traces.trace_jobs import Trace
-from scenarios.job_queue.workloads import DrawnJobs, DualLoad, TracedJobs, workload_hash
+from scenarios.job_queue.workloads import (
+    DrawnJobs,
+    DualLoad,
+    ElasticJobs,
+    TracedJobs,
+    workload_hash,
+)
 
 _SAMPLE = 1000
 """Jobs from which Gittins indices are taken, of another seed than those that are run."""
@@ -70,13 +77,15 @@ def read_trace_of(config: Config) -> Trace | None:
 
 def world_of(config: Config, trace: Trace | None, load: float, seed: int) -> World:
     """World of a load and a workload seed."""
-    jobs: DrawnJobs | DualLoad | TracedJobs
+    jobs: Iterable[QueuedJob]
     if trace is not None:
         jobs = TracedJobs(jobs=trace.jobs, density=config.density, jobs_per_hour=load, seed=seed)
     elif config.workload == "dual":
         jobs = DualLoad(jobs_per_hour=load, seed=seed, mix=config.mix)
     else:
         jobs = DrawnJobs(jobs_per_hour=load, seed=seed, mix=config.mix)
+    if config.elastic_gpus:
+        jobs = ElasticJobs(jobs=jobs, most_gpus=config.elastic_gpus)
     return World(
         nodes=NodeSet.equal(
             config.nodes,
@@ -89,10 +98,31 @@ def world_of(config: Config, trace: Trace | None, load: float, seed: int) -> Wor
         round_s=config.round_duration,
         blox=BloxRules(rate=config.blox_rate) if config.compat == "blox" else None,
         replacement=Replacement(restart_s=config.restart),
+        failures=_failures_of(config),
+        checkpoint_every_s=config.checkpoint,
         keeps_stays=seed == config.seed,
         too_wide="count" if config.count_too_wide else "refuse",
         until_s=config.until_days * 86_400.0,
     )
+
+
+def _failures_of(config: Config) -> MarkovModulated | None:
+    """Law by which nodes fail and are repaired, each on its own."""
+    if not config.mtbf_hours:
+        return None
+    up = LinkState(
+        name="up",
+        bandwidth_factor=1.0,
+        mean_dwell_s=3600.0 * config.mtbf_hours,
+        followed_by=(("down", 1.0),),
+    )
+    down = LinkState(
+        name="down",
+        bandwidth_factor=0.0,
+        mean_dwell_s=3600.0 * config.repair_hours,
+        followed_by=(("up", 1.0),),
+    )
+    return MarkovModulated(states=(up, down), starts_in="up")
 
 
 def queue_policy_of(

@@ -59,6 +59,10 @@ class Config:
     compat: str = option("none", "blox: the rules of Blox, with its accidents")
     blox_rate: float = option(1.0, "service rate under --compat blox")
     restart: float = option(11.4, "time of a restart after a suspension [s]")
+    elastic_gpus: int = option(0, "GPUs that a job may have at most, from 1 on; 0: its own number")
+    mtbf_hours: float = option(0.0, "mean time between failures of a node [h]; 0: none fails")
+    repair_hours: float = option(1.0, "mean time of a repair [h]")
+    checkpoint: float = option(1800.0, "service between checkpoints [s]")
     gpu_hour_usd: float = option(0.0, "price of a GPU hour held; 0: no costs")
     until_days: float = option(1000.0, "end of a run in any case [days]")
     count_too_wide: bool = option(False, "count jobs wider than the cluster, not refuse them")
@@ -139,11 +143,13 @@ def checked(config: Config) -> Config:
     owner = "job queue"
     for name in ("nodes", "gpus_per_node", "seeds", "workers", "domains"):
         require_count(owner, name, getattr(config, name), 10**6)
-    for name in ("density", "blox_rate", "until_days"):
+    for name in ("density", "blox_rate", "until_days", "repair_hours", "checkpoint"):
         require_positive(owner, name, getattr(config, name))
-    for name in ("round_duration", "restart", "gpu_hour_usd", "quantum"):
+    for name in ("round_duration", "restart", "gpu_hour_usd", "quantum", "mtbf_hours"):
         require_non_negative(owner, name, getattr(config, name))
     require_seed(owner, "seed", config.seed)
+    if config.elastic_gpus:
+        require_count(owner, "elastic_gpus", config.elastic_gpus)
     for name in ("policy", "placing", "admission", "preempting", "load"):
         values = getattr(config, name)
         if not values or len(set(values)) < len(values):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from des.base.checks import require_count, require_positive, require_seed
-from des.cluster.queued_job import QueuedJob
+from des.cluster.queued_job import QueuedJob, SpeedCurve
 
 MIXES: dict[str, tuple[tuple[int, float], ...]] = {
     "single": ((1, 1.0),),
@@ -181,6 +181,30 @@ class TracedJobs:
             times_s = [job.arrival_s / self.density for job in self.jobs]
         for job, time_s in zip(self.jobs, times_s, strict=True):
             yield replace(job, arrival_s=time_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticJobs:
+    """Jobs that may have from 1 to ``most_gpus`` GPUs each, or their own number where it is more.
+
+    All have one speed curve, of an assumed 5 % overhead and 1 % communication a GPU, and a gradient
+    noise scale of 8 batches.
+    """
+
+    jobs: Iterable[QueuedJob]
+    most_gpus: int
+
+    def __iter__(self) -> Iterator[QueuedJob]:
+        """Jobs in order of arrival."""
+        for job in self.jobs:
+            curve = SpeedCurve(
+                compute=1.0,
+                overhead=0.05,
+                communication=0.01,
+                most_gpus=max(self.most_gpus, job.num_gpus),
+                noise_scale=8.0,
+            )
+            yield replace(job, curve=curve)
 
 
 def workload_hash(jobs: Iterable[QueuedJob], most_jobs: int) -> str:

@@ -43,6 +43,7 @@ class _PolicyForm(_Form):
     scheduler: str
     admission: _AdmissionForm
     service_rate_multiplier: Positive = 1.0
+    placement: str = "scattered"
 
 
 class _Job(_Form):
@@ -108,6 +109,7 @@ class BloxCase(_Form):
             ClusterPlace(name=f"n{number}", num_gpus=node.gpus, joins_at_s=node.joins_at_s)
             for number, node in enumerate(self.cluster.nodes)
         ]
+        default = "consolidated" if self.policy.placement.startswith("consolidated") else ""
         jobs = [
             QueuedJob(
                 job_id=job.id,
@@ -115,7 +117,7 @@ class BloxCase(_Form):
                 num_gpus=job.gpus,
                 service_s=job.duration_s,
                 iteration_s=job.iteration_s,
-                consolidated=job.placement_preference == "consolidated",
+                consolidated=(job.placement_preference or default) == "consolidated",
             )
             for job in self.jobs
         ]

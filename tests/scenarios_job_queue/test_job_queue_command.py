@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -10,7 +11,8 @@ from command_output import assert_refused, help_of
 from agents.cluster.table import ADMISSIONS, ORDERINGS, PLACINGS, PREEMPTIONS
 from scenarios.job_queue.command import main
 from scenarios.job_queue.metrics import METRICS
-from scenarios.job_queue.settings import Config
+from scenarios.job_queue.runs import run_all
+from scenarios.job_queue.settings import Config, combinations
 
 SMALL = ("--nodes", "4", "--load", "0.4", "--mix", "blox", "--track", "5:14")
 TRACE = "0,res18,10,500,1\n1,lstm,4,60,2\n2,lstm,4,600,4\n"
@@ -55,13 +57,25 @@ def test_jobs_differences_and_page_are_written(folder):
     ]
 
 
-def test_two_processes_give_the_same_bytes_as_one(folder, tmp_path):
-    again = tmp_path / "again"
-    argv = ("--config", str(folder / "config.json"), "--workers", "2", "--out", str(again))
-    assert main(argv) == 0
+def test_two_processes_give_the_same_histories_as_one():
+    config = Config(nodes=4, load=(0.4,), mix="blox", track="5:14", seeds=2, policy=("srtf",))
+    found = [
+        [
+            (result.history, result.workload, result.demand)
+            for result in run_all(replace(config, workers=workers), None, [*combinations(config)])
+        ]
+        for workers in (1, 2)
+    ]
 
-    for name in ("results.csv", "jobs.csv", "differences.csv"):
-        assert (again / name).read_bytes() == (folder / name).read_bytes()
+    assert found[0] == found[1]
+
+
+def test_a_comparison_is_repeated_from_its_folder(folder, capsys):
+    assert main(["--config", str(folder / "config.json"), "--policy", "fifo", "--out", "none"]) == 0
+
+    hashes = pd.read_csv(folder / "results.csv")["workload"].unique()
+    shown = capsys.readouterr().out
+    assert all(f"workload {one}" in shown for one in hashes)
 
 
 def test_a_trace_is_run_with_its_report(tmp_path, capsys):
@@ -80,6 +94,18 @@ def test_a_preset_follows_the_rules_of_blox_and_flags_go_before_it(tmp_path, cap
     argv = ("--preset", "blox-fig12", "--track", "5:9", "--admission", "load_1.2", "--quick")
     assert main([*argv, "--workers", "1"]) == 0
     assert "las+load_1.2, load 6, seed 0: 5 jobs" in capsys.readouterr().out
+
+
+def test_nodes_fail_and_elastic_jobs_change_their_width():
+    config = Config(
+        **{"nodes": 4, "load": (0.4,), "mix": "blox", "track": "5:14", "policy": ("pollux",)},
+        **{"elastic_gpus": 4, "mtbf_hours": 20.0, "workers": 1},
+    )
+    (result,) = run_all(config, None, [*combinations(config)])
+
+    assert result.history.num_failures > 0
+    assert result.history.gpu_seconds.lost > 0
+    assert result.history.num_suspensions > 0
 
 
 def test_a_window_that_does_not_end_says_so_with_exit_code_1(capsys):
