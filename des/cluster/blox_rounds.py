@@ -75,6 +75,7 @@ class _Rounds:
         self._held = self._present = self._free_s = self._part = 0.0
         tracked = world.tracked_ids
         self._num_open = math.inf if tracked is None else tracked[1] - tracked[0] + 1
+        self._num_to_come = 0.0 if tracked is None else self._num_open
         self._unfinished: dict[int, None] = {}
 
     def history(self) -> History:
@@ -163,6 +164,7 @@ class _Rounds:
             self._arrived.append(BloxJob(job, credit))
             if self._world.is_tracked(job.job_id):
                 self._unfinished[job.job_id] = None
+                self._num_to_come -= 1
 
     def _admit(self, job: LiveJob, now_s: float) -> None:
         assert isinstance(job, BloxJob)
@@ -233,6 +235,12 @@ class _Rounds:
             self._running[job.number] = self._waiting.pop(job.number)
 
     def _summed_up(self, now_s: float) -> History:
+        if self._next is None and self._world.tracked_ids is not None and self._num_to_come > 0:
+            first, last = self._world.tracked_ids
+            raise ValueError(
+                f"cluster world: tracked_ids must be of jobs that arrive, got {first} to {last}, "
+                f"of which {self._num_to_come:g} do not"
+            )
         recorder = self._recorder
         num_ended = recorder.num_ended
         return History(

@@ -135,6 +135,18 @@ def test_a_job_that_starves_goes_first_for_ever():
     assert starving[0] == 90
 
 
+def test_tracked_jobs_must_be_among_those_that_arrive():
+    world = World(
+        nodes=NodeSet.equal(1, 4),
+        jobs=queued((0, 1, 10)),
+        tracked_ids=(0, 2),
+        round_s=10.0,
+        blox=BloxRules(),
+    )
+    with pytest.raises(ValueError, match="of jobs that arrive, got 0 to 2, of which 2 do not"):
+        run(world, policy())
+
+
 def test_a_queue_that_can_never_move_stops():
     history = blox(queued((0, 5, 10), (0, 1, 10)), starves_after_s=50.0)
 
