@@ -29,7 +29,7 @@ class JointNumbers(NamedTuple):
 
 
 class RouteNumbers(NamedTuple):
-    """What is for a host leaves over a joint, from the gateway at one end of it."""
+    """Entry of a gateway: packets for a host leave over a joint, from the gateway at its end."""
 
     target: int
     joint: int

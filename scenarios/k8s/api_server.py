@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
+from des.devices.k8s.wire import parse_wire
 from scenarios.k8s.kubeconfig import ApiAccess
 
 GONE = 410
@@ -153,21 +154,17 @@ class ApiServer:
 
 def _object_of(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        return parse_wire(text)
     except ValueError as error:
-        raise ApiError(0, f"API server: answer is not readable as JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ApiError(0, "API server: answer must be a JSON object")
-    return found
+        raise ApiError(0, f"API server: answer: {error}") from error
 
 
 def _message_of(text: bytes) -> str:
     """Message of a ``Status``, or the text itself."""
     try:
-        found = json.loads(text)
+        message = parse_wire(text).get("message")
     except ValueError:
-        found = None
-    message = found.get("message") if isinstance(found, dict) else None
+        message = None
     return str(message or text.decode("utf-8", "replace"))[:_MOST_MESSAGE].strip()
 
 

@@ -43,12 +43,16 @@ COMMANDS = [
     "scenarios.ablations.flat",
     "scenarios.ablations.preference",
     "scenarios.suites",
+    "scenarios.job_queue",
     "scenarios.devices",
     *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
     "scenarios.k8s",
     *(f"scenarios.k8s {name}" for name in K8S_SUBCOMMANDS),
     "scenarios.reproduce",
-    *(f"scenarios.reproduce {name}" for name in ("zero_bubble", "crosspipe", "diloco", "sailor")),
+    *(
+        f"scenarios.reproduce {name}"
+        for name in ("zero_bubble", "crosspipe", "diloco", "sailor", "blox")
+    ),
     "calibration",
     *(
         f"calibration {name}"

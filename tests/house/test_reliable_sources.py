@@ -14,7 +14,11 @@ HOMES = {
     "pickle.loads": ("calibration.reference.serving",),
     "pickle.load": (),
     "pickle.Unpickler": ("agents.ppo.stored_tensors",),
-    "json.loads": ("des.base.strict_json", "astra_sim.files.json_fields"),
+    "json.loads": (
+        "des.base.strict_json",
+        "des.devices.k8s.wire",  # Go's rules of keys; the server bounds the body
+        "astra_sim.files.json_fields",
+    ),
     "tempfile.gettempdir": ("des.base.private_folder",),
     "signal.signal": (
         "calibration.reference.serving",

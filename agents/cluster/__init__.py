@@ -1,0 +1,1 @@
+"""Policies of the cluster: admission, orderings, placing, preemption."""

@@ -1,0 +1,257 @@
+"""Table of the policies of the cluster: one row each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from agents.cluster.admission import AcceptAll, LoadThreshold, Quota
+from agents.cluster.elastic import RESIZE_QUANTUM_S, Optimus, Pollux
+from agents.cluster.fair_share import FairShare
+from agents.cluster.gavel import ROUND_S, Gavel
+from agents.cluster.key_orderings import (
+    QUANTUM_S,
+    Fifo,
+    FinishTimeFairness,
+    GpuIntensity,
+    HighestPriority,
+    LeastAttained,
+    ShortestJob,
+    ShortestRemaining,
+)
+from agents.cluster.look_ahead import LookAheadAdmission
+from agents.cluster.placing import (
+    BestFit,
+    Consolidated,
+    FirstFree,
+    Packed,
+    Scattered,
+    UnitPlacing,
+)
+from agents.cluster.preempting import MakeRoom, OneUnit, WorstFirst
+from agents.cluster.tiresias import Queues2dLas, QueuesGittins
+from des.base.checks import nearest
+from des.cluster.policy import Admission, Ordering, Placing, Policy, Preempting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySetting:
+    """Settings that policies are made with.
+
+    Attributes
+    ----------
+    quantum_s
+        Time between decisions that may preempt; None: the default of each ordering. [s]
+    sample_gpu_s
+        GPU seconds of a sample of jobs, for orderings that learn from it.
+    quota_gpus
+        GPUs of tenants; a tenant without has an equal part.
+    """
+
+    quantum_s: float | None = None
+    sample_gpu_s: tuple[float, ...] = (3600.0,)
+    quota_gpus: Mapping[str, float] = field(default_factory=dict)
+
+    def quantum(self, default_s: float) -> float:
+        """Quantum that is given, else the default of an ordering. [s]"""
+        return default_s if self.quantum_s is None else self.quantum_s
+
+
+class OrderingRow(NamedTuple):
+    """An ordering: its maker and its line of help."""
+
+    make: Callable[[PolicySetting], Ordering]
+    about: str
+
+
+class PlacingRow(NamedTuple):
+    """A placing: its maker and its line of help."""
+
+    make: Callable[[str, bool], Placing]
+    about: str
+
+
+class PreemptingRow(NamedTuple):
+    """A rule of preemption: its maker and its line of help."""
+
+    make: Callable[[], Preempting | None]
+    about: str
+
+
+ORDERINGS: Mapping[str, OrderingRow] = MappingProxyType(
+    {
+        "fifo": OrderingRow(
+            lambda _: Fifo(), "first come, first served; a blocked head blocks all"
+        ),
+        "fifo_backfill": OrderingRow(
+            lambda _: Fifo(backfills=True), "fifo; others pass where they do not delay it (EASY)"
+        ),
+        "sjf": OrderingRow(lambda _: ShortestJob(), "shortest job first, nothing is suspended"),
+        "srtf": OrderingRow(
+            lambda setting: ShortestRemaining(quantum_s=setting.quantum(QUANTUM_S)),
+            "shortest remaining time first",
+        ),
+        "las": OrderingRow(
+            lambda setting: LeastAttained(quantum_s=setting.quantum(QUANTUM_S)),
+            "least attained service first",
+        ),
+        "tiresias": OrderingRow(
+            lambda setting: Queues2dLas(quantum_s=setting.quantum(QUANTUM_S)),
+            "queues of attained GPU seconds",
+        ),
+        "gittins": OrderingRow(
+            lambda setting: QueuesGittins(
+                sample_gpu_s=setting.sample_gpu_s, quantum_s=setting.quantum(QUANTUM_S)
+            ),
+            "queues by Gittins index, from a sample of jobs",
+        ),
+        "optimus": OrderingRow(
+            lambda setting: Optimus(quantum_s=setting.quantum(RESIZE_QUANTUM_S)),
+            "GPUs of elastic jobs by remaining time, fitted speeds",
+        ),
+        "pollux": OrderingRow(
+            lambda setting: Pollux(quantum_s=setting.quantum(RESIZE_QUANTUM_S)),
+            "GPUs of elastic jobs by goodput",
+        ),
+        "gavel": OrderingRow(
+            lambda setting: Gavel(quantum_s=setting.quantum(ROUND_S)),
+            "max-min shares of time by linear program",
+        ),
+        "gavel_ftf": OrderingRow(
+            lambda setting: Gavel(is_fair_finish=True, quantum_s=setting.quantum(ROUND_S)),
+            "shares of time of the best worst finish-time fairness",
+        ),
+        "themis": OrderingRow(
+            lambda setting: FinishTimeFairness(quantum_s=setting.quantum(QUANTUM_S)),
+            "worst finish-time fairness first, in leases",
+        ),
+        "crux": OrderingRow(
+            lambda setting: GpuIntensity(quantum_s=setting.quantum(QUANTUM_S)),
+            "highest GPU intensity first",
+        ),
+        "priority": OrderingRow(
+            lambda setting: HighestPriority(quantum_s=setting.quantum(QUANTUM_S)),
+            "highest priority first",
+        ),
+        "fair_share": OrderingRow(
+            lambda setting: FairShare(
+                quota_gpus=setting.quota_gpus, quantum_s=setting.quantum(QUANTUM_S)
+            ),
+            "quotas of tenants, with borrowing and reclaim",
+        ),
+    }
+)
+"""Orderings by name."""
+
+
+def _placing(kind: type[UnitPlacing]) -> Callable[[str, bool], Placing]:
+    return lambda level, is_required: kind(level=level, is_required=is_required)
+
+
+PLACINGS: Mapping[str, PlacingRow] = MappingProxyType(
+    {
+        "first_free": PlacingRow(_placing(FirstFree), "first free GPUs in the order of nodes"),
+        "scattered": PlacingRow(_placing(Scattered), "as few GPUs of each node as possible"),
+        "best_fit": PlacingRow(_placing(BestFit), "tightest node, else as few nodes as possible"),
+        "consolidated": PlacingRow(_placing(Consolidated), "fewest nodes, and wait for them"),
+        "packed": PlacingRow(_placing(Packed), "fill up nodes in use, keep whole ones free"),
+    }
+)
+"""Placings by name; each takes a level and whether that is required."""
+
+PREEMPTIONS: Mapping[str, PreemptingRow] = MappingProxyType(
+    {
+        "worst_first": PreemptingRow(WorstFirst, "jobs from the end of the order"),
+        "one_unit": PreemptingRow(OneUnit, "jobs of the node or unit that is cheapest to free"),
+        "make_room": PreemptingRow(MakeRoom, "move jobs elsewhere, suspend none"),
+        "never": PreemptingRow(lambda: None, "no running job gives way"),
+    }
+)
+"""Rules of preemption by name."""
+
+ADMISSIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "accept_all": "every job",
+        "load_X": "while the demand is at most X times the GPUs, such as load_1.2",
+        "quota_N": "while a tenant wants at most N GPUs, or its own quota",
+        "look_ahead": "the best of accept_all, load_1.2 and load_1.4, simulated every hour",
+    }
+)
+"""Admissions by name, with what each admits."""
+
+_CANDIDATES = ("accept_all", "load_1.2", "load_1.4")
+
+BLOX_ORDERINGS: Mapping[str, Callable[[], Ordering]] = MappingProxyType(
+    {
+        "fifo": Fifo,
+        "las": LeastAttained,
+        "tiresias": LeastAttained,
+        "srtf": ShortestRemaining,
+        "optimus": ShortestRemaining,
+    }
+)
+"""Orderings by the names that Blox has for them; its Tiresias is LAS, its Optimus SRTF."""
+
+
+def admission_named(
+    name: str, setting: PolicySetting, policy_with: Callable[[Admission], Policy]
+) -> Admission:
+    """Make an admission by its name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such name, or its number is wrong.
+    """
+    kind, _, number = name.partition("_")
+    if name == "accept_all":
+        return AcceptAll()
+    if name == "look_ahead":
+        candidates = {one: admission_named(one, setting, policy_with) for one in _CANDIDATES}
+        return LookAheadAdmission(candidates=candidates, policy_with=policy_with)
+    try:
+        if kind == "load":
+            return LoadThreshold(threshold=float(number))
+        if kind == "quota":
+            gpus_of = {tenant: int(gpus) for tenant, gpus in setting.quota_gpus.items()}
+            return Quota(gpus_of=gpus_of, of_others=int(number))
+    except ValueError as error:
+        raise ValueError(f"admission {name}: must end in a number, got {number!r}") from error
+    raise ValueError(f"unknown admission {name!r}; {nearest(name, tuple(ADMISSIONS))}")
+
+
+def policy_named(
+    ordering: str,
+    *,
+    placing: str = "first_free",
+    admission: str = "accept_all",
+    preempting: str = "worst_first",
+    level: str = "",
+    is_level_required: bool = False,
+    setting: PolicySetting | None = None,
+) -> Policy:
+    """Put a policy together by the names of its parts.
+
+    Raises
+    ------
+    ValueError
+        If a part has no such name; the message hints at one.
+    """
+    setting = setting or PolicySetting()
+    for what, name, table in (
+        ("ordering", ordering, ORDERINGS),
+        ("placing", placing, PLACINGS),
+        ("preemption", preempting, PREEMPTIONS),
+    ):
+        if name not in table:
+            raise ValueError(f"unknown {what} {name!r}; {nearest(name, tuple(table))}")
+
+    def policy_with(chosen: Admission) -> Policy:
+        return Policy(
+            admission=chosen,
+            ordering=ORDERINGS[ordering].make(setting),
+            placing=PLACINGS[placing].make(level, is_level_required),
+            preempting=PREEMPTIONS[preempting].make(),
+        )
+
+    return policy_with(admission_named(admission, setting, policy_with))

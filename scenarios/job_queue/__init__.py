@@ -1,0 +1,1 @@
+"""Job queues: workloads, policies side by side, metrics and pictures."""

@@ -1,0 +1,8 @@
+"""Schedule a queue of jobs under many policies."""
+
+from scenarios.job_queue.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

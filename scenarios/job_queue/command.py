@@ -1,0 +1,141 @@
+"""Schedule a queue of jobs under many policies and compare what becomes of the jobs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agents.cluster.table import ADMISSIONS, ORDERINGS, PLACINGS, PREEMPTIONS
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import parse_given, to_dict
+from des.base.lazy import lazy
+from scenarios.frame.run_folder import RunFolder
+from scenarios.job_queue.settings import (
+    PRESETS,
+    Combination,
+    Config,
+    checked,
+    combinations,
+    with_preset,
+)
+from scenarios.job_queue.traces.forms import FORMS
+
+if TYPE_CHECKING:
+    from scenarios.job_queue import folder as output_folder
+    from scenarios.job_queue import outputs, runs
+    from scenarios.job_queue.runs import RunResult
+    from scenarios.job_queue.traces.trace_jobs import Trace
+else:
+    output_folder = lazy("scenarios.job_queue.folder")
+    outputs = lazy("scenarios.job_queue.outputs")
+    runs = lazy("scenarios.job_queue.runs")
+
+PROG = "python -m scenarios.job_queue"
+UNFINISHED = 1
+"""Exit code where tracked jobs had not ended when a run did."""
+
+
+def _list(table: dict[str, str]) -> str:
+    width = max(map(len, table))
+    return "\n".join(f"  {name:{width}}  {about}" for name, about in table.items())
+
+
+_EPILOG = f"""\
+policies (--policy):
+{_list({name: row.about for name, row in ORDERINGS.items()})}
+
+placings (--placing):
+{_list({name: row.about for name, row in PLACINGS.items()})}
+
+admissions (--admission):
+{_list(dict(ADMISSIONS))}
+
+preemption (--preempting):
+{_list({name: row.about for name, row in PREEMPTIONS.items()})}
+
+forms of traces (--trace-form): auto, {", ".join(FORMS)}
+
+presets: {", ".join(PRESETS)}: the workloads of Blox's figures 6, 12 and 13 under its rules, jobs
+3000 to 4000 tracked; its Optimus has the service rate of --blox-rate
+
+examples:
+  {PROG} --policy fifo,las,srtf --load 4,6 --track 200:400
+  {PROG} --preset blox-fig6 --quick
+  {PROG} --policy las --admission accept_all,load_1.2 --mix blox --placing best_fit,packed --load 3
+  {PROG} --policy optimus,pollux,srtf --elastic-gpus 8 --load 2 --track 100:200
+  {PROG} --policy las --mtbf-hours 500 --checkpoint 900 --track 100:200
+  {PROG} --trace cluster_log.csv --load 0 --policy fifo,tiresias --nodes 64 --gpus-per-node 8
+
+files written to --out:
+  config.json       settings that repeat the comparison
+  results.csv       one row per run: all metrics, and the hash of its workload
+  jobs.csv          one row per run and tracked job
+  differences.csv   mean time against the first policy, paired bootstrap over workload seeds
+  report.html       tables and pictures: distribution of times, load curves, GPUs wanted, nodes
+
+exit codes: 0 done; 1 tracked jobs had not ended when a run did; 2 a flag or the trace is wrong, or
+  the files cannot be written; {EXIT_CODES}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    given, names = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    config = checked(with_preset(given, names))
+    chosen = list(combinations(config))
+    for combination in chosen:  # every name is known before anything runs
+        runs.queue_policy_of(config, combination, ())
+    trace = runs.read_trace_of(config)
+    for line in trace.report if trace is not None else ():
+        sys.stdout.write(f"{line}\n")
+    if config.out is None:
+        return _compared(config, trace, chosen, None)
+    with RunFolder.created(config.out) as folder:
+        folder.write_config(to_dict(config))
+        return _compared(config, trace, chosen, folder)
+
+
+def _compared(
+    config: Config,
+    trace: Trace | None,
+    chosen: Sequence[Combination],
+    folder: RunFolder | None,
+) -> int:
+    results: list[RunResult] = []
+    for result in runs.run_all(config, trace, chosen):
+        results.append(result)
+        sys.stdout.write(f"{_line(result)}\n")
+        sys.stdout.flush()
+    frame = outputs.results_frame(results, config.gpu_hour_usd)
+    differences = outputs.differences_frame(frame, config.seed)
+    for row in differences.to_dict("records"):
+        several = row["num_seeds"] > 1
+        spread = f" [{row['low']:+.1%}, {row['high']:+.1%}]" if several else ""
+        sys.stdout.write(
+            f"load {row['load']:g}: {row['scheduler']} against {row['reference']}: mean time "
+            f"{row['jct_difference']:+.1%}{spread}, {row['num_seeds']} seeds\n"
+        )
+    if folder is not None:
+        if not any(result.history.jobs for result in results):
+            raise UsageError("no tracked job ended in any run, so there is nothing to draw")
+        output_folder.write_outputs(
+            folder.path, config, results, trace=trace, frame=frame, differences=differences
+        )
+        sys.stdout.write(f"written: {folder.path}\n")
+    return UNFINISHED if any(result.history.unfinished for result in results) else 0
+
+
+def _line(result: RunResult) -> str:
+    one, history = result.combination, result.history
+    unfinished = len(history.unfinished)
+    return (
+        f"{one.scheduler}, load {one.load:g}, seed {one.seed}: {len(history.jobs)} jobs, mean time "
+        f"{history.mean_jct_s:.0f} s, utilisation {history.gpu_seconds.utilisation:.1%}, "
+        f"{history.num_suspensions} suspensions, workload {result.workload}, "
+        f"{result.cpu_s:.2f} s of CPU time" + (f", {unfinished} UNFINISHED" if unfinished else "")
+    )

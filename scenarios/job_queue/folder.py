@@ -1,0 +1,119 @@
+"""Files of a comparison of schedulers: tables and a page."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from agents.answer.sections import Section
+from des.base.atomic_write import write_together
+from des.base.flags import to_dict
+from scenarios.frame.pictures import Picture
+from scenarios.frame.plots import png_bytes
+from scenarios.frame.report import Report, render_report
+from scenarios.job_queue.metrics import METRICS
+from scenarios.job_queue.outputs import (
+    cdf_figure,
+    demand_figure,
+    gantt_figure,
+    jobs_frame,
+    load_figure,
+)
+from scenarios.job_queue.runs import RunResult
+from scenarios.job_queue.settings import Config
+from scenarios.job_queue.traces.trace_jobs import Trace
+
+_SHOWN = (
+    "jct_mean_s",
+    "jct_p99_s",
+    "queue_delay_s",
+    "makespan_s",
+    "utilisation",
+    "fairness_mean",
+    "preemptions",
+    "fragmentation",
+)
+
+
+def write_outputs(
+    folder: Path,
+    config: Config,
+    results: Sequence[RunResult],
+    *,
+    trace: Trace | None,
+    frame: pd.DataFrame,
+    differences: pd.DataFrame,
+) -> None:
+    """Write all files, or none."""
+    jobs = jobs_frame(results)
+    page = render_report(
+        _report(config, results, trace=trace, frame=frame, differences=differences, jobs=jobs)
+    )
+    write_together(
+        {
+            folder / "results.csv": _csv(frame),
+            folder / "jobs.csv": _csv(jobs),
+            folder / "differences.csv": _csv(differences),
+            folder / "report.html": page.encode(),
+        }
+    )
+
+
+def _report(
+    config: Config,
+    results: Sequence[RunResult],
+    *,
+    trace: Trace | None,
+    frame: pd.DataFrame,
+    differences: pd.DataFrame,
+    jobs: pd.DataFrame,
+) -> Report:
+    means = frame.groupby(["load", "scheduler"], sort=False)[list(_SHOWN)].mean().reset_index()
+    best = means.sort_values("jct_mean_s", kind="stable").iloc[0]
+    rules = (
+        "the rules of Blox, its accidents included" if config.compat == "blox" else "sound rules"
+    )
+    sections = [_section("Means over seeds", means)]
+    if len(differences):
+        sections.append(_section("Mean time against the first policy", differences))
+    if trace is not None:
+        sections.append(Section(title="Trace", lines=trace.report))
+    pictures = (
+        ("Distribution of the times from arrival to end, by scheduler.", cdf_figure(jobs)),
+        ("Mean time by load; bars span the seeds.", load_figure(frame)),
+        ("GPUs wanted and free over time, first seed.", demand_figure(results)),
+        ("Tracked jobs on nodes over time, first seed.", gantt_figure(results)),
+    )
+    return Report(
+        title="Job queue",
+        verdict=(
+            f"Least mean time: {best['scheduler']} at load {best['load']:g}, "
+            f"{best['jct_mean_s']:.0f} s."
+        ),
+        command="python -m scenarios.job_queue --config config.json --out again",
+        sections=tuple(sections),
+        pictures=tuple(
+            Picture(caption=caption, png=png_bytes(figure)) for caption, figure in pictures
+        ),
+        configuration=to_dict(config),
+        fidelity=(
+            f"Runs follow {rules}.",
+            "Service rates are plain: they depend on the type and number of GPUs, not on links.",
+        ),
+        caveats=tuple(f"{name}: {row.about}." for name, row in METRICS.items()),
+    )
+
+
+def _section(title: str, frame: pd.DataFrame) -> Section:
+    return Section(
+        title=title,
+        head=tuple(frame.columns),
+        rows=tuple(
+            tuple(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row)
+            for row in frame.itertuples(index=False)
+        ),
+    )
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    return frame.to_csv(index=False, lineterminator="\n").encode()

@@ -1,0 +1,196 @@
+"""Runs of a comparison: worlds, policies and results, several at once."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from time import process_time
+
+from agents.cluster.table import BLOX_ORDERINGS, PolicySetting, policy_named
+from calibration.reference.parent import end_with_parent
+from des.base.checks import nearest
+from des.cluster.history import History
+from des.cluster.node_set import NodeSet
+from des.cluster.policy import Decision, Policy, View
+from des.cluster.queued_job import QueuedJob
+from des.cluster.running import run
+from des.cluster.world import BloxRules, World
+from des.dynamics import LinkState, MarkovModulated
+from des.plan.replacement import Replacement
+from scenarios.job_queue.settings import Combination, Config, quotas_of, tracked_of
+from scenarios.job_queue.traces.forms import read_trace
+from scenarios.job_queue.traces.trace_jobs import Trace
+from scenarios.job_queue.workloads import (
+    DrawnJobs,
+    DualLoad,
+    ElasticJobs,
+    TracedJobs,
+    workload_hash,
+)
+
+_SAMPLE = 1000
+"""Jobs from which Gittins indices are taken, of another seed than those that are run."""
+
+_MOST_HASHED = 100_000
+_MOST_POINTS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """Result of a combination.
+
+    ``demand`` holds (time, GPUs wanted, GPUs free) at decisions, thinned out; ``cpu_s`` is the time
+    of the simulation alone.
+    """
+
+    combination: Combination
+    history: History
+    workload: str
+    demand: tuple[tuple[float, int, int], ...]
+    cpu_s: float
+
+
+class ThinnedSeries:
+    """Points at decisions, of which every second one is dropped whenever there are too many."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[float, int, int]] = []
+        self._every, self._count = 1, 0
+
+    def watch(self, view: View, _: Decision) -> None:
+        """Keep the state at a decision, or leave it out."""
+        self._count += 1
+        if self._count % self._every == 0:
+            self.points.append((view.now_s, view.demand_gpus, view.free.num_free))
+            if len(self.points) > _MOST_POINTS:
+                del self.points[::2]
+                self._every *= 2
+
+
+def read_trace_of(config: Config) -> Trace | None:
+    """Trace of a comparison, if it has one."""
+    if config.trace is None:
+        return None
+    return read_trace(config.trace, config.trace_form, keeps_failed=not config.completed_only)
+
+
+def world_of(config: Config, trace: Trace | None, load: float, seed: int) -> World:
+    """World of a load and a workload seed."""
+    jobs: Iterable[QueuedJob]
+    if trace is not None:
+        jobs = TracedJobs(jobs=trace.jobs, density=config.density, jobs_per_hour=load, seed=seed)
+    elif config.workload == "dual":
+        jobs = DualLoad(jobs_per_hour=load, seed=seed, mix=config.mix)
+    else:
+        jobs = DrawnJobs(jobs_per_hour=load, seed=seed, mix=config.mix)
+    if config.elastic_gpus:
+        jobs = ElasticJobs(jobs=jobs, most_gpus=config.elastic_gpus)
+    return World(
+        nodes=NodeSet.equal(
+            config.nodes,
+            config.gpus_per_node,
+            nodes_per_rack=config.nodes_per_rack,
+            num_domains=config.domains,
+        ),
+        jobs=jobs,
+        tracked_ids=tracked_of(config),
+        round_s=config.round_duration,
+        blox=BloxRules(rate=config.blox_rate) if config.compat == "blox" else None,
+        replacement=Replacement(restart_s=config.restart),
+        failures=_failures_of(config),
+        checkpoint_every_s=config.checkpoint,
+        keeps_stays=seed == config.seed,
+        too_wide="count" if config.count_too_wide else "refuse",
+        until_s=config.until_days * 86_400.0,
+    )
+
+
+def _failures_of(config: Config) -> MarkovModulated | None:
+    """Law by which nodes fail and are repaired, each on its own."""
+    if not config.mtbf_hours:
+        return None
+    up = LinkState(
+        name="up",
+        bandwidth_factor=1.0,
+        mean_dwell_s=3600.0 * config.mtbf_hours,
+        followed_by=(("down", 1.0),),
+    )
+    down = LinkState(
+        name="down",
+        bandwidth_factor=0.0,
+        mean_dwell_s=3600.0 * config.repair_hours,
+        followed_by=(("up", 1.0),),
+    )
+    return MarkovModulated(states=(up, down), starts_in="up")
+
+
+def queue_policy_of(
+    config: Config, combination: Combination, sample: Sequence[QueuedJob]
+) -> Policy:
+    """Policy of a combination.
+
+    Raises
+    ------
+    ValueError
+        If a part has no such name.
+    """
+    setting = PolicySetting(
+        quantum_s=config.quantum or None,
+        sample_gpu_s=tuple(job.num_gpus * job.service_s for job in sample),
+        quota_gpus=quotas_of(config),
+    )
+    is_blox = config.compat == "blox"
+    name = combination.policy
+    if is_blox and name not in BLOX_ORDERINGS:
+        raise ValueError(
+            f"--compat blox: unknown policy {name!r}; {nearest(name, tuple(BLOX_ORDERINGS))}"
+        )
+    policy = policy_named(
+        "fifo" if is_blox else name,
+        placing=combination.placing,
+        admission=combination.admission,
+        preempting=combination.preempting,
+        level=config.level,
+        is_level_required=config.level_required,
+        setting=setting,
+    )
+    return replace(policy, ordering=BLOX_ORDERINGS[name]()) if is_blox else policy
+
+
+def run_combination(config: Config, trace: Trace | None, combination: Combination) -> RunResult:
+    """Run one combination."""
+    world = world_of(config, trace, combination.load, combination.seed)
+    other = world_of(config, trace, combination.load, combination.seed + 2**40)
+    sample = tuple(itertools.islice(other.jobs, _SAMPLE))
+    demand = ThinnedSeries()
+    begun_s = process_time()
+    history = run(
+        world, queue_policy_of(config, combination, sample), combination.seed, watch=demand.watch
+    )
+    cpu_s = process_time() - begun_s
+    last = world.tracked_ids[1] + 1 if world.tracked_ids is not None else _MOST_HASHED
+    return RunResult(
+        combination=combination,
+        history=history,
+        workload=workload_hash(world.jobs, min(last, _MOST_HASHED)),
+        demand=tuple(demand.points),
+        cpu_s=cpu_s,
+    )
+
+
+def run_all(
+    config: Config, trace: Trace | None, chosen: Sequence[Combination]
+) -> Iterator[RunResult]:
+    """Run all combinations, ``workers`` at a time; results come in the order given."""
+    workers = min(config.workers, len(chosen))
+    if workers == 1:
+        for combination in chosen:
+            yield run_combination(config, trace, combination)
+        return
+    with ProcessPoolExecutor(
+        max_workers=workers, mp_context=get_context("spawn"), initializer=end_with_parent
+    ) as pool:
+        waiting = [pool.submit(run_combination, config, trace, one) for one in chosen]
+        for future in waiting:
+            yield future.result()

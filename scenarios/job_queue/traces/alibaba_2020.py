@@ -1,0 +1,67 @@
+"""Traces of Alibaba PAI 2020: a folder of ``job_table.csv`` and ``task_table.csv``, no headers."""
+
+from collections import defaultdict
+from pathlib import Path
+
+from scenarios.job_queue.traces.trace_jobs import (
+    Trace,
+    TraceRow,
+    jobs_of_rows,
+    number_of,
+    read_rows,
+)
+
+JOB_COLUMNS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
+TASK_COLUMNS = (
+    "job_name",
+    "task_name",
+    "inst_num",
+    "status",
+    "start_time",
+    "end_time",
+    "plan_cpu",
+    "plan_mem",
+    "plan_gpu",
+    "gpu_type",
+)
+_NOTES = (
+    "GPUs are the sum over tasks of instances times plan_gpu, which is in percent; a job's "
+    "start_time is its submission, and its duration runs from its first task's start",
+)
+
+
+def read_alibaba_2020(path: Path, *, keeps_failed: bool) -> Trace:
+    """Read the tables of jobs and tasks.
+
+    Raises
+    ------
+    ValueError
+        If a table is missing or torn, or there is no job.
+    """
+    tasks = read_rows(path / "task_table.csv", TASK_COLUMNS)
+    gpus: dict[str, float] = defaultdict(float)
+    starts_s: dict[str, float] = {}
+    for task in tasks:
+        name = task["job_name"]
+        count, percent = number_of(task["inst_num"]), number_of(task["plan_gpu"])
+        gpus[name] += (count or 0.0) * (percent or 0.0) / 100.0
+        start_s = number_of(task["start_time"])
+        if start_s is not None:
+            starts_s[name] = min(start_s, starts_s.get(name, start_s))
+    jobs = read_rows(path / "job_table.csv", JOB_COLUMNS)
+    rows = []
+    for job in jobs:
+        name, end_s = job["job_name"], number_of(job["end_time"])
+        submit_s = number_of(job["start_time"])
+        begin_s = starts_s.get(name, submit_s)
+        rows.append(
+            TraceRow(
+                name=name,
+                submit_s=submit_s,
+                num_gpus=gpus.get(name, 0.0),
+                duration_s=None if end_s is None or begin_s is None else end_s - begin_s,
+                is_done=job["status"] == "Terminated",
+                user=job["user"],
+            )
+        )
+    return jobs_of_rows(path, "alibaba_2020", rows, keeps_failed=keeps_failed, notes=_NOTES)

@@ -1,0 +1,101 @@
+"""Table of the forms of traces, and the guess which one a file has."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from des.base.checks import nearest
+from des.base.text_files import read_json, read_text
+from scenarios.job_queue.traces import alibaba_2020, gavel, philly
+from scenarios.job_queue.traces.tables import TABLE_FORMS
+from scenarios.job_queue.traces.trace_jobs import Trace, number_of
+
+FORMS = ("philly", "alibaba_2020", "gavel", *TABLE_FORMS)
+"""Names of all forms."""
+
+_ENOUGH = 0.99
+"""Share of a form's columns that a file must have to be taken for one."""
+
+
+def read_trace(path: Path, form: str, *, keeps_failed: bool = True) -> Trace:
+    """Read a trace.
+
+    Parameters
+    ----------
+    form
+        Name of its form; ``auto`` takes the one whose columns the file has.
+    keeps_failed
+        Whether failed and killed jobs are jobs with the time that they ran for.
+
+    Raises
+    ------
+    ValueError
+        If the file is none of its form, naming the nearest one, or holds no job.
+    """
+    likeness = _likeness(path)
+    best = max(likeness, key=likeness.__getitem__)
+    if form == "auto":
+        if likeness[best] < _ENOUGH:
+            raise ValueError(
+                f"{path}: must be a trace of one of the forms {', '.join(FORMS)}; the nearest is "
+                f"{best}, of whose columns it has {likeness[best]:.0%}"
+            )
+        form = best
+    if form not in FORMS:
+        raise ValueError(f"unknown form of trace {form!r}; {nearest(form, FORMS)}")
+    if likeness[form] < _ENOUGH:
+        raise ValueError(
+            f"{path}: must be a trace of the form {form}, of whose columns it has "
+            f"{likeness[form]:.0%}; the nearest form is {best} ({likeness[best]:.0%})"
+        )
+    if form in TABLE_FORMS:
+        return TABLE_FORMS[form].read(path, form, keeps_failed=keeps_failed)
+    return _OTHERS[form](path, keeps_failed=keeps_failed)
+
+
+def _likeness(path: Path) -> dict[str, float]:
+    """Share of the columns of each form that a file, or a folder, has."""
+    if path.is_dir():
+        tables = ("job_table.csv", "task_table.csv")
+        has = sum((path / name).is_file() for name in tables) / len(tables)
+        return dict.fromkeys(FORMS, 0.0) | {"alibaba_2020": has}
+    head, _, _ = read_text(path).lstrip().partition("\n")
+    cells = [cell.strip() for cell in head.split(",")]
+    found = {
+        name: sum(column in cells for column in form.columns) / len(form.columns)
+        for name, form in TABLE_FORMS.items()
+    }
+    found["philly"] = _philly_likeness(path) if head[:1] == "[" else 0.0
+    num_tabs = head.count("\t")
+    found["gavel"] = float(num_tabs + 1 in (len(gavel.COLUMNS), len(gavel.COLUMNS) + 1))
+    found["alibaba_2020"] = 0.0
+    found["blox"] = _blox_likeness(cells)
+    return found
+
+
+def _philly_likeness(path: Path) -> float:
+    log = read_json(path)
+    first = log[0] if isinstance(log, list) and log else {}
+    return sum(field in first for field in philly.FIELDS) / len(philly.FIELDS)
+
+
+def _blox_likeness(cells: list[str]) -> float:
+    """Five cells without a header, all but the second one numbers."""
+    if len(cells) != len(TABLE_FORMS["blox"].columns):
+        return 0.0
+    numbers = [number_of(cell) is not None for cell in (cells[0], *cells[2:])]
+    return sum(numbers) / len(numbers)
+
+
+class _ReadTrace(Protocol):
+    def __call__(self, path: Path, /, *, keeps_failed: bool) -> Trace: ...
+
+
+_OTHERS: Mapping[str, _ReadTrace] = MappingProxyType(
+    {
+        "philly": philly.read_philly,
+        "alibaba_2020": alibaba_2020.read_alibaba_2020,
+        "gavel": gavel.read_gavel,
+    }
+)

@@ -1,0 +1,196 @@
+"""Traces that are one CSV file: Helios, Acme, Alibaba 2020, 2023 and spot, Tiresias, Muri, Blox."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from scenarios.job_queue.traces.calendar import seconds_of
+from scenarios.job_queue.traces.trace_jobs import (
+    Trace,
+    TraceRow,
+    jobs_of_rows,
+    number_of,
+    read_rows,
+)
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableForm:
+    """A trace of one table.
+
+    Attributes
+    ----------
+    columns
+        Columns that it must have; all of them, in order, where it has no header line.
+    row
+        Job of a row.
+    """
+
+    columns: tuple[str, ...]
+    row: Callable[[Row], TraceRow]
+    has_header: bool = True
+    notes: tuple[str, ...] = ()
+
+    def read(self, path: Path, form: str, *, keeps_failed: bool) -> Trace:
+        """Read a file.
+
+        Raises
+        ------
+        ValueError
+            If a row is torn or the file holds no job.
+        """
+        rows = map(self.row, read_rows(path, () if self.has_header else self.columns))
+        return jobs_of_rows(path, form, rows, keeps_failed=keeps_failed, notes=self.notes)
+
+
+def _product(*texts: str) -> float | None:
+    product = 1.0
+    for text in texts:
+        number = number_of(text)
+        if number is None:
+            return None
+        product *= number
+    return product
+
+
+def _difference(later_s: float | None, earlier_s: float | None) -> float | None:
+    return None if later_s is None or earlier_s is None else later_s - earlier_s
+
+
+def _helios(row: Row) -> TraceRow:
+    return TraceRow(
+        name=row["job_id"],
+        submit_s=seconds_of(row["submit_time"]),
+        num_gpus=number_of(row["gpu_num"]),
+        duration_s=number_of(row["duration"]),
+        is_done=row["state"] == "COMPLETED",
+        tenant=row["vc"],
+        user=row["user"],
+    )
+
+
+def _acme(row: Row) -> TraceRow:
+    return TraceRow(
+        name=row["job_id"],
+        submit_s=seconds_of(row["submit_time"]),
+        num_gpus=number_of(row["gpu_num"]),
+        duration_s=_difference(seconds_of(row["end_time"]), seconds_of(row["start_time"])),
+        is_done=row["state"] == "COMPLETED",
+        tenant=row["type"],
+        user=row["user"],
+    )
+
+
+def _alibaba_2023(row: Row) -> TraceRow:
+    whole = number_of(row["num_gpu"])
+    part = number_of(row["gpu_milli"])
+    is_part = whole == 1.0 and part is not None
+    created_s, ended_s = number_of(row["creation_time"]), number_of(row["deletion_time"])
+    started_s = number_of(row["scheduled_time"])
+    return TraceRow(
+        name=row["name"],
+        submit_s=created_s,
+        num_gpus=part / 1000.0 if is_part and part is not None else whole,
+        duration_s=_difference(ended_s, created_s if started_s is None else started_s),
+        is_done=row["pod_phase"] in ("Succeeded", "Running"),
+        tenant=row["qos"],
+        gpu_type=row["gpu_spec"],
+    )
+
+
+def _alibaba_spot(row: Row) -> TraceRow:
+    return TraceRow(
+        name=row["job_name"],
+        submit_s=number_of(row["submit_time"]),
+        num_gpus=_product(row["gpu_request"], row["worker_num"]),
+        duration_s=number_of(row["duration"]),
+        tenant=row["organization"],
+        gpu_type=row["gpu_model"],
+        priority=1 if row["job_type"] == "HP" else 0,
+    )
+
+
+def _tiresias(row: Row) -> TraceRow:
+    return TraceRow(
+        name=row["job_id"],
+        submit_s=number_of(row["submit_time"]),
+        num_gpus=number_of(row["num_gpu"]),
+        duration_s=number_of(row["duration"]),
+        model=row["model_name"],
+    )
+
+
+def _blox(row: Row) -> TraceRow:
+    return TraceRow(
+        name=row["id"],
+        submit_s=number_of(row["arrival_s"]),
+        num_gpus=number_of(row["gpus"]),
+        duration_s=number_of(row["iterations"]),
+        model=row["model"],
+    )
+
+
+TABLE_FORMS: Mapping[str, TableForm] = MappingProxyType(
+    {
+        "helios": TableForm(
+            columns=("job_id", "user", "vc", "gpu_num", "state", "submit_time", "duration"),
+            row=_helios,
+        ),
+        "acme": TableForm(
+            columns=(
+                "job_id",
+                "user",
+                "gpu_num",
+                "type",
+                "state",
+                "submit_time",
+                "start_time",
+                "end_time",
+            ),
+            row=_acme,
+            notes=("durations are end less start; the column duration is not used",),
+        ),
+        "alibaba_2023": TableForm(
+            columns=(
+                "name",
+                "num_gpu",
+                "gpu_milli",
+                "gpu_spec",
+                "qos",
+                "pod_phase",
+                "creation_time",
+                "deletion_time",
+                "scheduled_time",
+            ),
+            row=_alibaba_2023,
+            notes=("a pod that was never scheduled counts from its creation",),
+        ),
+        "alibaba_spot": TableForm(
+            columns=(
+                "job_name",
+                "organization",
+                "gpu_model",
+                "gpu_request",
+                "worker_num",
+                "submit_time",
+                "duration",
+                "job_type",
+            ),
+            row=_alibaba_spot,
+        ),
+        "tiresias": TableForm(
+            columns=("job_id", "num_gpu", "submit_time", "model_name", "duration"),
+            row=_tiresias,
+        ),
+        "blox": TableForm(
+            columns=("id", "model", "arrival_s", "iterations", "gpus"),
+            row=_blox,
+            has_header=False,
+            notes=("an iteration takes 1 s, as the file has no other",),
+        ),
+    }
+)
+"""Forms of one table by name."""

@@ -1,0 +1,192 @@
+"""Job queues as Blox simulates them, equal to its own runs per job and per round.
+
+The cases are runs of the simulator of Blox (S. Agarwal et al., EuroSys'24) under FIFO, LAS, SRTF,
+its Optimus, and admission by load. Ours follow its rules with ``--compat blox``, its two accidents
+included; the column ``sound_change`` says by how much the mean time changes without these. The
+bound: no difference in any figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from des.base.command import EXIT_CODES, exit_code_of
+from des.base.flags import option, parse
+from des.base.lazy import lazy
+from scenarios.reproduce.cases import PUBLISHED
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from matplotlib import figure as matplotlib_figure
+    from matplotlib.figure import Figure
+
+    from des.cluster import running, world
+    from des.cluster.history import History
+    from scenarios.frame import plots
+    from scenarios.reproduce import blox_cases, report
+    from scenarios.reproduce.blox_cases import BloxCase
+    from scenarios.reproduce.report import Reproduction
+else:
+    matplotlib_figure = lazy("matplotlib.figure")
+    np = lazy("numpy")
+    pd = lazy("pandas")
+    running = lazy("des.cluster.running")
+    world = lazy("des.cluster.world")
+    plots = lazy("scenarios.frame.plots")
+    blox_cases = lazy("scenarios.reproduce.blox_cases")
+    report = lazy("scenarios.reproduce.report")
+
+
+PROG = "python -m scenarios.reproduce blox"
+SHOWN = ("case", "jobs", "rounds", "blox_jct_s", "our_jct_s", "unequal_jobs", "unequal_rounds")
+_NOTES = (
+    "Computed by Blox, github.com/msr-fiddle/blox, commit c8851b2; the source of each case says "
+    "what was altered there.",
+    "unequal_jobs: jobs any of whose times, launches, suspensions or first GPUs differ; "
+    "unequal_rounds: rounds any of whose counts differ, and rounds too many or too few.",
+    "sound_change: mean time without the two accidents of Blox (a placement that fails unless "
+    "whole free nodes make the exact number, and suspensions that stay although they did not "
+    "help) over that with them, less 1.",
+)
+_EXAMPLES = f"""\
+--cases is a folder of cases (*.json); without it those that come with EastWest are run.
+files written to --out: table.csv, table.md, picture.png
+
+exit codes: 0 every case is equal; 1 one is not; 2 a flag or a case is wrong;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of the reproduction of Blox; the fields are the flags."""
+
+    cases: Path = option(PUBLISHED / "blox", "folder of cases")
+    out: Path = option(Path("runs/reproduce/blox"), "folder for table and picture")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    return report.publish(reproduce(blox_cases.read_blox_cases(config.cases)), config.out)
+
+
+def reproduce(cases: Mapping[str, BloxCase]) -> Reproduction:
+    """Run every case and hold it against what Blox computed."""
+    frame = compare(cases)
+    bounds = [
+        report.Bound.at_most(name, float(frame[column].sum()), 0.0, shown=".3g")
+        for name, column in (
+            (f"unequal jobs of {frame['jobs'].sum()}", "unequal_jobs"),
+            (f"unequal rounds of {frame['rounds'].sum()}", "unequal_rounds"),
+            (f"unequal totals of {len(frame)} cases", "unequal_totals"),
+        )
+    ]
+    return report.Reproduction(
+        title="Job queues as Blox simulates them",
+        frame=frame,
+        bounds=tuple(bounds),
+        figure=draw(frame),
+        notes=_NOTES,
+        shown=SHOWN,
+    )
+
+
+def compare(cases: Mapping[str, BloxCase]) -> pd.DataFrame:
+    """One row per case: figures of Blox, ours, and how many of them differ."""
+    rows = []
+    for name, case in cases.items():
+        history = running.run(case.world(), case.scheduler())
+        sound_rules = world.BloxRules(
+            rate=case.policy.service_rate_multiplier, takes_exactly=False, keeps_vain=False
+        )
+        sound = running.run(case.world(sound_rules), case.scheduler())
+        rows.append(
+            {
+                "case": name,
+                "policy": case.policy.scheduler,
+                "jobs": len(case.expected.jobs),
+                "rounds": case.expected.rounds_executed,
+                "blox_jct_s": case.expected.avg_jct_s,
+                "our_jct_s": history.mean_jct_s,
+                "unequal_jobs": unequal_jobs(case, history),
+                "unequal_rounds": unequal_rounds(case, history),
+                "unequal_totals": unequal_totals(case, history),
+                "sound_change": sound.mean_jct_s / history.mean_jct_s - 1.0,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def unequal_jobs(case: BloxCase, history: History) -> int:
+    """Jobs with a figure that differs, or that did not end here."""
+    ours = {}
+    for job, gpus in zip(history.jobs, history.first_gpus, strict=True):
+        ours[job.job_id] = {
+            "id": job.job_id,
+            "admitted_s": job.admitted_s,
+            "first_launch_s": job.first_launch_s,
+            "finish_s": job.finish_s,
+            "jct_s": job.jct_s,
+            "responsiveness_s": job.first_launch_s + case.round_s - job.arrival_s,
+            "launches": job.launches,
+            "suspensions": job.suspensions,
+            "first_gpus": gpus,
+        }
+    differing = 0
+    for expected in case.expected.jobs:
+        figures = expected.model_dump(exclude_none=True)
+        own = ours.get(expected.id, {})
+        differing += any(own.get(field) != figure for field, figure in figures.items())
+    return differing
+
+
+def unequal_rounds(case: BloxCase, history: History) -> int:
+    """Rounds with a count that differs, and the difference in the number of rounds."""
+    series = case.expected.series
+    differing = sum(
+        tuple(expected.model_dump().values()) != tuple(ours)
+        for expected, ours in zip(series, history.rounds, strict=False)
+    )
+    return differing + abs(case.expected.rounds_executed - len(history.rounds))
+
+
+def unequal_totals(case: BloxCase, history: History) -> int:
+    """Means and sums that differ: mean times by more than 1e-9 of them, the others at all."""
+    expected = case.expected
+    responsiveness_s = [job.first_launch_s + case.round_s - job.arrival_s for job in history.jobs]
+    means = (
+        (expected.avg_jct_s, history.mean_jct_s),
+        (expected.avg_responsiveness_s, sum(responsiveness_s) / len(responsiveness_s)),
+    )
+    differing = sum(abs(ours - theirs) > 1e-9 * abs(theirs) for theirs, ours in means)
+    tracked = [job.suspensions for job in history.jobs]
+    totals = {history.num_suspensions, sum(tracked)}
+    return differing + (expected.total_suspensions not in totals)
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    """Mean time of each case: theirs, ours, and ours without the accidents."""
+    figure = matplotlib_figure.Figure(figsize=(8.0, 1.0 + 0.7 * len(frame)), dpi=120)
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    places = np.arange(len(frame))
+    sound_s = frame["our_jct_s"] * (1.0 + frame["sound_change"])
+    axes.barh(places, frame["our_jct_s"], height=0.55, color=plots.BLUE, label="ours, as Blox")
+    colours = plots.REFERENCE_COLOURS
+    axes.plot(frame["blox_jct_s"], places, "|", markersize=18, color=colours[0], label="Blox")
+    axes.plot(sound_s, places, "x", color=colours[1], label="ours, without the accidents")
+    axes.set_yticks(places, frame["case"], fontsize=7)
+    axes.set_ylim(len(frame) - 0.4, -0.6)
+    axes.set_xscale("log")
+    axes.set_xlabel("mean time from arrival to end [s]")
+    axes.legend(fontsize=7)
+    return figure
