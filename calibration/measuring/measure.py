@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from astra_sim import IncompleteRunError, simulate
 from calibration.cases.aggregation import Aggregation
@@ -16,7 +16,6 @@ from calibration.cases.case_key import (
     describe_case,
     engine_version,
 )
-from calibration.packet.measure_packets import measure_packets, packets_version
 from calibration.reference.astra_config import (
     Backend,
     as_seen,
@@ -40,6 +39,12 @@ from calibration.reference.reference_programs import (
 from calibration.reference.trace_set import TraceSet
 from calibration.runs.store import Store
 from des.base.checks import require_count, require_positive
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from calibration.packet import measure_packets
+else:
+    measure_packets = lazy("calibration.packet.measure_packets")
 
 ReferenceBackend = Backend | Literal["ns3", "astra-ns3"]
 
@@ -103,7 +108,7 @@ def measure_case(
     require_positive("measure", "timeout_s", timeout_s)
     require_count("measure", "num_attempts", num_attempts)
     if backend == "ns3":
-        return measure_packets(case, limit_s=timeout_s)
+        return measure_packets.measure_packets(case, limit_s=timeout_s)
     if backend == "astra-ns3":
         require_queues(case.topology, backend)
         seen, ours = case, _given(ns3)
@@ -225,7 +230,7 @@ def _key(
 
 def _version(backend: ReferenceBackend, options: ReferenceOptions) -> str:
     if backend == "ns3":
-        return packets_version()
+        return measure_packets.packets_version()
     if backend == "astra-ns3":
         ns3 = _given(options.get("ns3"))
         check_program(ns3.binary)

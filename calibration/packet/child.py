@@ -90,7 +90,7 @@ class Simulations:
         return (reached_ns, network.NumEvents(), network.NumDrops(), *arrived)
 
 
-def serve(connection: Connection, version: str) -> None:
+def answer_requests(connection: Connection, version: str) -> None:
     """Answer requests until the other side closes the connection."""
     simulations = Simulations(load_facade(version))
     tasks: dict[str, Callable[[Request], tuple[int, ...]]] = {
@@ -113,4 +113,4 @@ def serve(connection: Connection, version: str) -> None:
 
 if __name__ == "__main__":
     be_killed_with(os.getppid())
-    serve(Connection(int(sys.argv[1])), sys.argv[2])
+    answer_requests(Connection(int(sys.argv[1])), sys.argv[2])

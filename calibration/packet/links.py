@@ -1,7 +1,6 @@
 """Links of a world played by ns-3, in lock-step with an iteration."""
 
 import math
-from collections.abc import Sequence
 
 from calibration.packet.numbers import NS_PER_S, NetworkNumbers, network_numbers, rate_bits_per_s
 from calibration.packet.process import PacketProcess
@@ -169,28 +168,3 @@ class PacketLinks:
             request = joint, direction, self._to_ns(time_s), rate
             self._process.tell("change", request)
             self._next_change_s[index] = until_s
-
-
-def flow_times_s(
-    topology: Topology,
-    process: PacketProcess,
-    flows: Sequence[tuple[int, int, float, float]],
-    *,
-    run: int = 1,
-    is_warm: bool = True,
-) -> tuple[float, ...]:
-    """Completion times of messages, each from its own start. [s]
-
-    Parameters
-    ----------
-    flows
-        Source and target domain by position, bytes, and time of the start [s].
-    """
-    links = PacketLinks(topology, process, run=run, is_warm=is_warm)
-    for number, flow in enumerate(flows):
-        links.send(number, *flow)
-    ended_s: dict[int, float] = {}
-    while len(ended_s) < len(flows):
-        time_s, arrived = links.advance(math.inf)
-        ended_s |= dict.fromkeys(arrived, time_s)
-    return tuple(ended_s[number] - flow[3] for number, flow in enumerate(flows))

@@ -7,6 +7,7 @@ import pandas as pd
 
 from agents.answer.sections import Section
 from des.base.atomic_write import write_together
+from des.base.csv_text import frame_csv
 from des.base.flags import to_dict
 from scenarios.frame.pictures import Picture
 from scenarios.frame.plots import png_bytes
@@ -116,4 +117,4 @@ def _section(title: str, frame: pd.DataFrame) -> Section:
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
-    return frame.to_csv(index=False, lineterminator="\n").encode()
+    return frame_csv(frame).encode()

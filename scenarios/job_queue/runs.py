@@ -2,13 +2,12 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from functools import partial
 from time import process_time
 
 from agents.cluster.table import BLOX_ORDERINGS, PolicySetting, policy_named
-from calibration.reference.parent import end_with_parent
+from calibration.reference.pool import crew
 from des.base.checks import nearest
 from des.cluster.history import History
 from des.cluster.node_set import NodeSet
@@ -183,14 +182,5 @@ def run_all(
     config: Config, trace: Trace | None, chosen: Sequence[Combination]
 ) -> Iterator[RunResult]:
     """Run all combinations, ``workers`` at a time; results come in the order given."""
-    workers = min(config.workers, len(chosen))
-    if workers == 1:
-        for combination in chosen:
-            yield run_combination(config, trace, combination)
-        return
-    with ProcessPoolExecutor(
-        max_workers=workers, mp_context=get_context("spawn"), initializer=end_with_parent
-    ) as pool:
-        waiting = [pool.submit(run_combination, config, trace, one) for one in chosen]
-        for future in waiting:
-            yield future.result()
+    with crew(min(config.workers, len(chosen))) as map_at_work:
+        yield from map_at_work(partial(run_combination, config, trace), chosen)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from strategies import unit_domain
 
-from calibration.packet.links import PacketLinks, flow_times_s
+from calibration.packet.links import PacketLinks
 from calibration.packet.process import KNOWN_VERSION, PacketProcess, installed_version
 from calibration.reference.binaries import ReferenceRunError
 from des import Link, Topology, UniformLaw
@@ -30,6 +30,18 @@ def process():
     process = PacketProcess()
     yield process
     process.close()
+
+
+def flow_times_s(topology, process, flows, *, is_warm=True):
+    """Seconds from the start of each flow (source, target, bytes, start) to its last byte."""
+    links = PacketLinks(topology, process, is_warm=is_warm)
+    for number, flow in enumerate(flows):
+        links.send(number, *flow)
+    ended_s = {}
+    while len(ended_s) < len(flows):
+        time_s, arrived = links.advance(math.inf)
+        ended_s |= dict.fromkeys(arrived, time_s)
+    return [ended_s[number] - flow[3] for number, flow in enumerate(flows)]
 
 
 def packets_of(case) -> PacketTransport:
