@@ -59,7 +59,7 @@ def bind_inside(
         cases = cases_of(
             situation.topology, held, job, gpus, loads=loads, corrections=situation.corrections
         )
-        decisions = settle(agent, cases)
+        decisions = settle(agent, situation.topology, held, cases)
         for case, decision in zip(cases, decisions, strict=True):
             require_free(case, decision)
         topology = bound_topology(situation.topology, plan, cases, decisions)

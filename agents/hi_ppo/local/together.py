@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from itertools import cycle, islice
 
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.alike_gpus import Elsewhere
-from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule
+from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, DomainCase, LocalCase, ServersCase
+from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.times import device_times, joined_by
 from des import (
@@ -24,8 +23,8 @@ from des import (
 from des.devices.gpus import GpuTopology
 from des.world.domain_load import IDLE, DomainLoad
 
-MOST_ROUNDS = 4
-"""Most decisions by rule of a domain, once the others are known."""
+MOST_SETTINGS = 2
+"""Settings of microbatches and recomputation that whole pipelines are compared under."""
 
 
 def cases_of(
@@ -115,88 +114,95 @@ def agree(
     return tuple(sorted(sorted(common), key=slowest_s))
 
 
-def settle(agent: LocalAgent, cases: Sequence[DomainCase]) -> tuple[LocalDecision, ...]:
+def settle(
+    agent: LocalAgent, topology: Topology, plan: Plan, cases: Sequence[DomainCase]
+) -> tuple[LocalDecision, ...]:
     """Decide for all domains of a pipeline, from the input on, so that they fit together.
 
-    All have the same microbatches and recomputation: the best of `agree` that fits. A device holds
-    the more microbatches the more devices are behind it, so domains are decided from the output on,
-    each knowing how many devices those behind it have become.
+    All have the same microbatches and recomputation: of the first `MOST_SETTINGS` of `agree` that
+    fit those under which the whole pipeline is quickest. Its devices are simulated as one chain
+    (`agents.hi_ppo.local.chains`), and domains change their plans one after the other as long as
+    that helps, from those that are best if all other stages are as slow as their own.
 
     Raises
     ------
     InfeasiblePlacementError
         If no setting fits all domains; the message is that of the best one.
+    UnreachableError
+        If no links lead over a border of the plan.
     """
     alternatives = [
         agent.alternatives(case) if isinstance(case, LocalCase) else alternatives_by_rule(case)
         for case in cases
     ]
     failure: InfeasiblePlacementError | None = None
+    best, best_s, num_left = tuple[LocalDecision, ...](), np.inf, MOST_SETTINGS
     for setting in agree(alternatives):
-        devices = [one[setting].parallelism.pipeline for one in alternatives]
-        found: list[LocalDecision] = []
         try:
-            for place in range(len(cases) - 1, -1, -1):
-                known = replace(
-                    cases[place],
-                    stages_before=sum(devices[:place]),
-                    stages_behind=sum(devices[place + 1 :]),
-                )
-                is_known = known == cases[place]  # as assumed: one stage per domain
-                decision = (
-                    alternatives[place][setting] if is_known else _decide(agent, known, setting)
-                )
-                devices[place] = decision.parallelism.pipeline
-                found.append(decision)
+            menus = _menus(agent, cases, [one[setting] for one in alternatives])
         except InfeasiblePlacementError as error:
             failure = failure or error
             continue
-        return _with_others_known(cases, tuple(reversed(found)))
-    assert failure is not None
-    raise failure
+        found, found_s = _quickest(topology, plan, cases, menus)
+        if found_s < best_s:
+            best, best_s = found, found_s
+        num_left -= 1
+        if not num_left:
+            break
+    if not best:
+        assert failure is not None
+        raise failure
+    return best
 
 
-def _with_others_known(
-    cases: Sequence[DomainCase], decisions: tuple[LocalDecision, ...]
-) -> tuple[LocalDecision, ...]:
-    """Decide again by rule, domain by domain, with the times of all others until nothing changes.
+def _menus(
+    agent: LocalAgent, cases: Sequence[DomainCase], assumed: Sequence[LocalDecision]
+) -> list[tuple[LocalDecision, ...]]:
+    """Plans of each domain under one setting, by number of devices; the best alone comes last.
 
-    With as many devices as before or fewer, so that no domain before them holds more microbatches.
+    A device holds the more microbatches the more devices are behind it, so domains are looked at
+    from the output on, each as if those behind had the most devices that they may choose.
     """
-    places = [place for place, decision in enumerate(decisions) if decision.is_by_rule]
-    found = list(decisions)
-    if len(cases) == 1:
-        return decisions
-    times = [
-        device_times(case, each.plan.option, each.binding)
-        for case, each in zip(cases, found, strict=True)
-    ]
-    unchanged = 0
-    for place in islice(cycle(places), MOST_ROUNDS * len(places)):
-        devices = [each.parallelism.pipeline for each in found]
+    setting, menus = assumed[0].setting, list[tuple[LocalDecision, ...]]()
+    devices = [one.parallelism.pipeline for one in assumed]
+    for place in range(len(cases) - 1, -1, -1):
         case = replace(
             cases[place],
             stages_before=sum(devices[:place]),
             stages_behind=sum(devices[place + 1 :]),
         )
-        before = found[place].parallelism
-        found[place] = decide_by_rule(
-            case,
-            found[place].setting,
-            elsewhere=Elsewhere.of(times[:place] + times[place + 1 :]),
-            most_devices=devices[place],
-        )
-        times[place] = device_times(case, found[place].plan.option, found[place].binding)
-        unchanged = unchanged + 1 if found[place].parallelism == before else 0
-        if unchanged == len(places):
-            break
-    return tuple(found)
+        if isinstance(case, LocalCase):
+            menu = agent.menu(case, setting)
+        else:
+            menu = menu_by_rule(case, setting)
+        alone = min(menu, key=lambda one: one.seconds_per_sequence)
+        devices[place] = alone.parallelism.pipeline
+        menus.append(menu[: menu.index(alone) + 1])
+    return menus[::-1]
 
 
-def _decide(agent: LocalAgent, case: DomainCase, setting: SharedSetting) -> LocalDecision:
-    if isinstance(case, LocalCase):
-        return agent.decide(case, setting)
-    return decide_by_rule(case, setting)
+def _quickest(
+    topology: Topology,
+    plan: Plan,
+    cases: Sequence[DomainCase],
+    menus: Sequence[Sequence[LocalDecision]],
+) -> tuple[tuple[LocalDecision, ...], float]:
+    """Choose from menus what makes the whole pipeline quick; and the time of an iteration. [s]"""
+    job, corrections = cases[0].job, cases[0].corrections
+    workload = workload_of(job, menus[0][:1])
+    times = [
+        [device_times(case, one.plan.option, one.binding) for one in menu]
+        for case, menu in zip(cases, menus, strict=True)
+    ]
+    chains = Chains(
+        times,
+        borders_of(topology, plan, workload, corrections),
+        schedule=cases[0].schedule,
+        num_microbatches=workload.num_microbatches,
+        overhead_s=corrections.message_overhead_s,
+    )
+    chosen, found_s = chains.quickest([len(menu) - 1 for menu in menus])
+    return tuple(menu[index] for menu, index in zip(menus, chosen, strict=True)), found_s
 
 
 def with_local(plan: Plan, decisions: Sequence[LocalDecision], num_domains: int) -> Plan:
