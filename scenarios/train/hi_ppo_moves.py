@@ -20,6 +20,7 @@ from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
 from agents.judge.steady_judge import SteadyJudge
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
+from agents.ppo.parallel_map import ParallelMap
 from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
 from des import NO_CORRECTIONS, Corrections, Placement, Plan
@@ -30,7 +31,6 @@ from scenarios.frame.update_log import UpdateLog
 from scenarios.suites import SuiteWorld, suite
 from scenarios.train.hi_ppo_files import MOVE_UPDATES_PER_CHECKPOINT, MOVES_CSV, MOVES_PT, TABLES
 from scenarios.train.hi_ppo_networks import WorldOf
-from scenarios.train.workplace import ParallelMap, workplace
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
@@ -103,17 +103,16 @@ class MoveStage:
 
 
 def train_move_stage(
-    stage: MoveStage, folder: RunFolder, console: Console, *, workers: int = 1
+    stage: MoveStage, folder: RunFolder, console: Console, at_work: ParallelMap = map
 ) -> MovePolicy:
     """Make episodes, train on them, and write the policy and the log into the folder.
 
     Episodes that the folder holds already are not made again, and a training that it holds a
-    checkpoint of continues from there. The result is the same whatever
-    the number of workers, to the last bit.
+    checkpoint of continues from there. The result is the same wherever episodes are made, to the
+    last bit.
     """
-    require_count("move stage", "workers", workers)
     cache = folder.path / TABLES
-    with workplace(workers) as at_work, _progress(console) as progress:
+    with _progress(console) as progress:
         paths = move_tables(stage, cache, _counted(progress, "episodes of worlds", at_work))
         games = move_games(stage, paths, _counted(progress, "what choices cost", at_work))
         if not console.is_terminal:

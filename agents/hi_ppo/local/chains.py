@@ -1,9 +1,10 @@
 """Pipelines over domains that share their GPUs, simulated side by side as chains of devices.
 
-Every device is a stage, on which a microbatch takes its passes and the sums in its tensor groups;
-between devices of a domain are the domain's wires, between domains its links. Sums of gradients
-come behind the last pass of each device. So local plans of several domains are judged together,
-where a closed form would have to guess what hides behind what.
+Every device is a stage, on which a microbatch takes its passes and the sums in its tensor groups,
+half of the backward pass for each kind of gradient where a schedule tells them apart. Between
+devices of a domain are the domain's wires, between domains its links. Sums of gradients come behind
+the last pass of each device. So local plans of several domains are judged together, where a closed
+form would have to guess what hides behind what.
 """
 
 import math
@@ -133,6 +134,7 @@ class Chains:
         for menu, own in zip(menus, self._devices, strict=True):
             for times, devices in zip(menu, own, strict=True):
                 passes_s[devices, 0], passes_s[devices, 1] = times.forward_s, times.backward_s
+                passes_s[devices, 2:] = times.backward_s[:, np.newaxis] / 2
                 update_s[devices, 1] = times.gradients_s
                 one, other = devices[:-1], devices[1:]
                 for here, there in ((one, other), (other, one)):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +22,14 @@ from des import (
     Workload,
 )
 from des.devices.gpus import GpuTopology
+from des.schedules import has_pace
 from des.world.domain_load import IDLE, DomainLoad
 
 MOST_SETTINGS = 2
 """Settings of microbatches and recomputation that whole pipelines are compared under."""
+
+_PACED = "zb_h1_4x"
+"""Schedule of chains in place of one that looks at times."""
 
 
 def cases_of(
@@ -114,15 +119,30 @@ def agree(
     return tuple(sorted(sorted(common), key=slowest_s))
 
 
+class Settlement(NamedTuple):
+    """Decisions of all domains, from the input on, and the time of an iteration as one chain."""
+
+    time_s: float
+    decisions: tuple[LocalDecision, ...]
+
+
 def settle(
     agent: LocalAgent, topology: Topology, plan: Plan, cases: Sequence[DomainCase]
 ) -> tuple[LocalDecision, ...]:
-    """Decide for all domains of a pipeline, from the input on, so that they fit together.
+    """Decide for all domains of a pipeline, from the input on: the quickest of `settlements`."""
+    found = settlements(agent, topology, plan, cases)
+    return min(found, key=lambda one: one.time_s).decisions
 
-    All have the same microbatches and recomputation: of the first `MOST_SETTINGS` of `agree` that
-    fit those under which the whole pipeline is quickest. Its devices are simulated as one chain
-    (`agents.hi_ppo.local.chains`), and domains change their plans one after the other as long as
-    that helps, from those that are best if all other stages are as slow as their own.
+
+def settlements(
+    agent: LocalAgent, topology: Topology, plan: Plan, cases: Sequence[DomainCase]
+) -> list[Settlement]:
+    """Return decisions of all domains of a pipeline that fit together.
+
+    All have the same microbatches and recomputation, one of the first `MOST_SETTINGS` of `agree`
+    that fit. Under each there are two: what is best for each domain if all other stages are as
+    slow as its own; and what is left of that if domains change their plans one after the other as
+    long as that makes the whole chain of devices quicker (`agents.hi_ppo.local.chains`).
 
     Raises
     ------
@@ -136,23 +156,20 @@ def settle(
         for case in cases
     ]
     failure: InfeasiblePlacementError | None = None
-    best, best_s, num_left = tuple[LocalDecision, ...](), np.inf, MOST_SETTINGS
+    found = list[Settlement]()
     for setting in agree(alternatives):
         try:
             menus = _menus(agent, cases, [one[setting] for one in alternatives])
         except InfeasiblePlacementError as error:
             failure = failure or error
             continue
-        found, found_s = _quickest(topology, plan, cases, menus)
-        if found_s < best_s:
-            best, best_s = found, found_s
-        num_left -= 1
-        if not num_left:
+        found += _alone_and_together(topology, plan, cases, menus)
+        if len(found) == 2 * MOST_SETTINGS:
             break
-    if not best:
+    if not found:
         assert failure is not None
         raise failure
-    return best
+    return found
 
 
 def _menus(
@@ -181,13 +198,13 @@ def _menus(
     return menus[::-1]
 
 
-def _quickest(
+def _alone_and_together(
     topology: Topology,
     plan: Plan,
     cases: Sequence[DomainCase],
     menus: Sequence[Sequence[LocalDecision]],
-) -> tuple[tuple[LocalDecision, ...], float]:
-    """Choose from menus what makes the whole pipeline quick; and the time of an iteration. [s]"""
+) -> tuple[Settlement, Settlement]:
+    """Choose from menus what is best for each domain, and what makes the whole pipeline quick."""
     job, corrections = cases[0].job, cases[0].corrections
     workload = workload_of(job, menus[0][:1])
     times = [
@@ -197,12 +214,18 @@ def _quickest(
     chains = Chains(
         times,
         borders_of(topology, plan, workload, corrections),
-        schedule=cases[0].schedule,
+        schedule=plan.schedule if has_pace(plan.schedule) else _PACED,
         num_microbatches=workload.num_microbatches,
         overhead_s=corrections.message_overhead_s,
     )
-    chosen, found_s = chains.quickest([len(menu) - 1 for menu in menus])
-    return tuple(menu[index] for menu, index in zip(menus, chosen, strict=True)), found_s
+    alone = tuple(len(menu) - 1 for menu in menus)
+    chosen, found_s = chains.quickest(alone)
+    of_choice = [
+        tuple(menu[index] for menu, index in zip(menus, choice, strict=True))
+        for choice in (alone, chosen)
+    ]
+    (alone_s,) = chains.times_s([alone]).tolist()
+    return Settlement(alone_s, of_choice[0]), Settlement(found_s, of_choice[1])
 
 
 def with_local(plan: Plan, decisions: Sequence[LocalDecision], num_domains: int) -> Plan:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 import calibration
 from agents.ppo import devices
+from agents.ppo.parallel_map import ParallelMap
 from calibration import FittedFor
 from calibration.loop import Subject, Timetable, default_interval_steps
 from des import NO_CORRECTIONS, Corrections
@@ -37,7 +38,7 @@ from scenarios.train.hi_ppo_files import PLACEMENT_PT
 from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_calibration import training_calibration
 from scenarios.train.training_config import PROG
-from scenarios.train.workplace import ParallelMap, workplace
+from scenarios.train.workplace import workplace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +96,7 @@ def _trained(prepared: _Prepared, folder: RunFolder, console: Console) -> int:
     devices.use_torch_threads(1)
     run = _Run(prepared=prepared, folder=folder, console=console)
     try:
-        with workplace(prepared.config.workers) as at_work:
+        with workplace(prepared.config.workers, prepared.config.ray) as at_work:
             if _is_complete(run, at_work):
                 return 0
     except KeyboardInterrupt:
@@ -200,6 +201,7 @@ def _begun(config: HiPpoConfig, given: frozenset[str], folder: RunFolder) -> HiP
         loads=str(path / str(old.loads)) if is_copied else old.loads,
         corrections=None if old.corrections is None else path / old.corrections,
         workers=config.workers,
+        ray=config.ray,
         kpi=config.kpi if "kpi" in given else old.kpi,
         out=path,
         resume=True,

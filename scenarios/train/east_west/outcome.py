@@ -11,6 +11,7 @@ from agents.answer.figures import duration
 from agents.answer.sections import Section, as_text
 from agents.decision.run_epochs import epoch_situation
 from agents.hi_ppo.policies import shipped
+from agents.ppo.parallel_map import ParallelMap
 from des import STEADY, Law, Plan, UniformLaw
 from des.compiled.simulate import simulate_compiled
 from des.dynamics import kind_of
@@ -43,7 +44,6 @@ from scenarios.train.east_west.worth import (
     worth_sentence,
 )
 from scenarios.train.training_config import PROG
-from scenarios.train.workplace import ParallelMap
 
 _MOST_OVER_SHIPPED = {"shipped": 0.0, "scratch": 0.01}
 _ELSEWHERE = "All targets, on suites of worlds: python -m scenarios.kpi --checkpoint "

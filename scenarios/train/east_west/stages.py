@@ -18,6 +18,7 @@ from agents.hi_ppo.placement.placement_checkpoint import placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
 from agents.hi_ppo.placement.proposals import Proposer
+from agents.ppo.parallel_map import ParallelMap
 from calibration.loop import Choices
 from des import NO_CORRECTIONS, Corrections, Placement
 from scenarios.suites import SuiteWorld
@@ -26,7 +27,6 @@ from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, PLACEMENT_CSV, PLACEMENT_PT, TABLES
 from scenarios.train.hi_ppo_moves import MoveStage, move_games, move_tables
 from scenarios.train.hi_ppo_networks import training_networks
-from scenarios.train.workplace import ParallelMap
 
 _FINE_RATE, _FINEST_RATE = 2e-4, 2e-5
 """Learning rates from shipped weights, at the start and at the end: a fifth of those from new ones
@@ -98,7 +98,11 @@ class PlacementStage:
     columns = tuple(one.name for one in fields(PlacementReport) if one.name != "update")
 
     def __init__(
-        self, config: HiPpoConfig, around: WorldsAround, start: PlacementPolicy | None
+        self,
+        config: HiPpoConfig,
+        around: WorldsAround,
+        start: PlacementPolicy | None,
+        at_work: ParallelMap,
     ) -> None:
         self._worlds = around.named
         self._corrections = NO_CORRECTIONS
@@ -111,7 +115,11 @@ class PlacementStage:
         if start is not None:
             settings = replace(settings, learning_rate=_FINE_RATE, final_learning_rate=_FINEST_RATE)
         self.trainer = PlacementTrainer(
-            training_networks(config.seed, around), seed=config.seed, config=settings, start=start
+            training_networks(config.seed, around),
+            seed=config.seed,
+            config=settings,
+            start=start,
+            at_work=at_work,
         )
 
     @property

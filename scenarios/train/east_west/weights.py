@@ -13,6 +13,7 @@ from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
 from agents.hi_ppo.policies import Policies, shipped
 from agents.hi_ppo.trained_range import TrainedRange
+from agents.ppo.parallel_map import ParallelMap
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference
@@ -23,7 +24,6 @@ from scenarios.train.east_west.training import CANDIDATES, snapshots
 from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.east_west.worth import signed_percent
 from scenarios.train.hi_ppo_files import POLICIES_PT
-from scenarios.train.workplace import ParallelMap
 
 START = "start"
 """Name of the weights that a run begins from."""
