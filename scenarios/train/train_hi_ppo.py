@@ -127,18 +127,17 @@ def _command(argv: Sequence[str] | None) -> None:
     )
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
-    with _folder(config) as folder:
-        _train(config, folder, rich_console.Console(highlight=False))
+    with workplace.workplace(config.workers, config.ray) as at_work, _folder(config) as folder:
+        _train(config, folder, rich_console.Console(highlight=False), at_work)
 
 
-def _train(config: Config, folder: RunFolder, console: Console) -> None:
+def _train(config: Config, folder: RunFolder, console: Console, at_work: ParallelMap) -> None:
     """Train what is not trained yet, and put it together."""
     begin_s = time.perf_counter()
-    with workplace.workplace(config.workers, config.ray) as at_work:
-        placement = _placement(config, folder, console, at_work)
-        moves = None
-        if config.move_worlds:
-            moves = hi_ppo_moves.train_move_stage(move_stage(config), folder, console, at_work)
+    placement = _placement(config, folder, console, at_work)
+    moves = None
+    if config.move_worlds:
+        moves = hi_ppo_moves.train_move_stage(move_stage(config), folder, console, at_work)
     policies = hi_ppo_policies.Policies(
         placement=placement,
         moves=moves,

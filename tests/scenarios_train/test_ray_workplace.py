@@ -55,3 +55,4 @@ def test_a_cluster_that_is_not_there_is_one_line(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "ray: address must be local, auto or host:port of a running cluster" in error
     assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()

@@ -71,14 +71,15 @@ def train_on_world(config: HiPpoConfig, given: frozenset[str]) -> int:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH + 2 * COLUMN_WIDTH)
-    if config.resume:
-        with RunFolder.opened(config.out or newest_run(PROG)) as folder:
-            config = _begun(config, given, folder)
-            return _trained(_prepared(config), folder, console)
-    prepared = _prepared(config)
-    with RunFolder.created(config.out or next_run()) as folder:
-        folder.write_config(recorded_settings(config), _inputs(config))
-        return _trained(prepared, folder, console)
+    with workplace(config.workers, config.ray) as at_work:
+        if config.resume:
+            with RunFolder.opened(config.out or newest_run(PROG)) as folder:
+                config = _begun(config, given, folder)
+                return _trained(_prepared(config), folder, console, at_work)
+        prepared = _prepared(config)
+        with RunFolder.created(config.out or next_run()) as folder:
+            folder.write_config(recorded_settings(config), _inputs(config))
+            return _trained(prepared, folder, console, at_work)
 
 
 def _prepared(config: HiPpoConfig) -> _Prepared:
@@ -92,13 +93,12 @@ def _prepared(config: HiPpoConfig) -> _Prepared:
     )
 
 
-def _trained(prepared: _Prepared, folder: RunFolder, console: Console) -> int:
+def _trained(prepared: _Prepared, folder: RunFolder, console: Console, at_work: ParallelMap) -> int:
     devices.use_torch_threads(1)
     run = _Run(prepared=prepared, folder=folder, console=console)
     try:
-        with workplace(prepared.config.workers, prepared.config.ray) as at_work:
-            if _is_complete(run, at_work):
-                return 0
+        if _is_complete(run, at_work):
+            return 0
     except KeyboardInterrupt:
         pass  # before, between or after the updates: the last checkpoint is whole
     path = shlex.quote(str(folder.path))

@@ -1,19 +1,13 @@
-"""Trainings of Hi-PPO in which factors change on the way, or that are stopped among workers."""
+"""Trainings of Hi-PPO in which factors change on the way."""
 
-import os
-import signal
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from processes import descendants, is_running, python, wait_until
-from tiny_training import TINY
 
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from des import NO_CORRECTIONS
-from scenarios.train.east_west.command import main
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.stages import MoveTraining, MoveWorkplace, PlacementStage
 from scenarios.train.east_west.weights import new_policies
@@ -104,24 +98,3 @@ def test_the_move_policy_continues_on_episodes_of_new_factors(around, tmp_path):
     resumed.load_state(state, source=tmp_path / "moves.pt")
     assert whole.advance() == resumed.advance()
     assert_same_state(whole.state(), resumed.state(), tmp_path)
-
-
-def test_ctrl_c_among_workers_leaves_a_run_that_resumes_to_the_same_bytes(tmp_path):
-    """A terminal's Ctrl-C reaches the workers too: they leave it to the process that began them."""
-    flags = [*TINY, "--move-updates", "1"]
-    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
-    log = stopped / "placement.csv"
-    words = ["-m", "scenarios.east_west_train", *flags, "--workers", "2", "--out", str(stopped)]
-    with python(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert wait_until(lambda: log.exists() and log.read_text().count("\n") > 2, process)
-        begun = descendants(process.pid)
-        os.killpg(process.pid, signal.SIGINT)
-        shown, errors = process.communicate()
-        assert wait_until(lambda: not any(is_running(number) for number in begun))
-
-    assert (process.returncode, errors) == (130, "")
-    assert f"--resume --out {stopped}" in shown
-    assert main(["--resume", "--workers", "1", "--out", str(stopped)]) == 0
-    assert main([*flags, "--out", str(whole)]) == 0
-    for name in ("placement.pt", "moves.pt", "hi_ppo.pt", "validation.csv"):
-        assert (stopped / name).read_bytes() == (whole / name).read_bytes(), name
