@@ -10,7 +10,7 @@ from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.alike_gpus import DeviceTimes
 from agents.hi_ppo.local.by_rule import shapes_of
-from agents.hi_ppo.local.chains import Border, Chains, borders_of
+from agents.hi_ppo.local.chains import Chains, DomainBorder, borders_of
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalPolicy
 from agents.hi_ppo.local.times import device_times
@@ -18,7 +18,7 @@ from agents.hi_ppo.local.together import cases_of, settle, with_local, workload_
 from des import NO_CORRECTIONS, Placement, Plan, read_topology
 from des.compiled.simulate import simulate_compiled
 
-NO_BORDER = Border((0.0, 0.0), (0.0, 0.0))
+NO_BORDER = DomainBorder((0.0, 0.0), (0.0, 0.0))
 
 
 def devices(num: int, forward_s: float, backward_s: float, **changes: object) -> DeviceTimes:
@@ -32,7 +32,7 @@ def devices(num: int, forward_s: float, backward_s: float, **changes: object) ->
     return found._replace(**changes)
 
 
-def chains_of(*menus: tuple[DeviceTimes, ...], borders: tuple[Border, ...] = ()) -> Chains:
+def chains_of(*menus: tuple[DeviceTimes, ...], borders: tuple[DomainBorder, ...] = ()) -> Chains:
     known = borders or (NO_BORDER,) * (len(menus) - 1)
     return Chains(menus, known, schedule="1f1b", num_microbatches=6)
 
@@ -53,7 +53,10 @@ def test_a_chain_by_hand():
     from its first forward to its second backward 12 s, and the last of three ends after 32 s.
     """
     one = (devices(1, 1.0, 1.0),)
-    near, far = chains_of(one, one), chains_of(one, one, borders=(Border((1.0,) * 2, (2.0,) * 2),))
+    near, far = (
+        chains_of(one, one),
+        chains_of(one, one, borders=(DomainBorder((1.0,) * 2, (2.0,) * 2),)),
+    )
     summed = chains_of(one, (devices(1, 1.0, 1.0, gradients_s=4.0),))
 
     assert near.times_s([(0, 0)]).tolist() == [14.0]  # (6 + 1) 2

@@ -23,7 +23,7 @@ from des.compiled.many.steady import Job
 from des.costs.message_times import quickest_message_s
 
 
-class Border(NamedTuple):
+class DomainBorder(NamedTuple):
     """Times of a message between two domains in a row: forth, then back. [s]"""
 
     wire_s: tuple[float, float]
@@ -32,7 +32,7 @@ class Border(NamedTuple):
 
 def borders_of(
     topology: Topology, plan: Plan, workload: Workload, corrections: Corrections
-) -> tuple[Border, ...]:
+) -> tuple[DomainBorder, ...]:
     """Return the borders between the domains of a pipeline, from the input on.
 
     Raises
@@ -48,7 +48,7 @@ def borders_of(
         ]
         forth_s, back_s = (max(0.0, turn_s - overhead_s) for _, turn_s in ways)
         whole_s = [least_s - overhead_s for least_s, _ in ways]
-        found.append(Border((forth_s, back_s), (whole_s[0] - forth_s, whole_s[1] - back_s)))
+        found.append(DomainBorder((forth_s, back_s), (whole_s[0] - forth_s, whole_s[1] - back_s)))
     return tuple(found)
 
 
@@ -68,7 +68,7 @@ class Chains:
     def __init__(
         self,
         menus: Sequence[Sequence[DeviceTimes]],
-        borders: Sequence[Border],
+        borders: Sequence[DomainBorder],
         *,
         schedule: str,
         num_microbatches: int,
@@ -124,7 +124,7 @@ class Chains:
     def _job_of(
         self,
         menus: Sequence[Sequence[DeviceTimes]],
-        borders: Sequence[Border],
+        borders: Sequence[DomainBorder],
         overhead_s: float,
     ) -> Job:
         """Devices as domains of a job, each of whose layers takes what the device takes."""

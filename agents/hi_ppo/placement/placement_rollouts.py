@@ -251,13 +251,8 @@ def _judged(task: _DrawnPlans) -> tuple[Real, Real, DrawnOrders, float]:
 
     Costs are those of `Aim` less that of even work on all domains without any network.
     """
-    judge, job, aim, drawn, depths = (
-        _judge_of(*task.job_of),
-        task.job,
-        task.aim,
-        task.orders,
-        task.depths,
-    )
+    judge, job, aim = _judge_of(*task.job_of), task.job, task.aim
+    drawn, depths = task.orders, task.depths
     plans = depth_plans(drawn, judge.most_stages, range(len(DEPTHS)))
     judge.fill_by(job, plans, np.ones(plans.domain.shape))
     own = Plans(*(field[np.arange(len(depths)) * len(DEPTHS) + depths] for field in plans))
