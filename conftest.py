@@ -8,6 +8,7 @@ NEEDS = {
         "agents/ppo/ray_crew.py",
         "agents/ppo/ray_rollouts.py",
         "scenarios/frame/ray_session.py",
+        "scenarios/train/ray_workplace.py",
         "scenarios/train/sweep_ray.py",
     ),
     "stable_baselines3": (

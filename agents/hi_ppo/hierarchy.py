@@ -191,9 +191,9 @@ class Hierarchy:
         if decided is not None:
             cases = self._cases(situation, job, decided.plan)
             try:
-                own = settle(self.local_agent, cases)
+                own = settle(self.local_agent, situation.topology, decided.plan, cases)
                 kept = _Complete(plan=decided.plan, names=_names_of(situation), decisions=own)
-            except InfeasiblePlacementError as error:
+            except (InfeasiblePlacementError, UnreachableError) as error:
                 failure = error
         bound_s = self._clock()
         found: CompleteDecision | None = None

@@ -59,8 +59,6 @@ SCHEDULER_NAMES = (
 """Keys of `agents.replanning.table.SCHEDULERS`."""
 
 MOVING_NAMES = (
-    "decide_moving",
-    "decide_untrained",
     "decide_random",
     "decide_h1",
     "decide_h4",
@@ -69,7 +67,7 @@ MOVING_NAMES = (
     "decide_h32",
     "decide_h64",
 )
-"""Schedulers of `agents.hi_ppo.whole_schedulers`, which decide among plans of all families."""
+"""Keys of `agents.hi_ppo.whole_schedulers`: deciders among plans of all families, by a rule."""
 
 SEARCHING_NAMES = (
     "whole_h8",

@@ -12,8 +12,8 @@ from calibration.fit.coordinates import FACTORS, OVERHEAD_FRACTION, Coordinates
 from calibration.fit.identification import NotIdentified
 from calibration.fit.residuals import Predictor, Residuals, errors_of
 from calibration.fit.solution import Best, Solution, best_factors
-from calibration.reference.pool import ParallelMap
 from des.base.checks import require_seed
+from des.base.parallel_map import ParallelMap
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 
 NUM_FOLDS = 5

@@ -8,7 +8,7 @@ import numpy as np
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.fit.coordinates import STEPS, Coordinates, shifted
 from calibration.fit.relative_errors import relative_errors
-from calibration.reference.pool import ParallelMap
+from des.base.parallel_map import ParallelMap
 from des.plan.corrections import Corrections
 
 Predictor = Callable[[PlacementCase, Corrections], Measurement]

@@ -8,26 +8,18 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from calibration.reference.parent import be_killed_with
 from calibration.reference.serving import GRACE_S, interrupts_held_back, serve
 from des.base.checks import require_count, require_positive
+from des.base.parallel_map import ParallelMap
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 START_LIMIT_S = 300.0
 """Limit for a process to start and import its modules. [s]"""
-
-
-class ParallelMap(Protocol):
-    """Applies a function to all of some items, in order, in this process or in others."""
-
-    def __call__(
-        self, function: Callable[[Item], Result], items: Iterable[Item], /
-    ) -> Iterator[Result]:
-        """Return an iterator over the results."""
 
 
 def map_in_processes(

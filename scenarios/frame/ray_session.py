@@ -13,6 +13,9 @@ from scenarios.frame.ray_extra import LOCAL
 OBJECT_STORE_BYTES = 512 * 2**20
 """Object store of a Ray of our own: rollouts and weights are small; the rest goes to disk."""
 
+RETRIES = 3
+"""Retries of a task whose machine died."""
+
 _CONNECT_TIMEOUT_S = 10.0
 _STARTS, _TIMED_OUT = 10, "timed out during startup"
 

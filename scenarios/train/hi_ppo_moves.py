@@ -22,9 +22,9 @@ from agents.judge.steady_judge import SteadyJudge
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, levels_of, tables_of
-from calibration.reference.pool import ParallelMap, crew
 from des import NO_CORRECTIONS, Corrections, Placement, Plan
 from des.base.checks import require_count, require_seed
+from des.base.parallel_map import ParallelMap
 from scenarios.frame.files import write_bytes
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.update_log import UpdateLog
@@ -103,17 +103,16 @@ class MoveStage:
 
 
 def train_move_stage(
-    stage: MoveStage, folder: RunFolder, console: Console, *, workers: int = 1
+    stage: MoveStage, folder: RunFolder, console: Console, at_work: ParallelMap = map
 ) -> MovePolicy:
     """Make episodes, train on them, and write the policy and the log into the folder.
 
     Episodes that the folder holds already are not made again, and a training that it holds a
-    checkpoint of continues from there. The result is the same whatever
-    the number of workers, to the last bit.
+    checkpoint of continues from there. The result is the same wherever episodes are made, to the
+    last bit.
     """
-    require_count("move stage", "workers", workers)
     cache = folder.path / TABLES
-    with crew(workers) as at_work, _progress(console) as progress:
+    with _progress(console) as progress:
         paths = move_tables(stage, cache, _counted(progress, "episodes of worlds", at_work))
         games = move_games(stage, paths, _counted(progress, "what choices cost", at_work))
         if not console.is_terminal:

@@ -7,19 +7,17 @@ from pathlib import Path
 
 import ray
 
-from scenarios.frame.ray_session import ray_session
+from scenarios.frame.ray_session import RETRIES, ray_session
 from scenarios.train.sweep_running import Submit
 from scenarios.train.training_points import TrainingPoint, train_point_unseen
-
-RETRIES = 3
-"""Retries of a training whose machine died, from its last checkpoint."""
 
 
 @contextlib.contextmanager
 def ray_submitter(address: str, *, num_cpus: int) -> Iterator[Submit]:
     """Give a function that trains a point on one CPU of a Ray, see `ray_session`.
 
-    Run folders and input files must be on a disk that all machines share.
+    A training whose machine dies continues from its last checkpoint. Run folders and input files
+    must be on a disk that all machines share.
     """
     with ray_session(address, num_cpus=num_cpus):
         train = ray.remote(num_cpus=1, max_retries=RETRIES)(_train_in)

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from agents.hi_ppo.placement.placement_policy import PlacementPolicy
     from agents.hi_ppo.trained_range import TrainedRange
     from agents.ppo import checkpoint, devices, training_state
-    from scenarios.train import hi_ppo_moves
+    from des.base.parallel_map import ParallelMap
+    from scenarios.train import hi_ppo_moves, workplace
     from scenarios.train.hi_ppo_moves import MoveStage
 else:
     placement_settings = lazy("agents.hi_ppo.placement.config")
@@ -53,6 +54,7 @@ else:
     training_state = lazy("agents.ppo.training_state")
     rich_console = lazy("rich.console")
     hi_ppo_moves = lazy("scenarios.train.hi_ppo_moves")
+    workplace = lazy("scenarios.train.workplace")
 
 
 PROG = "python -m scenarios.train_hi_ppo"
@@ -79,6 +81,7 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be wr
 """
 
 _NUM_RANGED = 432  # a whole block of the suite
+_WHERE_RUN = frozenset({"out", "workers", "ray", "resume"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,9 @@ class Config:
     move_draws: int = option(3, "episodes of each of them")
     move_updates: int = option(150, "updates of the move policy")
     workers: int = option(2, "processes that make episodes; they change nothing but the time")
+    ray: str | None = option(
+        None, "Ray that makes episodes: local, auto or HOST:PORT; none: processes of this machine"
+    )
     resume: bool = option(False, "continue the run in --out with its original flags")
 
     def __post_init__(self) -> None:
@@ -121,19 +127,17 @@ def _command(argv: Sequence[str] | None) -> None:
     )
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
-    with _folder(config) as folder:
-        _train(config, folder, rich_console.Console(highlight=False))
+    with workplace.workplace(config.workers, config.ray) as at_work, _folder(config) as folder:
+        _train(config, folder, rich_console.Console(highlight=False), at_work)
 
 
-def _train(config: Config, folder: RunFolder, console: Console) -> None:
+def _train(config: Config, folder: RunFolder, console: Console, at_work: ParallelMap) -> None:
     """Train what is not trained yet, and put it together."""
     begin_s = time.perf_counter()
-    placement = _placement(config, folder, console)
+    placement = _placement(config, folder, console, at_work)
     moves = None
     if config.move_worlds:
-        moves = hi_ppo_moves.train_move_stage(
-            move_stage(config), folder, console, workers=config.workers
-        )
+        moves = hi_ppo_moves.train_move_stage(move_stage(config), folder, console, at_work)
     policies = hi_ppo_policies.Policies(
         placement=placement,
         moves=moves,
@@ -165,7 +169,7 @@ def _folder(config: Config) -> Iterator[RunFolder]:
 def _recorded(config: Config) -> dict[str, object]:
     """Settings that determine the result; neither where it is written nor by how many."""
     plain = to_dict(config)
-    return {name: plain[name] for name in plain if name not in ("out", "workers", "resume")}
+    return {name: plain[name] for name in plain if name not in _WHERE_RUN}
 
 
 def _told(config: Config) -> dict[str, object]:
@@ -175,7 +179,9 @@ def _told(config: Config) -> dict[str, object]:
     return record
 
 
-def _placement(config: Config, folder: RunFolder, console: Console) -> PlacementPolicy:
+def _placement(
+    config: Config, folder: RunFolder, console: Console, at_work: ParallelMap
+) -> PlacementPolicy:
     """Train the placement policy from where the folder has it; one that is finished is read."""
     path = folder.path / PLACEMENT_PT
     state = checkpoint.load_checkpoint(path) if path.exists() else None
@@ -194,6 +200,7 @@ def _placement(config: Config, folder: RunFolder, console: Console) -> Placement
             num_rounds=config.rounds, sees_preference=config.sees_preference
         ),
         config=placement_config(config),
+        at_work=at_work,
     )
     if state is not None:
         with console.status("drawing the worlds of the updates before the checkpoint"):

@@ -93,5 +93,5 @@ def test_a_domain_that_is_gone_takes_the_plan_with_it():
 
 
 def test_a_name_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="name must be one of decide_moving"):
+    with pytest.raises(ValueError, match="name must be one of decide_random"):
         moving_scheduler("decide_all")

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule, shapes_of
+from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule, shapes_of
 from agents.hi_ppo.local.case import DomainCase, ServersCase
 from agents.hi_ppo.local.decide import SharedSetting
 from agents.hi_ppo.local.options import LocalOption
@@ -65,7 +65,7 @@ def case_of(num_gpus: int, memory_bytes: float = 80e9, **changes: object) -> Dom
 def test_the_quickest_shape_that_fits_is_chosen(num_gpus):
     """Of all numbers of devices, those too that are not looked at."""
     case = case_of(num_gpus)
-    decision = decide_by_rule(case, FLASH)
+    decision = alternatives_by_rule(case)[FLASH]
 
     for tensor, pipeline in product((1, 2, 4, 8), range(1, 33)):
         if tensor * pipeline <= num_gpus:
@@ -151,24 +151,34 @@ def test_tensor_groups_keep_to_servers():
 def test_a_pipeline_has_at_most_a_device_a_layer():
     few = DomainCase(domain=domain_of(64), job=JOB, first_layer=3, num_layers=4)
 
-    assert decide_by_rule(few, FLASH).parallelism.pipeline <= 4
+    assert alternatives_by_rule(few)[FLASH].parallelism.pipeline <= 4
 
 
 def test_the_memory_check_is_that_of_des():
     """The least memory that the rule takes is what `des` says that its plan requires."""
-    decision = decide_by_rule(case_of(16), FLASH)
+    decision = alternatives_by_rule(case_of(16))[FLASH]
     world = Topology(domains=(domain_of(16),), links=())
     plan = Plan(placement=Placement.contiguous([0], [32]), schedule="1f1b")
     workload = JOB.workload(1, "flash")
     (memory,) = domain_memory(world, workload, with_local(plan, [decision], 1))
     needed_bytes = memory.required_bytes / 16
 
-    again = decide_by_rule(case_of(16, needed_bytes * 1.000001), FLASH)
+    again = alternatives_by_rule(case_of(16, needed_bytes * 1.000001))[FLASH]
     assert again.parallelism == decision.parallelism
     with pytest.raises(
         InfeasiblePlacementError, match=r"domain Big: no local plan with 1 seq.* 32"
     ):
-        decide_by_rule(case_of(16, needed_bytes * 0.2), FLASH)
+        menu_by_rule(case_of(16, needed_bytes * 0.2), FLASH)
+
+
+def test_a_menu_has_the_quickest_plan_of_each_number_of_devices():
+    case = case_of(12)
+    menu = menu_by_rule(case, FLASH)
+
+    assert [one.parallelism.pipeline for one in menu] == sorted(
+        {shape.pipeline for shape in shapes_of(case, 1) if world_fits(case, shape)}
+    )
+    assert alternatives_by_rule(case)[FLASH].plan in [one.plan for one in menu]
 
 
 def test_a_domain_without_room_is_named_with_what_is_missing():

@@ -22,6 +22,7 @@ from scenarios.train.hi_ppo_moves import (
     train_move_stage,
     training_world,
 )
+from scenarios.train.workplace import workplace
 
 STAGE = MoveStage(
     seed=231,
@@ -57,7 +58,8 @@ def test_other_workers_and_episodes_that_are_there_change_nothing(
     kept = tmp_path / TABLES
     kept.mkdir()
     (kept / "world-00001.npz").write_bytes((trained.path / TABLES / "world-00001.npz").read_bytes())
-    train_move_stage(STAGE, RunFolder(path=tmp_path), Console(quiet=True), workers=2)
+    with workplace(2) as at_work:
+        train_move_stage(STAGE, RunFolder(path=tmp_path), Console(quiet=True), at_work)
     names = (MOVES_PT, MOVES_CSV, f"{TABLES}/world-00000.npz", f"{TABLES}/world-00001.npz")
     for name in names:
         assert (tmp_path / name).read_bytes() == (trained.path / name).read_bytes(), name

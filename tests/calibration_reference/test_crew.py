@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pool_tasks import do_as_told, note_and_do
 
-from calibration.reference.pool import ParallelMap, crew
+from calibration.reference.pool import crew
+from des.base.parallel_map import ParallelMap
 
 SEMAPHORES = Path("/dev/shm")
 

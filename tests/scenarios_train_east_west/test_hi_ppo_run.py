@@ -1,12 +1,16 @@
 """The training of Hi-PPO on a named world, end to end."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from killed_runs import killed_after_rows
+from processes import descendants, is_running, python, wait_until
 from tiny_training import TINY
 
 from agents.hi_ppo.policies import Policies, shipped
@@ -73,6 +77,24 @@ def test_a_run_that_was_killed_continues_to_the_same_bytes(finished, tmp_path):
     assert killed_after_rows(11, run / "placement.csv", "scenarios.east_west_train", flags)
 
     assert main(["--resume", "--out", str(run)]) == 0
+    assert_same_run(finished, run)
+
+
+def test_ctrl_c_among_workers_leaves_a_run_that_resumes_to_the_same_bytes(finished, tmp_path):
+    """A terminal's Ctrl-C reaches the workers too: they leave it to the process that began them."""
+    run = tmp_path / "run"
+    log, words = run / "placement.csv", ["-m", "scenarios.east_west_train", *TINY]
+    words += ["--workers", "2", "--out", str(run)]
+    with python(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert wait_until(lambda: log.exists() and log.read_text().count("\n") > 2, process)
+        begun = descendants(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        shown, errors = process.communicate()
+        assert wait_until(lambda: not any(is_running(number) for number in begun))
+
+    assert (process.returncode, errors) == (130, "")
+    assert f"--resume --out {run}" in shown
+    assert main(["--resume", "--workers", "1", "--out", str(run)]) == 0
     assert_same_run(finished, run)
 
 

@@ -3,11 +3,10 @@
 Groups of a kind are as quick as each other, so one of them is looked at, whatever their number.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from des.costs.node_collectives import group_all_reduce_s
 from des.costs.node_groups import data_group
 from des.costs.stage_times import compute_rate_flops_per_s, tensor_parallel_s
 from des.devices.gpus import GROUP_SIZES, GpuTopology
+from des.devices.rings import Real
 from des.job.transformer import GRADIENT_BYTES
 from des.plan.plan import split_evenly
 
@@ -28,62 +28,37 @@ from des.plan.plan import split_evenly
 class DeviceTimes(NamedTuple):
     """Times of the devices of a domain in a row, in seconds.
 
-    ``device_s`` (p,) are both passes of a microbatch, ``busy_s`` what the wires between devices are
-    busy with a message, ``hops_s`` the sum of all such messages one way, ``gradients_s`` the
-    slowest sum of gradients.
+    ``forward_s`` and ``backward_s`` (p,) are the passes of a microbatch, with the sums in tensor
+    groups; ``transfer_s`` and ``latency_s`` (p - 1,) a message between neighbours, either way, on
+    its wire and in flight; ``gradients_s`` the slowest sum of gradients.
     """
 
-    device_s: np.ndarray
-    busy_s: float
-    hops_s: float
+    forward_s: Real
+    backward_s: Real
+    transfer_s: Real
+    latency_s: Real
     gradients_s: float
 
     @property
     def slowest_s(self) -> float:
         """Time of the slowest device or wire, which sets the pace of a pipeline. [s]"""
-        return max(float(self.device_s.max()), self.busy_s)
+        return float((self.forward_s + self.backward_s).max(initial=self.transfer_s.max(initial=0)))
 
     @property
     def passage_s(self) -> float:
         """Time of a microbatch alone through all devices, there and back. [s]"""
-        return float(self.device_s.sum()) + 2 * self.hops_s
+        passes_s = self.forward_s.sum() + self.backward_s.sum()
+        return float(passes_s + 2 * (self.transfer_s.sum() + self.latency_s.sum()))
 
 
-class Elsewhere(NamedTuple):
-    """Times of the other domains of a pipeline, in seconds.
-
-    ``slowest_s`` is the slowest device or wire of them, ``passage_s`` the way of a microbatch
-    through all their devices there and back, ``gradients_s`` their slowest sum of gradients.
-    """
-
-    slowest_s: float
-    passage_s: float
-    gradients_s: float
-
-    @classmethod
-    def of(cls, others: Sequence[DeviceTimes]) -> Self:
-        """Sum up the times of the other domains."""
-        return cls(
-            max((each.slowest_s for each in others), default=0.0),
-            sum(each.passage_s for each in others),
-            max((each.gradients_s for each in others), default=0.0),
-        )
-
-
-def pipelined_s(
-    case: DomainCase, option: LocalOption, times: DeviceTimes, elsewhere: Elsewhere | None = None
-) -> float:
+def pipelined_s(case: DomainCase, option: LocalOption, times: DeviceTimes) -> float:
     """Time of an iteration by the formula of `agents.hi_ppo.local.times`. [s]
 
-    Stages of other domains are as slow as the slowest device of this one, unless they are known.
+    Stages of other domains are as slow as the slowest device of this one.
     """
     num_microbatches = case.job.num_sequences // option.microbatch_size
-    if elsewhere is None:
-        others = num_microbatches - 1 + case.stages_before + case.stages_behind
-        return others * times.slowest_s + times.passage_s + times.gradients_s
-    paced_s = (num_microbatches - 1) * max(times.slowest_s, elsewhere.slowest_s)
-    passage_s = times.passage_s + elsewhere.passage_s
-    return paced_s + passage_s + max(times.gradients_s, elsewhere.gradients_s)
+    others = num_microbatches - 1 + case.stages_before + case.stages_behind
+    return others * times.slowest_s + times.passage_s + times.gradients_s
 
 
 def alike_times(case: DomainCase, option: LocalOption) -> DeviceTimes:
@@ -105,9 +80,10 @@ def alike_times(case: DomainCase, option: LocalOption) -> DeviceTimes:
     held_bytes = GRADIENT_BYTES * float(figures[:, 2].max()) / shape.tensor
     inside = corrected_inside(_joined(case.domain, server, "all", shape.tensor), case.corrections)
     return DeviceTimes(
-        device_s=(figures[:, 0] + figures[:, 1]) / rate + 2 * layers * exchange_s,
-        busy_s=max((transfer_s for transfer_s, _ in borders), default=0.0),
-        hops_s=sum(transfer_s + latency_s for transfer_s, latency_s in borders),
+        forward_s=figures[:, 0] / rate + layers * exchange_s,
+        backward_s=figures[:, 1] / rate + layers * exchange_s,
+        transfer_s=np.array([transfer_s for transfer_s, _ in borders]),
+        latency_s=np.array([latency_s for _, latency_s in borders]),
         gradients_s=max(
             group_all_reduce_s(held_bytes, data_group(inside, shape, device))
             for device in range(_period(case.domain, shape))

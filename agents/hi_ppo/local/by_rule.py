@@ -1,21 +1,26 @@
 """Local plans by rule, for domains of more GPUs than the local agent knows one by one.
 
 The rule: of all numbers of GPUs in a tensor group, replicas and devices that fit into memory the
-quickest by the costs of `des`, see `agents.hi_ppo.local.alike_gpus`; once the other domains of the
-pipeline are decided, with their times in place of equal stages. GPUs are taken in the order of
+quickest by the costs of `des`, see `agents.hi_ppo.local.alike_gpus`. GPUs are taken in the order of
 their numbers; inside servers that are known, and that tensor groups fill, so that the slowest of
 these is the quickest that can be. A number of devices is looked at if fewer would have more layers
 on the fullest one.
 """
 
 import time
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice, product
 from typing import Final
 
 import numpy as np
 
-from agents.hi_ppo.local.alike_gpus import Elsewhere, alike_times, device_figures, pipelined_s
+from agents.hi_ppo.local.alike_gpus import (
+    DeviceTimes,
+    alike_times,
+    device_figures,
+    pipelined_s,
+)
 from agents.hi_ppo.local.case import RECOMPUTATIONS, DomainCase, ServersCase
 from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
 from agents.hi_ppo.local.options import LocalOption, held_microbatches
@@ -25,6 +30,7 @@ from des.costs.memory import bytes_per_parameter
 from des.devices.gpus import GROUP_SIZES
 from des.devices.partitions import best_partition
 from des.plan.parallelism import Sharding
+from des.world.domain_load import IDLE
 
 _SHARDED: Final[tuple[Sharding, ...]] = ("none", "optimiser")
 """Levels of sharding to choose from."""
@@ -43,10 +49,12 @@ def alternatives_by_rule(case: DomainCase) -> dict[SharedSetting, LocalDecision]
     for size in case.job.microbatch_sizes:
         for recomputation in RECOMPUTATIONS:
             setting = SharedSetting(microbatch_size=size, recomputation=recomputation)
-            decision, fraction = _decided(case, setting)
+            start_s = time.perf_counter()
+            options, fraction = _by_devices(case, setting)
             least = min(least, fraction)
-            if decision is not None:
-                found[setting] = decision
+            if options:
+                best = min(options.values(), key=lambda one: one[0])[1]
+                found[setting] = _decision(case, best, start_s)
     if not found:
         raise InfeasiblePlacementError(
             f"domain {case.domain.name}: local plan must fit into {case.room_bytes / 1e9:.1f} GB "
@@ -55,74 +63,67 @@ def alternatives_by_rule(case: DomainCase) -> dict[SharedSetting, LocalDecision]
     return dict(sorted(found.items()))
 
 
-def decide_by_rule(
-    case: DomainCase,
-    setting: SharedSetting,
-    *,
-    elsewhere: Elsewhere | None = None,
-    most_devices: int | None = None,
-) -> LocalDecision:
-    """Return the plan of one setting.
-
-    Parameters
-    ----------
-    elsewhere
-        Times of the other domains; None takes their stages as slow as those of this one.
-    most_devices
-        Most devices in a row; None for any number.
+def menu_by_rule(case: DomainCase, setting: SharedSetting) -> tuple[LocalDecision, ...]:
+    """Return the quickest plan of one setting for each number of devices in a row.
 
     Raises
     ------
     InfeasiblePlacementError
         If none of that setting fits.
     """
-    decision, fraction = _decided(case, setting, elsewhere, most_devices)
-    if decision is None:
+    start_s = time.perf_counter()
+    options, fraction = _by_devices(case, setting)
+    if not options:
         raise InfeasiblePlacementError(
             f"domain {case.domain.name}: no local plan with {setting} fits for {case.num_layers} "
             f"layers, got {fraction:.2f} times the memory at least"
         )
-    return decision
+    return tuple(_decision(case, options[count][1], start_s) for count in sorted(options))
 
 
-def _decided(
-    case: DomainCase,
-    setting: SharedSetting,
-    elsewhere: Elsewhere | None = None,
-    most_devices: int | None = None,
-) -> tuple[LocalDecision | None, float]:
-    """Return the quickest plan that fits, if any, and the least memory fraction."""
-    start_s = time.perf_counter()
-    best: LocalOption | None = None
-    best_s, least = np.inf, np.inf
-    for shape in shapes_of(case, setting.microbatch_size):
-        if most_devices is not None and shape.pipeline > most_devices:
-            continue
+def _by_devices(
+    case: DomainCase, setting: SharedSetting
+) -> tuple[dict[int, tuple[float, LocalOption]], float]:
+    """Return time and plan of the quickest that fits for each number of devices in a row, and the
+    least memory fraction.
+    """
+    found: dict[int, tuple[float, LocalOption]] = {}
+    least = np.inf
+    alone = replace(case, stages_before=0, stages_behind=0, load=IDLE)
+    for option, times in _timed(alone, setting):
+        shape = option.parallelism
         fraction = _memory_fraction(case, setting, shape)
         least = min(least, fraction)
         if fraction > 1.0:
             continue
-        option = LocalOption(
-            parallelism=shape,
-            microbatch_size=setting.microbatch_size,
-            recomputation=setting.recomputation,
-        )
-        found_s = pipelined_s(case, option, alike_times(case, option), elsewhere)
-        if found_s < best_s:
-            best, best_s = option, found_s
-    if best is None:
-        return None, float(least)
-    binding = _binding(case, best.parallelism)
-    decision = LocalDecision(
-        parallelism=best.parallelism,
-        microbatch_size=setting.microbatch_size,
-        recomputation=setting.recomputation,
+        found_s = pipelined_s(case, option, times)
+        if shape.pipeline not in found or found_s < found[shape.pipeline][0]:
+            found[shape.pipeline] = found_s, option
+    return found, float(least)
+
+
+@lru_cache(maxsize=256)
+def _timed(case: DomainCase, setting: SharedSetting) -> tuple[tuple[LocalOption, DeviceTimes], ...]:
+    """Return all plans of one setting with their times, whatever memory they need."""
+    size, recomputation = setting.microbatch_size, setting.recomputation
+    options = (
+        LocalOption(parallelism=shape, microbatch_size=size, recomputation=recomputation)
+        for shape in shapes_of(case, size)
+    )
+    return tuple((option, alike_times(case, option)) for option in options)
+
+
+def _decision(case: DomainCase, option: LocalOption, start_s: float) -> LocalDecision:
+    binding = _binding(case, option.parallelism)
+    return LocalDecision(
+        parallelism=option.parallelism,
+        microbatch_size=option.microbatch_size,
+        recomputation=option.recomputation,
         binding=binding,
-        seconds_per_sequence=seconds_per_sequence(case, best, binding),
+        seconds_per_sequence=seconds_per_sequence(case, option, binding),
         response_s=time.perf_counter() - start_s,
         is_by_rule=True,
     )
-    return decision, float(least)
 
 
 def shapes_of(case: DomainCase, microbatch_size: int) -> tuple[Parallelism, ...]:

@@ -105,13 +105,26 @@ class LocalAgent:
     def __post_init__(self) -> None:
         require_count("local agent", "num_proposals", self.num_proposals)
 
-    def decide(self, case: LocalCase, setting: SharedSetting | None = None) -> LocalDecision:
+    def decide(self, case: LocalCase) -> LocalDecision:
         """Return the local plan of a domain, which fits into its memory.
 
-        Parameters
-        ----------
-        setting
-            Setting of the other domains; None leaves it open.
+        Raises
+        ------
+        InfeasiblePlacementError
+            If no option fits, naming by how many GB.
+        ValueError
+            If what the policy sees is not finite.
+        """
+        start_s = time.perf_counter()
+        ranked = self._ranked(case)
+        is_allowed = np.ones(len(ranked.options), bool)
+        found = quickly_bound(
+            case, ranked.options, proposed(ranked, is_allowed, self.num_proposals)
+        )
+        return _decision(found, time.perf_counter() - start_s)
+
+    def menu(self, case: LocalCase, setting: SharedSetting) -> tuple[LocalDecision, ...]:
+        """Return the quickest proposal of one setting for each number of devices in a row.
 
         Raises
         ------
@@ -123,16 +136,18 @@ class LocalAgent:
         start_s = time.perf_counter()
         ranked = self._ranked(case)
         rows = ranked.options.rows
-        is_allowed = np.ones(len(rows.options), bool) if setting is None else _has(rows, setting)
-        if not is_allowed.any():
+        own = np.array(proposed(ranked, _has(rows, setting), self.num_proposals), dtype=np.int64)
+        if not own.size:
             raise InfeasiblePlacementError(
                 f"domain {case.domain.name}: no local plan with {setting} fits for "
                 f"{case.num_layers} layers"
             )
-        found = quickly_bound(
-            case, ranked.options, proposed(ranked, is_allowed, self.num_proposals)
-        )
-        return _decision(found, time.perf_counter() - start_s)
+        counts = rows.pipeline[own]
+        plans = [
+            quickly_bound(case, ranked.options, own[counts == count].tolist())
+            for count in np.unique(counts)
+        ]
+        return tuple(_decision(plan, time.perf_counter() - start_s) for plan in plans)
 
     def alternatives(self, case: LocalCase) -> dict[SharedSetting, LocalDecision]:
         """Decide once for every setting of which an option fits, the smallest first.

@@ -154,38 +154,43 @@ def _bound_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]
     workload = case.job.workload(option.microbatch_size, option.recomputation)
     rate = compute_rate_flops_per_s(case.domain, case.corrections, shape)
     sums, first = workload.sums_before, case.first_layer
-    device_s, hop_s, wire_s, gradient_s = [], [0.0], [0.0], []
+    passes_s, hops_s, gradient_s = [], [], []
     for device, num_layers in enumerate(split_evenly(case.num_layers, shape.pipeline)):
-        flops, num_parameters = (
-            sum(total(figure, first, num_layers) for figure in figures)
-            for figures in ((sums.forward_flops, sums.backward_flops), (sums.num_parameters,))
+        forward_flops, backward_flops, num_parameters = (
+            total(figure, first, num_layers)
+            for figure in (sums.forward_flops, sums.backward_flops, sums.num_parameters)
         )
         exchange_s = max(
             tensor_parallel_s(workload, joined_by(case, group), shape, case.corrections)
             for group in places[device]
         )
-        device_s.append(flops / rate + 2 * num_layers * exchange_s)
+        within_s = num_layers * exchange_s
+        passes_s.append((forward_flops / rate + within_s, backward_flops / rate + within_s))
         gradient_s.append(
             max(
                 _gradient_s(case, GRADIENT_BYTES * num_parameters / shape.tensor, group)
                 for group in places[device].T
             )
         )
-        for pair in zip(places[device - 1].flat, places[device].flat, strict=True):
-            if device > 0:
-                domain = joined_by(case, np.array(pair))
-                border = local_message_s(
-                    workload, domain, shape, case.corrections, device=device - 1
-                )
-                hop_s.append(border.transfer_s + border.latency_s)
-                wire_s.append(border.transfer_s)
+        pairs = zip(places[device - 1].flat, places[device].flat, strict=True)
+        messages = [
+            local_message_s(
+                workload,
+                joined_by(case, np.array(pair)),
+                shape,
+                case.corrections,
+                device=device - 1,
+            )
+            for pair in (pairs if device > 0 else ())
+        ]
+        if messages:
+            on_wire_s = max(one.transfer_s for one in messages)
+            whole_s = max(one.transfer_s + one.latency_s for one in messages)
+            hops_s.append((on_wire_s, whole_s - on_wire_s))
         first += num_layers
-    return DeviceTimes(
-        device_s=np.array(device_s),
-        busy_s=max(wire_s),
-        hops_s=_slowest_of_each(hop_s, shape.gpus_per_device),
-        gradients_s=max(gradient_s),
-    )
+    forward_s, backward_s = np.array(passes_s).T
+    transfer_s, latency_s = np.array(hops_s).reshape(-1, 2).T
+    return DeviceTimes(forward_s, backward_s, transfer_s, latency_s, max(gradient_s))
 
 
 def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
@@ -207,11 +212,6 @@ def joined_by(case: DomainCase, group: np.ndarray) -> Domain:
         intra_bandwidth_bytes_per_s=float(gpus.wires.ring_bandwidth_bytes_per_s[mask]),
         intra_latency_s=float(gpus.wires.ring_latency_s[mask]),
     )
-
-
-def _slowest_of_each(hop_s: list[float], size: int) -> float:
-    """Sum over devices of the slowest of ``size`` pairs; the first item is of no device."""
-    return sum(max(hop_s[at : at + size]) for at in range(1, len(hop_s), size))
 
 
 def _gradient_s(case: DomainCase, num_bytes: float, group: np.ndarray) -> float:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from itertools import cycle, islice
+from typing import NamedTuple
 
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.alike_gpus import Elsewhere
-from agents.hi_ppo.local.by_rule import alternatives_by_rule, decide_by_rule
+from agents.hi_ppo.local.by_rule import alternatives_by_rule, menu_by_rule
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, DomainCase, LocalCase, ServersCase
+from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
 from agents.hi_ppo.local.times import device_times, joined_by
 from des import (
@@ -22,10 +22,14 @@ from des import (
     Workload,
 )
 from des.devices.gpus import GpuTopology
+from des.schedules import has_pace
 from des.world.domain_load import IDLE, DomainLoad
 
-MOST_ROUNDS = 4
-"""Most decisions by rule of a domain, once the others are known."""
+MOST_SETTINGS = 2
+"""Settings of microbatches and recomputation that whole pipelines are compared under."""
+
+_PACED = "zb_h1_4x"
+"""Schedule of chains in place of one that looks at times."""
 
 
 def cases_of(
@@ -115,88 +119,113 @@ def agree(
     return tuple(sorted(sorted(common), key=slowest_s))
 
 
-def settle(agent: LocalAgent, cases: Sequence[DomainCase]) -> tuple[LocalDecision, ...]:
-    """Decide for all domains of a pipeline, from the input on, so that they fit together.
+class Settlement(NamedTuple):
+    """Decisions of all domains, from the input on, and the time of an iteration as one chain."""
 
-    All have the same microbatches and recomputation: the best of `agree` that fits. A device holds
-    the more microbatches the more devices are behind it, so domains are decided from the output on,
-    each knowing how many devices those behind it have become.
+    time_s: float
+    decisions: tuple[LocalDecision, ...]
+
+
+def settle(
+    agent: LocalAgent, topology: Topology, plan: Plan, cases: Sequence[DomainCase]
+) -> tuple[LocalDecision, ...]:
+    """Decide for all domains of a pipeline, from the input on: the quickest of `settlements`."""
+    found = settlements(agent, topology, plan, cases)
+    return min(found, key=lambda one: one.time_s).decisions
+
+
+def settlements(
+    agent: LocalAgent, topology: Topology, plan: Plan, cases: Sequence[DomainCase]
+) -> list[Settlement]:
+    """Return decisions of all domains of a pipeline that fit together.
+
+    All have the same microbatches and recomputation, one of the first `MOST_SETTINGS` of `agree`
+    that fit. Under each there are two: what is best for each domain if all other stages are as
+    slow as its own; and what is left of that if domains change their plans one after the other as
+    long as that makes the whole chain of devices quicker (`agents.hi_ppo.local.chains`).
 
     Raises
     ------
     InfeasiblePlacementError
         If no setting fits all domains; the message is that of the best one.
+    UnreachableError
+        If no links lead over a border of the plan.
     """
     alternatives = [
         agent.alternatives(case) if isinstance(case, LocalCase) else alternatives_by_rule(case)
         for case in cases
     ]
     failure: InfeasiblePlacementError | None = None
+    found = list[Settlement]()
     for setting in agree(alternatives):
-        devices = [one[setting].parallelism.pipeline for one in alternatives]
-        found: list[LocalDecision] = []
         try:
-            for place in range(len(cases) - 1, -1, -1):
-                known = replace(
-                    cases[place],
-                    stages_before=sum(devices[:place]),
-                    stages_behind=sum(devices[place + 1 :]),
-                )
-                is_known = known == cases[place]  # as assumed: one stage per domain
-                decision = (
-                    alternatives[place][setting] if is_known else _decide(agent, known, setting)
-                )
-                devices[place] = decision.parallelism.pipeline
-                found.append(decision)
+            menus = _menus(agent, cases, [one[setting] for one in alternatives])
         except InfeasiblePlacementError as error:
             failure = failure or error
             continue
-        return _with_others_known(cases, tuple(reversed(found)))
-    assert failure is not None
-    raise failure
+        found += _alone_and_together(topology, plan, cases, menus)
+        if len(found) == 2 * MOST_SETTINGS:
+            break
+    if not found:
+        assert failure is not None
+        raise failure
+    return found
 
 
-def _with_others_known(
-    cases: Sequence[DomainCase], decisions: tuple[LocalDecision, ...]
-) -> tuple[LocalDecision, ...]:
-    """Decide again by rule, domain by domain, with the times of all others until nothing changes.
+def _menus(
+    agent: LocalAgent, cases: Sequence[DomainCase], assumed: Sequence[LocalDecision]
+) -> list[tuple[LocalDecision, ...]]:
+    """Plans of each domain under one setting, by number of devices; the best alone comes last.
 
-    With as many devices as before or fewer, so that no domain before them holds more microbatches.
+    A device holds the more microbatches the more devices are behind it, so domains are looked at
+    from the output on, each as if those behind had the most devices that they may choose.
     """
-    places = [place for place, decision in enumerate(decisions) if decision.is_by_rule]
-    found = list(decisions)
-    if len(cases) == 1:
-        return decisions
-    times = [
-        device_times(case, each.plan.option, each.binding)
-        for case, each in zip(cases, found, strict=True)
-    ]
-    unchanged = 0
-    for place in islice(cycle(places), MOST_ROUNDS * len(places)):
-        devices = [each.parallelism.pipeline for each in found]
+    setting, menus = assumed[0].setting, list[tuple[LocalDecision, ...]]()
+    devices = [one.parallelism.pipeline for one in assumed]
+    for place in range(len(cases) - 1, -1, -1):
         case = replace(
             cases[place],
             stages_before=sum(devices[:place]),
             stages_behind=sum(devices[place + 1 :]),
         )
-        before = found[place].parallelism
-        found[place] = decide_by_rule(
-            case,
-            found[place].setting,
-            elsewhere=Elsewhere.of(times[:place] + times[place + 1 :]),
-            most_devices=devices[place],
-        )
-        times[place] = device_times(case, found[place].plan.option, found[place].binding)
-        unchanged = unchanged + 1 if found[place].parallelism == before else 0
-        if unchanged == len(places):
-            break
-    return tuple(found)
+        if isinstance(case, LocalCase):
+            menu = agent.menu(case, setting)
+        else:
+            menu = menu_by_rule(case, setting)
+        alone = min(menu, key=lambda one: one.seconds_per_sequence)
+        devices[place] = alone.parallelism.pipeline
+        menus.append(menu[: menu.index(alone) + 1])
+    return menus[::-1]
 
 
-def _decide(agent: LocalAgent, case: DomainCase, setting: SharedSetting) -> LocalDecision:
-    if isinstance(case, LocalCase):
-        return agent.decide(case, setting)
-    return decide_by_rule(case, setting)
+def _alone_and_together(
+    topology: Topology,
+    plan: Plan,
+    cases: Sequence[DomainCase],
+    menus: Sequence[Sequence[LocalDecision]],
+) -> tuple[Settlement, Settlement]:
+    """Choose from menus what is best for each domain, and what makes the whole pipeline quick."""
+    job, corrections = cases[0].job, cases[0].corrections
+    workload = workload_of(job, menus[0][:1])
+    times = [
+        [device_times(case, one.plan.option, one.binding) for one in menu]
+        for case, menu in zip(cases, menus, strict=True)
+    ]
+    chains = Chains(
+        times,
+        borders_of(topology, plan, workload, corrections),
+        schedule=plan.schedule if has_pace(plan.schedule) else _PACED,
+        num_microbatches=workload.num_microbatches,
+        overhead_s=corrections.message_overhead_s,
+    )
+    alone = tuple(len(menu) - 1 for menu in menus)
+    chosen, found_s = chains.quickest(alone)
+    of_choice = [
+        tuple(menu[index] for menu, index in zip(menus, choice, strict=True))
+        for choice in (alone, chosen)
+    ]
+    (alone_s,) = chains.times_s([alone]).tolist()
+    return Settlement(alone_s, of_choice[0]), Settlement(found_s, of_choice[1])
 
 
 def with_local(plan: Plan, decisions: Sequence[LocalDecision], num_domains: int) -> Plan:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, pl
 from agents.judge.steady_judge import MISFIT
 from agents.ppo.training_state import random_state, set_random_state
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, Topology, Workload
+from des.base.parallel_map import ParallelMap
 from des.compiled.many.layout import Observations, Real, Small, Whole
 from des.compiled.many.steady import Job, Plans
 from des.world.domain_load import DomainLoad
@@ -79,12 +81,10 @@ class Worlds:
         self._source, self._rng = source, rng
         self._num_taken = 0
         self._corrections = NO_CORRECTIONS
-        self._judges: dict[tuple[object, ...], PlanJudge] = {}
 
     def recalibrate(self, corrections: Corrections) -> None:
         """Judge with other factors from now on; they are no part of the state."""
-        if corrections != self._corrections:
-            self._corrections, self._judges = corrections, {}
+        self._corrections = corrections
 
     def drawn(self, count: int, most_domains: int) -> list[TrainingWorld]:
         """Draw the next networks of at most ``most_domains`` domains; others are skipped."""
@@ -110,7 +110,7 @@ class Worlds:
         return next(self._source)
 
     def _world(self, topology: Topology, base: Topology, workload: Workload) -> TrainingWorld:
-        judge = self._judge_of(workload, topology.num_domains)
+        judge = _judge_of(workload, topology.num_domains, self._corrections)
         loads = self._loads(topology.num_domains)
         preference = self._preference()
         job = loaded_job(judge.job_of(topology), loads)
@@ -128,20 +128,6 @@ class Worlds:
                 pays_bytes=bool(self._rng.random() < 0.5),
             ),
         )
-
-    def _judge_of(self, workload: Workload, num_domains: int) -> PlanJudge:
-        key = (
-            workload.name,
-            workload.num_layers,
-            workload.num_microbatches,
-            workload.message_bytes,
-            num_domains,
-        )
-        known = self._judges.get(key)
-        if known is None or known.workload != workload:
-            known = PlanJudge(workload, num_domains, corrections=self._corrections)
-            self._judges[key] = known
-        return known
 
     def _preference(self) -> Preference:
         """Half of all care for time alone; the others are uniform over all weights."""
@@ -187,8 +173,12 @@ def collect(
     worlds: list[TrainingWorld],
     config: PlacementConfig,
     generator: torch.Generator,
+    at_work: ParallelMap = map,
 ) -> PlacementRollout:
-    """Draw plans for each network, judge them, and look ahead from them."""
+    """Draw plans for each network, judge them, and look ahead from them.
+
+    Networks are judged ``at_work``, each for itself.
+    """
     networks = networks_of([seen_by(policy.architecture, world.features) for world in worlds])
     encoded, scores = policy(networks)
     count = config.samples_per_world
@@ -208,10 +198,19 @@ def collect(
     means = policy.heads.tilts(encoded, orders)
     noise = torch.randn(means.shape, generator=generator) * policy.heads.log_std.exp()
     tilts = means + noise * (torch.arange(means.shape[-1]) < orders.sizes.unsqueeze(-1))
-    judged = [
-        _judged(world, own, depths[row].numpy(), tilts[row].numpy(), config.look_ahead_budget)
+    drawn_plans = [
+        _DrawnPlans(
+            job_of=(world.judge.workload, world.judge.num_domains, world.judge.corrections),
+            job=world.job,
+            aim=world.aim,
+            orders=own,
+            depths=depths[row].numpy(),
+            tilts=tilts[row].numpy(),
+            budget=config.look_ahead_budget,
+        )
         for row, (world, own) in enumerate(zip(worlds, drawn, strict=True))
     ]
+    judged = list(at_work(_judged, drawn_plans))
     by_depth, gains, found, found_rewards = zip(*judged, strict=True)
     stacked = torch.from_numpy(-np.stack(by_depth)).float()
     return PlacementRollout(
@@ -229,28 +228,45 @@ def collect(
     )
 
 
-def _judged(
-    world: TrainingWorld, drawn: DrawnOrders, depths: Whole, tilts: Observations, budget: int
-) -> tuple[Real, Real, DrawnOrders, float]:
+@lru_cache(maxsize=512)
+def _judge_of(workload: Workload, num_domains: int, corrections: Corrections) -> PlanJudge:
+    """Judge of a job, one in each process."""
+    return PlanJudge(workload, num_domains, corrections=corrections)
+
+
+class _DrawnPlans(NamedTuple):
+    """Plans drawn for one network; ``job_of`` says whose judge knows them, see `_judge_of`."""
+
+    job_of: tuple[Workload, int, Corrections]
+    job: Job
+    aim: Aim
+    orders: DrawnOrders
+    depths: Whole
+    tilts: Observations
+    budget: int
+
+
+def _judged(task: _DrawnPlans) -> tuple[Real, Real, DrawnOrders, float]:
     """Costs of orders by depth, what shares win, and the best order of a look-ahead and its cost.
 
     Costs are those of `Aim` less that of even work on all domains without any network.
     """
-    judge, job, aim = world.judge, world.job, world.aim
+    judge, job, aim = _judge_of(*task.job_of), task.job, task.aim
+    drawn, depths = task.orders, task.depths
     plans = depth_plans(drawn, judge.most_stages, range(len(DEPTHS)))
     judge.fill_by(job, plans, np.ones(plans.domain.shape))
     own = Plans(*(field[np.arange(len(depths)) * len(DEPTHS) + depths] for field in plans))
     own = own._replace(end_layer=own.end_layer.copy())
-    judge.fill_by(job, own, np.exp(tilts[:, : judge.most_stages].astype(np.float64)))
+    judge.fill_by(job, own, np.exp(task.tilts[:, : judge.most_stages].astype(np.float64)))
     unit = aim.time_weight * ideal_log_s(job)
     even = _costs(judge, job, aim, plans) - unit
     by_depth = even.reshape(len(depths), len(DEPTHS))
     before = by_depth[np.arange(len(depths)), depths]
     gains = before - (_costs(judge, job, aim, own) - unit)
-    if not budget:
+    if not task.budget:
         return by_depth, gains, drawn, 0.0
     pool = judge.look_ahead(
-        job, aim, drawn.domains, drawn.sizes, LookAhead(budget=budget, num_refined=0)
+        job, aim, drawn.domains, drawn.sizes, LookAhead(budget=task.budget, num_refined=0)
     )
     if not pool.counts[0]:
         return by_depth, gains, _one_of(drawn.domains, drawn.sizes, 0), float(by_depth.min())

@@ -26,6 +26,7 @@ from agents.ppo.ppo_loss import clipped_policy_loss
 from agents.ppo.training_state import require_same, update_of
 from des import Corrections
 from des.base.checks import require_seed
+from des.base.parallel_map import ParallelMap
 
 _LEAST_SPREAD = 0.01
 _MOST_LOG_RATIO = 10.0
@@ -75,6 +76,7 @@ class PlacementTrainer:
     from the drawn ones is made likelier too, where it is better than the drawn ones' mean.
 
     With ``start`` the training begins from the weights and has the architecture of that policy.
+    Plans are judged ``at_work``, which changes nothing but the time.
     """
 
     def __init__(
@@ -85,9 +87,10 @@ class PlacementTrainer:
         architecture: PlacementArchitecture | None = None,
         config: PlacementConfig | None = None,
         start: PlacementPolicy | None = None,
+        at_work: ParallelMap = map,
     ) -> None:
         require_seed("placement trainer", "seed", seed)
-        self.seed = seed
+        self.seed, self._at_work = seed, at_work
         self.config = config or PlacementConfig()
         self._generator = torch.Generator().manual_seed(seed)
         self._worlds = Worlds(source, np.random.default_rng(seed))
@@ -160,7 +163,7 @@ class PlacementTrainer:
         """Make one update."""
         most_domains = self.config.most_domains(self.update)
         worlds = self._worlds.drawn(self.config.worlds_per_update, most_domains)
-        rollout = collect(self.policy, worlds, self.config, self._generator)
+        rollout = collect(self.policy, worlds, self.config, self._generator, self._at_work)
         outcome = self._policy_update.descend(
             _Experience(rollout, self._old_log_probs(rollout)),
             index=self.update,

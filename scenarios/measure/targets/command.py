@@ -6,9 +6,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.planners.names import MOVING_NAMES
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import from_dict, parse_given
 from des.base.interruption import INTERRUPTED
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from agents.decision.situation import MakeScheduler
-    from agents.hi_ppo import controls, policies, proposing, schedulers
+    from agents.hi_ppo import controls, policies, proposing, schedulers, whole_schedulers
     from agents.hi_ppo.local import decide, policy, shipped
     from agents.planners.pareto.proposals import Propose
     from agents.ppo import devices
@@ -53,6 +55,7 @@ else:
     policies = lazy("agents.hi_ppo.policies")
     proposing = lazy("agents.hi_ppo.proposing")
     schedulers = lazy("agents.hi_ppo.schedulers")
+    whole_schedulers = lazy("agents.hi_ppo.whole_schedulers")
     devices = lazy("agents.ppo.devices")
     table = lazy("agents.replanning.table")
     rich_console = lazy("rich.console")
@@ -208,7 +211,10 @@ def scheduler_columns(config: Config, scope: Scope) -> list[SchedulerColumn]:
     makers: dict[str, tuple[MakeScheduler, Propose | None]] = {
         path.stem: schedulers.policy_scheduler(path) for path in paths
     }
-    makers |= {name: (table.scheduler_makers()[name], None) for name in methods}
+    known = table.scheduler_makers() | {
+        name: partial(whole_schedulers.moving_scheduler, name) for name in MOVING_NAMES
+    }
+    makers |= {name: (known[name], None) for name in methods}
     if len(makers) < len(paths) + len(methods):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")
     agent = None  # binds one pipeline of single sequences

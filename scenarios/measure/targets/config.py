@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.planners.names import PLANNER_NAMES, SCHEDULER_NAMES
+from agents.planners.names import MOVING_NAMES, PLANNER_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import UsageError
 from des.base.flags import option, to_dict
@@ -11,7 +11,7 @@ from des.job.models import MODEL_HELP
 from scenarios.measure.targets.names import GROUP_NAMES, SITE_GROUPS
 
 PROG = "python -m scenarios.kpi"
-METHOD_NAMES = (*SCHEDULER_NAMES, *PLANNER_NAMES)
+METHOD_NAMES = (*SCHEDULER_NAMES, *MOVING_NAMES, *PLANNER_NAMES)
 """Schedulers, and planners whose plan is held."""
 
 _CONTROLS = ("auto", "all", "none")

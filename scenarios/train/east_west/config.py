@@ -75,6 +75,9 @@ class HiPpoConfig:
     workers: int = option(
         2, "processes that make and judge episodes; they change nothing but the time"
     )
+    ray: str | None = option(
+        None, "Ray for that work: local, auto or HOST:PORT; none: processes of this machine"
+    )
     out: Path | None = option(None, "run folder; none: the next free runs/east_west-NNN")
     resume: bool = option(False, "continue the run in --out, or the newest one")
     kpi: bool = option(True, "measure the targets of the documents on the world of the run too")
@@ -115,7 +118,7 @@ class HiPpoConfig:
         return self.from_ == "shipped"
 
 
-WHERE_RUN = frozenset({"out", "resume", "workers"})
+WHERE_RUN = frozenset({"out", "resume", "workers", "ray"})
 """Fields on where a run is done: not recorded, as results do not depend on them."""
 
 _SHORT: dict[str, Any] = {

@@ -11,10 +11,10 @@ import calibration
 from agents.ppo import devices
 from calibration import FittedFor
 from calibration.loop import Subject, Timetable, default_interval_steps
-from calibration.reference.pool import ParallelMap, crew
 from des import NO_CORRECTIONS, Corrections
 from des.base.flags import from_dict
 from des.base.interruption import INTERRUPTED
+from des.base.parallel_map import ParallelMap
 from des.worlds.reading import topology_path
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
@@ -38,6 +38,7 @@ from scenarios.train.hi_ppo_files import PLACEMENT_PT
 from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_calibration import training_calibration
 from scenarios.train.training_config import PROG
+from scenarios.train.workplace import workplace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +71,15 @@ def train_on_world(config: HiPpoConfig, given: frozenset[str]) -> int:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH + 2 * COLUMN_WIDTH)
-    if config.resume:
-        with RunFolder.opened(config.out or newest_run(PROG)) as folder:
-            config = _begun(config, given, folder)
-            return _trained(_prepared(config), folder, console)
-    prepared = _prepared(config)
-    with RunFolder.created(config.out or next_run()) as folder:
-        folder.write_config(recorded_settings(config), _inputs(config))
-        return _trained(prepared, folder, console)
+    with workplace(config.workers, config.ray) as at_work:
+        if config.resume:
+            with RunFolder.opened(config.out or newest_run(PROG)) as folder:
+                config = _begun(config, given, folder)
+                return _trained(_prepared(config), folder, console, at_work)
+        prepared = _prepared(config)
+        with RunFolder.created(config.out or next_run()) as folder:
+            folder.write_config(recorded_settings(config), _inputs(config))
+            return _trained(prepared, folder, console, at_work)
 
 
 def _prepared(config: HiPpoConfig) -> _Prepared:
@@ -91,13 +93,12 @@ def _prepared(config: HiPpoConfig) -> _Prepared:
     )
 
 
-def _trained(prepared: _Prepared, folder: RunFolder, console: Console) -> int:
+def _trained(prepared: _Prepared, folder: RunFolder, console: Console, at_work: ParallelMap) -> int:
     devices.use_torch_threads(1)
     run = _Run(prepared=prepared, folder=folder, console=console)
     try:
-        with crew(prepared.config.workers) as at_work:
-            if _is_complete(run, at_work):
-                return 0
+        if _is_complete(run, at_work):
+            return 0
     except KeyboardInterrupt:
         pass  # before, between or after the updates: the last checkpoint is whole
     path = shlex.quote(str(folder.path))
@@ -200,6 +201,7 @@ def _begun(config: HiPpoConfig, given: frozenset[str], folder: RunFolder) -> HiP
         loads=str(path / str(old.loads)) if is_copied else old.loads,
         corrections=None if old.corrections is None else path / old.corrections,
         workers=config.workers,
+        ray=config.ray,
         kpi=config.kpi if "kpi" in given else old.kpi,
         out=path,
         resume=True,

@@ -11,8 +11,8 @@ from agents.answer.figures import duration
 from agents.answer.sections import Section, as_text
 from agents.decision.run_epochs import epoch_situation
 from agents.hi_ppo.policies import shipped
-from calibration.reference.pool import ParallelMap
 from des import STEADY, Law, Plan, UniformLaw
+from des.base.parallel_map import ParallelMap
 from des.compiled.simulate import simulate_compiled
 from des.dynamics import kind_of
 from des.plan.plan_texts import pipelines_text

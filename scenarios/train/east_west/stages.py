@@ -19,8 +19,8 @@ from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.placement_training import PlacementReport, PlacementTrainer
 from agents.hi_ppo.placement.proposals import Proposer
 from calibration.loop import Choices
-from calibration.reference.pool import ParallelMap
 from des import NO_CORRECTIONS, Corrections, Placement
+from des.base.parallel_map import ParallelMap
 from scenarios.suites import SuiteWorld
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.worlds import WorldsAround
@@ -98,7 +98,11 @@ class PlacementStage:
     columns = tuple(one.name for one in fields(PlacementReport) if one.name != "update")
 
     def __init__(
-        self, config: HiPpoConfig, around: WorldsAround, start: PlacementPolicy | None
+        self,
+        config: HiPpoConfig,
+        around: WorldsAround,
+        start: PlacementPolicy | None,
+        at_work: ParallelMap,
     ) -> None:
         self._worlds = around.named
         self._corrections = NO_CORRECTIONS
@@ -111,7 +115,11 @@ class PlacementStage:
         if start is not None:
             settings = replace(settings, learning_rate=_FINE_RATE, final_learning_rate=_FINEST_RATE)
         self.trainer = PlacementTrainer(
-            training_networks(config.seed, around), seed=config.seed, config=settings, start=start
+            training_networks(config.seed, around),
+            seed=config.seed,
+            config=settings,
+            start=start,
+            at_work=at_work,
         )
 
     @property

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agents.hi_ppo.policies import Policies
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from calibration.reference.pool import ParallelMap
+from des.base.parallel_map import ParallelMap
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.east_west.config import HiPpoConfig
@@ -72,7 +72,9 @@ def train_stages(run: StagedTraining) -> bool:
         found = newest.get("calibration")
         run.calibration.load_state(found, source=run.folder.path / last)
     start = run.start
-    placement = PlacementStage(run.config, run.around, None if start is None else start.placement)
+    placement = PlacementStage(
+        run.config, run.around, None if start is None else start.placement, run.at_work
+    )
     _restore(run, placement, states[PLACEMENT_PT])
     run.calibration.begin(placement)
     if not _train_stage(run, placement):

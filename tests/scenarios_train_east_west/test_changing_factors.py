@@ -1,0 +1,100 @@
+"""Trainings of Hi-PPO in which factors change on the way."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
+from des import NO_CORRECTIONS
+from scenarios.train.east_west.config import HiPpoConfig
+from scenarios.train.east_west.stages import MoveTraining, MoveWorkplace, PlacementStage
+from scenarios.train.east_west.weights import new_policies
+from scenarios.train.east_west.worlds import WorldsAround, named_worlds
+
+SLOWER = replace(NO_CORRECTIONS, wan_bandwidth_factor=0.5, compute_time_factor=1.25)
+CONFIG = HiPpoConfig(
+    model="llama2_7b",
+    num_layers=8,
+    microbatches=4,
+    updates=4,
+    worlds=2,
+    samples=2,
+    move_worlds=1,
+    move_draws=1,
+    move_updates=4,
+    num_epochs=4,
+)
+
+
+@pytest.fixture(scope="module")
+def around() -> WorldsAround:
+    return WorldsAround(named=tuple(named_worlds(CONFIG).values()))
+
+
+def placement_stage(around: WorldsAround) -> PlacementStage:
+    return PlacementStage(CONFIG, around, None, map)
+
+
+def move_stage(around: WorldsAround, folder: Path) -> MoveTraining:
+    policies = new_policies(CONFIG, around)
+    return MoveTraining(
+        CONFIG,
+        around,
+        placement=policies.placement,
+        start=None,
+        place=MoveWorkplace(folder=folder, at_work=map),
+    )
+
+
+def kept(state: dict, folder: Path) -> dict:
+    """A state as a file has it, which no training changes."""
+    save_checkpoint(folder / "kept.pt", state)
+    return load_checkpoint(folder / "kept.pt")
+
+
+def assert_same_state(one: dict, other: dict, folder: Path) -> None:
+    for name, state in (("one", one), ("other", other)):
+        save_checkpoint(folder / name, state)
+    assert (folder / "one").read_bytes() == (folder / "other").read_bytes()
+
+
+def test_placements_are_judged_by_new_factors_from_the_next_update_on(around, tmp_path):
+    """Two updates, then other factors: as a run that is resumed there under these factors."""
+    whole, without = placement_stage(around), placement_stage(around)
+    for stage in (whole, without):
+        stage.advance()
+        stage.advance()
+    state = kept(whole.state(), tmp_path)
+    whole.recalibrate(SLOWER)
+    resumed = placement_stage(around)
+    resumed.recalibrate(SLOWER)
+    resumed.load_state(state, source=tmp_path / "placement.pt")
+
+    rows = [stage.advance() for stage in (whole, resumed, without)]
+
+    assert rows[0] == rows[1] != rows[2]
+    assert_same_state(whole.state(), resumed.state(), tmp_path)
+
+
+def test_the_move_policy_continues_on_episodes_of_new_factors(around, tmp_path):
+    """Its weights stay; its episodes are made again, once for each set of factors."""
+    whole = move_stage(around, tmp_path)
+    whole.advance()
+    trainer, state = whole.trainer, kept(whole.state(), tmp_path)
+    whole.recalibrate(NO_CORRECTIONS)
+    assert whole.trainer is trainer
+
+    whole.recalibrate(SLOWER)
+
+    assert whole.update == 1
+    for name, tensor in whole.trainer.network.state_dict().items():
+        assert torch.equal(tensor, trainer.network.state_dict()[name]), name
+    folders = sorted(one.name for one in tmp_path.iterdir() if one.is_dir())
+    assert len(folders) == 2
+    resumed = move_stage(around, tmp_path)
+    resumed.recalibrate(SLOWER)
+    resumed.load_state(state, source=tmp_path / "moves.pt")
+    assert whole.advance() == resumed.advance()
+    assert_same_state(whole.state(), resumed.state(), tmp_path)
