@@ -12,11 +12,12 @@ from agents.decision.whole_plan import ProposeGroups, WholeFound
 from agents.judge.paced_judge import Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
+from agents.planners.whole.copies import Mode
 from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
-from agents.planners.whole.search_parts import KeptState, Mode, PartMaker, SearchPart
-from agents.planners.whole.sketches import Sketch, best_sketches, worth_sharding
+from agents.planners.whole.search_parts import KeptState, PartMaker, SearchPart
+from agents.planners.whole.sketches import Sketch, best_places, worth_sharding
 from des import (
     Corrections,
     InfeasiblePlacementError,
@@ -184,7 +185,8 @@ class FamilySearch:
         for (kind, sharded), found_of in sketched.items():
             state = KeptState(0.0, True) if sharded else KeptState.of(kind[1])
             own = worth_sharding(found_of, sketched.get((kind, False), ())) if sharded else found_of
-            best = best_sketches([sketch for sketch, _ in own], _NUM_SKETCHES)
+            times_s = np.array([(one.step_s, one.star_step_s) for one, _ in own]).reshape(-1, 2)
+            best = best_places(times_s[:, 0], times_s[:, 1], _NUM_SKETCHES)
             for sketch, part in (own[each] for each in best):
                 plans.setdefault(part.workload, []).extend(part.copies[state].plans(sketch))
         for workload, of_size in plans.items():

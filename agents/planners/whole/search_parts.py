@@ -7,18 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.families import Family
 from agents.decision.whole_plan import ProposeGroups
 from agents.judge.paced_judge import Order, PacedJudge
-from agents.planners.whole.copies import CopySearch
+from agents.planners.whole.copies import CopySearch, Mode
 from agents.planners.whole.rings import ExchangeTimes
 from des import Corrections, Topology, Workload
 from des.costs.memory import model_state_bytes
 from des.costs.outer_state import OUTER_STATE_BYTES
 from des.plan.synchronisation import Synchronisation, agree_every_step
-
-Mode = tuple[Family, Synchronisation]
-"""A family of several copies and a way to keep them in step."""
 
 
 class KeptState(NamedTuple):
