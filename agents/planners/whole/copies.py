@@ -232,14 +232,10 @@ class CopySearch:
 
         Pipelines are refined by as many neighbours as ``most``.
         """
-        known: dict[tuple[int, int], Scored] = {}
         table = self._table(len(shares))
 
         def scored(place: int, share: int) -> Scored:
-            if (place, share) not in known:
-                orders = table.orders(sketch.partition[place])
-                known[place, share] = table.judge.best(orders, share, schedule, most)
-            return known[place, share]
+            return table.refined(sketch.partition[place], share, schedule, most)
 
         for _ in range(4 * len(shares)):
             times_s = [float(scored(*each).times_s[0]) for each in enumerate(shares)]

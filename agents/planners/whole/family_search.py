@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,6 +48,19 @@ _NUM_SKETCHES = 8
 _NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
 """Best pipelines for which schedules that look at times are made, of at most this many stages times
 microbatches: that takes about a hundredth of a second for every 256."""
+
+
+_ROUNDING = 1.0 + 1e-8
+"""A time is the least there can be if it is no more than this many times a bound."""
+
+
+class _Pipeline(NamedTuple):
+    """A pipeline found, its time, and the time that no other order of its passes is below. [s]"""
+
+    time_s: float
+    least_s: float
+    part: SearchPart
+    plan: Plan
 
 
 def default_budget(num_domains: int) -> int:
@@ -156,20 +170,24 @@ class FamilySearch:
                 row = int(lacking[scored.overflow[lacking].argmin()])
                 self._fits(part.workload, part.judge.plan(scored.plans, row))
 
-    def _judge_pipelines(self, own: Sequence[tuple[float, SearchPart, Plan]]) -> None:
-        """Keep the best; paces are judged already where every border has a link of its own."""
+    def _judge_pipelines(self, own: Sequence[_Pipeline]) -> None:
+        """Keep the best; paces are judged already where every border has a link of its own.
+
+        Schedules that look at times are made where one might be quicker.
+        """
         made = [name for name in self._space.schedules if not has_pace(name)]
-        for time_s, part, plan in own:
+        for each in own:
+            workload, plan = each.part.workload, each.plan
             if self._is_plain:
-                self._kept.keep(part.workload, plan, time_s)
+                self._kept.keep(workload, plan, each.time_s)
             else:
-                self._judge(part.workload, [plan])
-            num_passes = len(plan.stages) * part.workload.num_microbatches
-            if not _is_single(plan) and num_passes <= _MOST_PASSES_MADE:
-                others = [replace(plan, schedule=name) for name in made]
-                self._judge(
-                    part.workload, [one for one in others if self._fits(part.workload, one)]
-                )
+                self._judge(workload, [plan])
+            num_passes = len(plan.stages) * workload.num_microbatches
+            is_least = self._is_plain and each.time_s <= each.least_s * _ROUNDING
+            if is_least or _is_single(plan) or num_passes > _MOST_PASSES_MADE:
+                continue
+            others = [replace(plan, schedule=name) for name in made]
+            self._judge(workload, [one for one in others if self._fits(workload, one)])
 
     def _look_at_copies(self, parts: Sequence[SearchPart]) -> None:
         """Search partitions into groups; the best sketches of each family are worked out."""
@@ -233,10 +251,8 @@ def _rows_of(scored: Scored, kind: Family) -> np.ndarray:
     return np.flatnonzero((scored.plans.num_stages == 1) == (kind == "single"))
 
 
-def _quickest(
-    looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family
-) -> list[tuple[float, SearchPart, Plan]]:
-    """Quickest pipelines of a kind that fit, of several sizes of microbatches, with times. [s]"""
+def _quickest(looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> list[_Pipeline]:
+    """Quickest pipelines of a kind that fit, of several sizes of microbatches."""
     fitting = [
         (float(scored.times_s[row]), part, scored.plans, int(row))
         for part, scored in looked_at
@@ -245,7 +261,7 @@ def _quickest(
     ]
     fitting.sort(key=lambda each: each[0])
     return [
-        (time_s, part, part.judge.plan(plans, row))
+        _Pipeline(time_s, part.judge.least_s(plans, row), part, part.judge.plan(plans, row))
         for time_s, part, plans, row in fitting[:_NUM_ORDERS_MADE]
     ]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.judge.paced_judge import Order, PacedJudge
+from agents.judge.paced_judge import Order, PacedJudge, Scored
 from agents.planners.choice.chains import grown_chain
 from agents.planners.search.search_moves import joined
 from agents.planners.whole.partitions import Group
@@ -64,6 +64,7 @@ class GroupTable:
             self._proposed.setdefault(frozenset(order), {})[order] = None
         self._known: dict[int, GroupTimes] = {}
         self._orders: dict[Group, tuple[Order, ...]] = {}
+        self._refined: dict[tuple[Group, int, int, int], Scored] = {}
 
     def of(self, groups: Iterable[Group], count: int) -> GroupTimes:
         """Times of groups on ``count`` microbatches, and of those looked at before.
@@ -106,6 +107,13 @@ class GroupTable:
             beats_s=gains_s / (later - count),
             plans=plans,
         )
+
+    def refined(self, group: Group, count: int, schedule: int, most: int) -> Scored:
+        """Best pipeline of a group on ``count`` microbatches, see `PacedJudge.best`."""
+        key = group, count, schedule, most
+        if key not in self._refined:
+            self._refined[key] = self.judge.best(self.orders(group), count, schedule, most)
+        return self._refined[key]
 
     def orders(self, group: Group) -> tuple[Order, ...]:
         """Orders of a group that are worth a look; none where it is larger than a pipeline."""

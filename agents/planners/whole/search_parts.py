@@ -72,29 +72,26 @@ class PartMaker:
     ) -> None:
         self._topology, self._corrections, self._schedules = topology, corrections, schedules
         self._bandwidth, self._modes, self._propose = bandwidth, modes, propose
+        self._exchanges: ExchangeTimes | None = None
         self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
 
     def part(self, workload: Workload, compression: float) -> SearchPart:
         """Make the searches for one size of microbatches and compression."""
-        exchanges = ExchangeTimes(self._topology, workload, self._corrections)
-
-        def judge(extra_state_bytes: float, num_shards: int = 1) -> PacedJudge:
-            return PacedJudge(
-                self._topology,
-                workload,
-                self._corrections,
-                schedules=self._schedules,
-                compression=compression,
-                extra_state_bytes=extra_state_bytes,
-                num_shards=num_shards,
-            )
-
+        judge = PacedJudge(
+            self._topology,
+            workload,
+            self._corrections,
+            schedules=self._schedules,
+            compression=compression,
+        )
+        if self._exchanges is None:  # no size of microbatches matters to them
+            self._exchanges = ExchangeTimes(self._topology, workload, self._corrections)
         proposed = self._propose(self._topology, workload) if self._propose is not None else ()
         several = [groups for groups in proposed if len(groups) > 1]
         copies = {
             state: CopySearch(
-                partial(judge, state.extra_bytes),
-                exchanges,
+                partial(judge.with_state, state.extra_bytes),
+                self._exchanges,
                 self._bandwidth,
                 self._rates,
                 several,
@@ -103,7 +100,7 @@ class PartMaker:
             for state in self._states(workload)
         }
         alone = [groups[0] for groups in proposed if len(groups) == 1]
-        return SearchPart(workload, judge(0.0), alone, copies)
+        return SearchPart(workload, judge, alone, copies)
 
     def _states(self, workload: Workload) -> list[KeptState]:
         """States of the modes; a shared one where memory or updates of a domain may gain by it."""
