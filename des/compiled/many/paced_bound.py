@@ -59,7 +59,7 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
     It is the longest of what no stage and no wire can do without: the way of the first microbatch
     there, the work of the stage on all of them, or as many turns of the wire, and the way of the
     last one back; or as many round trips as there are rounds of the microbatches that the stage may
-    have on the way at once; or the way there and all work, weight gradients that come last included.
+    have on the way at once; or the way there and all work, weight gradients at the end included.
     """
     last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
     is_halved = paces.behind[schedule] != WHOLE
