@@ -30,6 +30,8 @@ class Windows(NamedTuple):
     def of(cls, mode: Synchronisation, layer_bytes: Real) -> "Windows":
         """Choose the windows of a mode, the earliest first; one may begin with the period."""
         overlap, period = mode.overlap_steps, mode.steps_between
+        if overlap == 0:
+            return cls(0, 0, 0.0)
         due_bytes: dict[int, float] = {}
         for fragment in mode.fragments(len(layer_bytes)):
             begin = fragment.due_step % period
@@ -187,9 +189,8 @@ def exchange_bounds(
     if mode.steps_between == 1:
         bits *= figures.gradient_bytes / 2.0
     num_bytes = figures.parameters * bits / 8.0
-    is_behind, num_waits, windows = mode.overlap_steps > 0, 0, Windows(0, 0, 0.0)
+    is_behind, num_waits, windows = mode.overlap_steps > 0, 0, Windows.of(mode, num_bytes)
     if is_behind:
-        windows = Windows.of(mode, num_bytes)
         counted, num_waits = _counted(mode, len(num_bytes))
         num_bytes = num_bytes * counted
     own = ExchangeBound(

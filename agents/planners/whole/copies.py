@@ -1,6 +1,6 @@
 """Replicas and hybrids: groups of domains that train a copy of the model each, kept in step."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from agents.planners.whole.partitions import (
     partitions_near,
 )
 from agents.planners.whole.rings import NUM_BUCKETS, ExchangeTimes
-from agents.planners.whole.sketches import Levelled, Sketch, joined_levels
+from agents.planners.whole.sketches import Levelled, Sending, Sketch, joined_levels
 from des import GradientExchange, Plan
 from des.compiled.many.steady import Plans
 from des.job.transformer import WEIGHT_BYTES
@@ -115,12 +115,16 @@ class CopySearch:
             found = joined_levels([found, self._levelled(fresh)])
         return self._kept(found, modes, num_kept)
 
+    def sketches_of(
+        self, partitions: Iterable[Partition], modes: Sequence[Mode], num_kept: int
+    ) -> dict[Mode, list[Sketch]]:
+        """Sketch some partitions, those that others found good."""
+        return self._kept(self._levelled(list(dict.fromkeys(partitions))), modes, num_kept)
+
     def _kept(self, found: Levelled, modes: Sequence[Mode], most: int) -> dict[Mode, list[Sketch]]:
         """The best sketches of each family and mode."""
         kept = {
-            (family, mode): found.sketches(
-                family, mode, self._bytes(mode), most, sharded=self._sharded
-            )
+            (family, mode): found.sketches(family, self._sending(mode), most, sharded=self._sharded)
             for family, mode in modes
         }
         return {kind: own for kind, own in kept.items() if own}
@@ -155,6 +159,9 @@ class CopySearch:
             ring_s=ring_s[is_joined],
             star_s=star_s[is_joined],
         )
+
+    def _sending(self, mode: Synchronisation) -> Sending:
+        return Sending.of(mode, self._bytes(mode), self._workload.num_layers)
 
     def _bytes(self, mode: Synchronisation) -> float:
         """Bytes of a parameter between groups, mean of both halves of an exchange."""

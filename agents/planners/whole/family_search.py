@@ -1,6 +1,6 @@
 """The search over families on one network, for a job in microbatches of several sizes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -44,6 +44,9 @@ _KINDS: tuple[Family, ...] = ("pipeline", "single")
 
 _NUM_SKETCHES = 8
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
+
+_NUM_BETWEEN = 4
+"""Further sketches of each family, of sizes between the least and the largest."""
 
 _NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
 """Best pipelines for which schedules that look at times are made, of at most this many stages times
@@ -192,10 +195,16 @@ class FamilySearch:
     def _look_at_copies(self, parts: Sequence[SearchPart]) -> None:
         """Search partitions into groups; the best sketches of each family are worked out."""
         sketched: dict[tuple[Mode, bool], list[tuple[Sketch, SearchPart]]] = {}
-        for part in (parts[0], parts[-1]) if len(parts) > 1 else parts:
+        ends = [parts[0], parts[-1]] if len(parts) > 1 else parts
+        for part in [*ends, *parts[1:-1]]:
             for state, copies in part.copies.items():
                 modes = [each for each in self._modes() if state.is_of(each[1])]
-                found = copies.sketches(modes, _NUM_SKETCHES, self._max_judged)
+                if part in ends:
+                    found = copies.sketches(modes, _NUM_SKETCHES, self._max_judged)
+                else:  # no search between the least and the largest size: what they found is tried
+                    known = [sketched.get((kind, state.sharded), ()) for kind in modes]
+                    partitions = (one.partition for own in known for one, _ in own)
+                    found = copies.sketches_of(partitions, modes, _NUM_SKETCHES)
                 for kind, sketches in found.items():
                     into = sketched.setdefault((kind, state.sharded), [])
                     into.extend((one, part) for one in sketches)
@@ -203,9 +212,7 @@ class FamilySearch:
         for (kind, sharded), found_of in sketched.items():
             state = KeptState(0.0, True) if sharded else KeptState.of(kind[1])
             own = worth_sharding(found_of, sketched.get((kind, False), ())) if sharded else found_of
-            times_s = np.array([(one.step_s, one.star_step_s) for one, _ in own]).reshape(-1, 2)
-            best = best_places(times_s[:, 0], times_s[:, 1], _NUM_SKETCHES)
-            for sketch, part in (own[each] for each in best):
+            for sketch, part in _chosen(own, ends):
                 plans.setdefault(part.workload, []).extend(part.copies[state].plans(sketch))
         for workload, of_size in plans.items():
             self._judge(workload, of_size)
@@ -264,6 +271,17 @@ def _quickest(looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> l
         _Pipeline(time_s, part.judge.least_s(plans, row), part, part.judge.plan(plans, row))
         for time_s, part, plans, row in fitting[:_NUM_ORDERS_MADE]
     ]
+
+
+def _chosen(
+    own: Sequence[tuple[Sketch, SearchPart]], ends: Sequence[SearchPart]
+) -> Iterator[tuple[Sketch, SearchPart]]:
+    """The best sketches of a kind of the sizes at both ends, and a few of all others."""
+    for is_end, most in ((True, _NUM_SKETCHES), (False, _NUM_BETWEEN)):
+        these = [each for each in own if (each[1] in ends) == is_end]
+        ring_s = np.array([sketch.step_s for sketch, _ in these])
+        star_s = np.array([sketch.star_step_s for sketch, _ in these])
+        yield from (these[place] for place in best_places(ring_s, star_s, most))
 
 
 def _is_single(plan: Plan) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from agents.decision.families import Family
+from agents.planners.bounds.exchanges import Windows
 from agents.planners.whole.partitions import Partition
 from des.compiled.many.layout import Flags, Real
 from des.plan.synchronisation import Synchronisation
@@ -34,6 +35,31 @@ class Sketch:
     sharded: bool = False
 
 
+class Sending(NamedTuple):
+    """What copies in a mode send: bytes of a parameter, mean of both halves of an exchange.
+
+    ``shared_fraction`` of the steps of a period end no sooner than an exchange behind them.
+    """
+
+    mode: Synchronisation
+    num_bytes: float
+    shared_fraction: float
+
+    @classmethod
+    def of(cls, mode: Synchronisation, num_bytes: float, num_layers: int) -> "Sending":
+        """Count the steps of a mode that have an exchange behind them."""
+        windows = Windows.of(mode, np.ones(num_layers))
+        return cls(mode, num_bytes, windows.num_steps / mode.steps_between)
+
+    def mean_steps_s(self, computed_s: Real, byte_s: Real) -> Real:
+        """Times of a step with what its exchange adds, about. [s]"""
+        exchange_s = byte_s * self.num_bytes / self.mode.steps_between
+        if self.mode.overlap_steps == 0:
+            return computed_s + exchange_s
+        waited_s = (1.0 - self.shared_fraction) * computed_s + exchange_s
+        return np.maximum(computed_s, waited_s)
+
+
 class Levelled(NamedTuple):
     """Partitions of which all groups fit, N in all, each under its best schedule.
 
@@ -49,16 +75,13 @@ class Levelled(NamedTuple):
     star_s: Real
 
     def sketches(
-        self, family: Family, mode: Synchronisation, num_bytes: float, most: int, *, sharded: bool
+        self, family: Family, sending: Sending, most: int, *, sharded: bool
     ) -> list[Sketch]:
-        """The best of these as sketches of a family: the quickest with a ring, then a star.
-
-        ``num_bytes`` of a parameter are sent, mean of both halves of an exchange.
-        """
+        """The best of these as sketches of a family: the quickest with a ring, then a star."""
         is_of = {"replicas": self.is_single, "hybrid": ~self.is_single}.get(family)
         own = np.flatnonzero(np.ones(len(self.step_s)) if is_of is None else is_of)
         ring_s, star_s = (
-            mean_steps_s(self.step_s[own], byte_s[own], mode, num_bytes)
+            sending.mean_steps_s(self.step_s[own], byte_s[own])
             for byte_s in (self.ring_s, self.star_s)
         )
         if sharded:
@@ -67,7 +90,7 @@ class Levelled(NamedTuple):
             Sketch(
                 partition=self.partitions[own[place]],
                 shares=self.shares[own[place]],
-                mode=mode,
+                mode=sending.mode,
                 family=family,
                 step_s=float(ring_s[place]),
                 star_step_s=float(star_s[place]),
@@ -98,13 +121,3 @@ def worth_sharding(
     """Sketches with a shared optimiser that promise more than all without, each with its part."""
     best_s = min((min(one.step_s, one.star_step_s) for one, _ in whole), default=math.inf)
     return [each for each in sharded if each[0].step_s < best_s]
-
-
-def mean_steps_s(computed_s: Real, byte_s: Real, mode: Synchronisation, num_bytes: float) -> Real:
-    """Times of a step with what its exchange adds, about. [s]"""
-    exchange_s = byte_s * num_bytes
-    if mode.steps_between == 1:
-        return computed_s + exchange_s
-    if mode.overlap_steps == 0:
-        return computed_s + exchange_s / mode.steps_between
-    return np.maximum(computed_s, exchange_s / mode.steps_between)
