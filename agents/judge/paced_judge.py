@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -114,15 +115,20 @@ class PacedJudge:
 
         See `judged` for ``slack`` and ``best_s``.
         """
-        numbers = schedules or range(len(self.schedules))
-        plans = paced_table(len(orders), self.most_stages)
-        plans.num_stages[:] = [len(one) for one in orders]
-        is_stage = np.arange(self.most_stages) < plans.num_stages[:, np.newaxis]
-        plans.domain[is_stage] = [domain for order in orders for domain in order]
-        plans = Plans(*(np.repeat(field, len(numbers), axis=0) for field in plans))
-        plans.schedule[:] = np.tile(numbers, len(orders))
+        numbers = np.array(schedules or range(len(self.schedules)), dtype=np.int32)
+        num_orders, num = len(orders), len(numbers)
+        lengths = np.fromiter(map(len, orders), np.int32, num_orders)
+        domain = np.zeros((num_orders, self.most_stages), dtype=np.int32)
+        is_stage = np.arange(self.most_stages) < lengths[:, np.newaxis]
+        domain[is_stage] = np.fromiter(chain.from_iterable(orders), np.int32, int(lengths.sum()))
+        plans = Plans(
+            num_stages=lengths.repeat(num),
+            schedule=np.broadcast_to(numbers, (num_orders, num)).flatten(),
+            domain=domain.repeat(num, axis=0),
+            end_layer=np.zeros((num_orders * num, self.most_stages), dtype=np.int32),
+        )
         repeated = np.repeat(np.asarray(counts, dtype=np.int64), len(numbers))
-        paced_fill(self.job, self._times, self.paces, plans, repeated, len(numbers))
+        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
         return self.judged(plans, repeated, slack, best_s)
 
     def judged_splits(

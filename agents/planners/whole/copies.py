@@ -219,10 +219,7 @@ class CopySearch:
         table = self._table(len(shares))
         longest_s = np.zeros(len(table.judge.schedules))
         for group, share in zip(sketch.partition, shares, strict=True):
-            orders = table.orders(group)
-            scored = table.judge.scored(orders, [share] * len(orders))
-            times_s = scored.times_s.reshape(len(orders), -1).min(axis=0)
-            longest_s = np.maximum(longest_s, times_s)
+            longest_s = np.maximum(longest_s, table.least_s(group, share))
         return int(longest_s.argmin())
 
     def _best_of(

@@ -64,6 +64,7 @@ class GroupTable:
             self._proposed.setdefault(frozenset(order), {})[order] = None
         self._known: dict[int, GroupTimes] = {}
         self._orders: dict[Group, tuple[Order, ...]] = {}
+        self._least_s: dict[tuple[Group, int], Real] = {}
         self._refined: dict[tuple[Group, int, int, int], Scored] = {}
 
     def of(self, groups: Iterable[Group], count: int) -> GroupTimes:
@@ -114,6 +115,15 @@ class GroupTable:
         if key not in self._refined:
             self._refined[key] = self.judge.best(self.orders(group), count, schedule, most)
         return self._refined[key]
+
+    def least_s(self, group: Group, count: int) -> Real:
+        """Times of the best pipeline of a group under each schedule of the judge, (S,). [s]"""
+        key = group, count
+        if key not in self._least_s:
+            orders = self.orders(group)
+            times_s = self.judge.scored(orders, [count] * len(orders)).times_s
+            self._least_s[key] = times_s.reshape(len(orders), -1).min(axis=0)
+        return self._least_s[key]
 
     def orders(self, group: Group) -> tuple[Order, ...]:
         """Orders of a group that are worth a look; none where it is larger than a pipeline."""
