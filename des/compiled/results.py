@@ -33,7 +33,9 @@ def iteration_result(
 ) -> IterationResult:
     """Sum up a run that ended well and was recorded."""
     peaks = peaks_of_plan(workload, plan, lowered.orders)
-    makespan_s = iteration_s(topology, workload, plan, lowered, state, corrections=corrections)
+    makespan_s = makespan_of_run_s(
+        topology, workload, plan, lowered, state, corrections=corrections
+    )
     stages = tuple(
         StageUse(
             domain=topology.domains[stage.domain].name,
@@ -56,7 +58,7 @@ def iteration_result(
     )
 
 
-def iteration_s(
+def makespan_of_run_s(
     topology: Topology,
     workload: Workload,
     plan: Plan,

@@ -6,7 +6,7 @@ from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, OK, TABLE, Program, State
 from des.compiled.links import Pieces
 from des.compiled.program import lower, lower_moves
-from des.compiled.results import iteration_result, iteration_s
+from des.compiled.results import iteration_result, makespan_of_run_s
 from des.compiled.state import new_state
 from des.engine.iteration import simulate
 from des.engine.migration import LayerMove
@@ -51,7 +51,7 @@ def makespan_compiled_s(
     state = run_to_end(topology, lowered.program)
     if state is None:
         return simulate(topology, workload, plan, corrections, step=step).makespan_s
-    return iteration_s(topology, workload, plan, lowered, state, corrections=corrections)
+    return makespan_of_run_s(topology, workload, plan, lowered, state, corrections=corrections)
 
 
 def moves_end_s(
