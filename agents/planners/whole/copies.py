@@ -91,15 +91,25 @@ class CopySearch:
 
         Of many domains until about ``most`` plans were judged.
         """
-        end = self.num_judged + most
         size = len(self._rates)
         if size <= MOST_DOMAINS_FOR_ALL:
             return self._kept(self._levelled(all_partitions(size)), modes, num_kept)
         begun = [*self._proposed, *clustered(self._bandwidth, self._rates)]
+        return self.sketches_near(begun, modes, num_kept, most)
+
+    def sketches_near(
+        self, begun: Iterable[Partition], modes: Sequence[Mode], num_kept: int, most: int
+    ) -> dict[Mode, list[Sketch]]:
+        """Sketch some partitions and the neighbours of the best, while that helps.
+
+        Of a few domains, of which all partitions were sketched in other sizes, no neighbours.
+        """
+        end = self.num_judged + most
+        size = len(self._rates)
         known = dict.fromkeys(begun)
         found = self._levelled(list(known))
         been: set[Partition] = set()
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MOST_ROUNDS if size > MOST_DOMAINS_FOR_ALL else 0):
             best = {
                 one.partition
                 for own in self._kept(found, modes, _NUM_CHANGED).values()
@@ -114,12 +124,6 @@ class CopySearch:
             known.update(dict.fromkeys(fresh))
             found = joined_levels([found, self._levelled(fresh)])
         return self._kept(found, modes, num_kept)
-
-    def sketches_of(
-        self, partitions: Iterable[Partition], modes: Sequence[Mode], num_kept: int
-    ) -> dict[Mode, list[Sketch]]:
-        """Sketch some partitions, those that others found good."""
-        return self._kept(self._levelled(list(dict.fromkeys(partitions))), modes, num_kept)
 
     def _kept(self, found: Levelled, modes: Sequence[Mode], most: int) -> dict[Mode, list[Sketch]]:
         """The best sketches of each family and mode."""

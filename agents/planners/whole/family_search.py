@@ -45,8 +45,9 @@ _KINDS: tuple[Family, ...] = ("pipeline", "single")
 _NUM_SKETCHES = 8
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
 
-_NUM_BETWEEN = 4
-"""Further sketches of each family, of sizes between the least and the largest."""
+_NUM_BETWEEN, _PART_BETWEEN = 4, 8
+"""Further sketches of each family, of sizes between the least and the largest; and the part of the
+plans that are judged for these."""
 
 _NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
 """Best pipelines for which schedules that look at times are made, of at most this many stages times
@@ -201,10 +202,11 @@ class FamilySearch:
                 modes = [each for each in self._modes() if state.is_of(each[1])]
                 if part in ends:
                     found = copies.sketches(modes, _NUM_SKETCHES, self._max_judged)
-                else:  # no search between the least and the largest size: what they found is tried
+                else:  # between the least and the largest size a search from what they found
                     known = [sketched.get((kind, state.sharded), ()) for kind in modes]
-                    partitions = (one.partition for own in known for one, _ in own)
-                    found = copies.sketches_of(partitions, modes, _NUM_SKETCHES)
+                    begun = (one.partition for own in known for one, _ in own)
+                    most = self._max_judged // _PART_BETWEEN
+                    found = copies.sketches_near(begun, modes, _NUM_SKETCHES, most)
                 for kind, sketches in found.items():
                     into = sketched.setdefault((kind, state.sharded), [])
                     into.extend((one, part) for one in sketches)
