@@ -36,7 +36,7 @@ class Sketch:
 
 
 class Sending(NamedTuple):
-    """What copies in a mode send: bytes of a parameter, mean of both halves of an exchange.
+    """Traffic of copies in a mode: bytes of a parameter, mean of both halves of an exchange.
 
     ``shared_fraction`` of the steps of a period end no sooner than an exchange behind them.
     """
