@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ from des import Corrections, Placement, Plan, Topology, Workload
 from des.compiled.many.job import job_on
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import Paces, new_desk, paced_table, paces_of
-from des.compiled.many.paced_bound import paced_scores
+from des.compiled.many.paced_bound import paced_least_s, paced_scores
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import Plans
 from des.costs.memory import model_state_bytes
@@ -24,6 +26,9 @@ Order = tuple[int, ...]
 
 FEW_SCHEDULES = frozenset({"1f1b", "1f1b_4x", "zb_h1_4x", "zb_h1_32x"})
 """Schedules under which many orders and groups are judged, where they are allowed."""
+
+_ANY_ORDER = Paces(depth=np.array([1e9]), behind=np.array([1e9]), ahead=np.array([1e9]))
+"""Paces that hold back neither forward passes nor weight gradients."""
 
 
 class Scored(NamedTuple):
@@ -46,13 +51,6 @@ class PacedJudge:
     a direct link. Elsewhere a relay counts as one link: an estimate, to choose the plans that are
     then simulated.
 
-    Parameters
-    ----------
-    extra_state_bytes
-        Memory of a parameter on top of the job's, as of an outer optimiser. [bytes]
-    num_shards
-        Copies of the model that share the optimiser's state and update a part each.
-
     Attributes
     ----------
     num_judged
@@ -67,22 +65,42 @@ class PacedJudge:
         *,
         schedules: Sequence[str],
         compression: float = 1.0,
-        extra_state_bytes: float = 0.0,
-        num_shards: int = 1,
     ) -> None:
         self.workload, self.schedules, self.compression = workload, tuple(schedules), compression
         sent = replace(workload, message_bytes=workload.message_bytes / compression)
-        job = job_on(topology, sent if compression > 1.0 else workload, corrections)
-        held = model_state_bytes(workload, 1.0, None, num_shards=num_shards)
-        self.job = job._replace(
-            bytes_per_parameter=held + extra_state_bytes,
-            update_s=job.update_s / np.array([num_shards, 1]),
-        )
+        self.job = job_on(topology, sent if compression > 1.0 else workload, corrections)
         self._times = layer_times(self.job)
         self.paces = paces_of(schedules)
         self.most_stages = min(topology.num_domains, workload.num_layers)
         self._desk = new_desk(self.most_stages, workload.num_microbatches)
         self.num_judged = 0
+
+    def with_state(self, extra_bytes: float, num_shards: int = 1) -> "PacedJudge":
+        """Judge the same job with another state of the model; nothing is judged by it yet.
+
+        Parameters
+        ----------
+        extra_bytes
+            Memory of a parameter on top of the job's, as of an outer optimiser. [bytes]
+        num_shards
+            Copies of the model that share the optimiser's state and update a part each.
+        """
+        other = copy(self)
+        held = model_state_bytes(self.workload, 1.0, None, num_shards=num_shards)
+        other.job = self.job._replace(
+            bytes_per_parameter=held + extra_bytes,
+            update_s=self.job.update_s / np.array([num_shards, 1]),
+        )
+        other.num_judged = 0
+        return other
+
+    def least_s(self, plans: Plans, row: int) -> float:
+        """Time that no order of the passes of one of the plans is quicker than, about. [s]"""
+        count = self.workload.num_microbatches
+        one = plan_rows(plans, np.array([row]))
+        one.schedule[:] = 0
+        found_s: float = paced_least_s(self.job, _ANY_ORDER, one, 0, count, self._desk)
+        return found_s
 
     def scored(
         self,
@@ -97,15 +115,20 @@ class PacedJudge:
 
         See `judged` for ``slack`` and ``best_s``.
         """
-        numbers = schedules or range(len(self.schedules))
-        plans = paced_table(len(orders), self.most_stages)
-        plans.num_stages[:] = [len(one) for one in orders]
-        is_stage = np.arange(self.most_stages) < plans.num_stages[:, np.newaxis]
-        plans.domain[is_stage] = [domain for order in orders for domain in order]
-        plans = Plans(*(np.repeat(field, len(numbers), axis=0) for field in plans))
-        plans.schedule[:] = np.tile(numbers, len(orders))
+        numbers = np.array(schedules or range(len(self.schedules)), dtype=np.int32)
+        num_orders, num = len(orders), len(numbers)
+        lengths = np.fromiter(map(len, orders), np.int32, num_orders)
+        domain = np.zeros((num_orders, self.most_stages), dtype=np.int32)
+        is_stage = np.arange(self.most_stages) < lengths[:, np.newaxis]
+        domain[is_stage] = np.fromiter(chain.from_iterable(orders), np.int32, int(lengths.sum()))
+        plans = Plans(
+            num_stages=lengths.repeat(num),
+            schedule=np.broadcast_to(numbers, (num_orders, num)).flatten(),
+            domain=domain.repeat(num, axis=0),
+            end_layer=np.zeros((num_orders * num, self.most_stages), dtype=np.int32),
+        )
         repeated = np.repeat(np.asarray(counts, dtype=np.int64), len(numbers))
-        paced_fill(self.job, self._times, self.paces, plans, repeated, len(numbers))
+        paced_fill(self.job, self._times, self.paces, plans, repeated, num)
         return self.judged(plans, repeated, slack, best_s)
 
     def judged_splits(

@@ -33,10 +33,9 @@ def iteration_result(
 ) -> IterationResult:
     """Sum up a run that ended well and was recorded."""
     peaks = peaks_of_plan(workload, plan, lowered.orders)
-    end_s = float(state.outcome["end_s"][0])
-    makespan_s = end_s
-    if not lowered.program.header["num_late"][0]:
-        makespan_s += update_s(topology, workload, plan, corrections)
+    makespan_s = makespan_of_run_s(
+        topology, workload, plan, lowered, state, corrections=corrections
+    )
     stages = tuple(
         StageUse(
             domain=topology.domains[stage.domain].name,
@@ -57,6 +56,22 @@ def iteration_result(
         spans=_spans(lowered, state),
         transfers=_transfers(lowered, state),
     )
+
+
+def makespan_of_run_s(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    lowered: Lowered,
+    state: State,
+    *,
+    corrections: Corrections,
+) -> float:
+    """Time of a run that ended well, its update included. [s]"""
+    end_s = float(state.outcome["end_s"][0])
+    if not lowered.program.header["num_late"][0]:
+        end_s += update_s(topology, workload, plan, corrections)
+    return end_s
 
 
 def _link_uses(topology: Topology, state: State) -> tuple[LinkUse, ...]:

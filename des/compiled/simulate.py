@@ -6,7 +6,7 @@ from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, OK, TABLE, Program, State
 from des.compiled.links import Pieces
 from des.compiled.program import lower, lower_moves
-from des.compiled.results import iteration_result
+from des.compiled.results import iteration_result, makespan_of_run_s
 from des.compiled.state import new_state
 from des.engine.iteration import simulate
 from des.engine.migration import LayerMove
@@ -35,6 +35,23 @@ def simulate_compiled(
                 topology, workload, plan, lowered, state, corrections=corrections
             )
     return simulate(topology, workload, plan, corrections, step=step)
+
+
+def makespan_compiled_s(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    corrections: Corrections = NO_CORRECTIONS,
+    *,
+    step: int = 0,
+) -> float:
+    """Time of an iteration of a plan, that of `simulate_compiled` without all else. [s]"""
+    plan.check_against(topology, workload)
+    lowered = lower(topology, workload, plan, corrections, step=step)
+    state = run_to_end(topology, lowered.program)
+    if state is None:
+        return simulate(topology, workload, plan, corrections, step=step).makespan_s
+    return makespan_of_run_s(topology, workload, plan, lowered, state, corrections=corrections)
 
 
 def moves_end_s(

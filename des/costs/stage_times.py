@@ -91,6 +91,13 @@ def stage_times_s(
     return times
 
 
+def _has_waits(parallelism: Parallelism | None) -> bool:
+    """Whether passes wait for messages that a whole backward pass hides better than its halves."""
+    if parallelism is None:
+        return False
+    return parallelism.context > 1 or parallelism.expert > 1 or parallelism.shards("gradients")
+
+
 def _waits_s(
     workload: Workload,
     domain: Domain,
@@ -166,6 +173,7 @@ def pipeline_of(
         bandwidth_factors[bandwidth_factors == 0.0] = 1.0
         steady = topology.scaled(bandwidth_factors, latency_factors)
     pairs = list(pairwise(stages))
+    has_waits = any(_has_waits(plan.parallelism_of(stage.domain)) for stage in stages)
     kept = [kept_bytes(workload, stage, plan.parallelism_of(stage.domain)) for stage in stages]
     return Pipeline(
         num_microbatches=plan.microbatches_of_replicas(workload.num_microbatches)[replica],
@@ -173,6 +181,7 @@ def pipeline_of(
         forward_s=tuple(times["F"] for times in times_s),
         input_gradient_s=tuple(times["D"] for times in times_s),
         weight_gradient_s=tuple(times["W"] for times in times_s),
+        backward_s=tuple(times["B"] for times in times_s) if has_waits else (),
         down=tuple(
             _border(steady, workload, plan, a, b, corrections=corrections) for a, b in pairs
         ),

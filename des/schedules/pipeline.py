@@ -38,6 +38,9 @@ class Pipeline:
         Memory it keeps of it from the end of ``D`` to the end of ``W``.
     memory_bytes
         Memory of each device for that; infinite where it does not matter.
+    backward_s
+        Time of a whole backward pass of each stage, where messages hide in it better than in its
+        halves one by one; none: as long as both. [s]
     """
 
     num_microbatches: int
@@ -50,6 +53,7 @@ class Pipeline:
     activation_bytes: tuple[float, ...]
     weight_input_bytes: tuple[float, ...]
     memory_bytes: tuple[float, ...]
+    backward_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         require_count("pipeline", "num_microbatches", self.num_microbatches, MOST_ITEMS)
@@ -62,12 +66,13 @@ class Pipeline:
         lengths = {"down": self.num_stages - 1, "up": self.num_stages - 1}
         lengths |= dict.fromkeys(_PER_STAGE, self.num_stages)
         lengths["memory_bytes"] = self.num_devices
+        lengths["backward_s"] = self.num_stages if self.backward_s else 0
         for field, length in lengths.items():
             if len(getattr(self, field)) != length:
                 raise ValueError(
                     f"pipeline: {field} must hold {length} items, got {len(getattr(self, field))}"
                 )
-        for field in _PER_STAGE:
+        for field in (*_PER_STAGE, "backward_s"):
             for value in getattr(self, field):
                 require_non_negative("pipeline", field, value)
         for work_s in self.work_s:
@@ -132,6 +137,8 @@ class Pipeline:
             return self.input_gradient_s[stage]
         if kind == "W":
             return self.weight_gradient_s[stage]
+        if self.backward_s:
+            return self.backward_s[stage]
         return self.input_gradient_s[stage] + self.weight_gradient_s[stage]
 
 

@@ -16,6 +16,7 @@ _ROUNDING = 1e-9  # of sums of the same terms in another order
 def in_ticks(pipeline: Pipeline, start: Orders) -> tuple[Pipeline, float]:
     """The pipeline with whole ticks for seconds, and the length of a tick: as long as it can be."""
     times_s = [*pipeline.forward_s, *pipeline.input_gradient_s, *pipeline.weight_gradient_s]
+    times_s += pipeline.backward_s
     for border in (*pipeline.down, *pipeline.up):
         times_s += [border.transfer_s, border.latency_s]
     common = math.gcd(*map(_microseconds, times_s))
@@ -33,6 +34,7 @@ def in_ticks(pipeline: Pipeline, start: Orders) -> tuple[Pipeline, float]:
         forward_s=tuple(map(cut, pipeline.forward_s)),
         input_gradient_s=tuple(map(cut, pipeline.input_gradient_s)),
         weight_gradient_s=tuple(map(cut, pipeline.weight_gradient_s)),
+        backward_s=tuple(map(cut, pipeline.backward_s)),
         down=tuple(map(cut_border, pipeline.down)),
         up=tuple(map(cut_border, pipeline.up)),
     )

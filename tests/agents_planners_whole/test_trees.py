@@ -11,8 +11,9 @@ from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
 from agents.judge.step_times import step_times_s
 from agents.planners.bounds.step_bound import step_lower_bound_s
+from agents.planners.whole.exchange_kernels import best_star_s
 from agents.planners.whole.search_whole import search_whole
-from agents.planners.whole.trees import best_star_s, best_tree
+from agents.planners.whole.trees import best_tree
 from des import GradientExchange, Link, Topology, read_topology
 
 REPLICAS = PlanSpace(families=("replicas",))
@@ -46,7 +47,7 @@ def test_many_chunks_take_wide_links_and_few_take_short_ways_by_hand():
     many = best_tree(cost_s, latency_s, 100)
     assert (many.order, many.above) == ((0, 1, 2, 3), (0, 1, 0))
     assert many.exchange_s == pytest.approx((4.0 + 4.0 + 99 * 2.0) / 100)
-    assert best_star_s(cost_s, latency_s, 100) == pytest.approx((3.0 + 3.0 + 99 * 3.0) / 100)
+    assert best_star_s(cost_s, latency_s, 4, 100) == pytest.approx((3.0 + 3.0 + 99 * 3.0) / 100)
 
 
 def far_apart(num_domains: int, latency_s: float) -> Topology:

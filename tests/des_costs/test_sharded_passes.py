@@ -10,12 +10,13 @@ from noded import noded_cases
 from sharing import FEW, equal_world, gpus, replicas, with_parameters
 from strategies import corrections, unit_workload
 
-from des import Nodes, Parallelism, Placement, Plan, Topology, simulate
+from des import NO_CORRECTIONS, Nodes, Parallelism, Placement, Plan, Topology, simulate
 from des.compiled.simulate import simulate_compiled
 from des.costs.node_collectives import group_all_gather_s
 from des.costs.node_groups import data_group
 from des.costs.sharded_passes import waiting_s
-from des.costs.stage_times import stage_times_s
+from des.costs.stage_times import pipeline_of, stage_times_s
+from des.schedules import stage_orders, timing_of
 
 NO_LATENCY = (8.0, 0.0)
 """Inner links of 8 bytes/s."""
@@ -56,6 +57,23 @@ def test_two_layers_of_two_replicas_by_hand(sharding, forward_s, backward_s, beh
     lengths_s = [(span.kind, span.end_s - span.start_s) for span in found.spans]
     assert lengths_s == [("F", forward_s), ("B", backward_s)] * 2
     assert found.makespan_s == found.spans[-1].end_s + behind_s
+
+
+def test_a_schedule_sees_the_whole_backward_pass_hide_gradients_that_its_halves_do_not():
+    """B of the last test takes 3 s, but W by itself 0.5 s, 1 s beside a scatter, and 1 s: 2.5 s."""
+    workload = with_parameters(unit_workload([(1, 2)] * 2, num_microbatches=2), 8.0)
+    chosen = Plan(
+        placement=Placement(domain_of_layer=(0, 0)),
+        schedule="1f1b",
+        parallelism=(Parallelism(data=2, sharding="gradients"),),
+    )
+    world = Topology.of([gpus("A", 2, NO_LATENCY)], [])
+    pipeline = pipeline_of(world, workload, chosen, 0, NO_CORRECTIONS)
+
+    assert [pipeline.duration_s(kind, 0) for kind in "FDWB"] == [1.0, 1.0, 2.5, 3.0]
+    timing = timing_of(stage_orders("1f1b", 1, 2), pipeline)
+    spans = simulate(world, workload, chosen).spans
+    assert timing.end_s == (tuple(span.end_s for span in spans),)
 
 
 def test_halves_of_the_backward_pass_by_hand():

@@ -62,6 +62,7 @@ class SketchJudge:
         best = int(times_s.argmin())
         if not np.isfinite(times_s[best]):
             return 0.0
-        placements = tuple(self.judge.placement(plans, group * num + best) for group in own)
-        bits = 8.0 * self.judge.workload.gradient_bytes
-        return min(self._exchanges.ring_and_star_s(placements, bits))
+        rows = np.array([[group * num + best for group in own]])
+        num_bytes = float(self.judge.workload.gradient_bytes)
+        ring_s, star_s = self._exchanges.rings_and_stars_s(plans, rows, num_bytes)
+        return min(float(ring_s[0]), float(star_s[0]))

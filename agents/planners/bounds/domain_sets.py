@@ -17,9 +17,11 @@ from agents.planners.bounds.set_kernels import best_packing, counts_of_sets, lea
 class SetLimits:
     """Limits of every set in addition to its passes and messages, (2^K,) each.
 
-    See `counts_of_sets`.
+    See `counts_of_sets`; ``links_bytes_per_s`` lead out of each.
     """
 
+    exchange: ExchangeBound | None
+    links_bytes_per_s: Real
     late_s: Real
     least_s: Real
     sent_late_s: Real
@@ -114,6 +116,7 @@ class DomainSets:
         least_s, sent_longer, sent_late_s = np.zeros(num_sets), np.zeros(num_sets), late_s.copy()
         alone = 1 << np.arange(len(figures.memory_bytes))
         alone_late_s = figures.overhead_s + held.update_s.sum(axis=1)
+        links = np.zeros(num_sets)
         if exchange is not None:
             links = self.links_bytes_per_s(exchange.num_replicas)
             sent_longer = exchange.longer(figures, self.rates[0].sum(axis=1), links)
@@ -125,6 +128,8 @@ class DomainSets:
         late_s[alone] = alone_late_s
         may = self.has_room(held) & np.isfinite(self.trip_s)
         return SetLimits(
+            exchange=exchange,
+            links_bytes_per_s=links,
             late_s=late_s,
             least_s=np.where(may, least_s, np.inf),
             sent_late_s=sent_late_s,
@@ -135,8 +140,12 @@ class DomainSets:
     def counts(self, time_s: float, limits: SetLimits) -> Real:
         """Most microbatches of each set as one group, (2^K,); see `counts_of_sets`."""
         figures, counts = self.figures, np.zeros(len(self.is_member))
+        passes_s = np.full(len(counts), time_s)
+        if limits.exchange is not None:
+            passes_s = limits.exchange.passes_s(figures, time_s, limits.links_bytes_per_s)
         counts_of_sets(
             time_s,
+            passes_s,
             figures.num_microbatches,
             np.array([rule.work for rule in self.rules]),
             np.array([rule.share for rule in self.rules]),

@@ -1,6 +1,7 @@
 """Least time of a step that replicas spend on exchanging gradients or changes of parameters."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,37 @@ from agents.planners.bounds.job_figures import JobFigures, Real
 from des.costs.outer_state import OUTER_STATE_BYTES
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.plan.synchronisation import Synchronisation, agree_every_step
+
+
+class Windows(NamedTuple):
+    """Exchanges of a period behind steps of which no two exchanges share one.
+
+    What is due in a step must be over when so many further steps end: these take as long as it does
+    at least. All other steps of the period take as long as one without an exchange.
+
+    ``num_windows`` exchanges send ``num_bytes`` a copy behind ``num_steps`` of the period.
+    """
+
+    num_windows: int
+    num_steps: int
+    num_bytes: float
+
+    @classmethod
+    def of(cls, mode: Synchronisation, layer_bytes: Real) -> "Windows":
+        """Choose the windows of a mode, the earliest first; one may begin with the period."""
+        overlap, period = mode.overlap_steps, mode.steps_between
+        if overlap == 0:
+            return cls(0, 0, 0.0)
+        due_bytes: dict[int, float] = {}
+        for fragment in mode.fragments(len(layer_bytes)):
+            begin = fragment.due_step % period
+            own = float(layer_bytes[list(fragment.layers)].sum())
+            due_bytes[begin] = due_bytes.get(begin, 0.0) + own
+        free, num, num_bytes = 0, 0, 0.0
+        for begin, own in sorted(due_bytes.items()):
+            if free <= begin <= period - overlap:
+                free, num, num_bytes = begin + overlap, num + 1, num_bytes + own
+        return cls(num, num * overlap, num_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +67,8 @@ class ExchangeBound:
         Whether further steps hide it.
     num_waits
         Exchanges of a period that nothing else hides, one after the other.
+    windows
+        What of them has steps to itself, see `Windows`.
     state_bytes
         State for each parameter in addition to the job's; negative where copies share it. [bytes]
     updated_fraction
@@ -48,6 +82,7 @@ class ExchangeBound:
     period_steps: int
     is_behind: bool
     num_waits: int
+    windows: "Windows"
     state_bytes: float
     updated_fraction: float
 
@@ -77,6 +112,25 @@ class ExchangeBound:
             return np.zeros(rate_bytes_per_s.shape)
         waits_s = self.num_waits * least_latency_s(figures)
         found: Real = (self._sent_s(rate_bytes_per_s) + waits_s) / self.period_steps
+        return found
+
+    def passes_s(self, figures: JobFigures, time_s: float, rate_bytes_per_s: Real) -> Real:
+        """Most time of a step without what it waits for exchanges behind other steps. [s]
+
+        Parameters
+        ----------
+        time_s
+            Mean step.
+        rate_bytes_per_s
+            Links that one copy sends to others over.
+        """
+        windows = self.windows
+        if windows.num_windows == 0 or windows.num_steps >= self.period_steps:
+            return np.full(rate_bytes_per_s.shape, time_s)
+        taken_s = _over(windows.num_bytes, rate_bytes_per_s)
+        taken_s += windows.num_windows * least_latency_s(figures)
+        others = self.period_steps - windows.num_steps
+        found: Real = np.minimum(time_s, (self.period_steps * time_s - taken_s) / others)
         return found
 
     def longer(self, figures: JobFigures, rates: Real, rate_bytes_per_s: Real) -> Real:
@@ -135,7 +189,7 @@ def exchange_bounds(
     if mode.steps_between == 1:
         bits *= figures.gradient_bytes / 2.0
     num_bytes = figures.parameters * bits / 8.0
-    is_behind, num_waits = mode.overlap_steps > 0, 0
+    is_behind, num_waits, windows = mode.overlap_steps > 0, 0, Windows.of(mode, num_bytes)
     if is_behind:
         counted, num_waits = _counted(mode, len(num_bytes))
         num_bytes = num_bytes * counted
@@ -147,6 +201,7 @@ def exchange_bounds(
         period_steps=mode.steps_between,
         is_behind=is_behind,
         num_waits=num_waits,
+        windows=windows,
         state_bytes=0.0 if mode.steps_between == 1 else OUTER_STATE_BYTES,
         updated_fraction=1.0,
     )

@@ -11,6 +11,7 @@ from agents.planners.bounds.alone_limits import AloneLimits
 from agents.planners.bounds.domain_sets import DomainSets
 from agents.planners.bounds.exchanges import exchange_bounds
 from agents.planners.bounds.job_figures import JobFigures
+from agents.planners.bounds.linked_sets import LinkedCopies, LinkedSets
 from agents.planners.bounds.many_domains import ManyDomains
 from agents.planners.bounds.many_groups import ManyGroups
 from agents.planners.bounds.whole_layers import WholeLayers
@@ -66,14 +67,18 @@ def _holds_pipeline(sets: DomainSets) -> Callable[[float], bool]:
 
 def _holds_replicas(job: JobFigures, space: PlanSpace, family: Family) -> Callable[[float], bool]:
     """Return whether whole copies in some number of domains may do a step by a time."""
+    own, *_ = exchange_bounds(job, space, family, 2, 2)
+    linked = LinkedCopies(figures=job, exchange=own, sets=LinkedSets.of(job))
     rate = job.rate_bytes_per_s.max(axis=1)
     limits = [
         (count, AloneLimits.of(job, exchange, rate))
         for count in range(2, len(job.memory_bytes) + 1)
-        for exchange in exchange_bounds(job, space, family, count, count)
+        for exchange in exchange_bounds(job, space, family, count, count)[1:]
     ]
 
     def holds(time_s: float) -> bool:
+        if linked.hold(time_s):
+            return True
         for count, limit in limits:
             most = np.sort(limit.counts(job, time_s))[-count:]
             if most[0] >= 1.0 and most.sum() >= job.num_microbatches:

@@ -34,9 +34,10 @@ class ManyGroups:
         needed = self.figures.num_microbatches * (1.0 - _ROUNDING)
         if self.least_s > time_s:
             return False
+        passes_s = float(self.exchange.passes_s(self.figures, time_s, self.part_bytes_per_s)[0])
         return (
-            self._count_of_members(time_s) >= needed
-            and self._count_by_positions(time_s) >= needed
+            self._count_of_members(time_s, passes_s) >= needed
+            and self._count_by_positions(passes_s) >= needed
             and self._count_by_bytes(time_s) >= needed
         )
 
@@ -56,9 +57,13 @@ class ManyGroups:
     @cached_property
     def least_s(self) -> float:
         """Least time of a step in which all groups exchange. [s]"""
+        return float(self.exchange.least_s(self.figures, self.part_bytes_per_s)[0])
+
+    @cached_property
+    def part_bytes_per_s(self) -> Real:
+        """Links of a group, of all groups in the mean, (1,). [bytes/s]"""
         count = self.exchange.num_replicas
-        part = np.array([self.links_bytes_per_s(count) / count])
-        return float(self.exchange.least_s(self.figures, part)[0])
+        return np.array([self.links_bytes_per_s(count) / count])
 
     @cached_property
     def most_links_bytes_per_s(self) -> float:
@@ -73,13 +78,13 @@ class ManyGroups:
         rate = self.figures.rate_bytes_per_s.sum(axis=1)
         return AloneLimits.of(self.figures, self.exchange, rate)
 
-    def _count_of_members(self, time_s: float) -> float:
+    def _count_of_members(self, time_s: float, passes_s: float) -> float:
         """Count what each domain does alone, in whole microbatches, or as a member of a group.
 
         A member does its part of the model in as many microbatches as its best border carries.
         """
         figures, trip_s, wire_s = self.figures, self.domains.trip_s, self.domains.wire_s
-        left_s = time_s - figures.overhead_s
+        left_s = passes_s - figures.overhead_s
         rate, num_bytes = figures.rate_bytes_per_s, self.exchange.layer_bytes.sum()
         rate = np.minimum(rate.sum(axis=0), rate.sum(axis=1))
         period_s = time_s * self.exchange.period_steps

@@ -97,6 +97,7 @@ def most_microbatches(
 @kernel
 def counts_of_sets(
     time_s: float,
+    passes_s: Real,
     most: int,
     works: Real,
     shares: Real,
@@ -116,7 +117,7 @@ def counts_of_sets(
 
     ``rates`` and ``paths_s`` are shaped (rules, 2^K, K), ``works`` and ``shares`` (rules,);
     ``alone_s``, a microbatch in one domain, (K,); all others (2^K,). No set does any before its
-    ``least_s``, and all end ``late_s`` before the step does. Where all domains of a set only work
+    ``least_s``, and all end ``late_s`` before ``passes_s``. Where all domains of a set only work
     and exchange, that takes ``sent_longer`` microbatches more and ``sent_late_s``.
     """
     for members in range(1, counts.size):
@@ -124,7 +125,7 @@ def counts_of_sets(
         if time_s < least_s[members]:
             continue
         size, first = 0, -1
-        left_s = time_s - late_s[members]
+        left_s = passes_s[members] - late_s[members]
         for domain in range(alone_s.size):
             if members >> domain & 1:
                 size += 1

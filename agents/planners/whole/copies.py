@@ -1,12 +1,13 @@
 """Replicas and hybrids: groups of domains that train a copy of the model each, kept in step."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from agents.decision.families import Family
 from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
+from agents.planners.search.search_moves import joined
 from agents.planners.whole.groups import GroupTable, partition_levels, whole_shares
 from agents.planners.whole.partitions import (
     MOST_DOMAINS_FOR_ALL,
@@ -17,8 +18,9 @@ from agents.planners.whole.partitions import (
     partitions_near,
 )
 from agents.planners.whole.rings import NUM_BUCKETS, ExchangeTimes
-from agents.planners.whole.sketches import Sketch, best_sketches, is_of, mean_step_s
-from des import GradientExchange, Placement, Plan
+from agents.planners.whole.sketches import Levelled, Sending, Sketch, joined_levels
+from des import GradientExchange, Plan
+from des.compiled.many.steady import Plans
 from des.job.transformer import WEIGHT_BYTES
 from des.plan.synchronisation import Synchronisation
 
@@ -30,6 +32,11 @@ _MOST_ROUNDS = 8
 
 _MOST_NEIGHBOURS = 400
 """Neighbours of a split of layers that are judged when a copy is refined."""
+
+Mode = tuple[Family, Synchronisation]
+"""A family of several copies and a way to keep them in step."""
+
+_NONE_LEVELLED = Levelled([], [], np.zeros(0, dtype=bool), *np.zeros((3, 0)))
 
 
 class CopySearch:
@@ -79,83 +86,86 @@ class CopySearch:
         """Plans judged, the same ones counted again."""
         return sum(table.judge.num_judged for table in self._tables.values())
 
-    def sketches(
-        self, modes: Sequence[tuple[Family, Synchronisation]], num_kept: int, most: int
-    ) -> dict[tuple[Family, Synchronisation], list[Sketch]]:
+    def sketches(self, modes: Sequence[Mode], num_kept: int, most: int) -> dict[Mode, list[Sketch]]:
         """Sketch the best partitions of each family and mode, the quickest first.
 
         Of many domains until about ``most`` plans were judged.
         """
-        end = self.num_judged + most
         size = len(self._rates)
         if size <= MOST_DOMAINS_FOR_ALL:
-            return self._kept(self._sketched(all_partitions(size), modes), num_kept)
+            return self._kept(self._levelled(all_partitions(size)), modes, num_kept)
         begun = [*self._proposed, *clustered(self._bandwidth, self._rates)]
-        found = self._sketched(list(dict.fromkeys(begun)), modes)
+        return self.sketches_near(begun, modes, num_kept, most)
+
+    def sketches_near(
+        self, begun: Iterable[Partition], modes: Sequence[Mode], num_kept: int, most: int
+    ) -> dict[Mode, list[Sketch]]:
+        """Sketch some partitions and the neighbours of the best, while that helps.
+
+        Of a few domains, of which all partitions were sketched in other sizes, no neighbours.
+        """
+        end = self.num_judged + most
+        size = len(self._rates)
+        known = dict.fromkeys(begun)
+        found = self._levelled(list(known))
         been: set[Partition] = set()
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MOST_ROUNDS if size > MOST_DOMAINS_FOR_ALL else 0):
             best = {
-                one.partition for own in self._kept(found, _NUM_CHANGED).values() for one in own
+                one.partition
+                for own in self._kept(found, modes, _NUM_CHANGED).values()
+                for one in own
             }
             new = sorted(best - been, key=lambda one: [sorted(group) for group in one])
             if not new or self.num_judged >= end:
                 break
             been |= best
             near = {near: None for one in new for near in partitions_near(one, size)}
-            known = {one.partition for one in found}
-            found += self._sketched([one for one in near if one not in known], modes)
-        return self._kept(found, num_kept)
+            fresh = [one for one in near if one not in known]
+            known.update(dict.fromkeys(fresh))
+            found = joined_levels([found, self._levelled(fresh)])
+        return self._kept(found, modes, num_kept)
 
-    def _kept(
-        self, found: Sequence[Sketch], most: int
-    ) -> dict[tuple[Family, Synchronisation], list[Sketch]]:
+    def _kept(self, found: Levelled, modes: Sequence[Mode], most: int) -> dict[Mode, list[Sketch]]:
         """The best sketches of each family and mode."""
-        by_mode: dict[tuple[Family, Synchronisation], list[Sketch]] = {}
-        for sketch in found:
-            by_mode.setdefault((sketch.family, sketch.mode), []).append(sketch)
-        return {
-            kind: [own[each] for each in best_sketches(own, most)] for kind, own in by_mode.items()
+        kept = {
+            (family, mode): found.sketches(family, self._sending(mode), most, sharded=self._sharded)
+            for family, mode in modes
         }
+        return {kind: own for kind, own in kept.items() if own}
 
-    def _sketched(
-        self, partitions: Sequence[Partition], modes: Sequence[tuple[Family, Synchronisation]]
-    ) -> list[Sketch]:
-        """Sketch partitions of several groups; those that do not fit are left out."""
+    def _levelled(self, partitions: Sequence[Partition]) -> Levelled:
+        """Judge partitions of several groups; those that do not fit are left out."""
         total = self._workload.num_microbatches
         by_size: dict[int, list[Partition]] = {}
         for partition in partitions:
             if 1 < len(partition) <= total:
                 by_size.setdefault(len(partition), []).append(partition)
-        found: list[Sketch] = []
-        for size, own in sorted(by_size.items()):
-            count, table = max(1, total // size), self._table(size)
-            table.look_at((group for one in own for group in one), count)
-            levels = partition_levels(table, own, count, total)
-            for row in np.flatnonzero(np.isfinite(levels.step_s)).tolist():
-                schedule = int(levels.schedule[row])
-                placements = [table.placement(one, count, schedule) for one in own[row]]
-                byte_s = self._exchanges.ring_and_star_s(tuple(placements), 8.0)
-                if not np.isfinite(min(byte_s)):
-                    continue
-                for family, mode in modes:
-                    if not is_of(own[row], family):
-                        continue
-                    own_s = float(levels.step_s[row])
-                    ring_s, star_s = (
-                        mean_step_s(own_s, each_s, mode, self._bytes(mode)) for each_s in byte_s
-                    )
-                    found.append(
-                        Sketch(
-                            partition=own[row],
-                            shares=tuple(levels.shares[row].tolist()),
-                            mode=mode,
-                            family=family,
-                            step_s=ring_s,
-                            star_step_s=np.inf if self._sharded else star_s,
-                            sharded=self._sharded,
-                        )
-                    )
-        return found
+        parts = [self._levelled_of(size, own) for size, own in sorted(by_size.items())]
+        return joined_levels([_NONE_LEVELLED, *parts])
+
+    def _levelled_of(self, size: int, own: Sequence[Partition]) -> Levelled:
+        """Judge partitions of as many groups each."""
+        total = self._workload.num_microbatches
+        count, table = max(1, total // size), self._table(size)
+        known = table.of((group for one in own for group in one), count)
+        index = np.array([[known.rows[group] for group in one] for one in own])
+        levels = partition_levels(index, known, count, total)
+        fits = np.flatnonzero(np.isfinite(levels.step_s))
+        rows = index[fits] * len(table.schedules) + levels.schedule[fits, np.newaxis]
+        ring_s, star_s = self._exchanges.rings_and_stars_s(known.plans, rows)
+        is_joined = np.isfinite(np.minimum(ring_s, star_s))
+        fits = fits[is_joined]
+        return Levelled(
+            partitions=[own[row] for row in fits.tolist()],
+            shares=list(map(tuple, levels.shares[fits].tolist())),
+            is_single=np.array([max(map(len, own[row])) == 1 for row in fits.tolist()], dtype=bool),
+            step_s=levels.step_s[fits],
+            ring_s=ring_s[is_joined],
+            star_s=star_s[is_joined],
+        )
+
+    def _sending(self, mode: Synchronisation) -> Sending:
+        return Sending.of(mode, self._bytes(mode), self._workload.num_layers)
 
     def _bytes(self, mode: Synchronisation) -> float:
         """Bytes of a parameter between groups, mean of both halves of an exchange."""
@@ -173,8 +183,9 @@ class CopySearch:
         if scored is None:
             return
         shares, own = scored
-        placements = tuple(judge.placement(one.plans, 0) for one in own)
-        for order, exchange in self._exchanges_of(placements, sketch.mode):
+        pipelines = joined([one.plans for one in own])
+        placements = [judge.placement(pipelines, row) for row in range(len(own))]
+        for order, exchange in self._exchanges_of(pipelines, sketch.mode):
             first, *others = [placements[place] for place in order]
             yield Plan(
                 placement=first,
@@ -187,7 +198,7 @@ class CopySearch:
             )
 
     def _exchanges_of(
-        self, placements: tuple[Placement, ...], mode: Synchronisation
+        self, pipelines: Plans, mode: Synchronisation
     ) -> Iterator[tuple[tuple[int, ...], GradientExchange]]:
         """Orders of the groups and exchanges to try.
 
@@ -198,13 +209,13 @@ class CopySearch:
         whole = GradientExchange(sharded=self._sharded)
         total_bytes = workload.gradient_bytes * sum(workload.num_parameters)
         buckets = replace(whole, bucket_bytes=total_bytes / NUM_BUCKETS)
-        ring, _ = self._exchanges.ring(placements, bits)
+        ring = self._exchanges.ring(pipelines, bits)
         yield ring, whole
         if mode.overlap_steps == 0:
             yield ring, buckets
-        if len(placements) > 2 and not self._sharded:
+        if len(ring) > 2 and not self._sharded:
             is_whole = mode.overlap_steps > 0
-            tree = self._exchanges.tree(placements, bits, 1 if is_whole else NUM_BUCKETS)
+            tree = self._exchanges.tree(pipelines, bits, 1 if is_whole else NUM_BUCKETS)
             yield tree.order, replace(whole if is_whole else buckets, tree=tree.above)
 
     def _best_schedule(self, sketch: Sketch, shares: Sequence[int]) -> int:
@@ -212,10 +223,7 @@ class CopySearch:
         table = self._table(len(shares))
         longest_s = np.zeros(len(table.judge.schedules))
         for group, share in zip(sketch.partition, shares, strict=True):
-            orders = table.orders(group)
-            scored = table.judge.scored(orders, [share] * len(orders))
-            times_s = scored.times_s.reshape(len(orders), -1).min(axis=0)
-            longest_s = np.maximum(longest_s, times_s)
+            longest_s = np.maximum(longest_s, table.least_s(group, share))
         return int(longest_s.argmin())
 
     def _best_of(
@@ -232,14 +240,10 @@ class CopySearch:
 
         Pipelines are refined by as many neighbours as ``most``.
         """
-        known: dict[tuple[int, int], Scored] = {}
         table = self._table(len(shares))
 
         def scored(place: int, share: int) -> Scored:
-            if (place, share) not in known:
-                orders = table.orders(sketch.partition[place])
-                known[place, share] = table.judge.best(orders, share, schedule, most)
-            return known[place, share]
+            return table.refined(sketch.partition[place], share, schedule, most)
 
         for _ in range(4 * len(shares)):
             times_s = [float(scored(*each).times_s[0]) for each in enumerate(shares)]

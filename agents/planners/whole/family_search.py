@@ -1,8 +1,9 @@
 """The search over families on one network, for a job in microbatches of several sizes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from agents.decision.whole_plan import ProposeGroups, WholeFound
 from agents.judge.paced_judge import Scored
 from agents.judge.step_times import step_times_s
 from agents.planners.choice.chains import mutual_links
+from agents.planners.whole.copies import Mode
 from agents.planners.whole.kept_plans import KeptPlans
 from agents.planners.whole.misfits import shortfall
 from agents.planners.whole.pipelines import OrderSearch
-from agents.planners.whole.search_parts import KeptState, Mode, PartMaker, SearchPart
-from agents.planners.whole.sketches import Sketch, best_sketches, worth_sharding
+from agents.planners.whole.search_parts import KeptState, PartMaker, SearchPart
+from agents.planners.whole.sketches import Sketch, best_places, worth_sharding
 from des import (
     Corrections,
     InfeasiblePlacementError,
@@ -43,9 +45,26 @@ _KINDS: tuple[Family, ...] = ("pipeline", "single")
 _NUM_SKETCHES = 8
 """Sketches of each family that are worked out, of the best over all sizes of microbatches."""
 
+_NUM_BETWEEN, _PART_BETWEEN = 4, 8
+"""Further sketches of each family, of sizes between the least and the largest; and the part of the
+plans that are judged for these."""
+
 _NUM_ORDERS_MADE, _MOST_PASSES_MADE = 2, 1024
 """Best pipelines for which schedules that look at times are made, of at most this many stages times
 microbatches: that takes about a hundredth of a second for every 256."""
+
+
+_ROUNDING = 1.0 + 1e-8
+"""A time is the least there can be if it is no more than this many times a bound."""
+
+
+class _Pipeline(NamedTuple):
+    """A pipeline found, its time, and the time that no other order of its passes is below. [s]"""
+
+    time_s: float
+    least_s: float
+    part: SearchPart
+    plan: Plan
 
 
 def default_budget(num_domains: int) -> int:
@@ -155,28 +174,39 @@ class FamilySearch:
                 row = int(lacking[scored.overflow[lacking].argmin()])
                 self._fits(part.workload, part.judge.plan(scored.plans, row))
 
-    def _judge_pipelines(self, own: Sequence[tuple[float, SearchPart, Plan]]) -> None:
-        """Keep the best; paces are judged already where every border has a link of its own."""
+    def _judge_pipelines(self, own: Sequence[_Pipeline]) -> None:
+        """Keep the best; paces are judged already where every border has a link of its own.
+
+        Schedules that look at times are made where one might be quicker.
+        """
         made = [name for name in self._space.schedules if not has_pace(name)]
-        for time_s, part, plan in own:
+        for each in own:
+            workload, plan = each.part.workload, each.plan
             if self._is_plain:
-                self._kept.keep(part.workload, plan, time_s)
+                self._kept.keep(workload, plan, each.time_s)
             else:
-                self._judge(part.workload, [plan])
-            num_passes = len(plan.stages) * part.workload.num_microbatches
-            if not _is_single(plan) and num_passes <= _MOST_PASSES_MADE:
-                others = [replace(plan, schedule=name) for name in made]
-                self._judge(
-                    part.workload, [one for one in others if self._fits(part.workload, one)]
-                )
+                self._judge(workload, [plan])
+            num_passes = len(plan.stages) * workload.num_microbatches
+            is_least = self._is_plain and each.time_s <= each.least_s * _ROUNDING
+            if is_least or _is_single(plan) or num_passes > _MOST_PASSES_MADE:
+                continue
+            others = [replace(plan, schedule=name) for name in made]
+            self._judge(workload, [one for one in others if self._fits(workload, one)])
 
     def _look_at_copies(self, parts: Sequence[SearchPart]) -> None:
         """Search partitions into groups; the best sketches of each family are worked out."""
         sketched: dict[tuple[Mode, bool], list[tuple[Sketch, SearchPart]]] = {}
-        for part in (parts[0], parts[-1]) if len(parts) > 1 else parts:
+        ends = [parts[0], parts[-1]] if len(parts) > 1 else parts
+        for part in [*ends, *parts[1:-1]]:
             for state, copies in part.copies.items():
                 modes = [each for each in self._modes() if state.is_of(each[1])]
-                found = copies.sketches(modes, _NUM_SKETCHES, self._max_judged)
+                if part in ends:
+                    found = copies.sketches(modes, _NUM_SKETCHES, self._max_judged)
+                else:  # between the least and the largest size a search from what they found
+                    known = [sketched.get((kind, state.sharded), ()) for kind in modes]
+                    begun = (one.partition for own in known for one, _ in own)
+                    most = self._max_judged // _PART_BETWEEN
+                    found = copies.sketches_near(begun, modes, _NUM_SKETCHES, most)
                 for kind, sketches in found.items():
                     into = sketched.setdefault((kind, state.sharded), [])
                     into.extend((one, part) for one in sketches)
@@ -184,8 +214,7 @@ class FamilySearch:
         for (kind, sharded), found_of in sketched.items():
             state = KeptState(0.0, True) if sharded else KeptState.of(kind[1])
             own = worth_sharding(found_of, sketched.get((kind, False), ())) if sharded else found_of
-            best = best_sketches([sketch for sketch, _ in own], _NUM_SKETCHES)
-            for sketch, part in (own[each] for each in best):
+            for sketch, part in _chosen(own, ends):
                 plans.setdefault(part.workload, []).extend(part.copies[state].plans(sketch))
         for workload, of_size in plans.items():
             self._judge(workload, of_size)
@@ -231,10 +260,8 @@ def _rows_of(scored: Scored, kind: Family) -> np.ndarray:
     return np.flatnonzero((scored.plans.num_stages == 1) == (kind == "single"))
 
 
-def _quickest(
-    looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family
-) -> list[tuple[float, SearchPart, Plan]]:
-    """Quickest pipelines of a kind that fit, of several sizes of microbatches, with times. [s]"""
+def _quickest(looked_at: Sequence[tuple[SearchPart, Scored]], kind: Family) -> list[_Pipeline]:
+    """Quickest pipelines of a kind that fit, of several sizes of microbatches."""
     fitting = [
         (float(scored.times_s[row]), part, scored.plans, int(row))
         for part, scored in looked_at
@@ -243,9 +270,20 @@ def _quickest(
     ]
     fitting.sort(key=lambda each: each[0])
     return [
-        (time_s, part, part.judge.plan(plans, row))
+        _Pipeline(time_s, part.judge.least_s(plans, row), part, part.judge.plan(plans, row))
         for time_s, part, plans, row in fitting[:_NUM_ORDERS_MADE]
     ]
+
+
+def _chosen(
+    own: Sequence[tuple[Sketch, SearchPart]], ends: Sequence[SearchPart]
+) -> Iterator[tuple[Sketch, SearchPart]]:
+    """The best sketches of a kind of the sizes at both ends, and a few of all others."""
+    for is_end, most in ((True, _NUM_SKETCHES), (False, _NUM_BETWEEN)):
+        these = [each for each in own if (each[1] in ends) == is_end]
+        ring_s = np.array([sketch.step_s for sketch, _ in these])
+        star_s = np.array([sketch.star_step_s for sketch, _ in these])
+        yield from (these[place] for place in best_places(ring_s, star_s, most))
 
 
 def _is_single(plan: Plan) -> bool:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.judge.paced_judge import Order, PacedJudge
+from agents.judge.paced_judge import Order, PacedJudge, Scored
 from agents.planners.choice.chains import grown_chain
-from agents.planners.whole.partitions import Group, Partition
-from des import Placement
+from agents.planners.search.search_moves import joined
+from agents.planners.whole.partitions import Group
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import paced_table
 from des.compiled.many.simulation import plan_rows
@@ -25,14 +25,16 @@ _MOST_STARTS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTimes:
-    """Best pipeline of a group under each schedule.
+    """Best pipelines of G groups under each of S schedules, on one count of microbatches.
 
-    ``plans``, ``times_s`` and ``beat_s`` (schedules,) are of an iteration and of each further
-    microbatch; ``inf`` where none fits. [s]
+    ``times_s`` and ``beats_s`` (G, S) are of an iteration and of each further microbatch, ``inf``
+    where none fits; ``plans`` has a row for each group and schedule. ``rows`` says where a group
+    is. [s]
     """
 
+    rows: dict[Group, int]
     times_s: Real
-    beat_s: Real
+    beats_s: Real
     plans: Plans
 
 
@@ -60,48 +62,68 @@ class GroupTable:
         self._proposed: dict[Group, dict[Order, None]] = {}
         for order in proposed:
             self._proposed.setdefault(frozenset(order), {})[order] = None
-        self._known: dict[tuple[Group, int], GroupTimes] = {}
+        self._known: dict[int, GroupTimes] = {}
         self._orders: dict[Group, tuple[Order, ...]] = {}
-        self._placements: dict[tuple[Group, int, int], Placement] = {}
+        self._least_s: dict[tuple[Group, int], Real] = {}
+        self._refined: dict[tuple[Group, int, int, int], Scored] = {}
 
-    def look_at(self, groups: Iterable[Group], count: int) -> None:
-        """Judge the groups that are new together, each on ``count`` microbatches."""
-        new = [one for one in dict.fromkeys(groups) if (one, count) not in self._known]
-        if not new:
-            return
-        only = [order for group in new for order in self.orders(group)]
-        scored = self.judge.scored(only, [count] * len(only), self.schedules)
-        later = count + max(1, count // 4)
-        further = self.judge.judged(scored.plans, np.full(len(scored.counts), later))
+    def of(self, groups: Iterable[Group], count: int) -> GroupTimes:
+        """Times of groups on ``count`` microbatches, and of those looked at before.
+
+        Those that are new are judged together.
+        """
+        known = self._known.get(count)
+        before = {} if known is None else known.rows
+        new = [one for one in dict.fromkeys(groups) if one not in before]
+        if new:
+            found = self._judged(new, count)
+            self._known[count] = known = found if known is None else _joined(known, found)
+        assert known is not None, "groups must be one or more"
+        return known
+
+    def _judged(self, new: Sequence[Group], count: int) -> GroupTimes:
+        orders = [self.orders(group) for group in new]
+        num_orders = np.array(list(map(len, orders)))
+        only = [order for own in orders for order in own]
         num = len(self.schedules)
-        times_s = scored.times_s.reshape(-1, num)
-        both_s = np.array([scored.times_s, further.times_s])
-        gains_s = np.where(np.isfinite(both_s), both_s, np.nan)
-        beats_s = (gains_s[1] - gains_s[0]).reshape(-1, num) / (later - count)
-        begin, schedules = 0, np.arange(num)
-        for group in new:
-            end = begin + len(self.orders(group))
-            if end == begin:
-                self._known[group, count] = _unjoined(num)
-                continue
-            rows = begin + times_s[begin:end].argmin(axis=0)
-            self._known[group, count] = GroupTimes(
-                times_s=times_s[rows, schedules],
-                beat_s=beats_s[rows, schedules],
-                plans=plan_rows(scored.plans, rows * num + schedules),
-            )
-            begin = end
+        if not only:
+            return _unjoined(new, num, self.judge.most_stages)
+        scored = self.judge.scored(only, [count] * len(only), self.schedules)
+        of_orders_s = np.full((len(new), max(1, num_orders.max()), num), np.inf)
+        of_orders_s[np.arange(of_orders_s.shape[1]) < num_orders[:, np.newaxis]] = (
+            scored.times_s.reshape(-1, num)
+        )
+        firsts = np.cumsum(num_orders) - num_orders
+        best = firsts[:, np.newaxis] + of_orders_s.argmin(axis=1)
+        best[num_orders == 0] = 0  # of a group that no links join, or of more domains than layers
+        plans = plan_rows(scored.plans, (best * num + np.arange(num)).ravel())
+        later = count + max(1, count // 4)
+        further = self.judge.judged(plans, np.full(best.size, later)).times_s.reshape(-1, num)
+        times_s = of_orders_s.min(axis=1)
+        fits = np.isfinite(times_s) & np.isfinite(further)
+        gains_s = np.where(fits, further, np.inf) - np.where(fits, times_s, 0.0)
+        return GroupTimes(
+            rows={group: row for row, group in enumerate(new)},
+            times_s=times_s,
+            beats_s=gains_s / (later - count),
+            plans=plans,
+        )
 
-    def of(self, group: Group, count: int) -> GroupTimes:
-        """Times of a group that was looked at."""
-        return self._known[group, count]
+    def refined(self, group: Group, count: int, schedule: int, most: int) -> Scored:
+        """Best pipeline of a group on ``count`` microbatches, see `PacedJudge.best`."""
+        key = group, count, schedule, most
+        if key not in self._refined:
+            self._refined[key] = self.judge.best(self.orders(group), count, schedule, most)
+        return self._refined[key]
 
-    def placement(self, group: Group, count: int, schedule: int) -> Placement:
-        """Placement of a group under the schedule of a position."""
-        key = (group, count, schedule)
-        if key not in self._placements:
-            self._placements[key] = self.judge.placement(self.of(group, count).plans, schedule)
-        return self._placements[key]
+    def least_s(self, group: Group, count: int) -> Real:
+        """Times of the best pipeline of a group under each schedule of the judge, (S,). [s]"""
+        key = group, count
+        if key not in self._least_s:
+            orders = self.orders(group)
+            times_s = self.judge.scored(orders, [count] * len(orders)).times_s
+            self._least_s[key] = times_s.reshape(len(orders), -1).min(axis=0)
+        return self._least_s[key]
 
     def orders(self, group: Group) -> tuple[Order, ...]:
         """Orders of a group that are worth a look; none where it is larger than a pipeline."""
@@ -124,10 +146,27 @@ class GroupTable:
         return tuple(found)
 
 
-def _unjoined(num_schedules: int) -> GroupTimes:
-    """Times of a group that no links join, or of more domains than there are layers."""
-    never_s = np.full(num_schedules, np.inf)
-    return GroupTimes(times_s=never_s, beat_s=never_s, plans=paced_table(0, 1))
+def _unjoined(new: Sequence[Group], num_schedules: int, most_stages: int) -> GroupTimes:
+    """Times of groups that no links join, or of more domains than there are layers."""
+    never_s = np.full((len(new), num_schedules), np.inf)
+    return GroupTimes(
+        rows={group: row for row, group in enumerate(new)},
+        times_s=never_s,
+        beats_s=never_s,
+        plans=paced_table(never_s.size, most_stages),
+    )
+
+
+def _joined(known: GroupTimes, found: GroupTimes) -> GroupTimes:
+    """Times of groups looked at before, and behind them those of new ones."""
+    size = len(known.rows)
+    rows = {group: size + row for group, row in found.rows.items()}
+    return GroupTimes(
+        rows={**known.rows, **rows},
+        times_s=np.concatenate([known.times_s, found.times_s]),
+        beats_s=np.concatenate([known.beats_s, found.beats_s]),
+        plans=joined([known.plans, found.plans]),
+    )
 
 
 class Levels(NamedTuple):
@@ -159,19 +198,17 @@ def level_times(times_s: Real, beats_s: Real, count: int, total: int) -> Real:
     return found
 
 
-def partition_levels(
-    table: GroupTable, partitions: Sequence[Partition], count: int, total: int
-) -> Levels:
+def partition_levels(index: Whole, known: GroupTimes, count: int, total: int) -> Levels:
     """Share microbatches among the groups of partitions of one size so that all end at one time.
 
     A group's time is taken as a line in its microbatches, known at ``count``.
+
+    Parameters
+    ----------
+    index
+        Rows of the groups of each partition in ``known``, (N, R).
     """
-    number: dict[Group, int] = {}
-    index = np.array(
-        [[number.setdefault(group, len(number)) for group in one] for one in partitions]
-    )
-    own = [table.of(group, count) for group in number]
-    times_s, beats_s = np.array([one.times_s for one in own]), np.array([one.beat_s for one in own])
+    times_s, beats_s = known.times_s, known.beats_s
     levels_s = level_times(times_s[index], beats_s[index], count, total)
     schedule = levels_s.argmin(axis=1)
     step_s = levels_s[np.arange(len(index)), schedule]

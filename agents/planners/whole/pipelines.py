@@ -8,7 +8,7 @@ import numpy as np
 from agents.judge.paced_judge import FEW_SCHEDULES, Order, PacedJudge, Scored
 from agents.planners.choice.chains import grown_chain
 from agents.planners.choice.choosing import shared_out
-from agents.planners.search.search_moves import neighbours
+from agents.planners.search.search_moves import joined, neighbours
 from des import Topology
 from des.compiled.many.simulation import plan_rows
 
@@ -198,9 +198,7 @@ def _lengths(most: int) -> list[int]:
 
 def _joined(parts: Sequence[Scored]) -> Scored:
     """Return the rows of several tables as one."""
-    plans = type(parts[0].plans)(
-        *(np.concatenate(fields) for fields in zip(*(one.plans for one in parts), strict=True))
-    )
+    plans = joined([one.plans for one in parts])
     rest = zip(*(one[1:] for one in parts), strict=True)
     return Scored(plans, *(np.concatenate(fields) for fields in rest))
 

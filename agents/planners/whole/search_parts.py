@@ -7,18 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.families import Family
 from agents.decision.whole_plan import ProposeGroups
 from agents.judge.paced_judge import Order, PacedJudge
-from agents.planners.whole.copies import CopySearch
+from agents.planners.whole.copies import CopySearch, Mode
 from agents.planners.whole.rings import ExchangeTimes
 from des import Corrections, Topology, Workload
 from des.costs.memory import model_state_bytes
 from des.costs.outer_state import OUTER_STATE_BYTES
 from des.plan.synchronisation import Synchronisation, agree_every_step
-
-Mode = tuple[Family, Synchronisation]
-"""A family of several copies and a way to keep them in step."""
 
 
 class KeptState(NamedTuple):
@@ -76,29 +72,26 @@ class PartMaker:
     ) -> None:
         self._topology, self._corrections, self._schedules = topology, corrections, schedules
         self._bandwidth, self._modes, self._propose = bandwidth, modes, propose
+        self._exchanges: ExchangeTimes | None = None
         self._rates = [domain.attainable_flops_per_s for domain in topology.domains]
 
     def part(self, workload: Workload, compression: float) -> SearchPart:
         """Make the searches for one size of microbatches and compression."""
-        exchanges = ExchangeTimes(self._topology, workload, self._corrections)
-
-        def judge(extra_state_bytes: float, num_shards: int = 1) -> PacedJudge:
-            return PacedJudge(
-                self._topology,
-                workload,
-                self._corrections,
-                schedules=self._schedules,
-                compression=compression,
-                extra_state_bytes=extra_state_bytes,
-                num_shards=num_shards,
-            )
-
+        judge = PacedJudge(
+            self._topology,
+            workload,
+            self._corrections,
+            schedules=self._schedules,
+            compression=compression,
+        )
+        if self._exchanges is None:  # no size of microbatches matters to them
+            self._exchanges = ExchangeTimes(self._topology, workload, self._corrections)
         proposed = self._propose(self._topology, workload) if self._propose is not None else ()
         several = [groups for groups in proposed if len(groups) > 1]
         copies = {
             state: CopySearch(
-                partial(judge, state.extra_bytes),
-                exchanges,
+                partial(judge.with_state, state.extra_bytes),
+                self._exchanges,
                 self._bandwidth,
                 self._rates,
                 several,
@@ -107,7 +100,7 @@ class PartMaker:
             for state in self._states(workload)
         }
         alone = [groups[0] for groups in proposed if len(groups) == 1]
-        return SearchPart(workload, judge(0.0), alone, copies)
+        return SearchPart(workload, judge, alone, copies)
 
     def _states(self, workload: Workload) -> list[KeptState]:
         """States of the modes; a shared one where memory or updates of a domain may gain by it."""

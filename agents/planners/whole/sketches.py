@@ -3,10 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from agents.decision.families import Family
+from agents.planners.bounds.exchanges import Windows
 from agents.planners.whole.partitions import Partition
+from des.compiled.many.layout import Flags, Real
 from des.plan.synchronisation import Synchronisation
 
 Part = TypeVar("Part")
@@ -31,12 +35,84 @@ class Sketch:
     sharded: bool = False
 
 
-def best_sketches(sketches: Sequence[Sketch], most: int) -> list[int]:
-    """Positions of the quickest sketches with a ring, and of a few more with a star."""
-    positions = range(len(sketches))
-    by_ring = sorted(positions, key=lambda one: sketches[one].step_s)[:most]
-    by_star = sorted(positions, key=lambda one: sketches[one].star_step_s)[:_NUM_BY_STAR]
-    return list(dict.fromkeys([*by_ring, *by_star]))
+class Sending(NamedTuple):
+    """Traffic of copies in a mode: bytes of a parameter, mean of both halves of an exchange.
+
+    ``shared_fraction`` of the steps of a period end no sooner than an exchange behind them.
+    """
+
+    mode: Synchronisation
+    num_bytes: float
+    shared_fraction: float
+
+    @classmethod
+    def of(cls, mode: Synchronisation, num_bytes: float, num_layers: int) -> "Sending":
+        """Count the steps of a mode that have an exchange behind them."""
+        windows = Windows.of(mode, np.ones(num_layers))
+        return cls(mode, num_bytes, windows.num_steps / mode.steps_between)
+
+    def mean_steps_s(self, computed_s: Real, byte_s: Real) -> Real:
+        """Times of a step with what its exchange adds, about. [s]"""
+        exchange_s = byte_s * self.num_bytes / self.mode.steps_between
+        if self.mode.overlap_steps == 0:
+            return computed_s + exchange_s
+        waited_s = (1.0 - self.shared_fraction) * computed_s + exchange_s
+        return np.maximum(computed_s, waited_s)
+
+
+class Levelled(NamedTuple):
+    """Partitions of which all groups fit, N in all, each under its best schedule.
+
+    ``step_s`` (N,) is without an exchange; ``ring_s`` and ``star_s`` (N,) are exchanges of a byte
+    a parameter; ``is_single`` (N,) where all groups are of one domain. [s]
+    """
+
+    partitions: list[Partition]
+    shares: list[tuple[float, ...]]
+    is_single: Flags
+    step_s: Real
+    ring_s: Real
+    star_s: Real
+
+    def sketches(
+        self, family: Family, sending: Sending, most: int, *, sharded: bool
+    ) -> list[Sketch]:
+        """The best of these as sketches of a family: the quickest with a ring, then a star."""
+        is_of = {"replicas": self.is_single, "hybrid": ~self.is_single}.get(family)
+        own = np.flatnonzero(np.ones(len(self.step_s)) if is_of is None else is_of)
+        ring_s, star_s = (
+            sending.mean_steps_s(self.step_s[own], byte_s[own])
+            for byte_s in (self.ring_s, self.star_s)
+        )
+        if sharded:
+            star_s = np.full(len(own), np.inf)
+        return [
+            Sketch(
+                partition=self.partitions[own[place]],
+                shares=self.shares[own[place]],
+                mode=sending.mode,
+                family=family,
+                step_s=float(ring_s[place]),
+                star_step_s=float(star_s[place]),
+                sharded=sharded,
+            )
+            for place in best_places(ring_s, star_s, most)
+        ]
+
+
+def joined_levels(parts: Sequence[Levelled]) -> Levelled:
+    """Return several as one."""
+    partitions = [one for part in parts for one in part.partitions]
+    shares = [one for part in parts for one in part.shares]
+    rest = (np.concatenate(fields) for fields in zip(*(part[2:] for part in parts), strict=True))
+    return Levelled(partitions, shares, *rest)
+
+
+def best_places(ring_s: Real, star_s: Real, most: int) -> list[int]:
+    """Places of the quickest sketches with a ring, and of a few more with a star."""
+    by_ring = np.argsort(ring_s, kind="stable")[:most]
+    by_star = np.argsort(star_s, kind="stable")[:_NUM_BY_STAR]
+    return list(dict.fromkeys([*by_ring.tolist(), *by_star.tolist()]))
 
 
 def worth_sharding(
@@ -45,19 +121,3 @@ def worth_sharding(
     """Sketches with a shared optimiser that promise more than all without, each with its part."""
     best_s = min((min(one.step_s, one.star_step_s) for one, _ in whole), default=math.inf)
     return [each for each in sharded if each[0].step_s < best_s]
-
-
-def is_of(partition: Partition, family: Family) -> bool:
-    """Whether a partition can be of a family: replicas are of one domain each, hybrids not all."""
-    is_single = max(map(len, partition)) == 1
-    return {"replicas": is_single, "hybrid": not is_single}.get(family, True)
-
-
-def mean_step_s(computed_s: float, byte_s: float, mode: Synchronisation, num_bytes: float) -> float:
-    """Time of a step with what its exchange adds, about. [s]"""
-    exchange_s = byte_s * num_bytes
-    if mode.steps_between == 1:
-        return computed_s + exchange_s
-    if mode.overlap_steps == 0:
-        return computed_s + exchange_s / mode.steps_between
-    return max(computed_s, exchange_s / mode.steps_between)

@@ -15,15 +15,6 @@ class Tree(NamedTuple):
     exchange_s: float
 
 
-def best_star_s(cost_s: Real, latency_s: Real, num_chunks: int) -> float:
-    """Time of the quickest tree whose root has all others below it, see `best_tree`. [s]"""
-    chunk_s = cost_s / num_chunks
-    hop_s = chunk_s + latency_s
-    slowest_s = np.maximum(chunk_s.max(axis=0), chunk_s.max(axis=1))
-    times_s = hop_s.max(axis=0) + hop_s.max(axis=1) + (num_chunks - 1) * slowest_s
-    return float(times_s.min())
-
-
 def best_tree(cost_s: Real, latency_s: Real, num_chunks: int) -> Tree:
     """Return the quickest of the shortest-path and the widest trees of all roots.
 

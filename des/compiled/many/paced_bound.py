@@ -59,13 +59,13 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
     It is the longest of what no stage and no wire can do without: the way of the first microbatch
     there, the work of the stage on all of them, or as many turns of the wire, and the way of the
     last one back; or as many round trips as there are rounds of the microbatches that the stage may
-    have on the way at once.
+    have on the way at once; or the way there and all work, weight gradients at the end included.
     """
     last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
     is_halved = paces.behind[schedule] != WHOLE
     write_passes(job, plans, plan, desk)
     passes, back = desk.passes, 2 if is_halved else 1
-    round_s, least_s, hops_s = 0.0, 0.0, 0.0
+    round_s, least_s, hops_s, there_s = 0.0, 0.0, 0.0, 0.0
     for stage in range(last + 1):
         round_s += passes[stage, 0] + passes[stage, back]
         if stage > 0:
@@ -82,6 +82,7 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
         if is_halved:
             num_done = max(0, count - 1 - num_behind(paces, schedule, stage, count))
             work_s += num_done * passes[stage, 3]
+            least_s = max(least_s, there_s + count * (forward_s + back_s + passes[stage, 3]))
         window = num_warm_up(paces, schedule, last - stage, count) + 1
         rounds_s = ((count - 1) // window + 1) * round_s
         least_s = max(least_s, outside_s + max(work_s, rounds_s))
@@ -89,6 +90,8 @@ def paced_least_s(job: Job, paces: Paces, plans: Plans, plan: int, count: int, d
             here, there = plans.domain[plan, stage], plans.domain[plan, stage + 1]
             slowest_s = max(job.wire_s[here, there], job.wire_s[there, here]) + job.overhead_s
             least_s = max(least_s, whole_s + (count - 1) * slowest_s)
+            there_s += forward_s + job.overhead_s
+            there_s += job.wire_s[here, there] + job.latency_s[here, there]
             round_s -= forward_s + back_s + 2.0 * job.overhead_s
             round_s -= job.wire_s[here, there] + job.latency_s[here, there]
             round_s -= job.wire_s[there, here] + job.latency_s[there, here]

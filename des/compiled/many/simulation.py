@@ -13,7 +13,7 @@ from des.compiled.many.job import DomainFigures, domain_figures, job_on, work_ta
 from des.compiled.many.layout import Flags, Real, Whole
 from des.compiled.many.programs import programs_of
 from des.compiled.many.steady import Job, Plans, makespans, overflows, water_fill
-from des.compiled.simulate import simulate_compiled
+from des.compiled.simulate import makespan_compiled_s
 from des.costs.layer_times import GpuSpeed, speed_of
 from des.engine.gradients import exchange_behind_s
 from des.job.workload import Workload
@@ -218,10 +218,9 @@ def simulate_many(
     of_plans = list(steps) or [0] * len(plans)
     times_s = family_times_s(topologies, workload, plans, corrections, of_plans)
     for number, column in np.argwhere(np.isnan(times_s)).tolist():
-        result = simulate_compiled(
+        times_s[number, column] = makespan_compiled_s(
             topologies[number], workload, plans[column], corrections, step=of_plans[column]
         )
-        times_s[number, column] = result.makespan_s
     return times_s
 
 
