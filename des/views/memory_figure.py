@@ -72,7 +72,7 @@ def _panel(device: DeviceMemory, makespan_s: float) -> Panel:
             label="GB", low=0.0, high=1.08 * max(device.capacity_bytes, device.peak_bytes) / 1e9
         ),
         marks=tuple(marks),
-        title=f"{device.domain}, device {device.device}: at most {device.peak_bytes / 1e9:.3g} of "
-        f"{device.capacity_bytes / 1e9:.3g} GB on each of {device.num_gpus} GPUs",
+        title=f"{device.domain}, device {device.device}: {device.peak_bytes / 1e9:.3g} of "
+        f"{device.capacity_bytes / 1e9:.3g} GB",
         height=1.0,
     )
