@@ -1,11 +1,19 @@
 """A figure as a value: what is drawn, its title, and a sentence on what is seen."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from des.base.lazy import lazy
 from des.figures.marks import Mark
+
+if TYPE_CHECKING:
+    from des.figures import paper
+else:
+    paper = lazy("des.figures.paper")
 
 Ticks = tuple[tuple[float, str], ...]
 
@@ -72,6 +80,10 @@ class Figure:
         for field in ("title", "seen"):
             if not getattr(self, field).strip():
                 raise ValueError(f"figure {self.name}: {field} must be a text, got none")
+
+    def _repr_png_(self) -> bytes:
+        """The figure as notebooks show it, small enough to be kept with them."""
+        return paper.image_bytes(self, dpi=72)
 
     @property
     def num_rows(self) -> int:

@@ -36,6 +36,7 @@ from des.figures.paper_boxes import draw_boxes
 FORMATS = ("png", "pdf", "svg")
 """Formats of saved figures."""
 
+_DPI = 130
 _TALLEST_INCHES = 60.0
 _DASHES: dict[str, str | tuple[int, tuple[int, ...]]] = {
     "solid": "-",
@@ -70,7 +71,7 @@ def require_formats(owner: str, formats: Sequence[str]) -> None:
             )
 
 
-def image_bytes(figure: Figure, image_format: str = "png") -> bytes:
+def image_bytes(figure: Figure, image_format: str = "png", *, dpi: int = _DPI) -> bytes:
     """Draw a figure and return the content of its file.
 
     Raises
@@ -81,11 +82,11 @@ def image_bytes(figure: Figure, image_format: str = "png") -> bytes:
     require_formats("figure", (image_format,))
     content = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path"}):
-        draw(figure).savefig(content, format=image_format, metadata=_METADATA[image_format])
+        draw(figure, dpi=dpi).savefig(content, format=image_format, metadata=_METADATA[image_format])
     return content.getvalue()
 
 
-def draw(figure: Figure, *, size: tuple[float, float] | None = None, dpi: int = 130) -> Paper:
+def draw(figure: Figure, *, size: tuple[float, float] | None = None, dpi: int = _DPI) -> Paper:
     """Draw a figure on paper as large as its panels need, or of a size in inches."""
     around = 0.95 + 0.16 * bool(figure.note) + 0.25 * _legend_rows(figure)
     height = min(_TALLEST_INCHES, around + sum(one + 0.55 for one in figure.row_heights))

@@ -1,0 +1,133 @@
+"""Page of the explorer: its controls, figures and tables."""
+
+from collections.abc import Sequence
+
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from des import ARCHITECTURES, SCHEDULES
+from des.world.topology import Topology
+from scenarios.explore.scene import FAMILY_NAMES, SEQUENCE_LENGTH, Settings
+
+FIGURES = ("map", "gantt", "links", "memory")
+FACTS = ("time", "bottleneck", "bound", "cost", "memory")
+EXPORTS = {
+    "network": "network file",
+    "plan": "plan",
+    "trace": "trace",
+    "report": "report",
+}
+"""What can be saved, and how its button names it."""
+
+_FACTOR_MARKS = {at: {"label": f"{2.0**at:g}x"} for at in range(-4, 5, 2)}
+
+
+def page(settings: Settings, topology: Topology, networks: Sequence[str]) -> Component:
+    """Return the page with its controls at the positions of the settings."""
+    return html.Main(
+        [
+            html.H1("Explore a world, a job and a plan"),
+            html.P(id="answer", className="answer", role="status"),
+            html.Div([_controls(settings, topology, networks), _figures()], className="explorer"),
+            html.H2("Planners and policy beside"),
+            html.Button("Compare planners", id="compare", n_clicks=0),
+            html.Div(id="planners", tabIndex=0, className="wide"),
+            html.H2("From which bandwidth on does another family win?"),
+            html.Button("Sweep bandwidths", id="sweep", n_clicks=0),
+            html.P(id="swept"),
+            _graph("what_if"),
+            html.H2("Save"),
+            html.Div(
+                [
+                    html.Button(f"Save {name}", id=f"save-{key}", n_clicks=0)
+                    for key, name in EXPORTS.items()
+                ]
+            ),
+            *(dcc.Download(id=f"download-{key}") for key in EXPORTS),
+            html.H2("Run folders"),
+            html.Div(id="runs"),
+        ]
+    )
+
+
+def _controls(settings: Settings, topology: Topology, networks: Sequence[str]) -> Component:
+    gpus = max(domain.num_gpus for domain in topology.domains)
+    models = sorted({*ARCHITECTURES, settings.model})
+    return html.Div(
+        [
+            _choice("network", "World", networks, settings.network),
+            _choice("model", "Model", models, settings.model),
+            _choice("family", "Family", FAMILY_NAMES, settings.family),
+            _choice("schedule", "Schedule", tuple(SCHEDULES), settings.schedule),
+            _slider("bandwidth", "Bandwidth of the links", -4.0, 4.0, 0.25, 0.0, _FACTOR_MARKS),
+            _slider("latency", "Latency of the links", -4.0, 4.0, 0.25, 0.0, _FACTOR_MARKS),
+            _slider("gpus", "GPUs of a domain", 1, max(64, gpus), 1, gpus, None),
+            _slider("sequences", _sequences_label(), 1, 256, 1, settings.num_sequences, None),
+        ],
+        className="controls",
+        role="group",
+        **{"aria-label": "Controls"},
+    )
+
+
+def _sequences_label() -> str:
+    return f"Sequences of {SEQUENCE_LENGTH} tokens a step, one a microbatch"
+
+
+def _choice(name: str, label: str, values: Sequence[str], value: str) -> Component:
+    """A choice of the browser's own, which needs no code to be used by keyboard."""
+    options = [{"label": one.replace("_", " "), "value": one} for one in values]
+    return html.Label(
+        [
+            html.Span(label),
+            dcc.Dropdown(id=name, options=options, value=value, clearable=False, searchable=False),
+        ]
+    )
+
+
+def _slider(
+    name: str,
+    label: str,
+    least: float,
+    most: float,
+    step: float,
+    value: float,
+    marks: dict[int, dict[str, str]] | None,
+) -> Component:
+    return html.Div(
+        [
+            html.Span(label, id=f"{name}-label"),
+            dcc.Slider(
+                id=name,
+                min=least,
+                max=most,
+                step=step,
+                value=value,
+                marks=marks,
+                updatemode="drag",
+                allow_direct_input=False,
+            ),
+        ],
+        className="slider",
+    )
+
+
+def _figures() -> Component:
+    facts = [html.Tr([html.Th(name, scope="row"), html.Td(id=f"fact-{name}")]) for name in FACTS]
+    return html.Div(
+        [
+            html.Table(html.Tbody(facts), className="pairs"),
+            *(_graph(name) for name in FIGURES),
+        ],
+        className="figures",
+    )
+
+
+def _graph(name: str) -> Component:
+    config = {"displaylogo": False, "displayModeBar": False}
+    return html.Figure(
+        [
+            dcc.Graph(id=name, config=config, responsive=True, animate=False),
+            html.Figcaption(id=f"{name}-seen"),
+        ]
+    )
