@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 NEEDS = {
+    "dash": ("scenarios/explore/app.py", "scenarios/explore/layout.py"),
     "ray": (
         "agents/ppo/ray_crew.py",
         "agents/ppo/ray_rollouts.py",

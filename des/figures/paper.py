@@ -5,59 +5,32 @@ Nothing outside the figure is changed, and equal figures give equal bytes on one
 
 import io
 from collections.abc import Sequence
-from functools import singledispatch
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure as Paper
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import (
-    Area,
-    Arrow,
-    Boxes,
-    Cells,
-    Line,
-    Points,
-    Rule,
-    Stripe,
-    Text,
-)
-from des.figures.palette import FAINT, INK, SCALE
+from des.figures.marks import Boxes
+from des.figures.palette import FAINT, INK
 from des.figures.paper_boxes import draw_boxes
+from des.figures.paper_marks import SMALL, draw_mark
 
 FORMATS = ("png", "pdf", "svg")
 """Formats of saved figures."""
 
 _DPI = 130
 _TALLEST_INCHES = 60.0
-_DASHES: dict[str, str | tuple[int, tuple[int, ...]]] = {
-    "solid": "-",
-    "dash": (0, (5, 3)),
-    "dot": ":",
-}
-_MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "triangle-up": "^",
-    "diamond": "D",
-    "triangle-down": "v",
-    "cross": "P",
-    "x": "x",
-}
 _METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
 }
-_SMALL, _NORMAL = 8.0, 9.5
 _ENGINEERING_FROM = 20_000.0
 
 
@@ -82,7 +55,9 @@ def image_bytes(figure: Figure, image_format: str = "png", *, dpi: int = _DPI) -
     require_formats("figure", (image_format,))
     content = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path"}):
-        draw(figure, dpi=dpi).savefig(content, format=image_format, metadata=_METADATA[image_format])
+        draw(figure, dpi=dpi).savefig(
+            content, format=image_format, metadata=_METADATA[image_format]
+        )
     return content.getvalue()
 
 
@@ -142,7 +117,7 @@ def _legend_columns(figure: Figure) -> int:
 def _draw_panel(axes: Axes, panel: Panel, *, has_x: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[:].set_color(INK)
-    axes.tick_params(length=0, colors=INK, labelsize=_SMALL)
+    axes.tick_params(length=0, colors=INK, labelsize=SMALL)
     axes.set_axisbelow(True)
     if panel.grid != "none":
         axes.grid(axis=panel.grid, color=FAINT, linewidth=0.7)
@@ -210,142 +185,7 @@ def _draw_legend(paper: Paper, figure: Figure, every: Sequence[Axes]) -> None:
             loc="outside lower center",
             ncols=_legend_columns(figure),
             frameon=False,
-            fontsize=_SMALL,
+            fontsize=SMALL,
         )
         for text in legend.get_texts():
             text.set_parse_math(False)
-
-
-@singledispatch
-def draw_mark(mark: object, axes: Axes) -> None:
-    """Draw one mark in a panel."""
-    raise TypeError(f"figure: mark must be one of des.figures.marks, got {type(mark).__name__}")
-
-
-@draw_mark.register
-def _(mark: Line, axes: Axes) -> None:
-    if mark.low:
-        axes.fill_between(
-            mark.x,
-            mark.low,
-            mark.high,
-            step="post" if mark.is_step else None,
-            color=mark.colour,
-            alpha=0.18,
-            linewidth=0,
-        )
-    axes.plot(
-        mark.x,
-        mark.y,
-        color=mark.colour,
-        linewidth=mark.width,
-        linestyle=_DASHES[mark.dash],
-        drawstyle="steps-post" if mark.is_step else "default",
-        marker=None if mark.symbol is None else _MARKERS[mark.symbol],
-        markersize=4,
-        label=mark.label or "_",
-    )
-
-
-@draw_mark.register
-def _(mark: Area, axes: Axes) -> None:
-    axes.fill_between(
-        mark.x,
-        mark.low,
-        mark.high,
-        step="post" if mark.is_step else None,
-        color=mark.colour,
-        linewidth=0,
-        label=mark.label or "_",
-    )
-
-
-@draw_mark.register
-def _(mark: Points, axes: Axes) -> None:
-    face = "none" if mark.is_open else mark.colour
-    axes.errorbar(
-        mark.x,
-        mark.y,
-        xerr=_finite(mark.x_half_widths),
-        yerr=_finite(mark.y_half_widths),
-        fmt=_MARKERS[mark.symbol],
-        color=mark.colour,
-        markerfacecolor=face,
-        markersize=mark.size,
-        capsize=3,
-        linewidth=1.2,
-        label=mark.label or "_",
-        zorder=3,
-    )
-
-
-def _finite(half_widths: tuple[float, ...]) -> np.ndarray | None:
-    return np.nan_to_num(np.array(half_widths)) if half_widths else None
-
-
-@draw_mark.register
-def _(mark: Cells, axes: Axes) -> None:
-    colours = LinearSegmentedColormap.from_list("cells", list(SCALE))
-    values = np.array([[np.nan if one is None else one for one in row] for row in mark.values])
-    known = values[np.isfinite(values)]
-    most = mark.most or (float(known.max()) if known.size else 1.0) or 1.0
-    image = axes.imshow(values, cmap=colours, vmin=0.0, vmax=most, aspect="auto")
-    for row, texts in enumerate(mark.texts):
-        for column, text in enumerate(texts):
-            value = values[row, column]
-            ink = "white" if np.isfinite(value) and value > 0.6 * most else "black"
-            axes.text(column, row, text, color=ink, fontsize=7, ha="center", va="center")
-    bar = axes.figure.colorbar(image, ax=axes, shrink=0.9)
-    bar.set_label(mark.label, fontsize=_SMALL, color=INK)
-    bar.ax.tick_params(labelsize=_SMALL, colors=INK)
-
-
-@draw_mark.register
-def _(mark: Arrow, axes: Axes) -> None:
-    axes.annotate(
-        "",
-        xy=(mark.to_x, mark.to_y),
-        xytext=(mark.x, mark.y),
-        arrowprops={
-            "arrowstyle": "-|>",
-            "color": mark.colour,
-            "linewidth": mark.width,
-            "shrinkA": 9,
-            "shrinkB": 11,
-            "connectionstyle": "arc3,rad=0.08",
-        },
-    )
-
-
-@draw_mark.register
-def _(mark: Text, axes: Axes) -> None:
-    vertical, horizontal = mark.at.split()
-    axes.annotate(
-        mark.text,
-        (mark.x, mark.y),
-        xytext=(
-            {"right": 9, "left": -9}.get(horizontal, 0),
-            {"top": 11, "bottom": -11}.get(vertical, 0),
-        ),
-        textcoords="offset points",
-        ha={"right": "left", "left": "right"}.get(horizontal, "center"),
-        va={"top": "bottom", "bottom": "top"}.get(vertical, "center"),
-        fontsize=_SMALL,
-        color=INK,
-        parse_math=False,
-        zorder=4,
-    )
-
-
-@draw_mark.register
-def _(mark: Rule, axes: Axes) -> None:
-    line = _DASHES[mark.dash]
-    if mark.x is not None:
-        axes.axvline(mark.x, color=mark.colour, linewidth=1.3, linestyle=line, label=mark.label)
-    elif mark.y is not None:
-        axes.axhline(mark.y, color=mark.colour, linewidth=1.3, linestyle=line, label=mark.label)
-
-
-@draw_mark.register
-def _(mark: Stripe, axes: Axes) -> None:
-    axes.axvspan(mark.start, mark.end, color=mark.colour, linewidth=0, zorder=0)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from des.engine.iteration import simulate
+from des.compiled.simulate import simulate_compiled
 from des.engine.result import IterationResult
 from des.figures.figure import Figure
 from des.job.workload import Workload
@@ -41,7 +41,7 @@ def plan_views(
     ValueError
         If the plan is not one of the world and the workload.
     """
-    result = simulate(topology, workload, plan, corrections)
+    result = simulate_compiled(topology, workload, plan, corrections)
     return views_of_result(result, topology, workload, plan, title=title)
 
 

@@ -1,5 +1,6 @@
 """Application of the explorer: what the controls of its page do."""
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import flask
-from dash import Dash, Input, Output, State, dcc, html, no_update
+from dash import Dash, Input, Output, State, html, no_update
 from dash.exceptions import PreventUpdate
 
 from des.figures.figure import Figure
@@ -101,7 +102,7 @@ def _draw_on_change(app: Dash) -> None:
     for name in FIGURES:
         outputs += [Output(name, "figure"), Output(f"{name}-seen", "children")]
 
-    @app.callback(*outputs, *_inputs())  # type: ignore[untyped-decorator]
+    @app.callback(*outputs, *_inputs())
     def draw(*values: Any) -> tuple[Any, ...]:
         try:
             scene = scene_of(settings_of(values))
@@ -121,9 +122,7 @@ def _shown(scene: Scene) -> tuple[Any, ...]:
 
 
 def _compare_on_click(app: Dash) -> None:
-    @app.callback(  # type: ignore[untyped-decorator]
-        Output("planners", "children"), Input("compare", "n_clicks"), *_states()
-    )
+    @app.callback(Output("planners", "children"), Input("compare", "n_clicks"), *_states())
     def compare(clicks: int, *values: Any) -> Any:
         if not clicks:
             raise PreventUpdate
@@ -132,7 +131,7 @@ def _compare_on_click(app: Dash) -> None:
         body = [html.Tr([html.Td(cell) for cell in row]) for row in rows]
         return html.Table([html.Thead(head), html.Tbody(body)])
 
-    @app.callback(  # type: ignore[untyped-decorator]
+    @app.callback(
         Output("what_if", "figure"),
         Output("what_if-seen", "children"),
         Output("swept", "children"),
@@ -150,25 +149,26 @@ def _compare_on_click(app: Dash) -> None:
 def _save_on_click(app: Dash) -> None:
     for key in EXPORTS:
 
-        @app.callback(  # type: ignore[untyped-decorator]
+        @app.callback(
             Output(f"download-{key}", "data"), Input(f"save-{key}", "n_clicks"), *_states()
         )
         def save(clicks: int, *values: Any, key: str = key) -> Any:
             if not clicks:
                 raise PreventUpdate
             name, content = export_of(scene_of(settings_of(values)), key)
-            return dcc.send_bytes(content, name)
+            encoded = base64.b64encode(content).decode()
+            return {"filename": name, "content": encoded, "base64": True}
 
 
 def _serve_runs(app: Dash, runs: Path) -> None:
     """List folders that have a report, and serve it; nothing else of them is served."""
 
-    @app.callback(Output("runs", "children"), Input("network", "value"))  # type: ignore[untyped-decorator]
+    @app.callback(Output("runs", "children"), Input("network", "value"))
     def list_runs(_: str) -> Any:
         found = sorted(path.parent.name for path in runs.glob("*/report.html"))
         links = [html.Li(html.A(name, href=f"/runs/{name}", target="_blank")) for name in found]
         return html.Ul(links) if links else html.P(f"No run with a report in {runs}.")
 
-    @app.server.route("/runs/<name>")  # type: ignore[untyped-decorator]
+    @app.server.route("/runs/<name>")
     def run_report(name: str) -> flask.Response:
         return flask.send_from_directory(runs.resolve() / name, "report.html")

@@ -1,6 +1,7 @@
 """Files that the explorer saves: network, plan, trace and report."""
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 from des.plan.plan_texts import pipelines_text
@@ -21,13 +22,8 @@ def export_of(scene: Scene, kind: str) -> tuple[str, bytes]:
     KeyError
         If there is no such kind of file.
     """
-    makers = {
-        "network": lambda: (NETWORK_FILE, to_yaml(scene.topology).encode()),
-        "plan": lambda: ("plan.json", _plan(scene)),
-        "trace": lambda: ("trace.json", chrome_trace_json(scene.result)),
-        "report": lambda: ("report.html", render_report(scene_report(scene)).encode()),
-    }
-    return makers[kind]()
+    name, make = _MAKERS[kind]
+    return name, make(scene)
 
 
 def simulate_flags(scene: Scene) -> dict[str, object]:
@@ -65,3 +61,12 @@ def scene_report(scene: Scene) -> Report:
         configuration=asdict(scene.settings),
         caveats=("The command needs plan.json and network.yaml, which the explorer saves too.",),
     )
+
+
+_MAKERS: Mapping[str, tuple[str, Callable[[Scene], bytes]]] = {
+    "network": (NETWORK_FILE, lambda scene: to_yaml(scene.topology).encode()),
+    "plan": ("plan.json", _plan),
+    "trace": ("trace.json", lambda scene: chrome_trace_json(scene.result)),
+    "report": ("report.html", lambda scene: render_report(scene_report(scene)).encode()),
+}
+"""Name and content of each kind of file."""

@@ -59,14 +59,13 @@ def _controls(settings: Settings, topology: Topology, networks: Sequence[str]) -
             _choice("model", "Model", models, settings.model),
             _choice("family", "Family", FAMILY_NAMES, settings.family),
             _choice("schedule", "Schedule", tuple(SCHEDULES), settings.schedule),
-            _slider("bandwidth", "Bandwidth of the links", -4.0, 4.0, 0.25, 0.0, _FACTOR_MARKS),
-            _slider("latency", "Latency of the links", -4.0, 4.0, 0.25, 0.0, _FACTOR_MARKS),
-            _slider("gpus", "GPUs of a domain", 1, max(64, gpus), 1, gpus, None),
-            _slider("sequences", _sequences_label(), 1, 256, 1, settings.num_sequences, None),
+            _slider("bandwidth", "Bandwidth of the links", (-4.0, 4.0, 0.25), 0.0, _FACTOR_MARKS),
+            _slider("latency", "Latency of the links", (-4.0, 4.0, 0.25), 0.0, _FACTOR_MARKS),
+            _slider("gpus", "GPUs of a domain", (1, max(64, gpus), 1), gpus),
+            _slider("sequences", _sequences_label(), (1, 256, 1), settings.num_sequences),
         ],
         className="controls",
         role="group",
-        **{"aria-label": "Controls"},
     )
 
 
@@ -88,12 +87,11 @@ def _choice(name: str, label: str, values: Sequence[str], value: str) -> Compone
 def _slider(
     name: str,
     label: str,
-    least: float,
-    most: float,
-    step: float,
+    bounds: tuple[float, float, float],
     value: float,
-    marks: dict[int, dict[str, str]] | None,
+    marks: dict[int, dict[str, str]] | None = None,
 ) -> Component:
+    least, most, step = bounds
     return html.Div(
         [
             html.Span(label, id=f"{name}-label"),
@@ -124,7 +122,7 @@ def _figures() -> Component:
 
 
 def _graph(name: str) -> Component:
-    config = {"displaylogo": False, "displayModeBar": False}
+    config: dcc.Graph.Config = {"displaylogo": False, "displayModeBar": False}
     return html.Figure(
         [
             dcc.Graph(id=name, config=config, responsive=True, animate=False),

@@ -1,8 +1,7 @@
 """The command that repeats a run."""
 
 import shlex
-from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
 
 from des.base.command_line import spelt
@@ -15,12 +14,22 @@ _WHERE = frozenset({"out", "resume", "report", "workers", "figures", "parquet"})
 """Flags that change where results go, not what they are."""
 
 
-def repeat_command(prog: str, config: "DataclassInstance", given: Collection[str]) -> str:
-    """Return the command with the flags that were given, in the order of the settings."""
+def repeated_settings(config: "DataclassInstance") -> dict[str, object]:
+    """Return the settings that say what the results are, as plain values."""
+    return {
+        field.name: plain_fields(getattr(config, field.name))
+        for field in fields(config)
+        if field.name not in _WHERE
+    }
+
+
+def repeat_command(prog: str, config: "DataclassInstance") -> str:
+    """Return the command with the flags that are not at their defaults, in their order."""
     parts = [prog]
     for field in fields(config):
-        if field.name in given and field.name not in _WHERE:
-            value = plain_fields(getattr(config, field.name))
+        value = plain_fields(getattr(config, field.name))
+        is_default = field.default is not MISSING and value == plain_fields(field.default)
+        if field.name not in _WHERE and not is_default:
             name = spelt(field.name)
             if isinstance(value, bool):
                 parts.append(name if value else f"--no-{name.removeprefix('--')}")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from des import IterationResult, simulate
 from des.base.command import exit_code_of
-from des.base.flags import parse_given, to_dict
+from des.base.flags import parse_given
 from des.base.lazy import lazy
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
@@ -89,7 +89,7 @@ def _command(argv: Sequence[str] | None) -> None:
         times=times,
         choice=choice,
         page=iteration_outputs.ReportFrame(
-            configuration=to_dict(config), command=repeat_command(PROG, config, given)
+            configuration=repeated_settings(config), command=repeat_command(PROG, config)
         ),
     )
     paths = write_files(config.out, files)

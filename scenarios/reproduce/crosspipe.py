@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import UsageError, exit_code_of
-from des.base.flags import option, parse_given
+from des.base.flags import option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Points, Symbol
@@ -100,10 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
-    frame_of_run = report.run_frame(config, PROG, given)
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    frame_of_run = report.run_frame(config, PROG)
     cases = read_cases(config.cases, crosspipe_runs.DelayRow, SHIPPED)
     judged = any(crosspipe_assumptions.judged_columns(row.published) for row in cases.rows)
     require_judged(

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from des.base.command import UsageError, exit_code_of
-from des.base.flags import option, parse_given
+from des.base.flags import option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line, Mark, Points
@@ -159,10 +159,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
-    frame_of_run = report.run_frame(config, PROG, given)
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    frame_of_run = report.run_frame(config, PROG)
     if not config.cases:
         raise UsageError("cases: must be at least one file, got none")
     tables = {}

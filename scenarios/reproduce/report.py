@@ -1,7 +1,7 @@
 """Report of a reproduction: a table, a picture, and a verdict on each stated bound."""
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -13,10 +13,9 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from des.base.flags import to_dict
 from des.figures.figure import Figure
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.report import PageTable, Report
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
@@ -127,7 +126,7 @@ class RunFrame:
     command: str
 
 
-def run_frame(config: "ReproductionConfig", prog: str, given: Collection[str]) -> RunFrame:
+def run_frame(config: "ReproductionConfig", prog: str) -> RunFrame:
     """Return the frame of a command with flags for its output files.
 
     Raises
@@ -137,8 +136,8 @@ def run_frame(config: "ReproductionConfig", prog: str, given: Collection[str]) -
     """
     return RunFrame(
         choice=OutputChoice(figures=config.figures, parquet=config.parquet),
-        configuration=to_dict(config),
-        command=repeat_command(prog, config, given),
+        configuration=repeated_settings(config),
+        command=repeat_command(prog, config),
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import exit_code_of
-from des.base.flags import option, parse_given
+from des.base.flags import option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Points, Rule
@@ -84,10 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
-    frame_of_run = report.run_frame(config, PROG, given)
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    frame_of_run = report.run_frame(config, PROG)
     worlds = rivals_cases.read_worlds(config.cases)
     frame = compare(worlds, rivals_cases.read_pipelines(config.cases))
     require_judged(config.cases, len(frame) > 0, "a plan of some original")

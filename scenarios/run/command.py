@@ -16,7 +16,7 @@ from des.base.lazy import lazy
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from scenarios.frame.outputs import OutputChoice
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.run.training_run_scenario import (
@@ -77,7 +77,7 @@ def _command(argv: Sequence[str] | None) -> None:
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
     scenario = load_training_run(config)
     history = run(config, scenario)
-    command = repeat_command(PROG, config, given)
+    command = repeat_command(PROG, config)
     paths = write_files(config.out, training_run_files(config, scenario, history, command))
     show_training_run(config, history, paths)
 
@@ -171,7 +171,7 @@ def training_run_files(
             training_run_figure.training_run_figure(history, title="The run over time"),
             *views.more,
         ),
-        configuration=to_dict(config),
+        configuration=repeated_settings(config),
     )
     files = choice.row_files(frames) | {"result.json": text.encode()}
     return files | choice.report_files(page)

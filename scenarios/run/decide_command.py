@@ -11,10 +11,10 @@ from agents import decide
 from agents.answer import config as answer_config
 from des.base.atomic_write import write_together
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse_given, to_dict
+from des.base.flags import option, parse_given
 from des.base.lazy import lazy
 from scenarios.frame.outputs import REPORT, OutputChoice, figures_option
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 
 if TYPE_CHECKING:
     from agents.answer.answer import Answer
@@ -70,8 +70,8 @@ def _command(argv: Sequence[str] | None) -> int:
 
     def write(answer: Answer) -> None:
         if config.report is not None:
-            command = repeat_command(PROG, config, given)
-            page = decide_report.decision_report(answer, to_dict(config), command)
+            command = repeat_command(PROG, config)
+            page = decide_report.decision_report(answer, repeated_settings(config), command)
             _write(config.report, choice.report_files(page))
 
     return decide.run(config, given, write)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import UsageError, exit_code_of
-from des.base.flags import option, parse_given, to_dict
+from des.base.flags import option, parse
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from scenarios.frame.files import read_csv
@@ -18,7 +18,7 @@ from scenarios.frame.outputs import (
     parquet_option,
     write_outputs,
 )
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import lock_folder
 
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "")
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "")
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     points = {seed: _point(config, seed) for seed in config.seeds}
     training_points.refuse_other_runs(points.values(), PROG)
@@ -89,7 +89,7 @@ def _command(argv: Sequence[str] | None) -> int:
             seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()
         }
         table = seed_table(evaluations)
-        page = _report(config, points, table, repeat_command(PROG, config, given))
+        page = _report(config, points, table, repeat_command(PROG, config))
         write_outputs(config.out, choice, page, {"seeds": table})
     return _show(config, table)
 
@@ -132,7 +132,7 @@ def _report(
             ),
         ),
         figures=(plots.seed_curves(logs, title="Learning curves"),),
-        configuration=to_dict(config),
+        configuration=repeated_settings(config),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
-from des.base.flags import option, parse_given, to_dict
+from des.base.flags import option, parse
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.outputs import (
@@ -23,7 +23,7 @@ from scenarios.frame.outputs import (
     write_outputs,
 )
 from scenarios.frame.ray_extra import LOCAL, ray_module
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config, given = _parse(argv)
+    config = _parse(argv)
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before hours of work
     flags = [] if config.base is None else ["--config", str(config.base)]
     flags += ["--workers", "1", *(["--quick"] if config.quick else [])]
@@ -108,7 +108,7 @@ def _command(argv: Sequence[str] | None) -> int:
         with lock_folder(config.out), _submitter(config.ray, at_once) as submit:
             errors = sweep_running.run_trials(trials, submit, at_once=at_once, console=console)
             table = sweep_results.trials_table(trials, errors)
-            _write(config, given, trials, table)
+            _write(config, trials, table)
             _show(config, trials, errors, table, console)
     except KeyboardInterrupt:
         console.print("Interrupted. The same command continues.")
@@ -116,7 +116,7 @@ def _command(argv: Sequence[str] | None) -> int:
     return 1 if errors else 0
 
 
-def _parse(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
+def _parse(argv: Sequence[str] | None) -> Config:
     """Read the command line, with all ``--vary`` of it joined."""
     gatherer = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     gatherer.add_argument("--vary", action="append", default=[])
@@ -125,9 +125,7 @@ def _parse(argv: Sequence[str] | None) -> tuple[Config, frozenset[str]]:
     except argparse.ArgumentError as error:
         raise UsageError(str(error)) from error
     joined = [f"--vary={','.join(found.vary)}"] if found.vary else []
-    return parse_given(
-        Config, [*others, *joined], prog=PROG, description=__doc__ or "", epilog=_EPILOG
-    )
+    return parse(Config, [*others, *joined], prog=PROG, description=__doc__ or "", epilog=_EPILOG)
 
 
 def _assignments(pieces: Sequence[str]) -> list[str]:
@@ -157,15 +155,13 @@ def _submitter(ray: str | None, at_once: int) -> Iterator[Submit]:
             yield submit
 
 
-def _write(
-    config: Config, given: frozenset[str], trials: Sequence[Trial], table: pd.DataFrame
-) -> None:
+def _write(config: Config, trials: Sequence[Trial], table: pd.DataFrame) -> None:
     """Write the rows, and a report where a training went through."""
     if table["error"].notna().all():
         write_csv(config.out / "sweep.csv", table)
         return
     page = sweep_results.sweep_report(
-        trials, table, configuration=to_dict(config), command=repeat_command(PROG, config, given)
+        trials, table, configuration=repeated_settings(config), command=repeat_command(PROG, config)
     )
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     write_outputs(config.out, choice, page, {"sweep": table})

@@ -7,8 +7,11 @@ from scenarios.iteration.command import main
 FILES = [
     "gantt.png",
     "links.csv",
+    "links.png",
+    "map.png",
     "memory.png",
     "memory_over_time.csv",
+    "report.html",
     "result.json",
     "spans.csv",
     "stages.csv",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from des import Corrections
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse_given, to_dict
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.outputs import (
     OutputChoice,
@@ -21,7 +21,7 @@ from scenarios.frame.outputs import (
     parquet_option,
     write_outputs,
 )
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     others = {name: getattr(config, name) for name in ablations_variants.TRAINED_WITHOUT}
@@ -138,7 +138,7 @@ def _command(argv: Sequence[str] | None) -> None:
         folder.write_config(to_dict(config))
         frame = compared_variants(config, variants, console)
         page = ablations_page.ablation_report(
-            frame, to_dict(config), repeat_command(PROG, config, given)
+            frame, repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"ablations": frame})
     console.print(ablation_table(frame))

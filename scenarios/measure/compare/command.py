@@ -12,7 +12,7 @@ from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse_given, to_dict
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.outputs import (
     OutputChoice,
@@ -20,7 +20,7 @@ from scenarios.frame.outputs import (
     parquet_option,
     write_outputs,
 )
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import (
     BEST_SCHEDULE,
@@ -151,9 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     cases = _cases(config)
     console = rich_console.Console(highlight=False)
@@ -162,7 +160,7 @@ def _command(argv: Sequence[str] | None) -> None:
     with _folder(config) as folder:
         result = _compare(config, cases, folder, console)
         page = compare_page.compare_report(
-            result, cases[0].world(), to_dict(config), repeat_command(PROG, config, given)
+            result, cases[0].world(), repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, result.frames)
         console.print(f"written: {config.out}", soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse_given, to_dict
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import (
@@ -19,7 +19,7 @@ from scenarios.frame.outputs import (
     parquet_option,
     write_outputs,
 )
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.pareto.names import NUM_DOMAINS, NUM_PREFERENCES, TABLE_NAMES
 
@@ -104,9 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     _check(config)
     policies = proposing.policies_of(config.checkpoint or hi_ppo_policies.shipped_files())
@@ -120,8 +118,8 @@ def _command(argv: Sequence[str] | None) -> None:
         folder.write_config(to_dict(config))
         metrics, summary, comparisons = _study(config, policies, worlds)
         drawn = [one for one in comparisons if one.table == config.tables[0]]
-        command = repeat_command(PROG, config, given)
-        page = pareto_page.pareto_report(metrics, drawn, to_dict(config), command)
+        command = repeat_command(PROG, config)
+        page = pareto_page.pareto_report(metrics, drawn, repeated_settings(config), command)
         frames = {"metrics": metrics, "points": study.points_frame(comparisons)}
         write_json(folder.path / SUMMARY_JSON, summary)
         write_outputs(folder.path, choice, page, frames)

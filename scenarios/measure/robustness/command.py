@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse_given, to_dict
+from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_json
 from scenarios.frame.outputs import (
@@ -21,7 +21,7 @@ from scenarios.frame.outputs import (
     parquet_option,
     write_outputs,
 )
-from scenarios.frame.repeat import repeat_command
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -119,9 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config, given = parse_given(
-        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
-    )
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
     wanted = config.planners or methods.default_names()
@@ -152,7 +150,7 @@ def _command(argv: Sequence[str] | None) -> int:
         means = robustness_curves.means_of(frame)
         write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
         page = robustness_page.robustness_report(
-            means, worlds[0], to_dict(config), repeat_command(PROG, config, given)
+            means, worlds[0], repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"robustness": frame})
     _show(config, means, left_out, has_policy=policy is not None)
