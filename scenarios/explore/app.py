@@ -17,7 +17,7 @@ from des.plan.plan_texts import pipelines_text
 from des.worlds import EXAMPLES, WORLDS
 from scenarios.explore.exports import export_of
 from scenarios.explore.layout import EXPORTS, FACTS, FIGURES, page
-from scenarios.explore.rivals import rival_rows
+from scenarios.explore.rivals import HEAD, rival_rows
 from scenarios.explore.scene import Scene, Settings, scene_of
 from scenarios.explore.what_if import bandwidth_sweep, sweep_lines
 
@@ -81,7 +81,7 @@ def settings_of(values: Sequence[Any]) -> Settings:
     )
 
 
-def drawn(figure: Figure) -> dict[str, Any]:
+def page_figure(figure: Figure) -> dict[str, Any]:
     """Return a figure as the page draws it."""
     spec = web_spec(figure)
     spec["layout"]["height"] = min(spec["layout"]["height"], 640)
@@ -117,7 +117,7 @@ def _shown(scene: Scene) -> tuple[Any, ...]:
     answer = f"{pipelines_text(scene.plan, names)}: {facts['time']}"
     figures: list[Any] = []
     for figure in (*scene.views.first, *scene.views.more):
-        figures += [drawn(figure), figure.seen]
+        figures += [page_figure(figure), figure.seen]
     return (answer, *(facts[name] for name in FACTS), *figures)
 
 
@@ -127,7 +127,7 @@ def _compare_on_click(app: Dash) -> None:
         if not clicks:
             raise PreventUpdate
         rows = rival_rows(scene_of(settings_of(values)))
-        head = html.Tr([html.Th(name) for name in ("planner", "s a step", "fits", "plan")])
+        head = html.Tr([html.Th(name) for name in HEAD])
         body = [html.Tr([html.Td(cell) for cell in row]) for row in rows]
         return html.Table([html.Thead(head), html.Tbody(body)])
 
@@ -143,7 +143,7 @@ def _compare_on_click(app: Dash) -> None:
             raise PreventUpdate
         found = bandwidth_sweep(scene_of(settings_of(values)).problem)
         figure = sweep_lines(found)
-        return drawn(figure), figure.seen, found.sentence()
+        return page_figure(figure), figure.seen, found.sentence()
 
 
 def _save_on_click(app: Dash) -> None:
@@ -169,6 +169,7 @@ def _serve_runs(app: Dash, runs: Path) -> None:
         links = [html.Li(html.A(name, href=f"/runs/{name}", target="_blank")) for name in found]
         return html.Ul(links) if links else html.P(f"No run with a report in {runs}.")
 
-    @app.server.route("/runs/<name>")
     def run_report(name: str) -> flask.Response:
         return flask.send_from_directory(runs.resolve() / name, "report.html")
+
+    app.server.add_url_rule("/runs/<name>", view_func=run_report)

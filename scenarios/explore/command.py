@@ -73,7 +73,7 @@ def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     if find_spec("dash") is None:
         raise UsageError(f'{PROG}: needs dash; install it with: pip install "eastwest[explore]"')
-    port = _free_port(0 if config.check and config.port == 8050 else config.port)
+    port = free_port(0 if config.check and config.port == 8050 else config.port)
     settings = scene.Settings(
         network=config.network,
         model=config.model,
@@ -91,7 +91,7 @@ def _command(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def _free_port(port: int) -> int:
+def free_port(port: int) -> int:
     """Return the port, or one that is free for 0.
 
     Raises
@@ -142,11 +142,11 @@ class Served:
         ValueError
             If the server has an error.
         """
-        self._get("/")
+        self.fetch("/")
         (draw,) = (
-            one for one in json.loads(self._get("/_dash-dependencies")) if "gantt" in one["output"]
+            one for one in json.loads(self.fetch("/_dash-dependencies")) if "gantt" in one["output"]
         )
-        layout = _components(json.loads(self._get("/_dash-layout")))
+        layout = _components(json.loads(self.fetch("/_dash-layout")))
         inputs = [one | {"value": layout[one["id"]]["value"]} for one in draw["inputs"]]
         outputs = [
             dict(zip(("id", "property"), one.rsplit(".", 1), strict=True))
@@ -158,10 +158,11 @@ class Served:
             "inputs": inputs,
             "changedPropIds": [],
         }
-        answer = json.loads(self._get("/_dash-update-component", json.dumps(question).encode()))
+        answer = json.loads(self.fetch("/_dash-update-component", json.dumps(question).encode()))
         return str(answer["response"]["answer"]["children"])
 
-    def _get(self, path: str, body: bytes | None = None) -> bytes:
+    def fetch(self, path: str, body: bytes | None = None) -> bytes:
+        """Return what the server answers."""
         request = urllib.request.Request(
             self.url + path, data=body, headers={"Content-Type": "application/json"}
         )

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 
 from agents.answer.question import Question
 from agents.decision.problem import PlanningProblem
@@ -16,6 +17,7 @@ from des.plan.plan_texts import pipelines_text
 from scenarios.explore.scene import Scene
 
 Row = tuple[str, str, str, str]
+HEAD = ("planner", "s a step", "fits", "plan")
 
 
 def rival_rows(scene: Scene) -> list[Row]:
@@ -32,6 +34,11 @@ def rival_rows(scene: Scene) -> list[Row]:
             plans[name] = str(error)
     plans[POLICY] = _by_policy(scene)
     return [row for _, _, row in sorted(_judged(scene, *item) for item in plans.items())]
+
+
+def rival_table(scene: Scene) -> pd.DataFrame:
+    """Return the same rows as a table."""
+    return pd.DataFrame(rival_rows(scene), columns=list(HEAD))
 
 
 def _by_policy(scene: Scene) -> Plan | str:

@@ -151,7 +151,7 @@ def scene_of(settings: Settings) -> Scene:
         settings.network, settings.bandwidth_factor, settings.latency_factor, settings.num_gpus
     )
     workload = _job(settings.model, settings.num_sequences).workload(1)
-    plan = plan_of(settings, topology, workload)
+    plan = scene_plan(settings, topology, workload)
     result = simulate_compiled(topology, workload, plan)
     title = f"{settings.family.replace('_', ' ')}, {settings.schedule}"
     views = views_of_result(result, topology, workload, plan, title=title)
@@ -165,7 +165,7 @@ def scene_of(settings: Settings) -> Scene:
     )
 
 
-def plan_of(settings: Settings, topology: Topology, workload: Workload) -> Plan:
+def scene_plan(settings: Settings, topology: Topology, workload: Workload) -> Plan:
     """Return the plan of a family: layers in even parts, or a whole copy in every domain."""
     num_layers, num_domains = workload.num_layers, topology.num_domains
     if settings.family == "pipeline":

@@ -9,7 +9,7 @@ from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, Rule
 from des.figures.palette import BLUE, VERMILION
 from des.plan.plan_texts import pipelines_text
-from des.views.plan_views import plan_views
+from des.views.plan_views import PlanViews, plan_views
 from scenarios.frame.report import Report
 
 
@@ -17,9 +17,7 @@ def decision_report(answer: Answer, configuration: Mapping[str, object], command
     """Return the report of an answer."""
     question, judged = answer.question, answer.best.judged
     problem, names = question.problem, question.domain_names
-    views = plan_views(
-        problem.topology, judged.workload, judged.plan, problem.corrections, title="The answer"
-    )
+    views = answer_views(answer)
     return Report(
         title=f"Where to train {judged.workload.name}",
         question=f"Where to place {judged.workload.name}, {judged.workload.num_layers} layers, "
@@ -31,6 +29,14 @@ def decision_report(answer: Answer, configuration: Mapping[str, object], command
         sections=sections_of(answer),
         figures=(families_figure(answer), *views.more),
         configuration=configuration,
+    )
+
+
+def answer_views(answer: Answer) -> PlanViews:
+    """Return the figures of the best plan of an answer."""
+    problem, judged = answer.question.problem, answer.best.judged
+    return plan_views(
+        problem.topology, judged.workload, judged.plan, problem.corrections, title="The answer"
     )
 
 

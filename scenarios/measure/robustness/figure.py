@@ -36,25 +36,57 @@ def robustness_figure(means: pd.DataFrame) -> Figure:
         f"up to ±{100 * means['fluctuation'].max():.0f} %, a panel for each of {len(jitters)} "
         f"latency jitters; there {best['method']} is {100 * best['mean']:+.1f} % slower, "
         f"{worst['method']} {100 * worst['mean']:+.1f} %. Bands are 95 % intervals over worlds.",
-        panels=tuple(_panel(means[means["jitter"] == jitter], jitter) for jitter in jitters),
+        panels=tuple(
+            _panel(means[means["jitter"] == one], "fluctuation", f"latencies ±{100 * one:.0f} %")
+            for one in jitters
+        ),
         columns=columns,
         width=max(7.0, 4.2 * columns),
         shares_y=True,
     )
 
 
-def _panel(means: pd.DataFrame, jitter: float) -> Panel:
+def jitter_figure(means: pd.DataFrame) -> Figure:
+    """Return the same means over the jitter of latencies, at the least and largest fluctuation.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw.
+    """
+    if means.empty:
+        raise ValueError("jitter figure: means must have rows, got none")
+    ends = sorted({means["fluctuation"].min(), means["fluctuation"].max()})
+    most = 100 * means["jitter"].max()
+    return Figure(
+        name="robustness_jitter",
+        title="How much slower training gets as latencies jitter",
+        seen=f"Slowdown of {means['method'].nunique()} methods against latency jitter up to "
+        f"±{most:.0f} %, a panel for each of {len(ends)} fluctuations of bandwidth.",
+        panels=tuple(
+            _panel(means[means["fluctuation"] == end], "jitter", f"bandwidths ±{100 * end:.0f} %")
+            for end in ends
+        ),
+        columns=len(ends),
+        width=max(7.0, 4.2 * len(ends)),
+    )
+
+
+_AXES = {"fluctuation": "bandwidths ± [%]", "jitter": "latencies ± [%]"}
+
+
+def _panel(means: pd.DataFrame, over: str, title: str) -> Panel:
     deciding = {POLICY, *replanning()}
     others = COLOURS[1:]
     marks = []
     for place, (name, curve) in enumerate(means.groupby("method", sort=False)):
-        ordered = curve.sort_values("fluctuation")
+        ordered = curve.sort_values(over)
         mean = 100.0 * ordered["mean"].to_numpy(dtype=float)
         half = 100.0 * ordered["half_width"].fillna(0.0).to_numpy(dtype=float)
         marks.append(
             Line(
                 label=str(name),
-                x=tuple((100.0 * ordered["fluctuation"]).astype(float)),
+                x=tuple((100.0 * ordered[over]).astype(float)),
                 y=tuple(mean.tolist()),
                 low=tuple((mean - half).tolist()),
                 high=tuple((mean + half).tolist()),
@@ -65,9 +97,9 @@ def _panel(means: pd.DataFrame, jitter: float) -> Panel:
             )
         )
     return Panel(
-        x=Axis(label="bandwidths ± [%]"),
+        x=Axis(label=_AXES[over]),
         y=Axis(label="slower than on held links [%]"),
         marks=tuple(marks),
-        title=f"latencies ±{100 * jitter:.0f} %",
+        title=title,
         height=3.2,
     )
