@@ -44,7 +44,7 @@ class Panel:
     grid: Literal["x", "y", "both", "none"] = "y"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Figure:
     """Panels row by row, drawn by `des.figures.paper` and by `des.figures.web`.
 
@@ -80,6 +80,9 @@ class Figure:
         for field in ("title", "seen"):
             if not getattr(self, field).strip():
                 raise ValueError(f"figure {self.name}: {field} must be a text, got none")
+
+    def __repr__(self) -> str:
+        return f"<figure {self.name}: {self.title}. {self.seen}>"
 
     def _repr_png_(self) -> bytes:
         """The figure as notebooks show it, small enough to be kept with them."""

@@ -30,6 +30,7 @@ _STYLE = """
 .figures { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 1rem; }
 .figures > table, .figures > figure:nth-of-type(2) { grid-column: 1 / -1; }
 .controls > * { display: block; margin-bottom: 0.8rem; }
+.controls input { width: 100%; font: inherit; color: var(--ink); background: var(--paper); }
 button { font: inherit; padding: 0.3rem 0.8rem; margin: 0 0.5rem 0.5rem 0; }
 @media (max-width: 900px) { .explorer, .figures { grid-template-columns: minmax(0, 1fr); } }
 """
@@ -52,7 +53,13 @@ def explorer_app(explorer: Explorer) -> Dash:
         If the settings do not make a scene.
     """
     first = scene_of(explorer.settings)
-    app = Dash("eastwest", title="Explorer", update_title="", assets_folder="")
+    app = Dash(
+        "eastwest",
+        title="Explorer",
+        update_title="",
+        assets_folder=str(Path(__file__).with_name("no_assets")),  # by default one of the caller's
+        include_assets_files=False,
+    )
     style = resources.files("scenarios.frame").joinpath("page", "style.css").read_text("utf-8")
     app.index_string = app.index_string.replace("<html>", '<html lang="en">').replace(
         "{%css%}", f"{{%css%}}<style>{style}{_STYLE}</style>"

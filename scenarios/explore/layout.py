@@ -10,7 +10,7 @@ from des.world.topology import Topology
 from scenarios.explore.scene import FAMILY_NAMES, SEQUENCE_LENGTH, Settings
 
 FIGURES = ("map", "gantt", "links", "memory")
-FACTS = ("time", "bottleneck", "bound", "cost", "memory")
+FACTS = ("settings", "time", "bottleneck", "bound", "cost", "memory")
 EXPORTS = {
     "network": "network file",
     "plan": "plan",
@@ -18,8 +18,6 @@ EXPORTS = {
     "report": "report",
 }
 """What can be saved, and how its button names it."""
-
-_FACTOR_MARKS = {at: {"label": f"{2.0**at:g}x"} for at in range(-4, 5, 2)}
 
 
 def page(settings: Settings, topology: Topology, networks: Sequence[str]) -> Component:
@@ -59,8 +57,8 @@ def _controls(settings: Settings, topology: Topology, networks: Sequence[str]) -
             _choice("model", "Model", models, settings.model),
             _choice("family", "Family", FAMILY_NAMES, settings.family),
             _choice("schedule", "Schedule", tuple(SCHEDULES), settings.schedule),
-            _slider("bandwidth", "Bandwidth of the links", (-4.0, 4.0, 0.25), 0.0, _FACTOR_MARKS),
-            _slider("latency", "Latency of the links", (-4.0, 4.0, 0.25), 0.0, _FACTOR_MARKS),
+            _slider("bandwidth", "Bandwidth, 1/16 to 16 times", (-4.0, 4.0, 0.25), 0.0),
+            _slider("latency", "Latency, 1/16 to 16 times", (-4.0, 4.0, 0.25), 0.0),
             _slider("gpus", "GPUs of a domain", (1, max(64, gpus), 1), gpus),
             _slider("sequences", _sequences_label(), (1, 256, 1), settings.num_sequences),
         ],
@@ -74,40 +72,21 @@ def _sequences_label() -> str:
 
 
 def _choice(name: str, label: str, values: Sequence[str], value: str) -> Component:
-    """A choice of the browser's own, which needs no code to be used by keyboard."""
-    options = [{"label": one.replace("_", " "), "value": one} for one in values]
-    return html.Label(
-        [
-            html.Span(label),
-            dcc.Dropdown(id=name, options=options, value=value, clearable=False, searchable=False),
-        ]
+    """A field that suggests values, by the browser's own means."""
+    field = dcc.Input(
+        id=name, type="text", list=f"{name}-values", value=value, debounce=True, name=name
     )
+    suggested = html.Datalist([html.Option(value=one) for one in values], id=f"{name}-values")
+    return html.Label([html.Span(label), field, suggested])
 
 
-def _slider(
-    name: str,
-    label: str,
-    bounds: tuple[float, float, float],
-    value: float,
-    marks: dict[int, dict[str, str]] | None = None,
-) -> Component:
+def _slider(name: str, label: str, bounds: tuple[float, float, float], value: float) -> Component:
+    """A slider of the browser's own, which a keyboard moves and whose label is read."""
     least, most, step = bounds
-    return html.Div(
-        [
-            html.Span(label, id=f"{name}-label"),
-            dcc.Slider(
-                id=name,
-                min=least,
-                max=most,
-                step=step,
-                value=value,
-                marks=marks,
-                updatemode="drag",
-                allow_direct_input=False,
-            ),
-        ],
-        className="slider",
+    field = dcc.Input(
+        id=name, type="range", min=least, max=most, step=step, value=value, debounce=False
     )
+    return html.Label([html.Span(label), field])
 
 
 def _figures() -> Component:

@@ -103,7 +103,7 @@ class Scene:
         )
 
     def sentences(self) -> dict[str, str]:
-        """Say time, bottleneck, bound, cost and memory, by these names."""
+        """Say settings, time, bottleneck, bound, cost and memory, by these names."""
         result = self.result
         busy = {f"{use.source} to {use.target}": use.busy_s for use in result.links}
         for stage in result.stages:
@@ -112,7 +112,11 @@ class Scene:
         fullest = max(result.memory, key=lambda one: one.required_bytes / one.capacity_bytes)
         share = 100 * fullest.required_bytes / fullest.capacity_bytes
         tokens_per_s = self.workload.tokens_per_iteration / result.makespan_s
+        chosen = self.settings
+        gpus = sum(domain.num_gpus for domain in self.topology.domains)
         return {
+            "settings": f"bandwidth x {chosen.bandwidth_factor:.3g}, latency x "
+            f"{chosen.latency_factor:.3g}, {gpus} GPUs, {chosen.tokens_per_step:,} tokens a step",
             "time": f"{result.makespan_s:.4g} s a step, {tokens_per_s:,.0f} tokens/s",
             "bottleneck": f"{name}, busy {100 * busy[name] / result.makespan_s:.0f} % of a step",
             "bound": self._bound(),
