@@ -15,16 +15,19 @@ from des.figures.figure import Figure
 from des.figures.web import web_spec
 from des.plan.plan_texts import pipelines_text
 from des.worlds import EXAMPLES, WORLDS
+from scenarios.explore.bubbles import bubble_figure, bubble_table
 from scenarios.explore.exports import export_of
-from scenarios.explore.layout import EXPORTS, FACTS, FIGURES, page
-from scenarios.explore.rivals import HEAD, rival_rows
+from scenarios.explore.layout import EXPORTS, FACTS, FIGURES, SWEPT, page
+from scenarios.explore.rivals import rival_table
 from scenarios.explore.scene import Scene, Settings, scene_of
-from scenarios.explore.what_if import bandwidth_sweep, sweep_lines
+from scenarios.explore.what_if import bandwidth_sweep, family_map, sweep_lines
 
 _CONTROLS = (
     *("network", "model", "family", "schedule"),
     *("bandwidth", "latency", "gpus", "sequences"),
 )
+_SWEPT_FACTORS = (0.0625, 0.25, 1.0, 4.0, 16.0)
+_SWEPT_SCHEDULES = ("1f1b", "1f1b_4x", "gpipe", "zb_h1")
 _STYLE = """
 .explorer { display: grid; grid-template-columns: 18rem minmax(0, 1fr); gap: 1.5rem; }
 .figures { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 1rem; }
@@ -133,24 +136,37 @@ def _compare_on_click(app: Dash) -> None:
     def compare(clicks: int, *values: Any) -> Any:
         if not clicks:
             raise PreventUpdate
-        rows = rival_rows(scene_of(settings_of(values)))
-        head = html.Tr([html.Th(name) for name in HEAD])
+        table = rival_table(scene_of(settings_of(values)))
+        head = html.Tr([html.Th(name) for name in table])
+        rows = table.itertuples(index=False)
         body = [html.Tr([html.Td(cell) for cell in row]) for row in rows]
         return html.Table([html.Thead(head), html.Tbody(body)])
 
+    shown = [
+        Output(name, field)
+        for name in SWEPT
+        for name, field in ((name, "figure"), (f"{name}-seen", "children"))
+    ]
+
     @app.callback(
-        Output("what_if", "figure"),
-        Output("what_if-seen", "children"),
         Output("swept", "children"),
+        *shown,
         Input("sweep", "n_clicks"),
         *_states(),
     )
     def sweep(clicks: int, *values: Any) -> tuple[Any, ...]:
         if not clicks:
             raise PreventUpdate
-        found = bandwidth_sweep(scene_of(settings_of(values)).problem)
-        figure = sweep_lines(found)
-        return page_figure(figure), figure.seen, found.sentence()
+        settings = settings_of(values)
+        found = bandwidth_sweep(scene_of(settings).problem)
+        num = settings.num_sequences
+        figures = (
+            sweep_lines(found),
+            family_map(settings, num_sequences=(num, 4 * num), factors=_SWEPT_FACTORS),
+            bubble_figure(bubble_table(settings, schedules=_SWEPT_SCHEDULES)),
+        )
+        drawn = [part for figure in figures for part in (page_figure(figure), figure.seen)]
+        return (found.sentence(), *drawn)
 
 
 def _save_on_click(app: Dash) -> None:

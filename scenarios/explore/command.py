@@ -20,7 +20,8 @@ from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 
 if TYPE_CHECKING:
-    from dash import Dash
+    from wsgiref.types import WSGIApplication
+
     from werkzeug import serving
 
     from scenarios.explore import app, scene
@@ -81,7 +82,7 @@ def _command(argv: Sequence[str] | None) -> int:
         num_sequences=config.microbatches,
     )
     found = app.explorer_app(app.Explorer(settings=settings, runs=config.runs))
-    with Served(found, port) as served:
+    with Served(found.server, port) as served:
         if config.check:
             sys.stdout.write(f"drawn: {served.draw_once()}\n")
             return 0
@@ -113,10 +114,9 @@ def free_port(port: int) -> int:
 class Served:
     """An application that is served in a thread for as long as a block lasts."""
 
-    def __init__(self, dash: Dash, port: int) -> None:
-        self._dash = dash
+    def __init__(self, application: WSGIApplication, port: int) -> None:
         self._server = serving.make_server(
-            HOST, port, dash.server, threaded=True, request_handler=_quiet_handler()
+            HOST, port, application, threaded=True, request_handler=_quiet_handler()
         )
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self.url = f"http://{HOST}:{port}"

@@ -10,6 +10,7 @@ from des.world.topology import Topology
 from scenarios.explore.scene import FAMILY_NAMES, SEQUENCE_LENGTH, Settings
 
 FIGURES = ("map", "gantt", "links", "memory")
+SWEPT = ("what_if", "families", "bubbles")
 FACTS = ("settings", "time", "bottleneck", "bound", "cost", "memory")
 EXPORTS = {
     "network": "network file",
@@ -17,7 +18,7 @@ EXPORTS = {
     "trace": "trace",
     "report": "report",
 }
-"""What can be saved, and how its button names it."""
+"""Kinds of files to save, and the names on their buttons."""
 
 
 def page(settings: Settings, topology: Topology, networks: Sequence[str]) -> Component:
@@ -31,9 +32,9 @@ def page(settings: Settings, topology: Topology, networks: Sequence[str]) -> Com
             html.Button("Compare planners", id="compare", n_clicks=0),
             html.Div(id="planners", tabIndex=0, className="wide"),
             html.H2("From which bandwidth on does another family win?"),
-            html.Button("Sweep bandwidths", id="sweep", n_clicks=0),
+            html.Button("Sweep", id="sweep", n_clicks=0),
             html.P(id="swept"),
-            _graph("what_if"),
+            *(_graph(name) for name in SWEPT),
             html.H2("Save"),
             html.Div(
                 [

@@ -55,7 +55,7 @@ def _policies() -> Policies:
 
 
 def _judged(scene: Scene, name: str, plan: Plan | str) -> tuple[int, float, Row]:
-    """How good it is, for sorting, and the row."""
+    """Rank and time of a plan, for sorting, and its row."""
     if isinstance(plan, str):
         return 2, 0.0, (name, "-", "-", plan)
     time_s = simulate_compiled(scene.topology, scene.workload, plan).makespan_s

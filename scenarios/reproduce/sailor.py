@@ -18,7 +18,7 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Boxes, Points, Symbol
+from des.figures.marks import Boxes, Points
 from des.figures.palette import BLUE, COLOURS
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED
@@ -277,12 +277,9 @@ def _panel(cluster: str, rows: pd.DataFrame) -> Panel:
     best = best_published(rows)
     if best is not None:
         series[f"{best[0]} (best published)"] = f"{best[0]}_error_percent"
-    symbols: tuple[Symbol, ...] = ("diamond", "x")
     points = tuple(
-        Points(
-            label=label, x=tuple(rows[column].astype(float)), y=places, colour=hue, symbol=symbol
-        )
-        for (label, column), symbol, hue in zip(series.items(), symbols, COLOURS[1:], strict=False)
+        Points(label=label, x=tuple(rows[column].astype(float)), y=places, colour=hue, symbol="x")
+        for (label, column), hue in zip(series.items(), COLOURS[1:], strict=False)
     )
     ours = Boxes(
         label="ours",

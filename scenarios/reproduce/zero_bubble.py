@@ -211,7 +211,7 @@ _ORDERS: dict[str, Callable[[BubbleRow], tuple[Orders, Pipeline]]] = {
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """Return our bubble rates as bars and the published ones as points, a panel a row."""
+    """Return our bubble rates as bars and the published ones as points, a panel for each row."""
     return Figure(
         name="picture",
         title="Bubble rates, ours as bars and the published ones as points",

@@ -22,7 +22,7 @@ def served(tmp_path):
     (run / "report.html").write_text("<title>a report</title>", encoding="utf-8")
     (tmp_path / "secret").write_text("secret", encoding="utf-8")
     app = explorer_app(Explorer(settings=SMALL, runs=tmp_path))
-    with Served(app, free_port(0)) as found:
+    with Served(app.server, free_port(0)) as found:
         yield found
 
 

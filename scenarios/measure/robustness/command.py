@@ -150,7 +150,7 @@ def _command(argv: Sequence[str] | None) -> int:
         means = robustness_curves.means_of(frame)
         write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
         page = robustness_page.robustness_report(
-            means, worlds[0], repeated_settings(config), repeat_command(PROG, config)
+            frame, worlds[0], repeated_settings(config), repeat_command(PROG, config)
         )
         write_outputs(folder.path, choice, page, {"robustness": frame})
     _show(config, means, left_out, has_policy=policy is not None)

@@ -6,22 +6,24 @@ import pandas as pd
 
 from scenarios.frame.report import PageTable, Report
 from scenarios.measure.example_plan import example_views
-from scenarios.measure.robustness.figure import robustness_figure
+from scenarios.measure.robustness.curves import means_of, relative_times
+from scenarios.measure.robustness.figure import jitter_figure, robustness_figure
 from scenarios.suites import SuiteWorld
 
 
 def robustness_report(
-    means: pd.DataFrame, world: SuiteWorld, configuration: Mapping[str, object], command: str
+    frame: pd.DataFrame, world: SuiteWorld, configuration: Mapping[str, object], command: str
 ) -> Report:
     """Return the report: how much slower training gets, by method, as links fluctuate.
 
     Parameters
     ----------
-    means
-        Those of `scenarios.measure.robustness.curves.means_of`.
+    frame
+        Rows of `scenarios.measure.robustness.curves.robustness_rows`.
     world
         World whose map and plan stand on the first screen.
     """
+    means = means_of(frame)
     most = means["fluctuation"].max(), means["jitter"].max()
     furthest = means[(means["fluctuation"] == most[0]) & (means["jitter"] == most[1])]
     ordered = furthest.sort_values("mean", kind="stable")
@@ -51,8 +53,23 @@ def robustness_report(
                 ),
                 notes=("± is half the 95 % interval over worlds; nan of one world.",),
             ),
+            _times(frame, str(best["method"])),
         ),
-        figures=(robustness_figure(means), *views.more),
+        figures=(robustness_figure(means), jitter_figure(means), *views.more),
         configuration=configuration,
         caveats=(f"{len(swings)} fluctuations; the map and the plan are of {world.name}.",),
+    )
+
+
+def _times(frame: pd.DataFrame, unit: str) -> PageTable:
+    """Times themselves: a flat curve may be of a slow plan."""
+    table = relative_times(frame, unit)
+    return PageTable(
+        title=f"Time over that of {unit} on links that stand still",
+        head=("method", *(f"±{100 * float(one):.0f} %" for one in table)),
+        rows=tuple(
+            (str(name), *(f"{value:.3g}" for value in row))
+            for name, row in zip(table.index, table.to_numpy().tolist(), strict=True)
+        ),
+        notes=("Columns are fluctuations of bandwidths, at the largest jitter of latencies.",),
     )
