@@ -137,7 +137,7 @@ def _compare_on_click(app: Dash) -> None:
         if not clicks:
             raise PreventUpdate
         table = rival_table(scene_of(settings_of(values)))
-        head = html.Tr([html.Th(name) for name in table])
+        head = html.Tr([html.Th(str(name)) for name in table])
         rows = table.itertuples(index=False)
         body = [html.Tr([html.Td(cell) for cell in row]) for row in rows]
         return html.Table([html.Thead(head), html.Tbody(body)])

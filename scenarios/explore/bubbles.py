@@ -49,7 +49,7 @@ def bubble_figure(table: pd.DataFrame) -> Figure:
         _panel(table, column, label)
         for column, label in (("bubble_fraction", "bubble [%]"), ("memory_fraction", "memory [%]"))
     )
-    best = table.loc[table["bubble_fraction"].idxmin()]
+    best = table.sort_values("bubble_fraction", kind="stable").iloc[0]
     return Figure(
         name="bubbles",
         title="Bubble and fullest memory by schedule",

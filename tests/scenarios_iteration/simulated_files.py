@@ -27,5 +27,12 @@ def run(folder, *flags):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
+def results(folder, *flags):
+    """What a run writes besides its report, which says by which flags it was made."""
+    files = run(folder, *flags)
+    del files["report.html"]
+    return files
+
+
 def figures(folder, *flags):
     return json.loads(run(folder, *flags)["result.json"])

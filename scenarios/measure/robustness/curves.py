@@ -143,7 +143,8 @@ def relative_times(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
     joined["ratio"] = joined["total_s"] / joined["unit_s"]
     worst = joined[joined["jitter"] == frame["jitter"].max()]
     table = worst.pivot_table(index="method", columns="fluctuation", values="ratio", aggfunc="mean")
-    return table.sort_values(table.columns[-1])
+    ordered: pd.DataFrame = table.sort_values(table.columns[-1])
+    return ordered
 
 
 def _plans_at_base(study: Study, world: SuiteWorld) -> tuple[dict[str, Plan], list[LeftOut]]:

@@ -66,7 +66,7 @@ def _times(frame: pd.DataFrame, unit: str) -> PageTable:
     table = relative_times(frame, unit)
     return PageTable(
         title=f"Time over that of {unit} on links that stand still",
-        head=("method", *(f"±{100 * float(one):.0f} %" for one in table)),
+        head=("method", *(f"±{100 * float(str(one)):.0f} %" for one in table)),
         rows=tuple(
             (str(name), *(f"{value:.3g}" for value in row))
             for name, row in zip(table.index, table.to_numpy().tolist(), strict=True)
