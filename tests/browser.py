@@ -137,7 +137,7 @@ class Tab:
 def chromium() -> Iterator[Tab]:
     """Start a browser of its own folder, and end it."""
     there, back = os.pipe(), os.pipe()
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         command = f'exec "$0" {_FLAGS} --user-data-dir="$1" 3<&{there[0]} 4>&{back[1]}'
         process = subprocess.Popen(
             ["bash", "-c", command, str(CHROMIUM), home],

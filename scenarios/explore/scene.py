@@ -207,6 +207,7 @@ def _world(
     base = _read(network)
     ones = np.ones(len(base.links))
     scaled = base.scaled(bandwidth_factor * ones, latency_factor * ones)
+    scaled = replace(scaled, routing_latencies_s=None)  # another world, not another epoch of it
     if num_gpus is None:
         return scaled
     return replace(scaled, domains=tuple(_resized(one, num_gpus) for one in base.domains))
