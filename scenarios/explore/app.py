@@ -94,7 +94,6 @@ def settings_of(values: Sequence[Any]) -> Settings:
 def page_figure(figure: Figure) -> dict[str, Any]:
     """Return a figure as the page draws it."""
     spec = web_spec(figure)
-    spec["layout"]["height"] = min(spec["layout"]["height"], 640)
     return {"data": spec["data"], "layout": spec["layout"] | {"uirevision": figure.name}}
 
 

@@ -10,6 +10,16 @@ from des.world.topology import Topology
 from scenarios.explore.scene import FAMILY_NAMES, SEQUENCE_LENGTH, Settings
 
 FIGURES = ("map", "gantt", "links", "memory")
+EMPTY = {
+    "layout": {
+        "height": 20,
+        "margin": {"t": 0, "b": 0},
+        "xaxis": {"visible": False},
+        "yaxis": {"visible": False},
+    }
+}
+"""Figure of what has not been drawn yet."""
+
 SWEPT = ("what_if", "families", "bubbles")
 FACTS = ("settings", "time", "bottleneck", "bound", "cost", "memory")
 EXPORTS = {
@@ -105,7 +115,7 @@ def _graph(name: str) -> Component:
     config: dcc.Graph.Config = {"displaylogo": False, "displayModeBar": False}
     return html.Figure(
         [
-            dcc.Graph(id=name, config=config, responsive=True, animate=False),
+            dcc.Graph(id=name, config=config, figure=EMPTY),
             html.Figcaption(id=f"{name}-seen"),
         ]
     )
