@@ -14,6 +14,7 @@ import pytest
 from evaluations import evaluation
 from rich.console import Console
 
+from agents.answer.sections import Section
 from des.base.command import UsageError
 from des.figures.web import web_spec
 from scenarios.frame.files import read_csv
@@ -155,6 +156,14 @@ def test_text_is_never_taken_for_html():
         assert hostile in page.inside(tag)
     assert ("figure", "aria-label", hostile) in page.attributes
     assert "x<y" in page.inside("th")
+
+
+def test_sections_of_an_answer_are_tables_too():
+    section = Section(title="Where", lines=("a line",), head=("domain",), rows=(("East",),))
+    page = Page(render_report(report(sections=(section,), first=())))
+
+    assert "Where" in page.inside("h2")
+    assert "East" in page.inside("th")
 
 
 def test_equal_reports_are_equal_bytes_and_figures_have_files_of_their_own(tmp_path):
