@@ -127,8 +127,7 @@ def _draw_panel(axes: Axes, panel: Panel, *, has_x: bool) -> None:
     if panel.title:
         axes.set_title(panel.title, loc="left", fontsize=9, color=INK, parse_math=False)
     if panel.has_equal_scales:
-        axes.set_aspect("equal", adjustable="datalim")
-        axes.margins(0.18)
+        axes.set_aspect("equal", adjustable="box")
     _set_axis(axes, "x", panel.x, is_labelled=has_x)
     _set_axis(axes, "y", panel.y, is_labelled=True)
 
