@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 NEEDS = {
+    "dash": ("scenarios/explore/app.py", "scenarios/explore/layout.py"),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (
         "agents/ppo/ray_crew.py",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -139,11 +139,25 @@ class _Trained:
 
 def _command(argv: Sequence[str] | None) -> int:
     config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    return run(config, given)
+
+
+def run(
+    config: Config, given: frozenset[str], watch: Callable[[Answer], None] | None = None
+) -> int:
+    """Answer as the flags say, of which some were given, and return the exit code.
+
+    Parameters
+    ----------
+    watch
+        Called with the answer before it is printed; not where the policies alone answer in JSON,
+        nor in a stream.
+    """
     reading.require_room(config)
     trained = _Trained(config)
     if config.stream:
         return _stream(config, given, trained)
-    text = _answered(config, given, trained)
+    text = _answered(config, given, trained, watch)
     if config.out is None:
         sys.stdout.write(text)
     else:
@@ -151,7 +165,12 @@ def _command(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def _answered(config: Config, given: frozenset[str], trained: _Trained) -> str:
+def _answered(
+    config: Config,
+    given: frozenset[str],
+    trained: _Trained,
+    watch: Callable[[Answer], None] | None = None,
+) -> str:
     """The page or the JSON of one question; warnings go to standard error."""
     indent = None if config.stream else 2
     is_json = config.json or config.stream
@@ -165,6 +184,8 @@ def _answered(config: Config, given: frozenset[str], trained: _Trained) -> str:
         searches=config.deciders != "hi_ppo",
         explains=config.explain,
     )
+    if watch is not None:
+        watch(found)
     return f"{_json(found.as_dict(), indent) if is_json else found}\n"
 
 

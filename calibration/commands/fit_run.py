@@ -55,39 +55,51 @@ class Config(ReferenceFlags):
 
 def run(config: Config) -> int:
     """Calibrate and write the files."""
+    fitted_for = config.placements().fitted_for()
+    config.out.mkdir(parents=True, exist_ok=True)
+    start_s = time.perf_counter()
+    calibration = calibrated(config)
+    show_fit(calibration)
+    files = {
+        "corrections.json": corrections_file.corrections_bytes(
+            calibration.fit.corrections, fitted_for
+        ),
+        **report.report_files(calibration),
+    }
+    write_together({config.out / name: content for name, content in files.items()})
+    for name in files:
+        say(f"written: {config.out / name}")
+    say(f"took {time.perf_counter() - start_s:.1f} s")
+    return 0
+
+
+def calibrated(config: Config) -> Calibration:
+    """Measure the placements by the reference, and fit.
+
+    Raises
+    ------
+    ValueError
+        If there are too few placements, or a flag does not go with the reference.
+    """
     placements, backend = config.placements(), config.backend
-    fitted_for = placements.fitted_for()
     fit.require_enough(placements.num)
     reference = config.reference([backend])
-    config.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()
     say(placements.title)
     cases = placements.draw("fit")
     world = reference.describe(cases, backend)
     say(world)
     measured = reference.measure(cases, backend)
-    measured_s = time.perf_counter() - start_s
+    say(f"the reference took {time.perf_counter() - start_s:.1f} s")
     seen = reference.seen(cases, backend)
     with crew(config.workers) as at_work, progress_bar("fit") as progress:
         progress.add_task("", total=None)
         found = fit.fit(
             seen, measured, predict=prediction.predict, at_work=at_work, seed=placements.seed
         )
-    calibration = report.Calibration(
+    return report.Calibration(
         placements=placements.title, reference=world, cases=seen, measured=measured, fit=found
     )
-    show_fit(calibration)
-    files = report.report_files(calibration)
-    files = {
-        "corrections.json": corrections_file.corrections_bytes(found.corrections, fitted_for),
-        **files,
-    }
-    write_together({config.out / name: content for name, content in files.items()})
-    for name in files:
-        say(f"written: {config.out / name}")
-    took_s = time.perf_counter() - start_s
-    say(f"took {took_s:.1f} s, of which the reference {measured_s:.1f} s")
-    return 0
 
 
 def show_fit(calibration: Calibration) -> None:

@@ -1,26 +1,20 @@
 """Figure of predicted against reference iteration times."""
 
-import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-# Orange and blue of M. Okabe and K. Ito's colour-blind-safe palette.
-_COLOURS = ("#D55E00", "#0072B2")
-_MARKERS = ("o", "x")
-_INK, _FAINT = "#333333", "#D9D9D9"
-_WIDTH_INCHES, _HEIGHT_INCHES, _DOTS_PER_INCH = 9.0, 4.4, 150
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Line, Points, Symbol
+from des.figures.palette import BLUE, INK, VERMILION
+
+_SERIES: tuple[tuple[str, Symbol], ...] = ((VERMILION, "circle"), (BLUE, "x"))
 
 
-def predicted_versus_reference_png(
+def predicted_versus_reference(
     reference_s: Sequence[float], predicted_s: Mapping[str, Sequence[float]], *, title: str
-) -> bytes:
-    """Draw predictions by name, at most two, against the reference and their relative errors below.
-
-    Equal figures give equal bytes on the same installation.
+) -> Figure:
+    """Return predictions by name, at most two, against the reference, and their relative errors.
 
     Parameters
     ----------
@@ -29,38 +23,54 @@ def predicted_versus_reference_png(
     title
         One line above both panels.
     """
-    assert 1 <= len(predicted_s) <= len(_COLOURS)
-    figure = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), dpi=_DOTS_PER_INCH)
-    FigureCanvasAgg(figure)
-    times, errors = figure.subplots(1, 2)
+    assert 1 <= len(predicted_s) <= len(_SERIES)
     reference = np.asarray(reference_s, dtype=float)
-    for (name, values_s), colour, marker in zip(
-        predicted_s.items(), _COLOURS, _MARKERS, strict=False
-    ):
+    ends = (float(reference.min()), float(reference.max()))
+    zero = Line(label="", x=ends, y=(0.0, 0.0), colour=INK, width=0.8)
+    times: list[Line | Points] = [Line(label="", x=ends, y=ends, colour=INK, width=0.8)]
+    errors: list[Line | Points] = [zero]
+    said = []
+    for (name, values_s), (hue, symbol) in zip(predicted_s.items(), _SERIES, strict=False):
         predicted = np.asarray(values_s, dtype=float)
-        style = {"color": colour, "marker": marker, "linestyle": "", "markersize": 4, "alpha": 0.7}
-        style |= {"markerfacecolor": "none", "label": name}
-        times.plot(reference, predicted, **style)
-        errors.plot(reference, 100.0 * (predicted / reference - 1.0), **style)
-    ends = [float(reference.min()), float(reference.max())]
-    times.plot(ends, ends, color=_INK, linewidth=0.8, zorder=0)
-    times.set_yscale("log")
-    times.set_ylabel("iteration time of des [s]")
-    errors.axhline(0.0, color=_INK, linewidth=0.8, zorder=0)
-    errors.set_ylabel("relative error [%]")
-    for axes in (times, errors):
-        _clean(axes)
-    times.legend(frameon=False)
-    figure.suptitle(title, fontsize=10)
-    figure.tight_layout()
-    content = io.BytesIO()
-    figure.savefig(content, format="png", metadata={"Software": None})
-    return content.getvalue()
-
-
-def _clean(axes: Axes) -> None:
-    axes.set_xscale("log")
-    axes.set_xlabel("iteration time of the reference [s]")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color=_FAINT, linewidth=0.6)
-    axes.set_axisbelow(True)
+        percent = 100.0 * (predicted / reference - 1.0)
+        for marks, values in ((times, predicted), (errors, percent)):
+            marks.append(
+                Points(
+                    label=name,
+                    x=tuple(reference.tolist()),
+                    y=tuple(values.tolist()),
+                    colour=hue,
+                    symbol=symbol,
+                    size=4.0,
+                    is_open=symbol != "x",
+                    hovers=tuple(
+                        f"case {case}: {one:+.2f} %" for case, one in enumerate(percent.tolist())
+                    ),
+                )
+            )
+        said.append(f"{name} {np.abs(percent).mean():.2f} % off on the mean")
+    x = Axis(label="iteration time of the reference [s]", scale="log")
+    return Figure(
+        name="predicted_versus_reference",
+        title=title,
+        seen=f"Iteration times of {len(reference)} cases against those of the reference: "
+        f"{', '.join(said)}.",
+        panels=(
+            Panel(
+                x=x,
+                y=Axis(label="iteration time of des [s]", scale="log"),
+                marks=tuple(times),
+                height=3.4,
+                grid="both",
+            ),
+            Panel(
+                x=x,
+                y=Axis(label="relative error [%]"),
+                marks=tuple(errors),
+                height=3.4,
+                grid="both",
+            ),
+        ),
+        columns=2,
+        width=9.0,
+    )

@@ -9,9 +9,11 @@ from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.table import sample_table
 from calibration.fit.errors import Errors, Fidelity
 from calibration.fit.fit import Fit
-from calibration.fit.plot import predicted_versus_reference_png
+from calibration.fit.plot import predicted_versus_reference
 from calibration.fit.regimes import fidelities, worst_cases
 from des.base.csv_text import frame_csv
+from des.figures.figure import Figure
+from des.figures.paper import image_bytes
 
 PLOT = "predicted_versus_reference.png"
 
@@ -60,21 +62,25 @@ class Calibration:
 
 def report_files(calibration: Calibration) -> dict[str, bytes]:
     """Make ``samples.csv``, ``report.md`` and the plot; equal calibrations give equal bytes."""
-    fit = calibration.fit
-    predictions = {"without factors": fit.before}
-    if fit.intervals:
-        predictions["with factors, held out"] = fit.held_out
-    plot = predicted_versus_reference_png(
-        [each.makespan_s for each in calibration.measured],
-        {name: [each.makespan_s for each in said] for name, said in predictions.items()},
-        title=f"{len(calibration.cases)} placements: des against the reference",
-    )
     samples = frame_csv(_samples(calibration))
     return {
         "samples.csv": samples.encode(),
         "report.md": _report(calibration).encode(),
-        PLOT: plot,
+        PLOT: image_bytes(scatter_figure(calibration)),
     }
+
+
+def scatter_figure(calibration: Calibration) -> Figure:
+    """Return the figure of predictions against the reference."""
+    fit = calibration.fit
+    predictions = {"without factors": fit.before}
+    if fit.intervals:
+        predictions["with factors, held out"] = fit.held_out
+    return predicted_versus_reference(
+        [each.makespan_s for each in calibration.measured],
+        {name: [each.makespan_s for each in said] for name, said in predictions.items()},
+        title=f"{len(calibration.cases)} placements: des against the reference",
+    )
 
 
 def factor_lines(fit: Fit) -> list[str]:

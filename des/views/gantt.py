@@ -1,66 +1,93 @@
-"""Gantt chart of a simulated iteration: what every stage and every link did when.
+"""Gantt chart of a simulated iteration: what every stage and every link did when."""
 
-Only matplotlib's object interface is used, so drawing changes no state outside the figure.
-"""
+from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
+from des.base.lazy import lazy
 from des.engine.result import IterationResult, Span, Transfer
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Boxes
+from des.figures.palette import AMBER, BLUE, GREEN, ORANGE, PURPLE, SKY
 
-# Blue and orange of M. Okabe and K. Ito's colour-blind-safe palette; messages in lighter tints.
-_PASS_COLOUR = {"F": "#0072B2", "B": "#E69F00", "D": "#E69F00", "W": "#009E73"}
-_PASS_INK = {"F": "white", "B": "black", "D": "black", "W": "white"}
-_PASS_NAME = {
-    "F": "forward pass",
-    "B": "backward pass",
-    "D": "input gradient",
-    "W": "weight gradient",
+if TYPE_CHECKING:
+    from des.figures import paper
+else:
+    paper = lazy("des.figures.paper")
+
+_PASSES = {
+    "F": ("forward pass", BLUE, "#FFFFFF"),
+    "B": ("backward pass", ORANGE, "#000000"),
+    "D": ("input gradient", ORANGE, "#000000"),
+    "W": ("weight gradient", GREEN, "#FFFFFF"),
 }
-_MESSAGE_COLOUR = {"F": "#56B4E9", "B": "#F5CE73", "G": "#CC79A7"}
-_MESSAGE_NAME = {"F": "activation", "B": "gradient", "G": "sum of gradients"}
-_IDLE_COLOUR = "#EEEEEE"
-_QUIET_COLOUR = "#555555"
-
-_WIDTH_INCHES = 13.0
-_FRAME_INCHES = (12.0, 6.75)
-_DOTS_PER_INCH = 100
-_TOP_INCHES, _RIGHT_INCHES, _BOTTOM_INCHES = 0.95, 0.3, 0.6
-_TALLEST_FIGURE_INCHES = 60.0
+"""Name, colour and colour of numbers of each kind of pass; messages have lighter tints."""
+_MESSAGES = {
+    "F": ("activation", SKY, "#000000"),
+    "B": ("gradient", AMBER, "#000000"),
+    "G": ("sum of gradients", PURPLE, "#000000"),
+}
+_FRAME_INCHES, _FRAME_DPI = (12.0, 6.75), 100
+_WIDTH_INCHES = 12.0
 _ROW_INCHES = (0.14, 0.42)
-_TALLEST_FRAME_ROW_INCHES = 0.8
+_MOST_INCHES = 56.0
+_MOST_LABELS_PER_INCH = 8.0
 _GAP_ROWS = 0.5
-_BAR_HEIGHT_ROWS = 0.82
-_HAIRLINE_POINTS = 0.7
-_NUMBER_POINTS, _LABEL_POINTS, _SMALLEST_LABEL_POINTS = 6.5, 9.5, 6.0
-_POINTS_PER_INCH = 72
-_CHARACTER_WIDTH = 0.62
-"""Width of a character of the default font over its size, generously."""
 
 
-def draw_gantt(result: IterationResult, *, title: str = "") -> Figure:
-    """Draw stages and, below, the link directions in use; time runs to the right.
+def gantt_figure(result: IterationResult, *, title: str = "", name: str = "gantt") -> Figure:
+    """Return stages and, below, the link directions in use; time runs to the right.
 
     The figure is as high as its rows need. Microbatches are numbered where the numbers fit.
     """
-    return _draw(result, title, None)
+    used = [index for index, link in enumerate(result.links) if link.num_messages]
+    num_stages = len(result.stages)
+    row_of_link = {index: num_stages + _GAP_ROWS + row for row, index in enumerate(used)}
+    num_rows = num_stages + (_GAP_ROWS + len(used) if used else 0)
+    row = min(_ROW_INCHES[1], max(_ROW_INCHES[0], 6.0 / num_rows), _MOST_INCHES / num_rows)
+    labels = [(float(at), _stage_label(result, at)) for at in range(num_stages)]
+    labels = _thinned(labels, row) + _thinned(
+        [(at, _link_label(result, index)) for index, at in row_of_link.items()], row
+    )
+    panel = Panel(
+        x=Axis(label="time in s", low=0.0, high=result.makespan_s),
+        y=Axis(low=-0.5, high=num_rows - 0.5, ticks=tuple(labels), is_reversed=True),
+        marks=(*_pass_marks(result), *_message_marks(result, row_of_link)),
+        height=max(1.2, row * num_rows),
+        grid="x",
+    )
+    return Figure(
+        name=name,
+        title=title or "One iteration",
+        note=f"makespan {result.makespan_s:.4g} s    bubble fraction {result.bubble_fraction:.3f}"
+        f"    utilisation of all GPUs {result.utilisation:.3f}",
+        seen=gantt_sentence(result),
+        panels=(panel,),
+        width=_WIDTH_INCHES,
+    )
 
 
-def gantt_png(result: IterationResult, *, title: str = "") -> bytes:
-    """Return the chart as a PNG file; equal results give equal bytes."""
-    content = io.BytesIO()
-    figure = draw_gantt(result, title=title)
-    figure.savefig(content, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
-    return content.getvalue()
+def gantt_sentence(result: IterationResult) -> str:
+    """Return what a Gantt chart of a result shows, in a sentence."""
+    busiest = max(result.stages, key=lambda stage: stage.busy_s)
+    text = (
+        f"Passes of {len(result.stages)} stages over {result.makespan_s:.4g} s; the stage of "
+        f"{busiest.domain} from layer {busiest.first_layer + 1} computes longest, "
+        f"{100 * busiest.busy_s / result.makespan_s:.0f} % of the time"
+    )
+    if not result.transfers:
+        return f"{text}. No link is used."
+    link = max(result.links, key=lambda one: one.busy_s)
+    return (
+        f"{text}. Below, messages on {sum(1 for one in result.links if one.num_messages)} links; "
+        f"{link.source} to {link.target} sends longest, "
+        f"{100 * link.busy_s / result.makespan_s:.0f} % of the time."
+    )
 
 
 def gantt_rgb(result: IterationResult, *, title: str = "") -> np.ndarray:
@@ -69,64 +96,59 @@ def gantt_rgb(result: IterationResult, *, title: str = "") -> np.ndarray:
     The shape is the same for all results, so that charts can be the frames of a video.
     """
     content = io.BytesIO()
-    _draw(result, title, _FRAME_INCHES).savefig(content, format="rgba", dpi=_DOTS_PER_INCH)
-    width, height = (round(inches * _DOTS_PER_INCH) for inches in _FRAME_INCHES)
+    figure = gantt_figure(result, title=title)
+    drawn = paper.draw(figure, size=_FRAME_INCHES, dpi=_FRAME_DPI)
+    drawn.savefig(content, format="rgba", dpi=_FRAME_DPI)
+    width, height = (round(inches * _FRAME_DPI) for inches in _FRAME_INCHES)
     pixels = np.frombuffer(content.getvalue(), dtype=np.uint8).reshape(height, width, 4)
     return pixels[..., :3].copy()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """Sizes in inches, positions in rows from the top."""
-
-    width: float
-    height: float
-    left: float
-    row: float
-    row_of_link: dict[int, float]
-    labels: dict[float, str]
-    num_rows: float
-
-    @property
-    def rectangle(self) -> tuple[float, float, float, float]:
-        """Left, bottom, width and height of the axes as fractions of the figure."""
-        high = self.row * self.num_rows
-        return (
-            self.left / self.width,
-            1 - (_TOP_INCHES + high) / self.height,
-            (self.width - self.left - _RIGHT_INCHES) / self.width,
-            high / self.height,
-        )
-
-    def points_per_s(self, makespan_s: float) -> float:
-        """Width of a second on paper."""
-        return self.rectangle[2] * self.width * _POINTS_PER_INCH / makespan_s
+def _pass_marks(result: IterationResult) -> Iterator[Boxes]:
+    for kind, (name, colour, ink) in _PASSES.items():
+        spans = [span for span in result.spans if span.kind == kind]
+        if spans:
+            rows = [float(span.stage) for span in spans]
+            hovers = [f"{_stage_label(result, span.stage)}\n{_of(name, span)}" for span in spans]
+            yield _boxes(name, spans, rows, hovers, colour=colour, ink=ink)
 
 
-def _layout(result: IterationResult, size_inches: tuple[float, float] | None) -> _Layout:
-    stages = {float(row): _stage_label(result, row) for row in range(len(result.stages))}
-    used = [index for index, link in enumerate(result.links) if link.num_messages]
-    row_of_link = {index: len(stages) + _GAP_ROWS + row for row, index in enumerate(used)}
-    links = {row: _link_label(result, index) for index, row in row_of_link.items()}
-    num_rows = max([*stages, *links]) + 1
-    around = _TOP_INCHES + _BOTTOM_INCHES
-    if size_inches is None:
-        thinnest, thickest = _ROW_INCHES
-        row = min(thickest, max(thinnest, 6.0 / num_rows))
-        row = min(row, (_TALLEST_FIGURE_INCHES - around) / num_rows)
-        size_inches = _WIDTH_INCHES, row * num_rows + around
-    else:
-        row = min(_TALLEST_FRAME_ROW_INCHES, (size_inches[1] - around) / num_rows)
-    longest = max(map(len, [*stages.values(), *links.values()]))
-    character = _CHARACTER_WIDTH * _label_points(row) / _POINTS_PER_INCH
-    return _Layout(
-        width=size_inches[0],
-        height=size_inches[1],
-        left=0.25 + longest * character,
-        row=row,
-        row_of_link=row_of_link,
-        labels=_thinned(stages, row) | _thinned(links, row),
-        num_rows=num_rows,
+def _message_marks(result: IterationResult, row_of_link: dict[int, float]) -> Iterator[Boxes]:
+    for kind, (name, colour, ink) in _MESSAGES.items():
+        moves = [move for move in result.transfers if move.kind == kind]
+        if moves:
+            rows = [row_of_link[move.link] for move in moves]
+            hovers = [
+                f"{_link_label(result, move.link)}\n{_of(name, move)}\n"
+                f"arrives {move.arrival_s:.5g} s"
+                for move in moves
+            ]
+            yield _boxes(name, moves, rows, hovers, colour=colour, ink=ink)
+
+
+def _of(name: str, bar: Span | Transfer) -> str:
+    counted = "bucket" if bar.kind == "G" else "microbatch"
+    return f"{name}, {counted} {bar.microbatch}\n{bar.start_s:.5g} to {bar.end_s:.5g} s"
+
+
+def _boxes(
+    name: str,
+    bars: Sequence[Span] | Sequence[Transfer],
+    rows: Sequence[float],
+    hovers: Sequence[str],
+    *,
+    colour: str,
+    ink: str,
+) -> Boxes:
+    return Boxes(
+        label=name,
+        starts=tuple(bar.start_s for bar in bars),
+        ends=tuple(bar.end_s for bar in bars),
+        rows=tuple(rows),
+        colour=colour,
+        texts=tuple(str(bar.microbatch) for bar in bars),
+        text_colour=ink,
+        hovers=tuple(hovers),
     )
 
 
@@ -134,136 +156,19 @@ def _stage_label(result: IterationResult, index: int) -> str:
     stage = result.stages[index]
     first, last = stage.first_layer, stage.first_layer + stage.num_layers - 1
     layers = f"layer {first}" if first == last else f"layers {first}-{last}"
-    return f"{_short(stage.domain)}  {layers}"
+    return f"{short_name(stage.domain)}  {layers}"
 
 
 def _link_label(result: IterationResult, index: int) -> str:
     link = result.links[index]
-    return f"{_short(link.source)}→{_short(link.target)}"
+    return f"{short_name(link.source)}→{short_name(link.target)}"
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
+    """Return the name of a domain, cut where it is long."""
     return name if len(name) <= 16 else f"{name[:15]}…"
 
 
-def _label_points(row_inches: float) -> float:
-    fitting = 0.8 * row_inches * _POINTS_PER_INCH
-    return min(_LABEL_POINTS, max(_SMALLEST_LABEL_POINTS, fitting))
-
-
-def _thinned(labels: dict[float, str], row_inches: float) -> dict[float, str]:
+def _thinned(labels: list[tuple[float, str]], row_inches: float) -> list[tuple[float, str]]:
     """Leave out labels that would run into each other."""
-    step = math.ceil(_SMALLEST_LABEL_POINTS / (0.8 * row_inches * _POINTS_PER_INCH))
-    return dict(list(labels.items())[:: max(1, step)])
-
-
-def _draw(result: IterationResult, title: str, size_inches: tuple[float, float] | None) -> Figure:
-    layout = _layout(result, size_inches)
-    figure = Figure(figsize=(layout.width, layout.height), dpi=_DOTS_PER_INCH)
-    FigureCanvasAgg(figure)  # so that it can be drawn without a window
-    axes = figure.add_axes(layout.rectangle)
-    _draw_bars(axes, result, layout)
-    _draw_numbers(axes, result, layout)
-    _draw_axes(axes, result, layout)
-    _draw_head(figure, result, layout, title)
-    return figure
-
-
-def _draw_bars(axes: Axes, result: IterationResult, layout: _Layout) -> None:
-    points_per_s = layout.points_per_s(result.makespan_s)
-    num_stages = len(result.stages)
-    idle = [(0.0, result.makespan_s, float(stage)) for stage in range(num_stages)]
-    axes.add_collection(_bars(idle, [_IDLE_COLOUR] * num_stages, points_per_s))
-    for bars, row_of, colour_of in (
-        (result.spans, dict(enumerate(map(float, range(num_stages)))), _PASS_COLOUR),
-        (result.transfers, layout.row_of_link, _MESSAGE_COLOUR),
-    ):
-        boxes = [(bar.start_s, bar.end_s, row_of[bar[0]]) for bar in bars]
-        colours = [colour_of[bar.kind] for bar in bars]
-        axes.add_collection(_bars(boxes, colours, points_per_s))
-
-
-def _bars(
-    boxes: Sequence[tuple[float, float, float]], colours: Sequence[str], points_per_s: float
-) -> PolyCollection:
-    """Bars from start to end on a row: white between wide ones, narrow ones a hairline at least."""
-    start_s, end_s, row = np.array(boxes, dtype=float).reshape(-1, 3).T
-    top, bottom = row - _BAR_HEIGHT_ROWS / 2, row + _BAR_HEIGHT_ROWS / 2
-    corners = [[start_s, top], [end_s, top], [end_s, bottom], [start_s, bottom]]
-    width_points = (end_s - start_s) * points_per_s
-    is_wide = width_points > 2 * _HAIRLINE_POINTS
-    white_points = np.minimum(0.6, 0.12 * width_points)
-    hairline_points = np.maximum(0.0, _HAIRLINE_POINTS - width_points)
-    return PolyCollection(
-        list(np.array(corners).transpose(2, 0, 1)),
-        facecolors=colours,
-        edgecolors=np.where(is_wide, "white", colours).tolist(),
-        linewidths=np.where(is_wide, white_points, hairline_points).tolist(),
-        snap=False,  # rounded to whole pixels, bars thinner than one would vanish
-    )
-
-
-def _draw_numbers(axes: Axes, result: IterationResult, layout: _Layout) -> None:
-    if layout.row * _POINTS_PER_INCH * _BAR_HEIGHT_ROWS < _NUMBER_POINTS:
-        return
-    points_per_s = layout.points_per_s(result.makespan_s)
-    rows: list[tuple[Span | Transfer, float, str]] = [
-        *((span, float(span.stage), _PASS_INK[span.kind]) for span in result.spans),
-        *((move, layout.row_of_link[move.link], "black") for move in result.transfers),
-    ]
-    for bar, row, ink in rows:
-        text = str(bar.microbatch)
-        width = (len(text) + 0.6) * _CHARACTER_WIDTH * _NUMBER_POINTS
-        if (bar.end_s - bar.start_s) * points_per_s >= width:
-            axes.text(
-                (bar.start_s + bar.end_s) / 2,
-                row,
-                text,
-                color=ink,
-                fontsize=_NUMBER_POINTS,
-                horizontalalignment="center",
-                verticalalignment="center_baseline",
-            )
-
-
-def _draw_axes(axes: Axes, result: IterationResult, layout: _Layout) -> None:
-    axes.set_xlim(0.0, result.makespan_s)
-    axes.set_ylim(layout.num_rows - 0.5, -0.5)
-    axes.set_yticks(
-        list(layout.labels),
-        list(layout.labels.values()),
-        fontsize=_label_points(layout.row),
-        parse_math=False,
-    )
-    axes.set_xlabel("time in s")
-    axes.tick_params(length=0, axis="y")
-    axes.grid(axis="x", color="#CCCCCC", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("left", "right", "top"):
-        axes.spines[side].set_visible(False)
-
-
-def _draw_head(figure: Figure, result: IterationResult, layout: _Layout, title: str) -> None:
-    left = layout.left / layout.width
-    figures = (
-        f"makespan {result.makespan_s:.4g} s    bubble fraction {result.bubble_fraction:.3f}    "
-        f"utilisation of all GPUs {result.utilisation:.3f}"
-    )
-    first, second = 1 - 0.18 / layout.height, 1 - 0.5 / layout.height
-    figure.text(left, first, title, fontsize=12, fontweight="bold", va="top", parse_math=False)
-    figure.text(left, second, figures, fontsize=9.5, color=_QUIET_COLOUR, va="top")
-    done = {span.kind for span in result.spans}
-    names = {name: _PASS_COLOUR[kind] for kind, name in _PASS_NAME.items() if kind in done}
-    sent = {move.kind for move in result.transfers}
-    names |= {name: _MESSAGE_COLOUR[kind] for kind, name in _MESSAGE_NAME.items() if kind in sent}
-    figure.legend(
-        handles=[Patch(color=colour, label=name) for name, colour in names.items()],
-        loc="upper right",
-        bbox_to_anchor=(1 - _RIGHT_INCHES / layout.width, 1 - 0.42 / layout.height),
-        ncols=len(names),
-        fontsize=9,
-        frameon=False,
-        borderaxespad=0.0,
-        handlelength=1.0,
-        columnspacing=1.2,
-    )
+    return labels[:: max(1, math.ceil(1.0 / (_MOST_LABELS_PER_INCH * row_inches)))]

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from agents.devices.placement_rules import RuleOutcome
-from scenarios.frame.plots import BLUE, INK, laid_out, new_figure, png_bytes
+from des.figures.palette import BLUE, INK
+from scenarios.frame.drawings import laid_out, new_figure, png_bytes
 
 
 def rules_picture(found: Sequence[RuleOutcome], title: str) -> bytes:

@@ -12,7 +12,8 @@ from calibration.measured.collective_table import (
 )
 from des.costs.device_collectives import all_reduce_time, collective_time
 from des.costs.device_groups import DeviceGroup
-from scenarios.frame.plots import BLUE, INK, REFERENCE_COLOURS, laid_out, new_figure, png_bytes
+from des.figures.palette import COLOURS, INK
+from scenarios.frame.drawings import laid_out, new_figure, png_bytes
 
 if TYPE_CHECKING:
     from scenarios.devices.estimate import Config
@@ -51,7 +52,7 @@ def times_picture(config: "Config", group: DeviceGroup, sizes: list[float]) -> b
         times = [collective_time(group, config.collective, payload) for payload in payloads]
     figure = new_figure(width_inches=6.5, height_inches=4.0)
     axes = figure.subplots()
-    for name, colour in zip(times[0].times_s, (BLUE, *REFERENCE_COLOURS), strict=False):
+    for name, colour in zip(times[0].times_s, COLOURS, strict=False):
         axes.plot(
             payloads,
             [1e3 * each.times_s[name] for each in times],

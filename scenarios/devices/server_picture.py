@@ -12,7 +12,8 @@ from matplotlib.patches import Patch
 from des.base.command import UsageError
 from des.devices.closeness import RELATIONS, distance
 from des.devices.server import Server
-from scenarios.frame.plots import INK, laid_out, new_figure, png_bytes
+from des.figures.palette import INK
+from scenarios.frame.drawings import laid_out, new_figure, png_bytes
 
 _COLOURS = ("#FFFFFF", "#6BAED6", "#A6DBA0", "#D9F0D3", "#FFF7BC", "#FEE391", "#FDAE6B")
 """Colours by relation: the device itself, NVLink blue, then PIX green to SYS orange."""

@@ -1,29 +1,21 @@
-"""Figures of a run, drawn without pyplot so that nothing is global and equal input, equal bytes."""
+"""Figures of trainings and evaluations, as values."""
 
-import io
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from scenarios.frame.statistics import MeanInterval, mean_and_interval
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Line, Points, Rule, Symbol
+from des.figures.palette import BLUE, COLOURS, INK, SKY
+from scenarios.frame.statistics import mean_and_interval
 
-# Okabe and Ito, "Color Universal Design", 2008: told apart with any colour vision.
-BLUE = "#0072B2"
-REFERENCE_COLOURS = ("#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-INK = "#333333"
-FAINT = "#D9D9D9"
-LABEL_HEIGHT = 0.085  # of one label, as a fraction of the lower panel
 LOG_SCALE_FROM = 10.0  # a linear axis hides the small one of two times this far apart
 
 
 def learning_curve(metrics: pd.DataFrame, references: Mapping[str, float]) -> Figure:
-    """Draw the mean reward and the mean iteration time against environment steps.
+    """Return the mean reward and the mean iteration time against environment steps.
 
     Parameters
     ----------
@@ -38,29 +30,105 @@ def learning_curve(metrics: pd.DataFrame, references: Mapping[str, float]) -> Fi
         If a column is missing or there are no rows.
     """
     _require(metrics, ("step", "mean_reward", "mean_iteration_time_s"), "metrics")
-    figure = new_figure(width_inches=7.0, height_inches=5.6)
-    rewards, times = figure.subplots(2, 1, sharex=True)
-    marker = "o" if len(metrics) == 1 else ""
-    for axes, column in ((rewards, "mean_reward"), (times, "mean_iteration_time_s")):
-        axes.plot(metrics["step"], metrics[column], color=BLUE, linewidth=1.8, marker=marker)
-        _clean(axes, grid_axis="y")
-    shown = [*metrics["mean_iteration_time_s"].dropna(), *references.values()]
-    if shown and min(shown) > 0 and max(shown) / min(shown) >= LOG_SCALE_FROM:
-        times.set_yscale("log")
-        times.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        times.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        times.yaxis.set_minor_locator(NullLocator())
-    _draw_references(times, references)
-    rewards.set_ylabel("mean reward")
-    times.set_ylabel("mean iteration time [s]")
-    times.set_xlabel("environment steps")
-    times.xaxis.set_major_formatter(EngFormatter(sep=""))
-    figure.align_ylabels([rewards, times])
-    return laid_out(figure)
+    steps, times_s = _column(metrics, "step"), _column(metrics, "mean_iteration_time_s")
+    shown = [*(one for one in times_s if not math.isnan(one)), *references.values()]
+    is_log = bool(shown) and min(shown) > 0 and max(shown) / min(shown) >= LOG_SCALE_FROM
+    symbol: Symbol | None = "circle" if len(metrics) == 1 else None
+    ordered = sorted(references.items(), key=lambda item: item[1])
+    rules = tuple(
+        Rule(label=f"{planner} {time_s:.3g} s", y=time_s, colour=COLOURS[1 + place % 6])
+        for place, (planner, time_s) in enumerate(ordered)
+    )
+    rewards = _column(metrics, "mean_reward")
+    curve = Line(label="policy", x=steps, y=times_s, colour=BLUE, symbol=symbol)
+    x = Axis(label="environment steps")
+    return Figure(
+        name="learning_curve",
+        title="Learning curve; planners as judged afterwards",
+        seen=f"Mean reward from {rewards[0]:.4g} to {rewards[-1]:.4g} and mean iteration time from "
+        f"{times_s[0]:.4g} to {times_s[-1]:.4g} s over {steps[-1]:.0f} environment steps.",
+        panels=(
+            Panel(
+                x=x,
+                y=Axis(label="mean reward"),
+                marks=(Line(label="policy", x=steps, y=rewards, colour=BLUE, symbol=symbol),),
+            ),
+            Panel(
+                x=x,
+                y=Axis(label="mean iteration time [s]", scale="log" if is_log else "linear"),
+                marks=(*rules, curve),
+            ),
+        ),
+        shares_x=True,
+    )
+
+
+def seed_curves(logs: Mapping[str, pd.DataFrame], *, title: str) -> Figure:
+    """Return reward and iteration time over several seeds: each, their mean and its 95 % band.
+
+    Parameters
+    ----------
+    logs
+        Training log of each seed, as `learning_curve` takes one; where they have different numbers
+        of updates, the first ones that all have.
+
+    Raises
+    ------
+    ValueError
+        If there is no log, or one lacks a column or rows.
+    """
+    if not logs:
+        raise ValueError("seed curves: logs must be one or more, got none")
+    for name, log in logs.items():
+        _require(log, ("step", "mean_reward", "mean_iteration_time_s"), name)
+    length = min(map(len, logs.values()))
+    cut = [log.iloc[:length] for log in logs.values()]
+    steps = _column(cut[0], "step")
+    panels = []
+    ends = []
+    for column, label in _CURVES.items():
+        curves = np.stack([log[column].to_numpy(dtype=float) for log in cut])
+        panels.append(_seed_panel(steps, curves, label))
+        last = mean_and_interval(curves[:, -1])
+        ends.append(f"{label} {last.mean:.4g} ± {last.half_width:.2g}")
+    return Figure(
+        name="seed_curves",
+        title=title,
+        seen=f"{len(logs)} seeds over {steps[-1]:.0f} environment steps; at the end "
+        f"{' and '.join(ends)}.",
+        panels=tuple(panels),
+        shares_x=True,
+    )
+
+
+_CURVES = {
+    "mean_reward": "mean reward",
+    "mean_iteration_time_s": "mean iteration time [s]",
+}
+
+
+def _seed_panel(steps: tuple[float, ...], curves: np.ndarray, label: str) -> Panel:
+    mean = curves.mean(axis=0)
+    half = np.zeros_like(mean)
+    if len(curves) > 1:
+        half = np.array([mean_and_interval(one).half_width for one in curves.T])
+    seeds = (
+        Line(label="a seed", x=steps, y=tuple(one.tolist()), colour=SKY, width=0.9)
+        for one in curves
+    )
+    middle = Line(
+        label="mean and 95 % band",
+        x=steps,
+        y=tuple(mean.tolist()),
+        low=tuple((mean - half).tolist()),
+        high=tuple((mean + half).tolist()),
+        colour=BLUE,
+    )
+    return Panel(x=Axis(label="environment steps"), y=Axis(label=label), marks=(*seeds, middle))
 
 
 def comparison_bars(evaluation: pd.DataFrame) -> Figure:
-    """Draw each planner's mean iteration time with its 95 % interval, over a point per draw.
+    """Return each planner's mean iteration time with its 95 % interval, over a point per draw.
 
     Parameters
     ----------
@@ -73,63 +141,62 @@ def comparison_bars(evaluation: pd.DataFrame) -> Figure:
         If a column is missing, there are no rows or a time is not finite.
     """
     _require(evaluation, ("planner", "iteration_time_s"), "evaluation")
-    times_s = {
+    groups = {
         str(planner): group["iteration_time_s"].to_numpy(dtype=float)
         for planner, group in evaluation.groupby("planner", sort=True)
     }
-    intervals = {planner: mean_and_interval(times) for planner, times in times_s.items()}
-    planners = sorted(times_s, key=lambda planner: intervals[planner].mean)
-    figure = new_figure(width_inches=7.0, height_inches=1.3 + 0.55 * len(planners))
-    axes = figure.subplots()
-    for place, planner in enumerate(planners):
-        _draw_bar(axes, place, intervals[planner], times_s[planner])
-    _clean(axes, grid_axis="x")
-    axes.set_yticks(range(len(planners)), planners)
-    axes.invert_yaxis()
-    axes.set_xlim(left=0.0)
-    axes.set_xlabel("iteration time [s]: mean, 95 % interval and each draw")
-    return laid_out(figure)
-
-
-def _draw_bar(axes: Axes, place: int, interval: MeanInterval, times_s: np.ndarray) -> None:
-    axes.barh(place, interval.mean, height=0.62, color=BLUE, alpha=0.35, linewidth=0)
-    offsets = place + 0.2 * _spread(len(times_s))
-    axes.scatter(times_s, offsets, s=9, color=BLUE, alpha=0.55, linewidths=0, zorder=2)
-    half_width = interval.half_width if len(times_s) > 1 else None
-    axes.errorbar(
-        interval.mean, place, xerr=half_width, color=INK, capsize=4, linewidth=1.6, zorder=3
-    )
-    spread = "" if half_width is None else f" ± {half_width:.2g}"
-    axes.annotate(
-        f"{interval.mean:.3g}{spread} s",
-        xy=(1.01, place),
-        xycoords=("axes fraction", "data"),
-        va="center",
-        color=INK,
-        fontsize=9,
+    return interval_figure(
+        groups,
+        name="comparison",
+        title="Iteration time on the held-out draws",
+        label="iteration time [s]",
+        points="each draw",
     )
 
 
-def png_bytes(figure: Figure) -> bytes:
-    """Render a figure; the same figure gives the same bytes on the same installation."""
-    content = io.BytesIO()
-    figure.savefig(content, format="png", metadata={"Software": None})
-    return content.getvalue()
+def interval_figure(
+    groups: Mapping[str, np.ndarray], *, name: str, title: str, label: str, points: str
+) -> Figure:
+    """Return the mean and 95 % interval of each group, the lowest first, over its values."""
+    intervals = {group: mean_and_interval(values) for group, values in groups.items()}
+    order = sorted(groups, key=lambda group: intervals[group].mean)
+    x = [float(value) for group in order for value in groups[group]]
+    y = [
+        place + 0.2 * offset
+        for place, group in enumerate(order)
+        for offset in _spread(len(groups[group]))
+    ]
+    hovers = [f"{group}: {value:.5g}" for group in order for value in groups[group]]
+    means = [intervals[group].mean for group in order]
+    halves = [intervals[group].half_width for group in order]
+    said = [
+        f"{group}: {mean:.4g}" + ("" if math.isnan(half) else f" ± {half:.2g}")
+        for group, mean, half in zip(order, means, halves, strict=True)
+    ]
+    ticks = tuple((float(place), group) for place, group in enumerate(order))
+    panel = Panel(
+        x=Axis(label=label, low=min(0.0, *x)),
+        y=Axis(ticks=ticks, low=-0.5, high=len(order) - 0.5, is_reversed=True),
+        marks=(
+            Points(label=points, x=tuple(x), y=tuple(y), colour=BLUE, size=4.0, hovers=(*hovers,)),
+            Points(
+                label="mean and 95 % interval",
+                x=tuple(means),
+                y=tuple(map(float, range(len(order)))),
+                x_half_widths=tuple(halves),
+                colour=INK,
+                symbol="diamond",
+                hovers=tuple(said),
+            ),
+        ),
+        height=max(1.4, 0.42 * len(order)),
+        grid="x",
+    )
+    return Figure(name=name, title=title, seen=f"{label}: {'; '.join(said)}.", panels=(panel,))
 
 
-def new_figure(*, width_inches: float, height_inches: float) -> Figure:
-    """Make a figure that knows how to draw itself."""
-    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    figure = Figure(figsize=(width_inches, height_inches), dpi=150, layout=layout)
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def laid_out(figure: Figure) -> Figure:
-    """Lay the figure out once; a second pass would move it by less than a pixel, but move it."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
+def _column(frame: pd.DataFrame, name: str) -> tuple[float, ...]:
+    return tuple(frame[name].to_numpy(dtype=float).tolist())
 
 
 def _require(frame: pd.DataFrame, columns: Iterable[str], name: str) -> None:
@@ -140,47 +207,7 @@ def _require(frame: pd.DataFrame, columns: Iterable[str], name: str) -> None:
         raise ValueError(f"the {name} must have rows, got none")
 
 
-def _clean(axes: Axes, *, grid_axis: str) -> None:
-    """Leave the values and a faint grid; the frame and ticks say nothing."""
-    axes.spines[["top", "right", "left" if grid_axis == "y" else "bottom"]].set_visible(False)
-    axes.spines[["bottom" if grid_axis == "y" else "left"]].set_color(INK)
-    axes.tick_params(length=0, colors=INK)
-    axes.set_axisbelow(True)
-    axes.grid(axis="y" if grid_axis == "y" else "x", color=FAINT, linewidth=0.8)
-    axes.xaxis.label.set_color(INK)
-    axes.yaxis.label.set_color(INK)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-
-
-def _draw_references(axes: Axes, references: Mapping[str, float]) -> None:
-    """Draw a dashed line per planner, named at its right end."""
-    ordered = sorted(references.items(), key=lambda item: item[1])
-    for place, (_, time_s) in enumerate(ordered):
-        colour = REFERENCE_COLOURS[place % len(REFERENCE_COLOURS)]
-        axes.axhline(time_s, color=colour, linewidth=1.3, linestyle=(0, (5, 3)), zorder=1)
-    heights = _label_heights(axes, [time_s for _, time_s in ordered])
-    for place, ((planner, time_s), height) in enumerate(zip(ordered, heights, strict=True)):
-        axes.annotate(
-            f"{planner} {time_s:.3g} s",
-            xy=(1.01, height),
-            xycoords="axes fraction",
-            va="center",
-            color=REFERENCE_COLOURS[place % len(REFERENCE_COLOURS)],
-            fontsize=9,
-        )
-
-
-def _label_heights(axes: Axes, times_s: Sequence[float]) -> list[float]:
-    """Height of each label as a fraction of the axes, moved where two would overlap."""
-    to_fraction = axes.transScale + axes.transLimits
-    heights: list[float] = []
-    for time_s in times_s:
-        wanted = float(to_fraction.transform((axes.get_xlim()[0], time_s))[1])
-        heights.append(max(wanted, heights[-1] + LABEL_HEIGHT) if heights else wanted)
-    overshoot = max(0.0, heights[-1] - 1.0) if heights else 0.0
-    return [height - overshoot for height in heights]
-
-
-def _spread(num_points: int) -> np.ndarray:
+def _spread(num_points: int) -> Sequence[float]:
     """Offsets from -1 to 1 that keep neighbouring draws apart, the same every time."""
-    return 2.0 * ((np.arange(num_points) * 0.618033988749895) % 1.0) - 1.0
+    offsets = 2.0 * ((np.arange(num_points) * 0.618033988749895) % 1.0) - 1.0
+    return [float(one) for one in offsets]

@@ -139,11 +139,6 @@ class RunFolder:
         return self.path / "trace.json"
 
     @property
-    def learning_curve_png(self) -> Path:
-        """Figure of the metrics."""
-        return self.path / "learning_curve.png"
-
-    @property
     def report_html(self) -> Path:
         """Report for people."""
         return self.path / "report.html"

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des import IterationResult, cross_domain_bytes, simulate
+from des import IterationResult, simulate
 from des.base.command import exit_code_of
-from des.base.csv_text import frame_csv
 from des.base.flags import parse_given
 from des.base.lazy import lazy
-from des.views.chrome_trace import chrome_trace_json
-from des.views.exposure import exposed_communication_s
 from des.views.memory_timeline import MemoryTimeline, memory_timeline
-from des.views.prices import TrainingCost, cost_of, has_prices
+from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_scenario import PROG, Config, IterationScenario, load_iteration
 from scenarios.iteration.iteration_tables import link_table, plain_console, stage_table
@@ -26,14 +22,13 @@ if TYPE_CHECKING:
     from rich import table as rich_table
     from rich.table import Table
 
-    from des.views import gantt
-    from scenarios.iteration import job_choice, memory_figure, other_jobs, plan_bound
+    from scenarios.iteration import iteration_outputs, job_choice, other_jobs, plan_bound
+    from scenarios.iteration.iteration_outputs import NetworkCost
     from scenarios.iteration.other_jobs import JobTimes
 else:
-    gantt = lazy("des.views.gantt")
     rich_table = lazy("rich.table")
+    iteration_outputs = lazy("scenarios.iteration.iteration_outputs")
     job_choice = lazy("scenarios.iteration.job_choice")
-    memory_figure = lazy("scenarios.iteration.memory_figure")
     other_jobs = lazy("scenarios.iteration.other_jobs")
     plan_bound = lazy("scenarios.iteration.plan_bound")
 
@@ -61,23 +56,12 @@ examples:
 
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev
-  gantt.png    the same as a figure
-  memory.png   memory of a GPU of every device over time; memory_over_time.csv: its figures
-  spans.csv, stages.csv, links.csv, result.json
+  report.html  question and answer, map of the sites, the timeline as a figure, links and memory
+  map.png, gantt.png, links.png, memory.png   the same figures, in the formats of --figures
+  spans.csv, stages.csv, links.csv, memory_over_time.csv (--parquet: also as Parquet), result.json
 
 exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkCost:
-    """Communication time of an iteration, and its cost in dollars.
-
-    ``cost`` is None where the world gives no price.
-    """
-
-    exposed_communication_s: float
-    cost: TrainingCost | None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,122 +73,31 @@ def _command(argv: Sequence[str] | None) -> None:
     config, given = parse_given(
         Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
     )
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     config, rounding = job_choice.with_job(config, given)
     scenario = load_iteration(config)
     result = simulate(scenario.topology, scenario.workload, scenario.plan, scenario.corrections)
-    network_cost = network_cost_of(scenario, result)
+    network_cost = iteration_outputs.network_cost_of(scenario, result)
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
     times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
     bound = plan_bound.bound_line(config, scenario, result)
-    files = iteration_files(scenario, result, network_cost, memory, times)
+    files = iteration_outputs.iteration_files(
+        scenario,
+        result,
+        network_cost,
+        memory,
+        times=times,
+        choice=choice,
+        page=iteration_outputs.ReportFrame(
+            configuration=repeated_settings(config), command=repeat_command(PROG, config)
+        ),
+    )
     paths = write_files(config.out, files)
     if rounding:
         sys.stdout.write(f"{rounding}\n")
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
     if bound:
         sys.stdout.write(f"{bound}\n")
-
-
-def network_cost_of(scenario: IterationScenario, result: IterationResult) -> NetworkCost:
-    """Reckon exposed communication, and dollars if the world has prices.
-
-    Raises
-    ------
-    MissingPriceError
-        If it has prices, but not of all that the plan uses.
-    """
-    topology = scenario.topology
-    return NetworkCost(
-        exposed_communication_s=exposed_communication_s(
-            result, topology, scenario.workload, scenario.plan, scenario.corrections
-        ),
-        cost=cost_of(result, topology) if has_prices(topology) else None,
-    )
-
-
-def iteration_summary(
-    scenario: IterationScenario,
-    result: IterationResult,
-    network_cost: NetworkCost,
-    memory: MemoryTimeline,
-) -> dict[str, object]:
-    """Return the content of result.json: what was simulated and its figures."""
-    cost, fullest = network_cost.cost, memory.fullest
-    return {
-        "model": scenario.workload.name,
-        "num_layers": scenario.workload.num_layers,
-        "num_microbatches": scenario.workload.num_microbatches,
-        "tokens_per_microbatch": scenario.workload.tokens_per_microbatch,
-        "schedule": scenario.plan.schedule,
-        "placement": list(scenario.plan.placement.domain_of_layer),
-        "replicas": [list(one.domain_of_layer) for one in scenario.plan.replicas],
-        "shares": list(scenario.plan.shares),
-        "parallelism": [asdict(one) for one in scenario.plan.parallelism],
-        "exchange": asdict(scenario.plan.exchange),
-        "activation_compression": scenario.plan.activation_compression,
-        "domains": list(scenario.topology.index_of),
-        "layer_times": {one.name: one.layer_times for one in scenario.topology.domains},
-        "seed": scenario.seed,
-        "corrections": asdict(scenario.corrections),
-        "makespan_s": result.makespan_s,
-        "tokens_per_s": scenario.workload.tokens_per_iteration / result.makespan_s,
-        "utilisation": result.utilisation,
-        "bubble_fraction": result.bubble_fraction,
-        "communication_cost_bytes": result.communication_cost_bytes,
-        "transfer_compute_ratio": result.transfer_compute_ratio,
-        "exposed_communication_s": network_cost.exposed_communication_s,
-        "exposed_exchange_s": result.exposed_exchange_s,
-        "cost": None if cost is None else asdict(cost) | {"total_usd": cost.total_usd},
-        "cross_domain_bytes": _cross_domain_bytes(scenario),
-        "memory": [asdict(domain) for domain in result.memory],
-        "fullest_gpu": {
-            "domain": fullest.domain,
-            "device": fullest.device,
-            "peak_bytes": fullest.peak_bytes,
-            "capacity_bytes": fullest.capacity_bytes,
-        },
-    }
-
-
-def _cross_domain_bytes(scenario: IterationScenario) -> float:
-    """Activations and their gradients of all replicas, as they are sent."""
-    workload, plan = scenario.workload, scenario.plan
-    shares = plan.microbatches_of_replicas(workload.num_microbatches)
-    num_bytes = sum(
-        cross_domain_bytes(replace(workload, num_microbatches=share), placement)
-        for placement, share in zip(plan.placements, shares, strict=True)
-    )
-    return num_bytes / plan.activation_compression
-
-
-def iteration_files(
-    scenario: IterationScenario,
-    result: IterationResult,
-    network_cost: NetworkCost,
-    memory: MemoryTimeline,
-    times: Sequence[JobTimes],
-) -> dict[str, bytes]:
-    """Make the content of all files; it depends on the scenario alone, not on where it was."""
-    stages = result.to_frame("stages")
-    stages.insert(0, "stage", range(len(stages)))
-    said = iteration_summary(scenario, result, network_cost, memory)
-    if times:
-        said["jobs"] = [asdict(one) for one in times]
-    text = {
-        "spans.csv": frame_csv(result.to_frame("spans")),
-        "stages.csv": frame_csv(stages),
-        "links.csv": frame_csv(result.to_frame("links")),
-        "memory_over_time.csv": frame_csv(memory.to_frame()),
-        "result.json": json.dumps(said, indent=2, allow_nan=False) + "\n",
-    }
-    return {
-        "trace.json": chrome_trace_json(result),
-        "gantt.png": gantt.gantt_png(result, title=_title(scenario)),
-        "memory.png": memory_figure.memory_png(
-            memory, makespan_s=result.makespan_s, title=_title(scenario)
-        ),
-        **{name: content.encode() for name, content in text.items()},
-    }
 
 
 def show_iteration(
@@ -218,7 +111,7 @@ def show_iteration(
 ) -> None:
     """Print the figures and where the files are."""
     console = plain_console(sys.stdout)
-    console.print(_title(scenario), style="bold", soft_wrap=True)
+    console.print(iteration_outputs.title_of(scenario), style="bold", soft_wrap=True)
     console.print(_headline(scenario, result, network_cost, memory))
     if result.transfer_compute_ratio is not None:
         console.print("* mean wire time of an activation over a border / mean forward of a stage")
@@ -271,12 +164,3 @@ def _layer_times(scenario: IterationScenario) -> str:
     if len(domains_of) == 1:
         return next(iter(domains_of))
     return "; ".join(f"{', '.join(names)}: {source}" for source, names in domains_of.items())
-
-
-def _title(scenario: IterationScenario) -> str:
-    workload, num_replicas = scenario.workload, len(scenario.plan.placements)
-    replicas = f", {num_replicas} replicas" if num_replicas > 1 else ""
-    return (
-        f"{workload.name}, {workload.num_layers} layers, {workload.num_microbatches} microbatches, "
-        f"{scenario.plan.schedule}{replicas}"
-    )

@@ -29,6 +29,7 @@ from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.parallelism import Sharding
 from des.plan.shares import parse_counts
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.frame.profile_flags import (
     EXTRAPOLATE_HELP,
     PROFILE_GPU_HELP,
@@ -143,6 +144,8 @@ class Config:
         "the same, whatever the domains, stages, replicas and schedule",
     )
     out: Path = option(Path("runs/simulate"), "folder for the files")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from agents.answer.sections import Section
-from des.base.atomic_write import write_together
-from des.base.csv_text import frame_csv
 from des.base.flags import to_dict
-from scenarios.frame.pictures import Picture
-from scenarios.frame.plots import png_bytes
-from scenarios.frame.report import Report, render_report
+from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.report import Report
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.outputs import (
     cdf_figure,
@@ -36,7 +33,7 @@ _SHOWN = (
 )
 
 
-def write_outputs(
+def write_comparison(
     folder: Path,
     config: Config,
     results: Sequence[RunResult],
@@ -47,17 +44,9 @@ def write_outputs(
 ) -> None:
     """Write all files, or none."""
     jobs = jobs_frame(results)
-    page = render_report(
-        _report(config, results, trace=trace, frame=frame, differences=differences, jobs=jobs)
-    )
-    write_together(
-        {
-            folder / "results.csv": _csv(frame),
-            folder / "jobs.csv": _csv(jobs),
-            folder / "differences.csv": _csv(differences),
-            folder / "report.html": page.encode(),
-        }
-    )
+    page = _report(config, results, trace=trace, frame=frame, differences=differences, jobs=jobs)
+    frames = {"results": frame, "jobs": jobs, "differences": differences}
+    write_outputs(folder, OutputChoice(), page, frames)
 
 
 def _report(
@@ -79,22 +68,20 @@ def _report(
         sections.append(_section("Mean time against the first policy", differences))
     if trace is not None:
         sections.append(Section(title="Trace", lines=trace.report))
-    pictures = (
-        ("Distribution of the times from arrival to end, by scheduler.", cdf_figure(jobs)),
-        ("Mean time by load; bars span the seeds.", load_figure(frame)),
-        ("GPUs wanted and free over time, first seed.", demand_figure(results)),
-        ("Tracked jobs on nodes over time, first seed.", gantt_figure(results)),
-    )
     return Report(
         title="Job queue",
-        verdict=(
+        question="Under which scheduler do jobs end soonest?",
+        answer=(
             f"Least mean time: {best['scheduler']} at load {best['load']:g}, "
             f"{best['jct_mean_s']:.0f} s."
         ),
         command="python -m scenarios.job_queue --config config.json --out again",
         sections=tuple(sections),
-        pictures=tuple(
-            Picture(caption=caption, png=png_bytes(figure)) for caption, figure in pictures
+        figures=(
+            cdf_figure(jobs),
+            load_figure(frame),
+            demand_figure(results),
+            gantt_figure(results),
         ),
         configuration=to_dict(config),
         fidelity=(
@@ -114,7 +101,3 @@ def _section(title: str, frame: pd.DataFrame) -> Section:
             for row in frame.itertuples(index=False)
         ),
     )
-
-
-def _csv(frame: pd.DataFrame) -> bytes:
-    return frame_csv(frame).encode()

@@ -1,19 +1,27 @@
 """Tables and pictures of a comparison of schedulers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from scenarios.frame.plots import BLUE, REFERENCE_COLOURS, laid_out, new_figure
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Boxes, Line, Symbol
+from des.figures.palette import COLOURS
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.runs import RunResult
 from scenarios.measure.compare.bootstrap import paired_bootstrap
 
-_COLOURS = (BLUE, *REFERENCE_COLOURS)
 _MOST_NODES = 64
+
+
+class _LineStyle(TypedDict, total=False):
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    is_step: bool
+    symbol: Symbol
 
 
 def results_frame(results: Sequence[RunResult], gpu_hour_usd: float) -> pd.DataFrame:
@@ -88,90 +96,119 @@ def differences_frame(results: pd.DataFrame, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _colour(place: int) -> str:
-    return _COLOURS[place % len(_COLOURS)]
-
-
 def cdf_figure(jobs: pd.DataFrame) -> Figure:
     """Distribution of the times from arrival to end, by scheduler, at the highest load."""
-    figure = new_figure(width_inches=7.0, height_inches=4.0)
-    axes = figure.subplots()
     load = jobs["load"].max()
     shown = jobs[jobs["load"] == load]
+    lines = []
     for place, (scheduler, own) in enumerate(shown.groupby("scheduler", sort=False)):
         times_s = np.sort(own["jct_s"].to_numpy())
         shares = np.arange(1, len(times_s) + 1) / len(times_s)
-        axes.step(times_s, shares, where="post", color=_colour(place), label=str(scheduler))
-    axes.set_xscale("log")
-    axes.set_xlabel(f"time from arrival to end [s], load {load:g}")
-    axes.set_ylabel("share of jobs")
-    axes.legend(fontsize=8)
-    return laid_out(figure)
+        lines.append(_line(scheduler, times_s, shares, place, is_step=True))
+    return Figure(
+        name="jct_cdf",
+        title="Times from arrival to end",
+        seen=f"Share of the tracked jobs that have ended by a time, at load {load:g}.",
+        panels=(
+            Panel(
+                x=Axis(label="time from arrival to end [s]", scale="log"),
+                y=Axis(label="share of jobs"),
+                marks=tuple(lines),
+            ),
+        ),
+    )
 
 
 def load_figure(results: pd.DataFrame) -> Figure:
-    """Mean time from arrival to end by load, a line a scheduler; bars span the seeds."""
-    figure = new_figure(width_inches=7.0, height_inches=4.0)
-    axes = figure.subplots()
+    """Mean time from arrival to end by load, a line a scheduler; bands span the seeds."""
+    lines = []
     for place, (scheduler, own) in enumerate(results.groupby("scheduler", sort=False)):
         by_load = own.groupby("load")["jct_mean_s"]
         mean, low, high = by_load.mean(), by_load.min(), by_load.max()
-        spans = np.array([mean - low, high - mean])
-        axes.errorbar(
-            mean.index,
-            mean,
-            yerr=spans,
-            marker="o",
-            capsize=3,
-            color=_colour(place),
-            label=str(scheduler),
-        )
-    axes.set_xlabel("load [jobs an hour]")
-    axes.set_ylabel("mean time from arrival to end [s]")
-    axes.set_ylim(bottom=0.0)
-    axes.legend(fontsize=8)
-    return laid_out(figure)
+        style: _LineStyle = {"low": tuple(low.tolist()), "high": tuple(high.tolist())}
+        lines.append(_line(scheduler, mean.index, mean, place, symbol="circle", **style))
+    return Figure(
+        name="jct_by_load",
+        title="Mean time by load",
+        seen="Mean time from arrival to end of the tracked jobs; bands span the seeds.",
+        panels=(
+            Panel(
+                x=Axis(label="load [jobs an hour]"),
+                y=Axis(label="mean time from arrival to end [s]", low=0.0),
+                marks=tuple(lines),
+            ),
+        ),
+    )
 
 
 def demand_figure(results: Sequence[RunResult]) -> Figure:
     """GPUs wanted and GPUs free over time, of the first seed at the highest load."""
-    figure = new_figure(width_inches=7.0, height_inches=4.4)
-    wanted, free = figure.subplots(2, 1, sharex=True)
+    wanted, free = [], []
     for place, result in enumerate(_first_runs(results)):
         if not result.demand:
             continue
         times_s, demand, num_free = (
-            np.array(column) for column in zip(*result.demand, strict=True)
+            np.array(column, dtype=float) for column in zip(*result.demand, strict=True)
         )
-        style = {"color": _colour(place), "linewidth": 1.0, "where": "post"}
-        wanted.step(times_s / 3600.0, demand, label=result.combination.scheduler, **style)
-        free.step(times_s / 3600.0, num_free, **style)
-    wanted.set_ylabel("GPUs wanted")
-    free.set_ylabel("GPUs free")
-    free.set_xlabel("time [h]")
-    wanted.legend(fontsize=8)
-    return laid_out(figure)
+        scheduler = result.combination.scheduler
+        wanted.append(_line(scheduler, times_s / 3600.0, demand, place, is_step=True))
+        free.append(_line(scheduler, times_s / 3600.0, num_free, place, is_step=True))
+    return Figure(
+        name="gpu_demand",
+        title="GPUs wanted and free",
+        seen="GPUs that jobs in the cluster want, and GPUs that are free, over time; first seed.",
+        panels=(
+            Panel(x=Axis(), y=Axis(label="GPUs wanted", low=0.0), marks=tuple(wanted)),
+            Panel(x=Axis(label="time [h]"), y=Axis(label="GPUs free", low=0.0), marks=tuple(free)),
+        ),
+        shares_x=True,
+    )
 
 
 def gantt_figure(results: Sequence[RunResult]) -> Figure:
     """Tracked jobs on the first nodes over time, of the first seed at the highest load."""
-    runs = _first_runs(results)
-    figure = new_figure(width_inches=7.0, height_inches=1.0 + 2.2 * len(runs))
-    panels = figure.subplots(len(runs), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, result in zip(panels, runs, strict=True):
+    panels = []
+    for result in _first_runs(results):
         stays = [stay for stay in result.history.stays if stay.node < _MOST_NODES]
-        axes.hlines(
-            [stay.node for stay in stays],
-            [stay.start_s / 3600.0 for stay in stays],
-            [stay.end_s / 3600.0 for stay in stays],
-            colors=[_colour(stay.job_id) for stay in stays],
-            linewidth=3.0,
-            alpha=0.6,
-        )
-        axes.set_ylabel("node")
-        axes.set_title(result.combination.scheduler, fontsize=9)
-    panels[-1].set_xlabel("time [h]")
-    return laid_out(figure)
+        marks = [
+            Boxes(
+                label="",
+                starts=tuple(stay.start_s / 3600.0 for stay in own),
+                ends=tuple(stay.end_s / 3600.0 for stay in own),
+                rows=tuple(float(stay.node) for stay in own),
+                colour=COLOURS[place],
+                hovers=tuple(f"job {stay.job_id}" for stay in own),
+            )
+            for place in range(len(COLOURS))
+            if (own := [stay for stay in stays if stay.job_id % len(COLOURS) == place])
+        ]
+        title = result.combination.scheduler
+        x, y = Axis(label="time [h]"), Axis(label="node")
+        panels.append(Panel(x=x, y=y, title=title, marks=tuple(marks), height=2.2))
+    return Figure(
+        name="nodes",
+        title="Tracked jobs on nodes",
+        seen=f"Stays of the tracked jobs on the first {_MOST_NODES} nodes; first seed.",
+        panels=tuple(panels),
+        shares_x=True,
+    )
+
+
+def _line(
+    scheduler: Hashable,
+    x: Iterable[float],
+    y: Iterable[float],
+    place: int,
+    **style: Unpack[_LineStyle],
+) -> Line:
+    colour = COLOURS[place % len(COLOURS)]
+    return Line(
+        label=str(scheduler),
+        x=tuple(map(float, x)),
+        y=tuple(map(float, y)),
+        colour=colour,
+        **style,
+    )
 
 
 def _first_runs(results: Sequence[RunResult]) -> list[RunResult]:

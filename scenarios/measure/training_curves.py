@@ -13,18 +13,22 @@ import numpy as np
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Line
+from des.figures.palette import BLUE, SKY
 from scenarios.frame.files import write_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from agents.hi_ppo import policies
-    from scenarios.frame import plots
+    from des.figures import paper
+    from scenarios.frame import statistics
 else:
     policies = lazy("agents.hi_ppo.policies")
     pd = lazy("pandas")
-    plots = lazy("scenarios.frame.plots")
+    paper = lazy("des.figures.paper")
+    statistics = lazy("scenarios.frame.statistics")
 
 
 PROG = "python -m scenarios.training_curves"
@@ -33,7 +37,7 @@ SMOOTHED_UPDATES = 25
 """Over how many updates the curves are averaged."""
 
 _PANELS = (
-    ("excess", "cost of drawn orders\nover the best found"),
+    ("excess", "cost of drawn orders over the best found"),
     ("depth_regret", "regret of depth"),
     ("entropy", "entropy"),
 )
@@ -67,11 +71,19 @@ def _command(argv: Sequence[str] | None) -> None:
     if not paths:
         raise UsageError(f"{PROG}: --logs must be given, as no policies are shipped")
     logs = {str(path): read_log(path) for path in paths}
-    write_bytes(config.out, plots.png_bytes(training_curves(logs)))
+    write_bytes(config.out, paper.image_bytes(training_curves(logs), _format(config.out)))
     for name, log in logs.items():
         last = float(log["excess"].tail(SMOOTHED_UPDATES).mean())
         sys.stdout.write(f"{name}: {len(log)} updates, excess {last:.4f} at the end\n")
     sys.stdout.write(f"picture: {config.out}\n")
+
+
+def _format(path: Path) -> str:
+    """Format of a picture by the ending of its name; PNG where it has none."""
+    ending = path.suffix.removeprefix(".").lower() or "png"
+    if ending not in ("png", "pdf", "svg"):
+        raise UsageError(f"{PROG}: out must end in .png, .pdf or .svg, got {path}")
+    return ending
 
 
 def shipped_logs() -> list[Path]:
@@ -99,7 +111,7 @@ def read_log(path: Path) -> pd.DataFrame:
 
 
 def training_curves(logs: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw logs of equal length, smoothed, and their mean.
+    """Return logs of equal length, smoothed, their mean and its 95 % band over seeds.
 
     Raises
     ------
@@ -111,19 +123,37 @@ def training_curves(logs: Mapping[str, pd.DataFrame]) -> Figure:
         raise ValueError(
             f"training curves: logs must be one or more of equal length, got {sorted(lengths)}"
         )
-    figure = plots.new_figure(width_inches=7.0, height_inches=6.0)
-    panels = figure.subplots(len(_PANELS), 1, sharex=True)
-    for axes, (column, label) in zip(panels, _PANELS, strict=True):
-        curves = np.stack([smoothed(log[column].to_numpy(dtype=float)) for log in logs.values()])
-        updates = next(iter(logs.values()))["update"].to_numpy()
-        axes.plot(updates, curves.T, color=plots.BLUE, alpha=0.35, linewidth=0.9)
-        axes.plot(updates, curves.mean(axis=0), color=plots.BLUE, linewidth=1.8)
-        axes.set_ylabel(label)
-        axes.grid(axis="y", color=plots.FAINT)
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_title(f"{len(logs)} seeds, and their mean")
-    panels[-1].set_xlabel("update")
-    return plots.laid_out(figure)
+    last = float(np.mean([log["excess"].tail(SMOOTHED_UPDATES).mean() for log in logs.values()]))
+    return Figure(
+        name="training_curves",
+        title=f"Training of the placement policy: {len(logs)} seeds, and their mean",
+        seen=f"Excess, regret of depth and entropy over {lengths.pop()} updates; at the end drawn "
+        f"orders cost {100 * last:.2f} % more than the best found, on the mean over seeds.",
+        panels=tuple(_panel(logs, column, label) for column, label in _PANELS),
+        shares_x=True,
+    )
+
+
+def _panel(logs: Mapping[str, pd.DataFrame], column: str, label: str) -> Panel:
+    curves = np.stack([smoothed(log[column].to_numpy(dtype=float)) for log in logs.values()])
+    updates = tuple(next(iter(logs.values()))["update"].astype(float))
+    mean = curves.mean(axis=0)
+    half = np.zeros_like(mean)
+    if len(curves) > 1:
+        half = np.array([statistics.mean_and_interval(one).half_width for one in curves.T])
+    seeds = [
+        Line(label="a seed", x=updates, y=tuple(curve.tolist()), colour=SKY, width=0.9)
+        for curve in curves
+    ]
+    middle = Line(
+        label="mean and 95 % band",
+        x=updates,
+        y=tuple(mean.tolist()),
+        low=tuple((mean - half).tolist()),
+        high=tuple((mean + half).tolist()),
+        colour=BLUE,
+    )
+    return Panel(x=Axis(label="update"), y=Axis(), marks=(*seeds, middle), title=label, height=1.7)
 
 
 def smoothed(values: np.ndarray, window: int = SMOOTHED_UPDATES) -> np.ndarray:

@@ -16,27 +16,24 @@ from typing import TYPE_CHECKING
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Points, Symbol
+from des.figures.palette import COLOURS, INK, SKY
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    from matplotlib import figure as matplotlib_figure
-    from matplotlib.figure import Figure
 
     from des.cluster import running, world
     from des.cluster.history import History
-    from scenarios.frame import plots
     from scenarios.reproduce import blox_cases, report
     from scenarios.reproduce.blox_cases import BloxCase
     from scenarios.reproduce.report import Reproduction
 else:
-    matplotlib_figure = lazy("matplotlib.figure")
-    np = lazy("numpy")
     pd = lazy("pandas")
     running = lazy("des.cluster.running")
     world = lazy("des.cluster.world")
-    plots = lazy("scenarios.frame.plots")
     blox_cases = lazy("scenarios.reproduce.blox_cases")
     report = lazy("scenarios.reproduce.report")
 
@@ -54,7 +51,7 @@ _NOTES = (
 )
 _EXAMPLES = f"""\
 --cases is a folder of cases (*.json); without it those that come with EastWest are run.
-files written to --out: table.csv, table.md, picture.png
+files written to --out: table.csv, table.md, report.html, picture.png
 
 exit codes: 0 every case is equal; 1 one is not; 2 a flag or a case is wrong;
   {EXIT_CODES}
@@ -67,6 +64,8 @@ class Config:
 
     cases: Path = option(PUBLISHED / "blox", "folder of cases")
     out: Path = option(Path("runs/reproduce/blox"), "folder for table and picture")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,7 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    return report.publish(reproduce(blox_cases.read_blox_cases(config.cases)), config.out)
+    frame_of_run = report.run_frame(config, PROG)
+    cases = blox_cases.read_blox_cases(config.cases)
+    return report.publish(reproduce(cases), config.out, frame_of_run)
 
 
 def reproduce(cases: Mapping[str, BloxCase]) -> Reproduction:
@@ -174,19 +175,39 @@ def unequal_totals(case: BloxCase, history: History) -> int:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """Mean time of each case: theirs, ours, and ours without the accidents."""
-    figure = matplotlib_figure.Figure(figsize=(8.0, 1.0 + 0.7 * len(frame)), dpi=120)
-    figure.set_layout_engine("constrained")
-    axes = figure.subplots()
-    places = np.arange(len(frame))
-    sound_s = frame["our_jct_s"] * (1.0 + frame["sound_change"])
-    axes.barh(places, frame["our_jct_s"], height=0.55, color=plots.BLUE, label="ours, as Blox")
-    colours = plots.REFERENCE_COLOURS
-    axes.plot(frame["blox_jct_s"], places, "|", markersize=18, color=colours[0], label="Blox")
-    axes.plot(sound_s, places, "x", color=colours[1], label="ours, without the accidents")
-    axes.set_yticks(places, frame["case"], fontsize=7)
-    axes.set_ylim(len(frame) - 0.4, -0.6)
-    axes.set_xscale("log")
-    axes.set_xlabel("mean time from arrival to end [s]")
-    axes.legend(fontsize=7)
-    return figure
+    """Return the mean time of each case: theirs, ours, and ours without the accidents."""
+    rows = tuple(map(float, range(len(frame))))
+    names = [str(name) for name in frame["case"]]
+    ours_s = frame["our_jct_s"].astype(float)
+    sound_s = ours_s * (1.0 + frame["sound_change"].astype(float))
+    series: tuple[tuple[str, pd.Series, str, Symbol, bool], ...] = (
+        ("ours, as Blox", ours_s, SKY, "circle", False),
+        ("Blox", frame["blox_jct_s"].astype(float), INK, "square", True),
+        ("ours, without the accidents", sound_s, COLOURS[1], "x", False),
+    )
+    return Figure(
+        name="picture",
+        title="Mean times from arrival to end, ours and those of Blox",
+        seen=f"Mean times of {len(frame)} cases: without the two accidents they change by "
+        f"{frame['sound_change'].min():+.0%} to {frame['sound_change'].max():+.0%}.",
+        panels=(
+            Panel(
+                x=Axis(label="mean time from arrival to end [s]", scale="log"),
+                y=Axis(ticks=tuple(zip(rows, names, strict=True)), is_reversed=True),
+                marks=tuple(
+                    Points(
+                        label=label,
+                        x=tuple(times_s.tolist()),
+                        y=rows,
+                        colour=colour,
+                        symbol=symbol,
+                        is_open=is_open,
+                    )
+                    for label, times_s, colour, symbol, is_open in series
+                ),
+                height=0.8 + 0.4 * len(frame),
+                grid="x",
+            ),
+        ),
+        width=9.0,
+    )

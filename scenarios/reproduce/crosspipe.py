@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING
 from des.base.command import UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Points, Symbol
+from des.figures.palette import COLOURS
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib import figure as matplotlib_figure
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-    from scenarios.frame import plots
     from scenarios.reproduce import (
         crosspipe_assumptions,
         crosspipe_runs,
@@ -38,9 +37,7 @@ if TYPE_CHECKING:
     from scenarios.reproduce.crosspipe_verdicts import Compared
     from scenarios.reproduce.report import Reproduction
 else:
-    matplotlib_figure = lazy("matplotlib.figure")
     pd = lazy("pandas")
-    plots = lazy("scenarios.frame.plots")
     crosspipe_assumptions = lazy("scenarios.reproduce.crosspipe_assumptions")
     crosspipe_runs = lazy("scenarios.reproduce.crosspipe_runs")
     crosspipe_verdicts = lazy("scenarios.reproduce.crosspipe_verdicts")
@@ -49,11 +46,11 @@ else:
 
 SHIPPED = PUBLISHED / "crosspipe.json"
 PROG = "python -m scenarios.reproduce crosspipe"
-_DRAWN = (
+_DRAWN: tuple[tuple[str, str, Symbol], ...] = (
     ("published_s", "published", "x"),
-    ("plain_s", "plain", "o"),
-    ("stalled_s", "with the sender stall", "s"),
-    ("lower_bound_s", "proven lower bound", "v"),
+    ("plain_s", "plain", "circle"),
+    ("stalled_s", "with the sender stall", "square"),
+    ("lower_bound_s", "proven lower bound", "triangle-down"),
 )
 _NOTES = (
     "Ours: F = 0.038 s as published, D = 0.0465 s and W = 0.0205 s solve the row without delay.",
@@ -88,6 +85,8 @@ class Config:
         1.0, "limit of an exact search in its deterministic time, a unit is 3 to 10 s; or inf"
     )
     exact_seconds: float = option(300.0, "limit in seconds; a search it ends can vary")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for flag in ("exact_work", "exact_seconds"):
@@ -102,13 +101,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    frame_of_run = report.run_frame(config, PROG)
     cases = read_cases(config.cases, crosspipe_runs.DelayRow, SHIPPED)
     judged = any(crosspipe_assumptions.judged_columns(row.published) for row in cases.rows)
     require_judged(
         config.cases, judged, f"a figure of {', '.join(crosspipe_assumptions.ERROR_COLUMNS)}"
     )
     effort = crosspipe_runs.Effort(work=config.exact_work, seconds=config.exact_seconds)
-    return report.publish(reproduce(cases, effort), config.out)
+    return report.publish(reproduce(cases, effort), config.out, frame_of_run)
 
 
 def reproduce(cases: CaseFile[DelayRow], effort: Effort) -> Reproduction:
@@ -218,28 +218,38 @@ def search_notes(frame: pd.DataFrame, effort: Effort) -> list[str]:
 
 def draw(rows: Mapping[int, DelayRow], frame: pd.DataFrame) -> Figure:
     """One panel per row: published and ours for every schedule, and the bounds of the searches."""
-    figure = matplotlib_figure.Figure(
-        figsize=(8.0, 0.6 + 2.6 * len(rows)), dpi=120, layout="constrained"
+    return Figure(
+        name="picture",
+        title="Seconds a microbatch, published and ours",
+        seen=f"Seconds per microbatch of {frame['schedule'].nunique()} schedules in {len(rows)} "
+        "rows of the published table; each panel has one row.",
+        panels=tuple(_panel(row, frame[frame["row"] == at]) for at, row in rows.items()),
+        width=8.0,
     )
-    panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
-    shown: dict[str, Artist] = {}
-    for axes, (at, row) in zip(panels, rows.items(), strict=True):
-        _draw_row(axes, row, frame[frame["row"] == at])
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            shown.setdefault(label, handle)
-    labels = [name for _, name, _ in _DRAWN if name in shown]
-    handles = [shown[name] for name in labels]
-    figure.legend(handles, labels, fontsize=8, loc="outside upper center", ncols=len(labels))
-    return figure
 
 
-def _draw_row(axes: Axes, row: DelayRow, cells: pd.DataFrame) -> None:
-    places = range(len(cells))
+def _panel(row: DelayRow, cells: pd.DataFrame) -> Panel:
+    places = tuple(map(float, range(len(cells))))
     columns = [column for column, _, _ in _DRAWN]
-    for (column, name, marker), colour in zip(_DRAWN, plots.REFERENCE_COLOURS, strict=False):
-        if cells[column].notna().any():
-            axes.plot(places, cells[column], marker, color=colour, label=name, fillstyle="none")
-    axes.set_xticks(places, cells["schedule"], rotation=20, fontsize=8)
-    axes.set(title=str(row), ylabel="seconds per microbatch")
-    axes.set(xlim=(-0.5, len(cells) - 0.5), ylim=(0.0, 1.1 * float(cells[columns].max().max())))
-    axes.grid(visible=True, alpha=0.3)
+    marks = tuple(
+        Points(
+            label=name,
+            x=places,
+            y=tuple(cells[column].astype(float)),
+            colour=COLOURS[1 + place],
+            symbol=symbol,
+            is_open=True,
+        )
+        for place, (column, name, symbol) in enumerate(_DRAWN)
+        if cells[column].notna().any()
+    )
+    names = [str(name) for name in cells["schedule"]]
+    return Panel(
+        x=Axis(ticks=tuple(zip(places, names, strict=True)), low=-0.5, high=len(cells) - 0.5),
+        y=Axis(
+            label="seconds per microbatch", low=0.0, high=1.1 * float(cells[columns].max().max())
+        ),
+        marks=marks,
+        title=str(row),
+        height=2.4,
+    )

@@ -21,6 +21,9 @@ from pydantic import AfterValidator, Field, model_validator
 from des.base.command import UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Line, Mark, Points
+from des.figures.palette import COLOURS
 from des.plan.synchronisation import (
     DiLoCo,
     ReplicatedModel,
@@ -29,6 +32,7 @@ from des.plan.synchronisation import (
     compute_utilisation,
     lowest_bandwidth_bytes_per_s,
 )
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import (
     PUBLISHED,
     CaseFile,
@@ -42,16 +46,11 @@ from scenarios.reproduce.cases import (
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib import figure as matplotlib_figure
-    from matplotlib.figure import Figure
 
-    from scenarios.frame import plots
     from scenarios.reproduce import report
     from scenarios.reproduce.report import Bound, Reproduction
 else:
-    matplotlib_figure = lazy("matplotlib.figure")
     pd = lazy("pandas")
-    plots = lazy("scenarios.frame.plots")
     report = lazy("scenarios.reproduce.report")
 
 
@@ -150,6 +149,8 @@ class Config:
 
     cases: tuple[Path, ...] = option((SHIPPED, SCALING_LAWS), "files of published rows")
     out: Path = option(Path("runs/reproduce/diloco"), "folder for table and picture")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -159,6 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    frame_of_run = report.run_frame(config, PROG)
     if not config.cases:
         raise UsageError("cases: must be at least one file, got none")
     tables = {}
@@ -169,7 +171,7 @@ def _command(argv: Sequence[str] | None) -> int:
     if len(tables) < len(config.cases):
         names = ", ".join(path.stem for path in config.cases)
         raise UsageError(f"cases: names of files must differ, got {names}")
-    return report.publish(reproduce(tables), config.out)
+    return report.publish(reproduce(tables), config.out, frame_of_run)
 
 
 def reproduce(tables: Mapping[str, CaseFile[DiLoCoRow]]) -> Reproduction:
@@ -252,25 +254,35 @@ def nearest_grid_point(gbit_per_s: float) -> int:
 
 def draw(rows: Sequence[DiLoCoRow]) -> Figure:
     """Utilisation against bandwidth: ours as lines, the published cells as points."""
-    figure = matplotlib_figure.Figure(
-        figsize=(7.0, 0.6 + 3.4 * len(rows)), dpi=120, layout="constrained"
+    return Figure(
+        name="picture",
+        title="Compute utilisation against bandwidth; points: published",
+        seen=f"Compute utilisation of {len(rows)} models over the bandwidth between data centres; "
+        "lines are ours, points are the published cells.",
+        panels=tuple(map(_panel, rows)),
     )
-    panels = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
-    for axes, row in zip(panels, rows, strict=True):
-        for name, colour in zip(MODES, plots.REFERENCE_COLOURS, strict=False):
-            published = row.published.get(name)
-            if not published:
-                continue
-            utilisations = [
-                100.0
-                * compute_utilisation(row.mode(name), row.replicated_model, gbit * BYTES_PER_GBIT)
-                for gbit in GRID_GBIT_PER_S
-            ]
-            axes.plot(GRID_GBIT_PER_S, utilisations, color=colour, label=name.replace("_", " "))
-            percents, gbits = zip(*published, strict=True)
-            axes.plot(gbits, percents, "o", color=colour, markersize=4)
-        axes.set(xscale="log", title=row.model, ylabel="compute utilisation [%]")
-        axes.grid(visible=True, alpha=0.3)
-        axes.legend(fontsize=8, loc="lower right")
-    panels[-1].set_xlabel("bandwidth between data centres [Gbit/s]; points: published")
-    return figure
+
+
+def _panel(row: DiLoCoRow) -> Panel:
+    marks: list[Mark] = []
+    for name, hue in zip(MODES, COLOURS[1:], strict=False):
+        published = row.published.get(name)
+        if not published:
+            continue
+        utilisations = tuple(
+            100.0 * compute_utilisation(row.mode(name), row.replicated_model, gbit * BYTES_PER_GBIT)
+            for gbit in GRID_GBIT_PER_S
+        )
+        label = name.replace("_", " ")
+        grid = tuple(float(gbit) for gbit in GRID_GBIT_PER_S)
+        marks.append(Line(label=label, x=grid, y=utilisations, colour=hue))
+        percents, gbits = zip(*published, strict=True)
+        marks.append(Points(label="", x=gbits, y=percents, colour=hue, size=4.0))
+    return Panel(
+        x=Axis(label="bandwidth between data centres [Gbit/s]", scale="log"),
+        y=Axis(label="compute utilisation [%]"),
+        marks=tuple(marks),
+        title=row.model,
+        height=3.0,
+        grid="both",
+    )

@@ -16,18 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Line, Points
+from des.figures.palette import BLUE, GREY, INK
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED, existing_cases
 
 if TYPE_CHECKING:
-    from matplotlib import figure as matplotlib_figure
-    from matplotlib.figure import Figure
-
-    from scenarios.frame import plots
     from scenarios.reproduce import (
         measured_iterations,
         measured_korthikanti,
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from scenarios.reproduce.measured_tables import MeasuredTable, TableKind
     from scenarios.reproduce.report import Reproduction
 else:
-    matplotlib_figure = lazy("matplotlib.figure")
     measured_iterations = lazy("scenarios.reproduce.measured_iterations")
     measured_korthikanti = lazy("scenarios.reproduce.measured_korthikanti")
     measured_outer_steps = lazy("scenarios.reproduce.measured_outer_steps")
@@ -49,7 +46,6 @@ else:
     measured_sharded = lazy("scenarios.reproduce.measured_sharded")
     measured_tables = lazy("scenarios.reproduce.measured_tables")
     measured_zero_bubble = lazy("scenarios.reproduce.measured_zero_bubble")
-    plots = lazy("scenarios.frame.plots")
     report = lazy("scenarios.reproduce.report")
 
 PROG = "python -m scenarios.reproduce measured"
@@ -100,6 +96,8 @@ class Config:
 
     cases: Path = option(SHIPPED, "folder of tables of measured runs")
     out: Path = option(Path("runs/reproduce/measured"), "folder for table and picture")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,7 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    return report.publish(reproduce(predict_folder(config.cases)), config.out)
+    frame_of_run = report.run_frame(config, PROG)
+    return report.publish(reproduce(predict_folder(config.cases)), config.out, frame_of_run)
 
 
 def predict_folder(folder: Path) -> list[MeasuredTable]:
@@ -159,25 +158,42 @@ def draw(tables: Sequence[MeasuredTable]) -> Figure:
         for table in tables
         for quantity in dict.fromkeys(cell.quantity for cell in table.cells)
     ]
-    figure = matplotlib_figure.Figure(
-        figsize=(4.0 * len(wanted), 4.2), dpi=120, layout="constrained"
+    num_cells = sum(len(table.cells) for table in tables)
+    return Figure(
+        name="picture",
+        title="Predicted against measured",
+        seen=f"{num_cells} measured figures of {len(tables)} tables against those that are "
+        "predicted; grey lines are 20 % off.",
+        panels=tuple(_panel(table, quantity) for table, quantity in wanted),
+        columns=min(3, len(wanted)),
+        width=4.0 * min(3, len(wanted)),
     )
-    panels = figure.subplots(1, len(wanted), squeeze=False)[0]
-    for axes, (table, quantity) in zip(panels, wanted, strict=True):
-        cells = [cell for cell in table.cells if cell.quantity == quantity]
-        measured = [cell.measured for cell in cells]
-        ends = np.array([min(measured) * 0.7, max(measured) * 1.4])
-        axes.plot(ends, ends, color=plots.INK, linewidth=0.8)
-        for factor in (0.8, 1.2):
-            axes.plot(ends, factor * ends, color=plots.FAINT, linewidth=0.8)
-        predicted = [cell.predicted for cell in cells]
-        axes.plot(measured, predicted, "o", color=plots.BLUE, markersize=4)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel(f"measured {quantity}")
-        axes.set_ylabel(f"predicted {quantity}")
-        axes.set_title(_title(table.name))
-    return figure
+
+
+def _panel(table: MeasuredTable, quantity: str) -> Panel:
+    cells = [cell for cell in table.cells if cell.quantity == quantity]
+    measured = tuple(float(cell.measured) for cell in cells)
+    ends = (0.7 * min(measured), 1.4 * max(measured))
+    lines = [
+        Line(
+            label="",
+            x=ends,
+            y=(factor * ends[0], factor * ends[1]),
+            colour=INK if factor == 1.0 else GREY,
+            width=0.8,
+        )
+        for factor in (1.0, 0.8, 1.2)
+    ]
+    predicted = tuple(float(cell.predicted) for cell in cells)
+    points = Points(label="", x=measured, y=predicted, colour=BLUE, size=4.0)
+    return Panel(
+        x=Axis(label=f"measured {quantity}", scale="log"),
+        y=Axis(label=f"predicted {quantity}", scale="log"),
+        marks=(*lines, points),
+        title=_title(table.name),
+        height=3.2,
+        grid="both",
+    )
 
 
 def _title(name: str) -> str:

@@ -1,21 +1,22 @@
 """Report of a reproduction: a table, a picture, and a verdict on each stated bound."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from des.base.csv_text import frame_csv
-from scenarios.frame.plots import png_bytes
+from des.figures.figure import Figure
+from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import repeat_command, repeated_settings
+from scenarios.frame.report import PageTable, Report
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
 
@@ -116,11 +117,75 @@ class Reproduction:
         return tuple(lines)
 
 
-def publish(reproduction: Reproduction, folder: Path) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFrame:
+    """Formats of files, settings, and the command that repeats a reproduction."""
+
+    choice: OutputChoice
+    configuration: Mapping[str, object]
+    command: str
+
+
+def run_frame(config: "ReproductionConfig", prog: str) -> RunFrame:
+    """Return the frame of a command with flags for its output files.
+
+    Raises
+    ------
+    UsageError
+        If a format is unknown or its package is missing.
+    """
+    return RunFrame(
+        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
+        configuration=repeated_settings(config),
+        command=repeat_command(prog, config),
+    )
+
+
+class ReproductionConfig(Protocol):
+    """Settings that every reproduction has."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Formats of figures."""
+        ...
+
+    @property
+    def parquet(self) -> bool:
+        """Whether rows are written as Parquet too."""
+        ...
+
+
+def _page(reproduction: Reproduction, frame: RunFrame) -> Report:
+    verdicts = [line for line, _ in reproduction.verdicts]
+    num_met = sum(bound.met for bound in reproduction.bounds)
+    return Report(
+        title=reproduction.title,
+        question="Are the published or measured figures reproduced within the stated bounds?",
+        answer=f"{num_met} of {len(reproduction.bounds)} bounds are met.",
+        command=frame.command,
+        first=(reproduction.figure,),
+        tables=(
+            PageTable(
+                title="Verdicts", head=("verdict",), rows=tuple((line,) for line in verdicts)
+            ),
+            PageTable(
+                title="Table",
+                head=tuple(map(str, reproduction.frame.columns)),
+                rows=tuple(map(tuple, _cells(reproduction.frame))),
+                notes=reproduction.notes,
+            ),
+        ),
+        configuration=frame.configuration,
+    )
+
+
+def publish(reproduction: Reproduction, folder: Path, frame: RunFrame) -> int:
     """Write the files, print the table and the verdicts, and return the exit code.
 
-    The files are ``table.csv`` (all digits), ``table.md`` and ``picture.png``: all or none. Equal
-    reproductions give equal bytes.
+    The files are ``table.csv`` (all digits), ``table.md``, ``report.html`` and the figure: all or
+    none. Equal reproductions give equal bytes.
 
     Returns
     -------
@@ -132,11 +197,10 @@ def publish(reproduction: Reproduction, folder: Path) -> int:
     ValueError
         If the folder cannot be made or written.
     """
-    frame = reproduction.frame
     files = {
-        "table.csv": frame_csv(frame).encode(),
+        **frame.choice.row_files({"table": reproduction.frame}),
         "table.md": markdown(reproduction).encode(),
-        "picture.png": png_bytes(reproduction.figure),
+        **frame.choice.report_files(_page(reproduction, frame)),
     }
     paths = write_files(folder, files)
     console = plain_console(sys.stdout)

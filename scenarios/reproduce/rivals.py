@@ -18,24 +18,23 @@ import numpy as np
 from des.base.command import exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Points, Rule
+from des.figures.palette import BLUE, INK
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED, require_judged
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib import figure as matplotlib_figure
-    from matplotlib.figure import Figure
 
     from agents.planners import table
     from agents.planners.sailor import sailor_lists
     from des.schedules import greedy, recurrence
-    from scenarios.frame import plots
     from scenarios.reproduce import report, rivals_cases
     from scenarios.reproduce.report import Reproduction
     from scenarios.reproduce.rivals_cases import PipelineRow, RivalWorld
 else:
-    matplotlib_figure = lazy("matplotlib.figure")
     pd = lazy("pandas")
-    plots = lazy("scenarios.frame.plots")
     table = lazy("agents.planners.table")
     sailor_lists = lazy("agents.planners.sailor.sailor_lists")
     greedy = lazy("des.schedules.greedy")
@@ -75,6 +74,8 @@ class Config:
 
     cases: Path = option(SHIPPED, "folder of worlds, jobs with original plans, and pipelines")
     out: Path = option(Path("runs/reproduce/rivals"), "folder for table and picture")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,10 +85,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    frame_of_run = report.run_frame(config, PROG)
     worlds = rivals_cases.read_worlds(config.cases)
     frame = compare(worlds, rivals_cases.read_pipelines(config.cases))
     require_judged(config.cases, len(frame) > 0, "a plan of some original")
-    return report.publish(reproduce(frame), config.out)
+    return report.publish(reproduce(frame), config.out, frame_of_run)
 
 
 def compare(worlds: Sequence[RivalWorld], pipelines: Sequence[PipelineRow]) -> pd.DataFrame:
@@ -137,17 +139,30 @@ def reproduce(frame: pd.DataFrame) -> Reproduction:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """Differences of each planner, a dot for each case."""
-    figure = matplotlib_figure.Figure(figsize=(7.0, 3.5), layout="constrained")
-    axes = figure.subplots()
-    names = sorted(frame["planner"].unique())
-    for position, name in enumerate(names):
-        differences = frame[frame["planner"] == name]["difference_percent"]
-        axes.plot(differences, [position] * len(differences), "o", alpha=0.5)
-    axes.axvline(0.0, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("time over that of the original [%]")
-    return figure
+    """Differences of each planner, a point for each case."""
+    names = sorted(str(name) for name in frame["planner"].unique())
+    differences = tuple(frame["difference_percent"].astype(float))
+    at_zero = Rule(label="as the original", colour=INK, x=0.0, dash="solid")
+    points = Points(
+        label="case",
+        x=differences,
+        y=tuple(float(names.index(str(name))) for name in frame["planner"]),
+        colour=BLUE,
+        hovers=tuple(map(str, frame["case"])),
+    )
+    panel = Panel(
+        x=Axis(label="time over that of the original [%]"),
+        y=Axis(ticks=tuple((float(at), name) for at, name in enumerate(names))),
+        marks=(at_zero, points),
+        grid="x",
+    )
+    return Figure(
+        name="picture",
+        title="Planners against the programs that they are named after",
+        seen=f"Times of {len(frame)} plans over those of the originals, between "
+        f"{min(differences):+.1f} and {max(differences):+.1f} %.",
+        panels=(panel,),
+    )
 
 
 def _on_world(world: RivalWorld) -> Iterator[dict[str, object]]:

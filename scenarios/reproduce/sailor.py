@@ -14,27 +14,23 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Boxes, Points
+from des.figures.palette import BLUE, COLOURS
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib import figure as matplotlib_figure
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-    from scenarios.frame import plots
     from scenarios.reproduce import report, sailor_cases, sailor_model
     from scenarios.reproduce.report import Bound, Reproduction
     from scenarios.reproduce.sailor_cases import Cases, MeasuredIteration
 else:
-    matplotlib_figure = lazy("matplotlib.figure")
     pd = lazy("pandas")
-    plots = lazy("scenarios.frame.plots")
     report = lazy("scenarios.reproduce.report")
     sailor_cases = lazy("scenarios.reproduce.sailor_cases")
     sailor_model = lazy("scenarios.reproduce.sailor_model")
@@ -112,6 +108,8 @@ class Config:
 
     cases: Path = option(PUBLISHED / "sailor", "folder of runs and profiles")
     out: Path = option(Path("runs/reproduce/sailor"), "folder for table and picture")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -121,7 +119,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
-    return report.publish(reproduce(sailor_cases.read_folder(config.cases)), config.out)
+    frame_of_run = report.run_frame(config, PROG)
+    return report.publish(
+        reproduce(sailor_cases.read_folder(config.cases)), config.out, frame_of_run
+    )
 
 
 def reproduce(cases: Cases) -> Reproduction:
@@ -256,32 +257,44 @@ def summaries(frame: pd.DataFrame) -> list[str]:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Signed error of every run: ours, plain 1F1B and the best of the published simulators."""
-    groups = list(frame.groupby("cluster", sort=False))
-    heights = [len(rows) + 1 for _, rows in groups]
-    inches = 0.27 * sum(heights) + 0.8 * len(groups)  # with titles, legends and scales
-    figure = matplotlib_figure.Figure(figsize=(8.0, inches), dpi=120, layout="constrained")
-    panels = figure.subplots(len(groups), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, (cluster, rows) in zip(panels, groups, strict=True):
-        _draw_set(axes, str(cluster), rows)
-    panels[-1].set_xlabel("predicted over measured iteration time, less 1 [%]")
-    return figure
+    errors = frame["error_percent"]
+    return Figure(
+        name="picture",
+        title="Predicted over measured iteration time, less 1",
+        seen=f"Errors of {len(frame)} runs: ours are between {errors.min():+.1f} and "
+        f"{errors.max():+.1f} %, {errors.abs().mean():.1f} % on the mean.",
+        panels=tuple(
+            _panel(str(cluster), rows) for cluster, rows in frame.groupby("cluster", sort=False)
+        ),
+        width=8.0,
+    )
 
 
-def _draw_set(axes: Axes, cluster: str, rows: pd.DataFrame) -> None:
-    places = np.arange(len(rows))
-    axes.axvline(0.0, color=plots.INK, linewidth=0.8)
-    axes.barh(places, rows["error_percent"], color=plots.BLUE, height=0.6, label="ours")
+def _panel(cluster: str, rows: pd.DataFrame) -> Panel:
+    places = tuple(map(float, range(len(rows))))
+    errors = tuple(rows["error_percent"].astype(float))
     series = {"plain 1F1B": "plain_1f1b_error_percent"}
     best = best_published(rows)
     if best is not None:
         series[f"{best[0]} (best published)"] = f"{best[0]}_error_percent"
-    for (label, column), marker, colour in zip(
-        series.items(), "|x", plots.REFERENCE_COLOURS, strict=False
-    ):
-        axes.plot(rows[column], places, marker, color=colour, label=label)
-    axes.set_yticks(places, rows["short_name"], fontsize=7)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_title(cluster, fontsize=10, pad=22)
-    axes.grid(axis="x", color=plots.FAINT)
-    axes.set_axisbelow(True)
-    axes.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+    points = tuple(
+        Points(label=label, x=tuple(rows[column].astype(float)), y=places, colour=hue, symbol="x")
+        for (label, column), hue in zip(series.items(), COLOURS[1:], strict=False)
+    )
+    ours = Boxes(
+        label="ours",
+        starts=tuple(min(0.0, error) for error in errors),
+        ends=tuple(max(0.0, error) for error in errors),
+        rows=places,
+        colour=BLUE,
+        height=0.6,
+    )
+    names = tuple(zip(places, map(str, rows["short_name"]), strict=True))
+    return Panel(
+        x=Axis(label="predicted over measured iteration time, less 1 [%]"),
+        y=Axis(ticks=names, low=-0.6, high=len(rows) - 0.4, is_reversed=True),
+        marks=(*points, ours),
+        title=cluster,
+        height=0.27 * (len(rows) + 1),
+        grid="x",
+    )

@@ -17,27 +17,26 @@ from typing import TYPE_CHECKING
 from des.base.command import exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Boxes, Points
+from des.figures.palette import INK, SKY
 from des.schedules import Orders, Pipeline, check_order_memory
 from des.schedules.automatic import automatic_zero_bubble
 from des.schedules.flush import one_f_one_b
 from des.schedules.interleaved import interleaved_1f1b
 from des.schedules.zero_bubble import zb_h1, zb_h2
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED, CaseFile, read_cases, require_judged
 from scenarios.reproduce.stage_worlds import simulate_stages
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib import figure as matplotlib_figure
-    from matplotlib.figure import Figure
 
-    from scenarios.frame import plots
     from scenarios.reproduce import report, zero_bubble_cases
     from scenarios.reproduce.report import Reproduction
     from scenarios.reproduce.zero_bubble_cases import BubbleRow
 else:
-    matplotlib_figure = lazy("matplotlib.figure")
     pd = lazy("pandas")
-    plots = lazy("scenarios.frame.plots")
     report = lazy("scenarios.reproduce.report")
     zero_bubble_cases = lazy("scenarios.reproduce.zero_bubble_cases")
 
@@ -82,6 +81,8 @@ class Config:
 
     cases: Path = option(SHIPPED, "file of published rows")
     out: Path = option(Path("runs/reproduce/zero_bubble"), "folder for table and picture")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,10 +92,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    frame_of_run = report.run_frame(config, PROG)
     cases = read_cases(config.cases, zero_bubble_cases.BubbleRow, SHIPPED)
     judged = any(row.published for row in cases.rows)
     require_judged(config.cases, judged, "a bubble_rate of some schedule")
-    return report.publish(reproduce(cases), config.out)
+    return report.publish(reproduce(cases), config.out, frame_of_run)
 
 
 def reproduce(cases: CaseFile[BubbleRow]) -> Reproduction:
@@ -209,27 +211,38 @@ _ORDERS: dict[str, Callable[[BubbleRow], tuple[Orders, Pipeline]]] = {
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    """Our bubble rates as bars, the published ones as points, a group a row of the table."""
-    groups = frame.drop_duplicates("row")
-    figure = matplotlib_figure.Figure(
-        figsize=(max(7.0, 1.5 + 0.9 * len(groups)), 4.0), dpi=120, layout="constrained"
+    """Return our bubble rates as bars and the published ones as points, a panel for each row."""
+    return Figure(
+        name="picture",
+        title="Bubble rates, ours as bars and the published ones as points",
+        seen=f"Bubble rates of {len(frame)} cells: ours are between "
+        f"{frame['our_bubble_rate'].min():.3f} and {frame['our_bubble_rate'].max():.3f}.",
+        panels=tuple(_panel(group) for _, group in frame.groupby("row", sort=False)),
+        columns=2,
+        width=9.0,
     )
-    axes = figure.subplots()
-    width = 0.8 / len(zero_bubble_cases.COLUMNS)
-    for offset, (name, colour) in enumerate(
-        zip(zero_bubble_cases.COLUMNS, plots.REFERENCE_COLOURS, strict=False)
-    ):
-        cells = frame[frame["schedule"] == name]
-        places = cells["row"] + (offset - (len(zero_bubble_cases.COLUMNS) - 1) / 2) * width
-        label = name.replace("_", " ")
-        axes.bar(places, cells["our_bubble_rate"], width, color=colour, alpha=0.6, label=label)
-        axes.plot(places, cells["published_bubble_rate"], "o", color=plots.INK, markersize=3)
-    labels = [
-        f"{group.model}\np = {group.num_stages}\nm = {group.num_microbatches}"
-        for group in groups.itertuples()
-    ]
-    axes.set_xticks(groups["row"], labels, fontsize=8)
-    axes.set_ylabel("bubble rate; points: published")
-    axes.grid(visible=True, axis="y", alpha=0.3)
-    axes.legend(fontsize=8)
-    return figure
+
+
+def _panel(cells: pd.DataFrame) -> Panel:
+    first = cells.iloc[0]
+    names = [str(name) for name in cells["schedule"]]
+    rows = tuple(map(float, range(len(cells))))
+    published = tuple(cells["published_bubble_rate"].astype(float))
+    return Panel(
+        x=Axis(label="bubble rate", low=0.0),
+        y=Axis(ticks=tuple(zip(rows, names, strict=True)), is_reversed=True),
+        marks=(
+            Boxes(
+                label="ours",
+                starts=(0.0,) * len(cells),
+                ends=tuple(cells["our_bubble_rate"].astype(float)),
+                rows=rows,
+                colour=SKY,
+                height=0.6,
+            ),
+            Points(label="published", x=published, y=rows, colour=INK, size=4.0),
+        ),
+        title=f"{first['model']}, p = {first['num_stages']}, m = {first['num_microbatches']}",
+        height=0.4 + 0.24 * len(cells),
+        grid="x",
+    )

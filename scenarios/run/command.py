@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.csv_text import frame_csv
 from des.base.flags import parse_given, to_dict
 from des.base.lazy import lazy
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
+from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.writing import write_files
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.run.training_run_scenario import (
     PROG,
     Config,
+    TrainingRunScenario,
     check_given,
     idle_fields,
     load_training_run,
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
     from rich import progress as rich_progress
     from rich.progress import Progress
 
-    from scenarios.frame import plots
+    from des.views import plan_views
+    from scenarios.frame import report
     from scenarios.run import training_run_figure
 else:
     rich_progress = lazy("rich.progress")
-    plots = lazy("scenarios.frame.plots")
+    plan_views = lazy("des.views.plan_views")
+    report = lazy("scenarios.frame.report")
     training_run_figure = lazy("scenarios.run.training_run_figure")
 
 
@@ -50,7 +54,9 @@ examples:
 files written to --out:
   iterations.csv, epochs.csv   time series of the training; all times in seconds
   loads.csv                    what other jobs take of each domain, from each time on
-  training_run.png             iteration times, what other jobs take, and moves, as a figure
+  report.html                  question and answer, the last plan, and the run over time
+  training_run.png             iteration times, what other jobs take, and moves, as a figure; with
+                               it map, gantt, links and memory of the last plan (--figures)
   result.json                  sums, and the flags that they came from
 
 exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written;
@@ -68,20 +74,22 @@ def _command(argv: Sequence[str] | None) -> None:
         Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
     )
     check_given(config, given)
-    history = run(config)
-    paths = write_files(config.out, training_run_files(config, history))
+    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
+    scenario = load_training_run(config)
+    history = run(config, scenario)
+    command = repeat_command(PROG, config)
+    paths = write_files(config.out, training_run_files(config, scenario, history, command))
     show_training_run(config, history, paths)
 
 
-def run(config: Config) -> TrainingHistory:
+def run(config: Config, scenario: TrainingRunScenario) -> TrainingHistory:
     """Simulate what the flags describe.
 
     Raises
     ------
     ValueError
-        If a file, a name or a number is wrong, or a plan does not fit into the memory.
+        If a plan does not fit into the memory.
     """
-    scenario = load_training_run(config)
     with _progress(config.epochs * config.epoch_s) as bar:
         return run_training(
             scenario.topology,
@@ -121,7 +129,7 @@ class _Bar:
 
 def training_run_summary(config: Config, history: TrainingHistory) -> dict[str, object]:
     """Return the content of result.json."""
-    left_out = {"out", *idle_fields(config)}
+    left_out = {"out", "figures", "parquet", *idle_fields(config)}
     changes = [row for row in history.epochs if row.migration_s > 0]
     return {
         "num_iterations": len(history.iterations),
@@ -137,15 +145,36 @@ def training_run_summary(config: Config, history: TrainingHistory) -> dict[str, 
     }
 
 
-def training_run_files(config: Config, history: TrainingHistory) -> dict[str, bytes]:
+def training_run_files(
+    config: Config, scenario: TrainingRunScenario, history: TrainingHistory, command: str
+) -> dict[str, bytes]:
     """Make the content of all files; it depends on the flags alone, not on where it is written."""
-    figure = training_run_figure.training_run_figure(history, title=_title(config))
-    files = {
-        f"{series}.csv": frame_csv(history.to_frame(series)).encode()
-        for series in ("iterations", "epochs", "loads")
-    }
-    said = json.dumps(training_run_summary(config, history), indent=2, allow_nan=False) + "\n"
-    return files | {"training_run.png": plots.png_bytes(figure), "result.json": said.encode()}
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    said = training_run_summary(config, history)
+    text = json.dumps(said, indent=2, allow_nan=False) + "\n"
+    frames = {series: history.to_frame(series) for series in ("iterations", "epochs", "loads")}
+    views = plan_views.plan_views(
+        scenario.topology,
+        scenario.workload,
+        history.epochs[-1].plan,
+        scenario.corrections,
+        title="The last plan, on links at base figures",
+    )
+    page = report.Report(
+        title=_title(config),
+        question=f"How long do {said['num_iterations']} iterations take, and what do moves cost?",
+        answer=f"{history.total_s / 3600:.3g} h, {said['mean_iteration_s']:.4g} s an iteration; "
+        f"{said['num_plan_changes']} changes of plan take {history.migration_s:.1f} s.",
+        command=command,
+        first=views.first,
+        figures=(
+            training_run_figure.training_run_figure(history, title="The run over time"),
+            *views.more,
+        ),
+        configuration=repeated_settings(config),
+    )
+    files = choice.row_files(frames) | {"result.json": text.encode()}
+    return files | choice.report_files(page)
 
 
 def show_training_run(config: Config, history: TrainingHistory, paths: Sequence[Path]) -> None:

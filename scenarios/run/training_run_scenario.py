@@ -29,6 +29,7 @@ from des.plan.replacement import RESTART_S
 from des.training.background import BackgroundLoad, beside_jobs
 from des.training.training_settings import Planner, TrainingRun
 from des.world.domain_load import LOADS_HELP
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.frame.profile_flags import (
     EXTRAPOLATE_HELP,
     PROFILE_GPU_HELP,
@@ -119,6 +120,8 @@ class Config:
     restart_s: float = option(RESTART_S, "seconds that any change of plan takes")
     pays_bytes: bool = option(True, "whether a change of plan has to move the model state")
     out: Path = option(Path("runs/training_run"), "folder for the files")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,14 @@ from des.base.command import UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
-from scenarios.frame.files import read_csv, write_csv
+from scenarios.frame.files import read_csv
+from scenarios.frame.outputs import (
+    OutputChoice,
+    figures_option,
+    parquet_option,
+    write_outputs,
+)
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import lock_folder
 
@@ -20,13 +27,17 @@ if TYPE_CHECKING:
     from rich import console as rich_console
     from rich import table as rich_table
 
-    from scenarios.frame import statistics
+    from scenarios.frame import metrics_log, plots, report, statistics
+    from scenarios.frame.report import Report
     from scenarios.train import training_points
     from scenarios.train.training_points import TrainingPoint
 else:
     pd = lazy("pandas")
     rich_console = lazy("rich.console")
     rich_table = lazy("rich.table")
+    metrics_log = lazy("scenarios.frame.metrics_log")
+    plots = lazy("scenarios.frame.plots")
+    report = lazy("scenarios.frame.report")
     statistics = lazy("scenarios.frame.statistics")
     training_points = lazy("scenarios.train.training_points")
 
@@ -50,6 +61,8 @@ class Config:
         Path("runs/seeds"), "folder of one run per seed; existing runs are continued"
     )
     quick: bool = option(False, "runs of seconds that show all steps and learn little")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         if len(set(self.seeds)) != len(self.seeds) or not self.seeds:
@@ -63,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "")
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     points = {seed: _point(config, seed) for seed in config.seeds}
     training_points.refuse_other_runs(points.values(), PROG)
     config.out.mkdir(parents=True, exist_ok=True)
@@ -75,7 +89,8 @@ def _command(argv: Sequence[str] | None) -> int:
             seed: read_csv(point.folder.evaluation_csv) for seed, point in points.items()
         }
         table = seed_table(evaluations)
-        write_csv(config.out / "seeds.csv", table)
+        page = _report(config, points, table, repeat_command(PROG, config))
+        write_outputs(config.out, choice, page, {"seeds": table})
     return _show(config, table)
 
 
@@ -86,6 +101,39 @@ def seed_table(evaluations: dict[int, pd.DataFrame]) -> pd.DataFrame:
         for seed, evaluation in evaluations.items()
     ]
     return pd.DataFrame(rows)
+
+
+def _report(
+    config: Config, points: Mapping[int, TrainingPoint], table: pd.DataFrame, command: str
+) -> Report:
+    logs = {
+        f"seed {seed}": metrics_log.read_metrics(point.folder.metrics_csv)
+        for seed, point in points.items()
+    }
+    columns = [column for column in table.columns if column != "seed"]
+    spread = {column: statistics.mean_and_interval(table[column].to_numpy()) for column in columns}
+    said = "; ".join(
+        f"{column.replace('_', ' ')} {_cell(column, one.mean)} ± {_cell(column, one.half_width)}"
+        for column, one in spread.items()
+    )
+    return report.Report(
+        title=f"The flat policy over {len(points)} seeds",
+        question="How far do trainings spread over seeds?",
+        answer=f"Mean and half the 95 % interval: {said}.",
+        command=command,
+        tables=(
+            report.PageTable(
+                title="Seeds",
+                head=("seed", *(column.replace("_", " ") for column in columns)),
+                rows=tuple(
+                    (str(int(row["seed"])), *(_cell(column, row[column]) for column in columns))
+                    for row in table.to_dict("records")
+                ),
+            ),
+        ),
+        figures=(plots.seed_curves(logs, title="Learning curves"),),
+        configuration=repeated_settings(config),
+    )
 
 
 def _point(config: Config, seed: int) -> TrainingPoint:

@@ -16,6 +16,7 @@ from des.base.flags import from_dict, parse_given
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
+from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_config import (
@@ -121,6 +122,7 @@ def _run(
                 num_draws=config.evaluation_draws,
                 seed=config.evaluation_seed,
                 fidelity=calibration.lines(),
+                choice=OutputChoice(figures=config.figures, parquet=config.parquet),
                 target_sizes=_target_sizes(config),
             )
             command = f"{PROG} --config {shlex.quote(str(folder.config_json))}"
@@ -211,4 +213,12 @@ def _begun(config: Config, given: frozenset[str], folder: RunFolder) -> Config:
     corrections = None if old.corrections is None else path / old.corrections
     kept = replace(old, network=str(path / old.network), corrections=corrections)
     kept = replace(kept, kpi=config.kpi if "kpi" in given else old.kpi)
-    return replace(kept, workers=config.workers, ray=config.ray, out=path, resume=True)
+    return replace(
+        kept,
+        workers=config.workers,
+        ray=config.ray,
+        figures=config.figures,
+        parquet=config.parquet,
+        out=path,
+        resume=True,
+    )

@@ -1,7 +1,7 @@
 """Outcome of a training: evaluation, table, verdict and the files that hold them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -12,16 +12,17 @@ from agents.flat.policy_planner import PolicyPlanner
 from agents.flat.task import PlacementTask
 from agents.planners.exact.exact import most_placements, num_contiguous_placements
 from agents.planners.table import PLANNERS, reference_planners
-from des import InfeasiblePlacementError, IterationResult, Law, UniformLaw
+from des import InfeasiblePlacementError, IterationResult, Law, Plan, Topology, UniformLaw
 from des.views.chrome_trace import write_chrome_trace
-from des.views.gantt import gantt_png
-from scenarios.frame.files import write_bytes, write_csv, write_json
+from des.views.plan_views import views_of_result
+from scenarios.frame.files import write_json
 from scenarios.frame.metrics_log import read_metrics
-from scenarios.frame.pictures import Picture
-from scenarios.frame.plots import comparison_bars, learning_curve, png_bytes
-from scenarios.frame.report import Report, summary_table, write_report
+from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.plots import comparison_bars, learning_curve
+from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference, summarise
+from scenarios.frame.summary_table import summary_page_table, summary_table
 from scenarios.measure.targets.after_training import RunTargets, targets_of_run
 from scenarios.measure.targets.measurement_size import Sizes
 from scenarios.train.evaluation import (
@@ -47,6 +48,8 @@ class Evaluation:
     ----------
     fidelity
         Accuracy of the simulator in the task.
+    choice
+        Formats of output files.
     target_sizes
         Sizes of the measurement of targets, see `scenarios.measure.targets.after_training`; None
         leaves it out.
@@ -56,6 +59,7 @@ class Evaluation:
     num_draws: int
     seed: int
     fidelity: tuple[str, ...] = ()
+    choice: OutputChoice = field(default_factory=OutputChoice)
     target_sizes: Sizes | None = None
 
 
@@ -65,7 +69,8 @@ class TrainingOutcome:
 
     evaluation: pd.DataFrame
     at_base_figures: IterationResult
-    placement: str
+    world: Topology
+    plan: Plan
     caveats: tuple[str, ...]
 
     @property
@@ -75,7 +80,7 @@ class TrainingOutcome:
         shown = "no border" if ratio is None else f"transfer/compute ratio R = {ratio:.2f}"
         return (
             f"{verdict_on(self.evaluation)} On links at base figures it places "
-            f"{self.placement} ({shown})."
+            f"{self.plan.placement} ({shown})."
         )
 
 
@@ -93,27 +98,35 @@ def evaluate_and_report(
     console.print(summary_table(summary))
     for line in (outcome.verdict, *(f"Note: {caveat}" for caveat in outcome.caveats)):
         console.print(line, soft_wrap=True, markup=False)
-    write_csv(folder.evaluation_csv, outcome.evaluation)
     write_chrome_trace(outcome.at_base_figures, folder.trace_json)
     times_s = summary["iteration_time_s"]
     references = {name: float(times_s[name]) for name in _CURVE_REFERENCES if name in times_s}
-    curve = png_bytes(learning_curve(read_metrics(folder.metrics_csv), references))
-    write_bytes(folder.learning_curve_png, curve)
+    curve = learning_curve(read_metrics(folder.metrics_csv), references)
     sizes = evaluation.target_sizes
     targets = None if sizes is None else _measured_targets(evaluation, sizes, folder, console)
     domains = ", ".join(memory.domain for memory in outcome.at_base_figures.memory)
+    workload = evaluation.task.workload
+    views = views_of_result(
+        outcome.at_base_figures,
+        outcome.world,
+        workload,
+        outcome.plan,
+        title="The policy's plan on links at base figures",
+    )
     report = Report(
-        title=f"{evaluation.task.workload.name} on {domains}",
-        verdict=outcome.verdict,
+        title=f"{workload.name} on {domains}",
+        question=f"How good are the placements of a trained policy for {workload.name}?",
+        answer=outcome.verdict,
         command=command,
-        summary=summary,
-        pictures=_pictures(outcome, curve),
+        first=views.first,
+        tables=(summary_page_table(summary),),
+        figures=(curve, comparison_bars(outcome.evaluation), *views.more),
         configuration=configuration,
         fidelity=evaluation.fidelity,
         caveats=outcome.caveats,
         targets=targets,
     )
-    write_report(folder.report_html, report)
+    write_outputs(folder.path, evaluation.choice, report, {"evaluation": outcome.evaluation})
     console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
     if targets is not None:
         targets.show(console)
@@ -151,7 +164,8 @@ def evaluate_policy(evaluation: Evaluation, folder: RunFolder, console: Console)
     return TrainingOutcome(
         evaluation=frame,
         at_base_figures=problem.judge(plan),
-        placement=str(plan.placement),
+        world=draws[0].base_world,
+        plan=plan,
         caveats=(*left_out, *_caveats(task, frame)),
     )
 
@@ -227,13 +241,3 @@ def _caveats(task: PlacementTask, frame: pd.DataFrame) -> tuple[str, ...]:
             "simulated as if it did, in its favour (column fits mem.)."
         )
     return tuple(caveats)
-
-
-def _pictures(outcome: TrainingOutcome, curve: bytes) -> tuple[Picture, ...]:
-    bars = png_bytes(comparison_bars(outcome.evaluation))
-    iteration = gantt_png(outcome.at_base_figures)
-    return (
-        Picture(caption="Learning curve; planners as judged afterwards.", png=curve),
-        Picture(caption="Iteration time on the held-out draws.", png=bars),
-        Picture(caption="The policy's plan on links at base figures.", png=iteration),
-    )

@@ -15,8 +15,16 @@ from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
-from scenarios.frame.files import write_bytes, write_csv
+from scenarios.frame.files import write_csv
+from scenarios.frame.outputs import (
+    REPORT,
+    OutputChoice,
+    figures_option,
+    parquet_option,
+    write_outputs,
+)
 from scenarios.frame.ray_extra import LOCAL, ray_module
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
@@ -24,13 +32,11 @@ if TYPE_CHECKING:
     from rich import console as rich_console
     from rich.console import Console
 
-    from scenarios.frame import plots
     from scenarios.train import sweep_grid, sweep_results, sweep_running, training_points
     from scenarios.train.sweep_grid import Trial
     from scenarios.train.sweep_running import Submit
 else:
     rich_console = lazy("rich.console")
-    plots = lazy("scenarios.frame.plots")
     sweep_grid = lazy("scenarios.train.sweep_grid")
     sweep_results = lazy("scenarios.train.sweep_results")
     sweep_running = lazy("scenarios.train.sweep_running")
@@ -41,8 +47,9 @@ PROG = "python -m scenarios.sweep"
 
 _EPILOG = f"""\
 Every combination of the varied fields is trained with every seed, in a folder of its own: finished
-ones are taken as they are, others continued. Writes sweep.csv and sweep.png. On a cluster of Ray,
---out and input files must be on a disk that all machines share.
+ones are taken as they are, others continued. Writes sweep.csv, report.html, sweep.png and
+seed_curves.png. On a cluster of Ray, --out and input files must be on a disk that all machines
+share.
 
 exit codes: 0 all went well; 1 some trainings failed; 2 bad input; {EXIT_CODES}
 """
@@ -69,6 +76,8 @@ class Config:
     )
     out: Path = option(Path("runs/sweep"), "folder of all runs; what is there is continued")
     quick: bool = option(False, "runs of seconds that show all steps and learn little")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         if len(set(self.seeds)) != len(self.seeds) or not self.seeds:
@@ -84,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = _parse(argv)
+    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before hours of work
     flags = [] if config.base is None else ["--config", str(config.base)]
     flags += ["--workers", "1", *(["--quick"] if config.quick else [])]
     trials = sweep_grid.trials_of(
@@ -99,7 +109,7 @@ def _command(argv: Sequence[str] | None) -> int:
         with lock_folder(config.out), _submitter(config.ray, at_once) as submit:
             errors = sweep_running.run_trials(trials, submit, at_once=at_once, console=console)
             table = sweep_results.trials_table(trials, errors)
-            write_csv(config.out / "sweep.csv", table)
+            _write(config, trials, table)
             _show(config, trials, errors, table, console)
     except KeyboardInterrupt:
         console.print("Interrupted. The same command continues.")
@@ -147,6 +157,18 @@ def _submitter(ray: str | None, at_once: int) -> Iterator[Submit]:
             yield submit
 
 
+def _write(config: Config, trials: Sequence[Trial], table: pd.DataFrame) -> None:
+    """Write the rows, and a report where a training went through."""
+    if table["error"].notna().all():
+        write_csv(config.out / "sweep.csv", table)
+        return
+    page = sweep_results.sweep_report(
+        trials, table, configuration=repeated_settings(config), command=repeat_command(PROG, config)
+    )
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
+    write_outputs(config.out, choice, page, {"sweep": table})
+
+
 def _show(
     config: Config,
     trials: Sequence[Trial],
@@ -158,9 +180,7 @@ def _show(
     settings = sweep_results.settings_table(table, fields)
     console.print(sweep_results.shown_table(settings, fields))
     if len(errors) < len(trials):
-        picture = config.out / "sweep.png"
-        write_bytes(picture, plots.png_bytes(sweep_results.sweep_figure(table, settings, fields)))
-        console.print(f"Picture: {picture}", soft_wrap=True, markup=False)
+        console.print(f"Report: {config.out / REPORT}", soft_wrap=True, markup=False)
     for trial in trials:
         if trial.name in errors:
             line = f"FAILED: {trial.name}: {errors[trial.name]} (all of it: {trial.point.log})"

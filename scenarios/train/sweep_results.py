@@ -4,14 +4,16 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 
 import pandas as pd
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from rich import box
 from rich.table import Table
 
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Points
+from des.figures.palette import BLUE, INK
 from scenarios.frame.files import read_csv
-from scenarios.frame.plots import BLUE, FAINT, INK
+from scenarios.frame.metrics_log import read_metrics
+from scenarios.frame.plots import seed_curves
+from scenarios.frame.report import PageTable, Report
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.train.outcome import POLICY
 from scenarios.train.sweep_grid import Trial
@@ -95,33 +97,100 @@ def shown_table(settings: pd.DataFrame, fields: Sequence[str]) -> Table:
     return table
 
 
-def sweep_figure(trials: pd.DataFrame, settings: pd.DataFrame, fields: Sequence[str]) -> Figure:
-    """Draw the reward of each combination: every seed, their mean and its 95 % interval."""
-    drawn = settings[settings["num_seeds"] > 0].head(_MOST_DRAWN).to_dict("records")
-    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    height = 1.3 + (0.2 + 0.14 * max(1, len(fields))) * len(drawn)
-    figure = Figure(figsize=(7.0, height), dpi=150, layout=layout)
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    for place, row in enumerate(drawn):
-        of_row = trials[fields].eq([row[field] for field in fields]).all(axis="columns")
-        rewards = trials.loc[of_row, "reward"].dropna()
-        spread = None if len(rewards) == 1 else row["reward_half_width"]
-        axes.errorbar(
-            row["reward"], place, xerr=spread, fmt="|", color=INK, capsize=4, markersize=9
+def sweep_report(
+    trials: Sequence[Trial],
+    table: pd.DataFrame,
+    *,
+    configuration: Mapping[str, object],
+    command: str,
+) -> Report:
+    """Return the report of a sweep in which a training or more went through."""
+    fields = list(trials[0].settings)
+    settings = settings_table(table, fields)
+    best = settings.iloc[0]
+    named = ", ".join(f"{field} {best[field]}" for field in fields) or "base"
+    logs = {
+        trial.name: read_metrics(trial.point.folder.metrics_csv)
+        for trial, error in zip(trials, table["error"], strict=True)
+        if pd.isna(error) and all(str(best[field]) == trial.settings[field] for field in fields)
+    }
+    shown = [name for name in _SHOWN if name in settings]
+    rows = tuple(
+        (
+            ", ".join(f"{field} {row[field]}" for field in fields) or "base",
+            f"{row['num_seeds']}/{row['num_trials']}",
+            *(_cell(row, name) for name in shown),
         )
-        axes.scatter(rewards, [place] * len(rewards), s=22, color=BLUE, linewidths=0, zorder=3)
-    labels = ["\n".join(f"{field} {row[field]}" for field in fields) or "base" for row in drawn]
-    axes.set_yticks(range(len(drawn)), labels, fontsize=8, parse_math=False)
-    axes.set_ylim(len(drawn) - 0.5, -0.5)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(length=0, colors=INK)
-    axes.set_axisbelow(True)
-    axes.grid(axis="x", color=FAINT, linewidth=0.8)
-    axes.set_xlabel("reward of the policy: each seed, mean and 95 % interval", color=INK)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
+        for row in settings.to_dict("records")
+    )
+    return Report(
+        title="Sweep over settings and seeds",
+        question="Which settings have the best mean reward?",
+        answer=f"{named}: reward {_cell(best.to_dict(), 'reward')} over {best['num_seeds']} seeds.",
+        command=command,
+        tables=(
+            PageTable(
+                title="Settings, the best first",
+                head=("settings", "seeds", *(_SHOWN[name][0] for name in shown)),
+                rows=rows,
+                notes=("Mean ± half width of the 95 % Student-t interval over seeds.",),
+            ),
+        ),
+        figures=(
+            sweep_figure(table, settings, fields),
+            seed_curves(logs, title=f"Learning curves of {named}"),
+        ),
+        configuration=configuration,
+    )
+
+
+def sweep_figure(trials: pd.DataFrame, settings: pd.DataFrame, fields: Sequence[str]) -> Figure:
+    """Return the reward of each combination: every seed, their mean and its 95 % interval."""
+    drawn = settings[settings["num_seeds"] > 0].head(_MOST_DRAWN).to_dict("records")
+    labels = [", ".join(f"{field} {row[field]}" for field in fields) or "base" for row in drawn]
+    rewards = [
+        trials.loc[
+            trials[fields].eq([row[field] for field in fields]).all(axis="columns"), "reward"
+        ].dropna()
+        for row in drawn
+    ]
+    places = tuple(map(float, range(len(drawn))))
+    seeds = Points(
+        label="each seed",
+        x=tuple(float(one) for own in rewards for one in own),
+        y=tuple(place for place, own in zip(places, rewards, strict=True) for _ in own),
+        colour=BLUE,
+        size=4.0,
+    )
+    means = Points(
+        label="mean and 95 % interval",
+        x=tuple(float(row["reward"]) for row in drawn),
+        y=places,
+        x_half_widths=tuple(float(row["reward_half_width"]) for row in drawn),
+        colour=INK,
+        symbol="diamond",
+        hovers=tuple(labels),
+    )
+    panel = Panel(
+        x=Axis(label="reward of the policy"),
+        y=Axis(
+            ticks=tuple(zip(places, labels, strict=True)),
+            low=-0.5,
+            high=len(drawn) - 0.5,
+            is_reversed=True,
+        ),
+        marks=(seeds, means),
+        height=0.6 + 0.34 * len(drawn),
+        grid="x",
+    )
+    return Figure(
+        name="sweep",
+        title="Reward of each combination of settings",
+        seen=f"Rewards of {len(trials)} trials in {len(drawn)} combinations; the best mean is "
+        f"{drawn[0]['reward']:.4g}, of {labels[0]}.",
+        panels=(panel,),
+        width=8.0,
+    )
 
 
 def _cell(row: Mapping[Hashable, float], name: str) -> str:

@@ -19,6 +19,7 @@ from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S, Replacement
 from des.worlds.reading import topology_path
+from scenarios.frame.outputs import figures_option, parquet_option
 
 if TYPE_CHECKING:
     from agents.ppo import devices
@@ -114,6 +115,8 @@ class Config:
         True, "measure the targets on the world of the run afterwards; about half a minute"
     )
     quick: bool = option(False, "a run of seconds that shows all steps and learns little")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for name in (
@@ -178,7 +181,7 @@ class Config:
                 )
 
 
-RUNTIME_FIELDS = frozenset({"out", "resume", "workers", "ray"})
+RUNTIME_FIELDS = frozenset({"out", "resume", "workers", "ray", "figures", "parquet"})
 """Fields on where a run is done: not recorded, as results do not depend on them."""
 
 

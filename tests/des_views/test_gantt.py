@@ -13,7 +13,9 @@ from matplotlib.colors import to_rgb
 from strategies import cases, plan, unit_workload, world
 
 from des import simulate
-from des.views.gantt import draw_gantt, gantt_png, gantt_rgb
+from des.figures.marks import Boxes
+from des.figures.paper import draw, image_bytes
+from des.views.gantt import gantt_figure, gantt_rgb
 
 FORWARD, BACKWARD = (np.array(to_rgb(colour)) * 255 for colour in ("#0072B2", "#E69F00"))
 LINKS = dict.fromkeys(("AB", "BA", "BC", "CB", "AC", "CA"), (10.0, 0.1))
@@ -26,14 +28,17 @@ def pipeline(*domain_of_layer, num_microbatches, passes_s=(1.0, 2.0)):
     return simulate(world("ABC", LINKS), workload, plan(*domain_of_layer))
 
 
-def drawn_bars(figure):
-    """Boxes of each collection, one row (start, end, middle) a bar: idle, passes, transfers."""
-    collections = [c for c in figure.axes[0].collections if isinstance(c, PolyCollection)]
+def drawn_bars(figure, names):
+    """Boxes of the kinds of these names, as drawn on paper: start, end and middle of each."""
+    labels = [mark.label for mark in figure.panels[0].marks if isinstance(mark, Boxes)]
+    axes = draw(figure).axes[0]
+    collections = [c for c in axes.collections if isinstance(c, PolyCollection)]
     boxes = []
-    for collection in collections:
-        extents = [path.get_extents() for path in collection.get_paths()]
-        boxes.append([(box.x0, box.x1, (box.y0 + box.y1) / 2) for box in extents])
-    return boxes
+    for label, collection in zip(labels, collections, strict=True):
+        if label in names:
+            extents = [path.get_extents() for path in collection.get_paths()]
+            boxes += [(box.x0, box.x1, (box.y0 + box.y1) / 2) for box in extents]
+    return sorted(boxes)
 
 
 def is_colour(pixels, colour):
@@ -45,18 +50,22 @@ def is_colour(pixels, colour):
 def test_every_pass_and_transfer_is_a_bar_from_its_start_to_its_end(case):
     result = simulate(*case)
 
-    _, passes, transfers = drawn_bars(draw_gantt(result))
+    figure = gantt_figure(result)
 
-    spans = [(span.start_s, span.end_s, span.stage) for span in result.spans]
+    spans = sorted((span.start_s, span.end_s, float(span.stage)) for span in result.spans)
+    passes = drawn_bars(
+        figure, {"forward pass", "backward pass", "input gradient"} | {"weight gradient"}
+    )
     assert passes == [pytest.approx(span) for span in spans]
-    moves = [(move.start_s, move.end_s) for move in result.transfers]
+    moves = sorted((move.start_s, move.end_s) for move in result.transfers)
+    transfers = drawn_bars(figure, {"activation", "gradient", "sum of gradients"})
     assert [bar[:2] for bar in transfers] == [pytest.approx(move) for move in moves]
 
 
 def test_rows_are_the_stages_and_below_them_the_links_in_use():
     result = pipeline(0, 0, 1, 0, num_microbatches=2)
 
-    axes = draw_gantt(result).axes[0]
+    axes = draw(gantt_figure(result)).axes[0]
 
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "A  layers 0-1",
@@ -71,15 +80,22 @@ def test_rows_are_the_stages_and_below_them_the_links_in_use():
 
 
 def test_the_head_gives_the_figures():
-    figure = draw_gantt(pipeline(0, num_microbatches=2), title="a title")
+    figure = gantt_figure(pipeline(0, num_microbatches=2), title="a title")
 
-    text = [text.get_text() for text in figure.texts]
-    assert text[0] == "a title"
-    assert text[1].split("    ") == [
+    assert draw(figure).get_suptitle().splitlines()[0] == "a title"
+    assert figure.note.split("    ") == [
         "makespan 6 s",
         "bubble fraction 0.000",
         "utilisation of all GPUs 0.333",
     ]
+
+
+def test_what_is_seen_names_the_busiest_stage_and_link():
+    """A computes twice as many layers as B, and the one link in use is A to B and back."""
+    seen = gantt_figure(pipeline(0, 0, 1, num_microbatches=2)).seen
+
+    assert "the stage of A from layer 1 computes longest" in seen
+    assert "messages on 2 links" in seen
 
 
 def test_colours_cover_areas_in_the_ratio_of_the_times():
@@ -96,7 +112,7 @@ def test_passes_far_thinner_than_a_pixel_are_seen():
     shortest = min(span.end_s - span.start_s for span in result.spans)
     assert shortest / result.makespan_s < 1 / 1200
 
-    figure = draw_gantt(result)
+    figure = draw(gantt_figure(result))
     figure.canvas.draw()
     pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(float)
     rows = figure.axes[0].transData.transform([(0.0, stage) for stage in range(95)])[:, 1]
@@ -108,9 +124,11 @@ def test_passes_far_thinner_than_a_pixel_are_seen():
 
 
 def test_microbatches_are_numbered_where_the_numbers_fit():
-    few, many = (draw_gantt(pipeline(0, num_microbatches=count)).axes[0] for count in (8, 400))
+    few, many = (
+        draw(gantt_figure(pipeline(0, num_microbatches=count))).axes[0] for count in (8, 400)
+    )
 
-    assert [text.get_text() for text in few.texts] == [str(i // 2) for i in range(16)]
+    assert [text.get_text() for text in few.texts] == [str(i) for i in range(8)] * 2
     assert not many.texts
 
 
@@ -125,9 +143,9 @@ def test_frames_of_a_video_have_one_shape(num_stages):
 def test_equal_results_give_equal_files_that_name_no_software():
     result = pipeline(0, 1, num_microbatches=3)
 
-    content = gantt_png(result, title="twice")
+    content = image_bytes(gantt_figure(result, title="twice"))
 
-    assert content == gantt_png(result, title="twice")
+    assert content == image_bytes(gantt_figure(result, title="twice"))
     assert content.startswith(b"\x89PNG")
     assert b"Software" not in content
 

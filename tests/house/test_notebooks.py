@@ -1,27 +1,88 @@
-"""Notebooks run from top to bottom, and are kept without their outputs."""
+"""Notebooks run from top to bottom, show pictures, and are kept with outputs that are small."""
 
-import json
+import ast
+from importlib.util import find_spec
+from pathlib import Path
 
-import pandas as pd
 import pytest
-from notebook_runs import NOTEBOOKS, run
+
+nbformat = pytest.importorskip("nbformat", reason="no nbformat; pip install nbclient ipykernel")
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+QUICK = ("first_steps", "robustness")
+PICTURES = {
+    "anatomy_of_a_bubble": 4,
+    "calibration": 1,
+    "first_steps": 4,
+    "from_topology_to_plan": 3,
+    "published_and_measured": 2,
+    "robustness": 2,
+    "which_family_wins_where": 2,
+}
+"""Pictures that each notebook shows."""
+MOST_BYTES = 400_000
+STATEMENTS = (ast.Import, ast.ImportFrom, ast.Assign, ast.Expr)
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS
+def pictures(notebook):
+    """PNG files among the outputs, as text."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return [
+        output["data"]["image/png"] for output in outputs if "image/png" in output.get("data", {})
+    ]
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_without_outputs(notebook):
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        assert not cell.get("outputs")
-        assert cell.get("execution_count") is None
+def code_of(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def test_the_first_steps_show_that_exact_is_fastest_and_waiting_costs():
-    namespace = run(NOTEBOOKS[0].with_name("first_steps.ipynb"))
-    comparison, bubbles = namespace["comparison"], pd.DataFrame(namespace["rows"])
+def executed(*names):
+    """Run notebooks one after the other in one kernel, which imports what they share once."""
+    from jupyter_client.manager import AsyncKernelManager  # noqa: PLC0415 an extra
+    from nbclient import NotebookClient  # noqa: PLC0415 an extra
 
-    assert comparison["mean"].idxmin() == "exact"
-    assert len(bubbles) == 8 * len(comparison)
-    assert namespace["result"].bubble_fraction > 2 / 34
+    joined = nbformat.v4.new_notebook()
+    parts = []
+    for name in names:
+        part = nbformat.read(FOLDER / f"{name}.ipynb", 4)
+        parts.append(part)
+        joined.cells += part.cells
+        joined.cells.append(nbformat.v4.new_code_cell("%reset -f"))
+    manager = AsyncKernelManager(transport="ipc")
+    where = {"metadata": {"path": str(FOLDER)}}
+    NotebookClient(joined, km=manager, timeout=600, resources=where).execute()
+    return dict(zip(names, parts, strict=True))
+
+
+def test_every_notebook_is_known_and_has_its_pictures():
+    assert {path.stem for path in NOTEBOOKS} == set(PICTURES)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_with_small_outputs_and_no_errors(path):
+    notebook = nbformat.read(path, 4)
+
+    assert len(pictures(notebook)) == PICTURES[path.stem]
+    assert path.stat().st_size < MOST_BYTES
+    kinds = {output.output_type for cell in notebook.cells for output in cell.get("outputs", ())}
+    assert "error" not in kinds
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_has_no_logic_of_its_own(path):
+    """Imports, calls and names for what they return: no loops, branches or functions."""
+    for source in code_of(nbformat.read(path, 4)):
+        tree = ast.parse(source)
+        assert all(isinstance(node, STATEMENTS) for node in tree.body), source
+
+
+@pytest.mark.skipif(find_spec("nbclient") is None, reason="no nbclient; pip install nbclient")
+def test_quick_notebooks_run_and_show_their_pictures():
+    for name, notebook in executed(*QUICK).items():
+        assert len(pictures(notebook)) == PICTURES[name]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(set(PICTURES) - set(QUICK)))
+def test_long_notebooks_run_and_show_their_pictures(name):
+    assert len(pictures(executed(name)[name])) == PICTURES[name]

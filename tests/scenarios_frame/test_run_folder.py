@@ -65,13 +65,13 @@ def test_every_file_of_the_run_is_directly_inside(tmp_path):
     folder = RunFolder(path=tmp_path)
     paths = [
         *(folder.config_json, folder.metrics_csv, folder.checkpoint_pt, folder.evaluation_csv),
-        *(folder.trace_json, folder.learning_curve_png, folder.report_html, folder.tensorboard),
+        *(folder.trace_json, folder.report_html, folder.tensorboard),
     ]
 
     assert {path.parent for path in paths} == {tmp_path}
     assert [path.name for path in paths] == [
         *("config.json", "metrics.csv", "checkpoint.pt", "evaluation.csv"),
-        *("trace.json", "learning_curve.png", "report.html", "tensorboard"),
+        *("trace.json", "report.html", "tensorboard"),
     ]
 
 

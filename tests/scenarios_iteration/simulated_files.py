@@ -7,8 +7,11 @@ from scenarios.iteration.command import main
 FILES = [
     "gantt.png",
     "links.csv",
+    "links.png",
+    "map.png",
     "memory.png",
     "memory_over_time.csv",
+    "report.html",
     "result.json",
     "spans.csv",
     "stages.csv",
@@ -22,6 +25,13 @@ def run(folder, *flags):
     """Run the command on a few microbatches and return its files."""
     assert main([*QUICK, *flags, "--out", str(folder)]) == 0
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def results(folder, *flags):
+    """What a run writes besides its report, which says by which flags it was made."""
+    files = run(folder, *flags)
+    del files["report.html"]
+    return files
 
 
 def figures(folder, *flags):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from command_output import examples_of, help_of
 from profiled import world_on_h100, write_profile
-from simulated_files import FILES, SMALL, figures, run
+from simulated_files import FILES, SMALL, figures, results, run
 
 from calibration import write_corrections
 from des import (
@@ -62,8 +62,8 @@ def test_the_files_say_what_the_simulator_says(tmp_path):
 
 @pytest.mark.parametrize("seed", [[], ["--seed", "3"]], ids=["base", "drawn"])
 def test_both_forms_of_a_world_give_the_same_bytes(seed, tmp_path):
-    from_yaml = run(tmp_path / "yaml", *seed, "--network", str(EAST_CENTRAL_WEST))
-    from_json = run(
+    from_yaml = results(tmp_path / "yaml", *seed, "--network", str(EAST_CENTRAL_WEST))
+    from_json = results(
         tmp_path / "json", *seed, "--network", str(EAST_CENTRAL_WEST.with_suffix(".json"))
     )
 
@@ -99,9 +99,9 @@ def test_with_a_seed_a_moving_world_moves_within_the_iteration(tmp_path):
 
 
 def test_domains_can_be_named(tmp_path):
-    by_name = run(tmp_path / "name", *SMALL, "--placement", "East*16,West*16")
+    by_name = results(tmp_path / "name", *SMALL, "--placement", "East*16,West*16")
 
-    assert by_name == run(tmp_path / "number", *SMALL, "--placement", "0*16,2*16")
+    assert by_name == results(tmp_path / "number", *SMALL, "--placement", "0*16,2*16")
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_corrections_from_a_file_are_applied(tmp_path):
 
 def test_other_jobs_share_the_links_and_change_nothing_else(tmp_path, capsys):
     flags = [*SMALL, "--placement", "0*16,1*16"]
-    alone = run(tmp_path / "alone", *flags)
+    alone = results(tmp_path / "alone", *flags)
     others = "llama2_13b:0*20,1*20:2; llama2_7b:East*16,Central*16"
-    together = run(tmp_path / "together", *flags, "--other-jobs", others)
+    together = results(tmp_path / "together", *flags, "--other-jobs", others)
 
     jobs = [
         ConcurrentJob(
@@ -231,9 +231,9 @@ def test_replicas_may_share_the_optimiser(tmp_path):
 
 
 def test_one_parallelism_holds_for_all_domains(tmp_path):
-    one = run(tmp_path / "one", *SMALL, "--parallelism", "4x2x1")
+    one = results(tmp_path / "one", *SMALL, "--parallelism", "4x2x1")
 
-    assert one == run(tmp_path / "all", *SMALL, "--parallelism", "4x2x1,4x2x1,4x2x1")
+    assert one == results(tmp_path / "all", *SMALL, "--parallelism", "4x2x1,4x2x1,4x2x1")
 
 
 def test_help_explains_every_flag_with_examples(capsys):

@@ -39,9 +39,9 @@ def test_a_picture_of_all_seeds_is_drawn_and_twice_the_same(tmp_path, capsys):
 
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "other.png").read_bytes()
     assert "2 updates, excess 0.2" in capsys.readouterr().out
-    drawn = training_curves({str(path): read_log(path) for path in logs}).axes[0].get_lines()
+    drawn = training_curves({str(path): read_log(path) for path in logs}).panels[0].marks
     assert len(drawn) == 4
-    assert drawn[-1].get_ydata()[0] == pytest.approx((0.2 + 0.3 + 0.4) / 3)
+    assert drawn[-1].y[0] == pytest.approx((0.2 + 0.3 + 0.4) / 3)
 
 
 @pytest.mark.parametrize("content", ["", HEADER + "\n", "update,cost\n1,2\n"])

@@ -1,13 +1,10 @@
 """The command that measures robustness, and the notebook that shows it."""
 
 import json
-from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from notebook_runs import NOTEBOOKS, run
 
 from agents.hi_ppo.schedulers import shared_scheduler
 from agents.planners.table import PLANNERS
@@ -15,10 +12,12 @@ from des import InfeasiblePlacementError, Placement, Plan, simulate
 from scenarios.frame.files import read_csv
 from scenarios.measure.robustness.command import main
 from scenarios.measure.robustness.curves import (
+    COLUMNS,
     STILL,
     Study,
     Swing,
     means_of,
+    relative_times,
     robustness_rows,
     swinging,
 )
@@ -194,12 +193,15 @@ def test_all_baselines_have_a_name_and_some_plan_anew():
     assert {*PLANNERS, "search_once", "search_h8", "atlas_h8"} <= set(planner_names())
 
 
-def test_the_notebook_makes_a_small_run_where_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    namespace = run(NOTEBOOKS[0].with_name("robustness.ipynb"))
-    plt.close("all")
+def test_times_are_over_those_of_one_method_on_still_links():
+    """Two methods on one world: b takes twice as long as a, and both a half longer when moving."""
+    rows = [
+        (name, fluctuation, 0.0, "w", 0, 0.0, factor * (1.0 + fluctuation))
+        for name, factor in (("a", 10.0), ("b", 20.0))
+        for fluctuation in (0.0, 0.5)
+    ]
 
-    assert namespace["folder"] == Path("runs/robustness-small")
-    assert {"search_once", "search_h8", "atlas"} <= set(namespace["methods"])
-    assert namespace["times"].loc["search_once", 0.0] <= namespace["times"].loc["uniform", 0.0]
-    assert np.isfinite(namespace["gain"].to_numpy()).all()
+    table = relative_times(pd.DataFrame(rows, columns=list(COLUMNS)), "a")
+
+    assert table.loc["a"].tolist() == [1.0, 1.5]
+    assert table.loc["b"].tolist() == [2.0, 3.0]

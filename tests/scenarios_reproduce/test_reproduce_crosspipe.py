@@ -181,13 +181,12 @@ def test_the_picture_has_no_marker_at_the_frame_and_no_entry_without_one():
     frame_rows = {0: DelayRow(**row(one_f_one_b=0.151, greedy_1x=0.137))}
     figure = draw(frame_rows, compare(frame_rows, NO_SEARCH))
 
-    axes = figure.axes[0]
-    drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == list(drawn) == ["published", "plain", "with the sender stall"]
+    (panel,) = figure.panels
+    drawn = {mark.label: mark.y for mark in panel.marks}
+    assert list(drawn) == list(figure.labels()) == ["published", "plain", "with the sender stall"]
     assert pd.isna(drawn["with the sender stall"][1])
     highest = max(pd.Series(figures).max() for figures in drawn.values())
-    assert highest <= 0.95 * axes.get_ylim()[1]
+    assert highest <= 0.95 * panel.y.high
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +246,7 @@ def test_equal_cases_give_equal_bytes(tmp_path):
         written.append({each.name: each.read_bytes() for each in (tmp_path / name).iterdir()})
 
     assert written[0] == written[1]
-    assert sorted(written[0]) == ["picture.png", "table.csv", "table.md"]
+    assert sorted(written[0]) == ["picture.png", "report.html", "table.csv", "table.md"]
 
 
 @pytest.mark.parametrize(

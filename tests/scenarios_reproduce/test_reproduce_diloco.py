@@ -257,7 +257,7 @@ def test_the_same_cases_give_the_same_bytes(tmp_path):
         written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
 
     assert written[0] == written[1]
-    assert sorted(written[0]) == ["picture.png", "table.csv", "table.md"]
+    assert sorted(written[0]) == ["picture.png", "report.html", "table.csv", "table.md"]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,18 @@ import math
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from des.base.command import UsageError
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Line
+from des.figures.palette import BLUE
+from scenarios.frame.outputs import OutputChoice
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, existing_cases, read_cases
 from scenarios.reproduce.command import COMMANDS
 from scenarios.reproduce.command import main as reproduce_main
-from scenarios.reproduce.report import Bound, Reproduction, markdown, publish
+from scenarios.reproduce.report import Bound, Reproduction, RunFrame, markdown, publish
 
+RUN = RunFrame(choice=OutputChoice(), configuration={"cases": "file"}, command="again")
 MET = Bound.at_least("cells", 0.95, 0.9, shown=".1%")
 FAILED = Bound.at_most("error", 0.08, 0.07, shown=".1%")
 
@@ -29,9 +33,9 @@ ROW = {"model": "1B", "step_time_s": 1, "stages": [2, 3]}
 
 
 def figure():
-    drawn = Figure(figsize=(3.0, 2.0), layout="constrained")
-    drawn.subplots().plot([0, 1], [0, 1])
-    return drawn
+    line = Line(label="", x=(0.0, 1.0), y=(0.0, 1.0), colour=BLUE)
+    panel = Panel(x=Axis(), y=Axis(), marks=(line,))
+    return Figure(name="picture", title="A line", seen="It rises.", panels=(panel,))
 
 
 def reproduction(*bounds, frame=None, **further):
@@ -73,7 +77,7 @@ def test_bounds_are_met_at_the_limit_and_never_by_nan():
 
 @pytest.mark.parametrize(("bounds", "code"), [((MET,), 0), ((MET, FAILED), 1), ((FAILED,), 1)])
 def test_the_exit_code_is_one_if_any_bound_fails(bounds, code, tmp_path, capsys):
-    assert publish(reproduction(*bounds), tmp_path) == code
+    assert publish(reproduction(*bounds), tmp_path, RUN) == code
 
     printed = capsys.readouterr().out
     for bound in bounds:
@@ -82,7 +86,7 @@ def test_the_exit_code_is_one_if_any_bound_fails(bounds, code, tmp_path, capsys)
 
 
 def test_where_no_bound_applies_nothing_fails_and_it_is_said(tmp_path, capsys):
-    assert publish(reproduction(unjudged=("x: 1 %",)), tmp_path) == 0
+    assert publish(reproduction(unjudged=("x: 1 %",)), tmp_path, RUN) == 0
     lines = ["not judged: x: 1 %", "nothing was judged: no bound applies to these rows"]
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in printed if "judged" in line] == lines
@@ -90,14 +94,14 @@ def test_where_no_bound_applies_nothing_fails_and_it_is_said(tmp_path, capsys):
         f"- {line}" for line in lines
     ]
 
-    assert publish(reproduction(FAILED, unjudged=("x: 1 %",)), tmp_path) == 1
+    assert publish(reproduction(FAILED, unjudged=("x: 1 %",)), tmp_path, RUN) == 1
     printed = capsys.readouterr().out
     assert lines[0] in printed
     assert lines[1] not in printed
 
 
 def test_the_columns_shown_are_on_screen_and_the_others_in_the_files(tmp_path, capsys):
-    publish(reproduction(MET, shown=("count", "cell")), tmp_path)
+    publish(reproduction(MET, shown=("count", "cell")), tmp_path, RUN)
 
     lines = capsys.readouterr().out.splitlines()
     assert any(line.split() == ["count", "cell"] for line in lines)
@@ -109,22 +113,22 @@ def test_the_columns_shown_are_on_screen_and_the_others_in_the_files(tmp_path, c
         reproduction(MET, shown=("cell", "absent"))
 
 
-def test_three_files_are_written_with_the_same_bytes_each_time(tmp_path):
+def test_files_are_written_with_the_same_bytes_each_time(tmp_path):
     folders = [tmp_path / "one" / "deep", tmp_path / "two"]
     for folder in folders:
-        publish(reproduction(MET), folder)
-    publish(reproduction(MET), folders[0])
+        publish(reproduction(MET), folder, RUN)
+    publish(reproduction(MET), folders[0], RUN)
 
     first, second = (
         {path.name: path.read_bytes() for path in sorted(folder.iterdir())} for folder in folders
     )
-    assert list(first) == ["picture.png", "table.csv", "table.md"]
+    assert list(first) == ["picture.png", "report.html", "table.csv", "table.md"]
     assert first == second
     assert first["picture.png"].startswith(b"\x89PNG")
 
 
 def test_the_csv_keeps_all_digits_and_the_markdown_shows_four(tmp_path):
-    publish(reproduction(MET), tmp_path)
+    publish(reproduction(MET), tmp_path, RUN)
 
     pd.testing.assert_frame_equal(
         pd.read_csv(tmp_path / "table.csv"), reproduction(MET).frame, check_exact=True
@@ -154,7 +158,7 @@ def test_the_console_shows_every_cell_however_narrow(tmp_path, capsys, monkeypat
     long_name = "a-run-of-a-very-long-name/" * 6
     frame = pd.DataFrame({"run": [long_name], "measured_iteration_time_s": [1.25]})
 
-    publish(reproduction(MET, frame=frame), tmp_path)
+    publish(reproduction(MET, frame=frame), tmp_path, RUN)
 
     assert any(long_name in line and "1.25" in line for line in capsys.readouterr().out.split("\n"))
 
@@ -163,7 +167,7 @@ def test_if_one_file_cannot_be_written_none_is(tmp_path):
     (tmp_path / "table.md").mkdir()
 
     with pytest.raises(ValueError, match=r"table\.md: cannot be written"):
-        publish(reproduction(MET), tmp_path)
+        publish(reproduction(MET), tmp_path, RUN)
 
     assert [path.name for path in tmp_path.iterdir()] == ["table.md"]
 

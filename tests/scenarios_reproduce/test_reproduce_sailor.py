@@ -15,6 +15,7 @@ from sailor_folder import (
     write_folder,
 )
 
+from des.figures.marks import Boxes
 from scenarios.reproduce.sailor import reproduce, short_names
 from scenarios.reproduce.sailor_cases import read_folder
 from scenarios.reproduce.sailor_model import NAIVE, simulated_s
@@ -109,10 +110,13 @@ def test_short_names_are_as_long_as_it_takes_to_tell_runs_apart():
     assert short_names(names[:1]).tolist() == ["one"]
 
 
-def test_the_picture_has_its_legends_above_the_bars(tmp_path):
-    figure = reproduce(read_folder(write_folder(tmp_path))).figure
-    figure.draw_without_rendering()
+def test_the_picture_has_a_panel_of_bars_for_each_cluster(tmp_path):
+    found = reproduce(read_folder(write_folder(tmp_path)))
 
-    for axes in figure.axes:
-        assert axes.get_legend().get_window_extent().y0 >= axes.get_window_extent().y1
-        assert axes.title.get_window_extent().y0 >= axes.get_legend().get_window_extent().y1
+    for panel, (cluster, rows) in zip(
+        found.figure.panels, found.frame.groupby("cluster", sort=False), strict=True
+    ):
+        (bars,) = (mark for mark in panel.marks if isinstance(mark, Boxes))
+        widths = [end + start for start, end in zip(bars.starts, bars.ends, strict=True)]
+        assert panel.title == cluster
+        assert widths == pytest.approx(rows["error_percent"].tolist())

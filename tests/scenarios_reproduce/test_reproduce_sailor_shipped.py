@@ -117,7 +117,7 @@ def test_two_runs_write_the_same_bytes(tmp_path, capsys):
         assert main(["--cases", str(SHIPPED), "--out", str(tmp_path / name)]) == 0
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
 
-    assert names == ["picture.png", "table.csv", "table.md"]
+    assert names == ["picture.png", "report.html", "table.csv", "table.md"]
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert "fitted to measured times: none" in capsys.readouterr().out

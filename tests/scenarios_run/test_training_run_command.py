@@ -17,7 +17,10 @@ from des.worlds import EAST_CENTRAL_WEST
 from scenarios.run.command import main
 from scenarios.run.training_run_scenario import Config
 
-FILES = ["epochs.csv", "iterations.csv", "loads.csv", "result.json", "training_run.png"]
+FILES = [
+    *("epochs.csv", "gantt.png", "iterations.csv", "links.png", "loads.csv", "map.png"),
+    *("memory.png", "report.html", "result.json", "training_run.png"),
+]
 QUICK = ["--model", "llama2_7b", "--num-layers", "6", "--microbatches", "4", "--epochs", "3"]
 QUICK += ["--epoch-s", "60"]
 JOBS = ["--arrivals-per-s", "0.02", "--mean-duration-s", "60"]
@@ -127,7 +130,8 @@ def test_a_run_repeated_gives_the_same_bytes_over_its_old_files(tmp_path):
     again = run(tmp_path, *MOVING, *JOBS, "--seed", "5")
 
     assert first == again
-    assert all(first[name] != other[name] for name in FILES)
+    of_plan = {"gantt.png", "links.png", "map.png", "memory.png"}  # may be the same last plan
+    assert all(first[name] != other[name] for name in set(FILES) - of_plan)
 
 
 def test_the_terminal_shows_sums_and_files(tmp_path, capsys):

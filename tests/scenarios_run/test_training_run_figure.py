@@ -2,6 +2,7 @@
 
 from strategies import plan
 
+from des.figures.marks import Line
 from des.training.background import LoadSample
 from des.training.training_history import EpochRow, IterationRow, TrainingHistory
 from des.world.domain_load import IDLE, DomainLoad
@@ -48,21 +49,23 @@ def drawn_panels(load):
         loads=(LoadSample.of(0.0, 0, load),),
     )
     figure = training_run_figure(history, title="a run")
-    lines = {axes.get_ylabel().replace("\n", " "): axes.lines for axes in figure.axes}
-    return lines, [axes.get_ylim() for axes in figure.axes]
+    lines = {
+        panel.title: [mark for mark in panel.marks if isinstance(mark, Line)]
+        for panel in figure.panels
+    }
+    return lines, [(panel.y.low, panel.y.high) for panel in figure.panels]
 
 
 def test_the_picture_has_every_share_that_other_jobs_take():
     lines, _ = drawn_panels(DomainLoad(utilisation=0.25, memory_occupancy=0.125, queue_length=3))
 
     for label, value in (("GPUs taken", 0.25), ("memory taken", 0.125)):
-        assert set(lines[f"{label} by other jobs"][0].get_ydata()) == {value}
-    assert set(lines["other jobs waiting"][0].get_ydata()) == {3}
+        assert set(lines[f"{label} by other jobs"][0].y) == {value}
+    assert set(lines["other jobs waiting"][0].y) == {3}
 
 
 def test_a_panel_of_zeros_goes_from_0_to_1():
     _, (iterations, *others) = drawn_panels(IDLE)
 
     assert others == [(0.0, 1.0)] * 4
-    assert iterations[0] == 0.0
-    assert iterations[1] > 10.0
+    assert iterations == (0.0, None)

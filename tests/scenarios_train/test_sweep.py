@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from des.figures.paper import image_bytes
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios import east_west_train
-from scenarios.frame.plots import png_bytes
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.train import flat_command
 from scenarios.train.sweep import main
@@ -132,7 +132,7 @@ def test_the_picture_repeats_and_shows_more_for_more_settings():
     pictures = []
     for shown in (trials, trials, trials[:3]):
         settings = settings_table(shown, ["rate"])
-        pictures.append(png_bytes(sweep_figure(shown, settings, ["rate"])))
+        pictures.append(image_bytes(sweep_figure(shown, settings, ["rate"])))
 
     assert pictures[0] == pictures[1] != pictures[2]
     assert pictures[0].startswith(b"\x89PNG")
@@ -142,11 +142,11 @@ def test_the_picture_has_every_seed():
     trials = trials_frame()
     figure = sweep_figure(trials, settings_table(trials, ["rate"]), ["rate"])
 
-    drawn = [collection.get_offsets().tolist() for collection in figure.axes[0].collections]
-    for points in ([[0.5, 0], [0.7, 0]], [[0.1, 1], [0.2, 1], [0.3, 1]]):
-        assert points in drawn
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert labels == ["rate fast", "rate slow"]
+    seeds, means = figure.panels[0].marks
+    points = sorted(zip(seeds.y, seeds.x, strict=True))
+    assert points == [(0, 0.5), (0, 0.7), (1, 0.1), (1, 0.2), (1, 0.3)]
+    assert means.y == (0.0, 1.0)
+    assert [text for _, text in figure.panels[0].y.ticks] == ["rate fast", "rate slow"]
 
 
 def test_the_death_of_a_training_is_its_own(tmp_path):

@@ -15,7 +15,13 @@ from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.files import write_csv
+from scenarios.frame.outputs import (
+    OutputChoice,
+    figures_option,
+    parquet_option,
+    write_outputs,
+)
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
     from agents.planners.search import search
     from agents.ppo import devices
     from des.compiled import simulate
-    from scenarios.measure.ablations import intervals
+    from scenarios.measure.ablations import ablations_page, intervals
     from scenarios.measure.ablations import variants as ablations_variants
     from scenarios.measure.ablations.variants import Decide, Variant
 else:
@@ -45,6 +51,7 @@ else:
     rich_console = lazy("rich.console")
     rich_progress = lazy("rich.progress")
     rich_table = lazy("rich.table")
+    ablations_page = lazy("scenarios.measure.ablations.ablations_page")
     intervals = lazy("scenarios.measure.ablations.intervals")
     ablations_variants = lazy("scenarios.measure.ablations.variants")
 
@@ -77,7 +84,8 @@ and
 What the preference is worth where it counts: python -m scenarios.ablations.preference. A
 flat policy of one world: python -m scenarios.ablations.flat.
 
-files written to --out: config.json, ablations.csv; a gap is empty where no depth fits into memory
+files written to --out: config.json, report.html, gaps.png, ablations.csv; a gap is empty where no
+depth fits into memory
 
 exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}
 """
@@ -96,6 +104,8 @@ class Config:
     num_worlds: int = option(32, "networks for each number of domains")
     seed: int = option(0, "seed of the worlds; the same for all variants")
     look_ahead: str = option("quick", "quick or first: of every epoch, of first plans")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         require_count(PROG, "num_worlds", self.num_worlds)
@@ -114,6 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     devices.use_torch_threads(1)
     others = {name: getattr(config, name) for name in ablations_variants.TRAINED_WITHOUT}
     variants = ablations_variants.variants_of(
@@ -126,7 +137,10 @@ def _command(argv: Sequence[str] | None) -> None:
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_variants(config, variants, console)
-        write_csv(folder.path / "ablations.csv", frame)
+        page = ablations_page.ablation_report(
+            frame, repeated_settings(config), repeat_command(PROG, config)
+        )
+        write_outputs(folder.path, choice, page, {"ablations": frame})
     console.print(ablation_table(frame))
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 

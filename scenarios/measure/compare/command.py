@@ -14,6 +14,13 @@ from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
+from scenarios.frame.outputs import (
+    OutputChoice,
+    figures_option,
+    parquet_option,
+    write_outputs,
+)
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import (
     BEST_SCHEDULE,
@@ -28,9 +35,17 @@ if TYPE_CHECKING:
     from rich import console as rich_console
     from rich.console import Console
 
-    from scenarios.measure.compare import dynamic_part, outputs, running, static_part
+    from scenarios.measure.compare import (
+        compare_page,
+        dynamic_part,
+        outputs,
+        running,
+        static_part,
+    )
+    from scenarios.measure.compare.outputs import ComparisonSummary
 else:
     rich_console = lazy("rich.console")
+    compare_page = lazy("scenarios.measure.compare.compare_page")
     dynamic_part = lazy("scenarios.measure.compare.dynamic_part")
     outputs = lazy("scenarios.measure.compare.outputs")
     running = lazy("scenarios.measure.compare.running")
@@ -39,6 +54,8 @@ else:
 
 PROG = "python -m scenarios.compare"
 _WIDTH = 112
+_OF_FILES = ("figures", "parquet")
+"""Flags on the formats of files, which a comparison that goes on may change."""
 _FAMILIES = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
 _SUITES = (*EVALUATION_NAMES, *(name for name in SITE_NAMES if name != "sites_train"))
 _EXAMPLES = f"""\
@@ -64,6 +81,7 @@ files written to --out, besides config.json:
   static.csv, dynamic.csv            rows of all cases
   timings.csv          wall times of decisions, which differ from run to run
   static_summary.csv, dynamic_summary.csv, summary.json, static.png, dynamic.png
+  report.html          the answer, the tables and the figures as a page
   saved_by_tokens.csv  bytes over links against data parallelism, by tokens a step
 
 exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {EXIT_CODES}
@@ -95,6 +113,8 @@ class Config:
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
     out: Path = option(Path("runs/compare"), "run folder; an existing comparison is resumed")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "workers", "max_judged"):
@@ -132,17 +152,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     cases = _cases(config)
     console = rich_console.Console(highlight=False)
     if not console.is_terminal:  # a file or a pipe has no width of its own
         console = rich_console.Console(highlight=False, width=_WIDTH)
     with _folder(config) as folder:
-        _compare(config, cases, folder, console)
+        result = _compare(config, cases, folder, console)
+        page = compare_page.compare_report(
+            result, cases[0].world(), repeated_settings(config), repeat_command(PROG, config)
+        )
+        write_outputs(folder.path, choice, page, result.frames)
+        console.print(f"written: {config.out}", soft_wrap=True)
 
 
 def _compare(
     config: Config, cases: Sequence[ComparedDraw], folder: RunFolder, console: Console
-) -> None:
+) -> ComparisonSummary:
     """Measure what is not there yet, and write and show all."""
     progress = _Progress(rich_console.Console(stderr=True))
     frames = running.run_cases(
@@ -154,7 +180,7 @@ def _compare(
     }
     result = outputs.write_comparison(folder, parts)
     outputs.show_comparison(console, result)
-    console.print(f"written: {config.out}", soft_wrap=True)
+    return result
 
 
 def _cases(config: Config) -> list[ComparedDraw]:
@@ -191,7 +217,8 @@ def _cases(config: Config) -> list[ComparedDraw]:
 @contextmanager
 def _folder(config: Config) -> Iterator[RunFolder]:
     """Open a folder that holds the same comparison, or make one; it is locked meanwhile."""
-    wanted = to_dict(replace(config, workers=1, out=Path("out")))
+    plain = replace(config, workers=1, out=Path("out"))
+    wanted = {name: to for name, to in to_dict(plain).items() if name not in _OF_FILES}
     if not (config.out / "config.json").exists():
         with RunFolder.created(config.out) as folder:
             folder.write_config(wanted)

@@ -4,11 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-from scenarios.frame.plots import BLUE, FAINT, INK
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Boxes, Points
+from des.figures.palette import INK, SKY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +18,12 @@ class Bar:
     half_width: float
 
 
-def bars_of(panels: Sequence[tuple[str, Sequence[Bar]]], axis_title: str) -> Figure:
-    """Draw bars, a panel below the other; values are shown in percent.
+def bars_of(
+    panels: Sequence[tuple[str, Sequence[Bar]]], axis_title: str, *, name: str, title: str
+) -> Figure:
+    """Return bars, a panel below the other; values are shown in percent.
 
-    Bars longer than 100 % are cut there, and intervals at the edge; the printed numbers are whole.
+    Bars longer than 100 % are cut there, and have no interval; the tables have whole numbers.
 
     Raises
     ------
@@ -32,39 +32,57 @@ def bars_of(panels: Sequence[tuple[str, Sequence[Bar]]], axis_title: str) -> Fig
     """
     if not panels or not all(bars for _, bars in panels):
         raise ValueError("bars: panels must be one or more, each with a bar or more")
-    heights = [len(bars) + 1.2 for _, bars in panels]
-    figure = Figure(
-        figsize=(7.0, 0.6 + 0.3 * sum(heights)),
-        dpi=150,
-        layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1),
+    least = [min(bars, key=lambda bar: bar.value) for _, bars in panels]
+    said = "; ".join(
+        f"{heading}: {bar.name} is lowest with {100 * bar.value:.2f} %"
+        for (heading, _), bar in zip(panels, least, strict=True)
     )
-    FigureCanvasAgg(figure)
-    every = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
-    for (title, bars), (axes,) in zip(panels, every, strict=True):
-        values = [100.0 * bar.value for bar in bars]
-        shown = [min(value, 100.0) for value in values]
-        errors = [0.0 if math.isnan(bar.half_width) else 100.0 * bar.half_width for bar in bars]
-        axes.barh(range(len(bars)), shown, height=0.62, color=BLUE, alpha=0.4, linewidth=0)
-        for place, (value, at, error) in enumerate(zip(values, shown, errors, strict=True)):
-            if value <= 100.0:
-                axes.errorbar(at, place, xerr=error, color=INK, capsize=3, linewidth=1.2)
-            axes.annotate(
-                f"{value:.2f} ± {error:.2f}" if error else f"{value:.2f}",
-                xy=(1.01, place),
-                xycoords=("axes fraction", "data"),
-                va="center",
-                fontsize=8,
-                color=INK,
-            )
-        axes.set_yticks(range(len(bars)), [bar.name for bar in bars], fontsize=8)
-        axes.invert_yaxis()
-        axes.set_xlim(1.2 * min(0.0, *shown), 1.2 * max(0.01, *shown))
-        axes.set_title(title, loc="left", fontsize=9, color=INK)
-        axes.spines[["top", "right", "bottom"]].set_visible(False)
-        axes.tick_params(length=0, colors=INK, labelsize=8)
-        axes.set_axisbelow(True)
-        axes.grid(axis="x", color=FAINT, linewidth=0.8)
-    every[-1][0].set_xlabel(axis_title, fontsize=9, color=INK)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
+    return Figure(
+        name=name,
+        title=title,
+        seen=f"Bars of {sum(len(bars) for _, bars in panels)} methods with 95 % intervals. {said}.",
+        panels=tuple(_panel(heading, bars, axis_title) for heading, bars in panels),
+        width=8.0,
+    )
+
+
+def _panel(heading: str, bars: Sequence[Bar], axis_title: str) -> Panel:
+    values = [100.0 * bar.value for bar in bars]
+    halves = [100.0 * bar.half_width for bar in bars]
+    shown = [min(value, 100.0) for value in values]
+    rows = tuple(map(float, range(len(bars))))
+    labels = [
+        f"{bar.name}  {value:.2f}" + ("" if math.isnan(half) else f" ± {half:.2f}")
+        for bar, value, half in zip(bars, values, halves, strict=True)
+    ]
+    boxes = Boxes(
+        label="mean",
+        starts=tuple(min(0.0, value) for value in shown),
+        ends=tuple(max(0.0, value) for value in shown),
+        rows=rows,
+        colour=SKY,
+        height=0.62,
+    )
+    whole = [at for at, value in enumerate(values) if value <= 100.0]
+    points = Points(
+        label="mean and 95 % interval",
+        x=tuple(values[at] for at in whole),
+        y=tuple(rows[at] for at in whole),
+        x_half_widths=tuple(halves[at] for at in whole),
+        colour=INK,
+        size=3.0,
+        hovers=tuple(labels[at] for at in whole),
+    )
+    return Panel(
+        x=Axis(label=axis_title, low=1.2 * min(0.0, *shown), high=1.2 * max(0.01, *shown)),
+        y=Axis(
+            ticks=tuple(zip(rows, labels, strict=True)),
+            low=-0.5,
+            high=len(bars) - 0.5,
+            is_reversed=True,
+        ),
+        marks=(points, boxes),
+        title=heading,
+        height=0.6 + 0.3 * len(bars),
+        grid="x",
+    )

@@ -9,8 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.frame.files import write_bytes, write_csv, write_json
-from scenarios.frame.plots import png_bytes
+from des.figures.figure import Figure
+from scenarios.frame.files import write_json
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.compare.bootstrap import LEAST_WORLDS
@@ -35,7 +35,7 @@ class ComparisonSummary:
     ``rules`` says of each suite which single rule was best and what the best rule of each world
     would have cost in hindsight; ``foreseen`` holds the same of rules that know all plans of the
     draw, None where there are none. ``left_out`` says by suite why planners have no plan somewhere;
-    ``saved`` is `saved_by_tokens`.
+    ``saved`` is `saved_by_tokens`. ``frames`` are the tables to write, by the stems of their files.
     """
 
     static: pd.DataFrame | None
@@ -44,45 +44,47 @@ class ComparisonSummary:
     dynamic: pd.DataFrame | None
     timings: pd.DataFrame
     rules: dict[str, dict[str, object]]
+    frames: dict[str, pd.DataFrame]
+    figures: tuple[Figure, ...]
 
 
 def write_comparison(
     folder: RunFolder, parts: Mapping[str, Sequence[pd.DataFrame]]
 ) -> ComparisonSummary:
-    """Write all files of a comparison; only ``timings.csv`` differs from run to run."""
+    """Sum a comparison up and write ``summary.json``; of its tables only timings differ by run."""
     frames = {part: pd.concat(rows, ignore_index=True) for part, rows in parts.items() if rows}
     timed = [
         frame[["case", "suite", "method", *(name for name in TIMINGS if name in frame)]]
         for frame in frames.values()
     ]
     timings = pd.concat(timed, ignore_index=True)
-    write_csv(folder.path / "timings.csv", timings)
+    tables = {"timings": timings}
     for part, frame in frames.items():
-        write_csv(folder.path / f"{part}.csv", frame.drop(columns=list(TIMINGS), errors="ignore"))
+        tables[part] = frame.drop(columns=list(TIMINGS), errors="ignore")
     static, saved, left_out = None, None, dict[str, dict[str, str]]()
-    dynamic, rules = None, dict[str, dict[str, object]]()
+    dynamic, rules, figures = None, dict[str, dict[str, object]](), list[Figure]()
     if "static" in frames:
         static, saved = _by_suite(frames["static"]), saved_by_tokens(frames["static"])
         left_out = _left_out(frames["static"])
-        write_csv(folder.path / "static_summary.csv", static)
-        write_csv(folder.path / "saved_by_tokens.csv", saved)
+        tables |= {"static_summary": static, "saved_by_tokens": saved}
         panels = [
             (_reference(str(suite)), _bars(group, "gap"))
             for suite, group in static.groupby("suite", sort=False)
         ]
-        if any(bars for _, bars in panels):
-            figure = bars_of([panel for panel in panels if panel[1]], "gap [%]")
-            write_bytes(folder.path / "static.png", png_bytes(figure))
+        if shown := [panel for panel in panels if panel[1]]:
+            title = "Planners on worlds that stand still"
+            figures.append(bars_of(shown, "gap [%]", name="static", title=title))
     if "dynamic" in frames:
         dynamic = dynamic_summary(frames["dynamic"])
         rules = _rules(frames["dynamic"])
-        write_csv(folder.path / "dynamic_summary.csv", dynamic)
+        tables["dynamic_summary"] = dynamic
         panels = [
             (str(suite), _bars(group, "excess"))
             for suite, group in dynamic.groupby("suite", sort=False)
         ]
-        figure = bars_of(panels, "total time over the clairvoyant [%]")
-        write_bytes(folder.path / "dynamic.png", png_bytes(figure))
+        label = "total time over the clairvoyant [%]"
+        title = "Rules of re-planning on moving worlds"
+        figures.append(bars_of(panels, label, name="dynamic", title=title))
     plain = {
         "static": None if static is None else _records(static),
         "saved_by_tokens": None if saved is None else _records(saved),
@@ -92,7 +94,14 @@ def write_comparison(
     }
     write_json(folder.path / "summary.json", plain)
     return ComparisonSummary(
-        static=static, saved=saved, left_out=left_out, dynamic=dynamic, timings=timings, rules=rules
+        static=static,
+        saved=saved,
+        left_out=left_out,
+        dynamic=dynamic,
+        timings=timings,
+        rules=rules,
+        frames=tables,
+        figures=tuple(figures),
     )
 
 

@@ -8,32 +8,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des.base.atomic_write import write_together
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.csv_text import frame_csv
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_json
+from scenarios.frame.outputs import (
+    OutputChoice,
+    figures_option,
+    parquet_option,
+    write_outputs,
+)
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.pareto.names import NUM_DOMAINS, NUM_PREFERENCES, TABLE_NAMES
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from agents.hi_ppo import policies as hi_ppo_policies
     from agents.hi_ppo import proposing
     from agents.planners.pareto.proposals import Propose
-    from scenarios.frame import plots
-    from scenarios.measure.pareto import figure, fronts, methods, study
+    from scenarios.measure.pareto import fronts, methods, pareto_page, study
     from scenarios.measure.pareto import worlds as pareto_worlds
     from scenarios.measure.pareto.study import WorldFronts
     from scenarios.measure.pareto.worlds import PricedWorld
 else:
     hi_ppo_policies = lazy("agents.hi_ppo.policies")
     proposing = lazy("agents.hi_ppo.proposing")
-    plots = lazy("scenarios.frame.plots")
-    figure = lazy("scenarios.measure.pareto.figure")
     fronts = lazy("scenarios.measure.pareto.fronts")
     methods = lazy("scenarios.measure.pareto.methods")
+    pareto_page = lazy("scenarios.measure.pareto.pareto_page")
     study = lazy("scenarios.measure.pareto.study")
     pareto_worlds = lazy("scenarios.measure.pareto.worlds")
 
@@ -66,7 +71,8 @@ files written to --out:
   {METRICS_CSV}   one row per world, table and method; wall times in timing_s
   {POINTS_CSV}    one row per plan of any front, the reference's too
   {SUMMARY_JSON}  means with 95 % intervals, verdicts, and methods that had no plan for a world
-  {FRONTS_PNG}    cost against time of the first worlds
+  {FRONTS_PNG}    cost against time of the first worlds (--figures: other formats)
+  report.html   the same as a page; plans show on hovering
 
 exit codes: 0 done; 2 a flag is wrong, or the files cannot be written;
   {EXIT_CODES}
@@ -88,6 +94,8 @@ class Config:
         "trained policies to compare, by the names of their files; none: those shipped",
     )
     out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -97,26 +105,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     _check(config)
     policies = proposing.policies_of(config.checkpoint or hi_ppo_policies.shipped_files())
     worlds = pareto_worlds.priced_worlds(
         config.worlds, num_domains=config.num_domains, seed=config.seed
     )
     if config.out is None:
-        _study(config, policies, worlds, None)
+        _study(config, policies, worlds)
         return
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
-        _study(config, policies, worlds, folder)
+        metrics, summary, comparisons = _study(config, policies, worlds)
+        drawn = [one for one in comparisons if one.table == config.tables[0]]
+        command = repeat_command(PROG, config)
+        page = pareto_page.pareto_report(metrics, drawn, repeated_settings(config), command)
+        frames = {"metrics": metrics, "points": study.points_frame(comparisons)}
+        write_json(folder.path / SUMMARY_JSON, summary)
+        write_outputs(folder.path, choice, page, frames)
+        sys.stdout.write(f"written: {folder.path}\n")
 
 
 def _study(
-    config: Config,
-    policies: Mapping[str, Propose],
-    worlds: Sequence[PricedWorld],
-    folder: RunFolder | None,
-) -> None:
-    """Compare on all worlds, and show and write what came out."""
+    config: Config, policies: Mapping[str, Propose], worlds: Sequence[PricedWorld]
+) -> tuple[pd.DataFrame, dict[str, object], list[WorldFronts]]:
+    """Compare on all worlds, and show what came out."""
     comparisons = [
         _compared(config, policies, world, table) for world in worlds for table in config.tables
     ]
@@ -126,18 +139,7 @@ def _study(
     columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
     sys.stdout.write(f"{shown[columns].mean().round(3).to_string()}\n")
-    if folder is not None:
-        points = study.points_frame(comparisons)
-        drawn = [one for one in comparisons if one.table == config.tables[0]]
-        write_together(
-            {
-                folder.path / METRICS_CSV: frame_csv(metrics).encode(),
-                folder.path / POINTS_CSV: frame_csv(points).encode(),
-                folder.path / FRONTS_PNG: plots.png_bytes(figure.fronts_figure(drawn)),
-            }
-        )
-        write_json(folder.path / SUMMARY_JSON, summary)
-        sys.stdout.write(f"written: {folder.path}\n")
+    return metrics, summary, comparisons
 
 
 def _check(config: Config) -> None:

@@ -1,27 +1,22 @@
 """Fronts as a figure: communication cost against time, one panel per world."""
 
-import math
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-
 from agents.planners.pareto.fronts import Front
-from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import SYMBOLS, Line, Points
+from des.figures.palette import INK, colour
+from des.plan.plan_texts import pipelines_text
 from scenarios.measure.pareto.study import WorldFronts
 
 MOST_PANELS = 6
 """Worlds that are drawn, the first ones."""
 
 _COLUMNS = 3
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-_COLOURS = (BLUE, *REFERENCE_COLOURS)
 
 
 def fronts_figure(comparisons: Sequence[WorldFronts]) -> Figure:
-    """Draw the reference as steps and each method as marks, in USD and hours per 1e9 tokens.
+    """Return the reference as steps and each method as marks; the plan shows on hovering.
 
     Raises
     ------
@@ -32,52 +27,58 @@ def fronts_figure(comparisons: Sequence[WorldFronts]) -> Figure:
     if not drawn:
         raise ValueError("pareto figure: comparisons must have at least one, got none")
     columns = min(_COLUMNS, len(drawn))
-    rows = math.ceil(len(drawn) / columns)
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-    figure = Figure(figsize=(4.2 * columns, 3.6 * rows + 0.5), dpi=130, layout=layout)
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, comparison in zip(panels, drawn, strict=False):
-        _draw(axes, comparison)
-    for axes in panels[len(drawn) :]:
-        axes.set_visible(False)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=min(2 * columns, len(labels)),
-        frameon=False,
+    covered = ", ".join(f"{one.method} {one.metrics.coverage:.0%}" for one in drawn[0].methods)
+    return Figure(
+        name="fronts",
+        title="Fronts: cost of the links against time, for 1e9 tokens",
+        seen=f"Best known plans of {len(drawn)} worlds as steps, with {len(drawn[0].methods)} "
+        f"methods as points; of the first world's steps they find {covered}.",
+        panels=tuple(map(_panel, drawn)),
+        columns=columns,
+        width=max(7.0, 4.2 * columns),
     )
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
 
 
-def _draw(axes: Axes, comparison: WorldFronts) -> None:
-    times, costs = _figures(comparison.reference)
-    axes.step(times, costs, where="post", color=INK, linewidth=1.2, label="reference")
-    axes.set_xlim(left=0.0)
-    for place, method in enumerate(comparison.methods):
-        times, costs = _figures(method.front)
-        axes.scatter(
-            times,
-            costs,
-            s=30,
-            marker=_MARKERS[place % len(_MARKERS)],
-            facecolors="none",
-            edgecolors=_COLOURS[place % len(_COLOURS)],
-            label=method.method,
-            zorder=3,
-        )
+def _panel(comparison: WorldFronts) -> Panel:
     world = comparison.world
-    axes.set_title(f"{world.name}: K {world.topology.num_domains}, {world.workload.name}", size=9)
-    axes.set_xlabel("hours per 1e9 tokens")
-    axes.set_ylabel("USD for links per 1e9 tokens")
-    axes.grid(color=FAINT, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    names = tuple(domain.name for domain in world.topology.domains)
+    hours, dollars, texts = _figures(comparison.reference, names)
+    steps = Line(label="reference", x=hours, y=dollars, colour=INK, is_step=True, width=1.3)
+    marks: list[Line | Points] = [steps]
+    for place, method in enumerate(comparison.methods):
+        hours, dollars, texts = _figures(method.front, names)
+        marks.append(
+            Points(
+                label=method.method,
+                x=hours,
+                y=dollars,
+                colour=colour(place),
+                symbol=SYMBOLS[place % len(SYMBOLS)],
+                is_open=True,
+                hovers=texts,
+            )
+        )
+    return Panel(
+        x=Axis(label="hours per 1e9 tokens", low=0.0),
+        y=Axis(label="USD for links per 1e9 tokens"),
+        marks=tuple(marks),
+        title=f"{world.name}: K {world.topology.num_domains}, {world.workload.name}",
+        height=3.2,
+        grid="both",
+    )
 
 
-def _figures(front: Front) -> tuple[list[float], list[float]]:
-    ordered = sorted((one.time_s_per_token, one.cost_per_token) for one in front.figures)
-    return [time_s * 1e9 / 3600.0 for time_s, _ in ordered], [cost * 1e9 for _, cost in ordered]
+def _figures(
+    front: Front, names: tuple[str, ...]
+) -> tuple[tuple[float, ...], tuple[float, ...], tuple[str, ...]]:
+    """Hours, dollars and plans of a front, the quickest first."""
+    ordered = sorted(front.figures, key=lambda one: (one.time_s_per_token, one.cost_per_token))
+    return (
+        tuple(one.time_s_per_token * 1e9 / 3600.0 for one in ordered),
+        tuple(one.cost_per_token * 1e9 for one in ordered),
+        tuple(
+            f"{pipelines_text(one.plan, names)}\n{one.plan.schedule}\n"
+            f"{one.time_s_per_token * 1e9 / 3600.0:.4g} h, {one.cost_per_token * 1e9:.4g} USD"
+            for one in ordered
+        ),
+    )

@@ -14,7 +14,14 @@ from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
-from scenarios.frame.files import write_bytes, write_csv, write_json
+from scenarios.frame.files import write_json
+from scenarios.frame.outputs import (
+    OutputChoice,
+    figures_option,
+    parquet_option,
+    write_outputs,
+)
+from scenarios.frame.repeat import repeat_command, repeated_settings
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
 
@@ -23,18 +30,16 @@ if TYPE_CHECKING:
 
     from agents.hi_ppo import schedulers as hi_ppo_schedulers
     from agents.planners import names
-    from scenarios.frame import plots
     from scenarios.measure.robustness import curves as robustness_curves
-    from scenarios.measure.robustness import figure, methods
+    from scenarios.measure.robustness import methods, robustness_page
     from scenarios.measure.robustness.curves import LeftOut
     from scenarios.measure.targets import measurement_size
 else:
     hi_ppo_schedulers = lazy("agents.hi_ppo.schedulers")
     names = lazy("agents.planners.names")
-    plots = lazy("scenarios.frame.plots")
     robustness_curves = lazy("scenarios.measure.robustness.curves")
-    figure = lazy("scenarios.measure.robustness.figure")
     methods = lazy("scenarios.measure.robustness.methods")
+    robustness_page = lazy("scenarios.measure.robustness.robustness_page")
     measurement_size = lazy("scenarios.measure.targets.measurement_size")
 
 
@@ -49,7 +54,8 @@ examples:
 files written to --out, besides config.json:
   robustness.csv   one row per method, fluctuation, jitter, world and draw: the slowdown
   robustness.json  means with 95 % intervals over worlds, and which methods have no plan where
-  robustness.png   the curves, a panel for each jitter
+  robustness.png   the curves, a panel for each jitter (--figures: other formats)
+  report.html      the same as a page, with the plan of a search in the first world
 
 exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 """
@@ -76,6 +82,8 @@ class Config:
         (0.0, 0.2, 0.6), "latency jitters, as fractions of the nominal latency"
     )
     seed: int = option(0, "seed of the worlds, and of the first draw")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs"):
@@ -112,6 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    choice = OutputChoice(figures=config.figures, parquet=config.parquet)
     policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
     wanted = config.planners or methods.default_names()
     schedulers = {name: make for name, make in methods.replanning().items() if name in wanted}
@@ -139,11 +148,11 @@ def _command(argv: Sequence[str] | None) -> int:
                 f"{PROG}: planners must hold one that has a plan, got {config.planners}"
             )
         means = robustness_curves.means_of(frame)
-        write_csv(folder.path / "robustness.csv", frame)
         write_json(folder.path / "robustness.json", _summary(means, left_out, policy is not None))
-        write_bytes(
-            folder.path / "robustness.png", plots.png_bytes(figure.robustness_figure(means))
+        page = robustness_page.robustness_report(
+            frame, worlds[0], repeated_settings(config), repeat_command(PROG, config)
         )
+        write_outputs(folder.path, choice, page, {"robustness": frame})
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
 

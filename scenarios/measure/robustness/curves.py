@@ -129,6 +129,24 @@ def means_of(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*keys, "mean", "half_width", "num_worlds"])
 
 
+def relative_times(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
+    """Return mean times by method and fluctuation, at the largest jitter, over those of a method.
+
+    Its times are those with the least fluctuation and jitter, on the same worlds and draws.
+    """
+    keys = ["world", "draw"]
+    is_calm = (frame["fluctuation"] == frame["fluctuation"].min()) & (
+        frame["jitter"] == frame["jitter"].min()
+    )
+    calm = frame[is_calm & (frame["method"] == unit)]
+    joined = frame.join(calm.set_index(keys)["total_s"].rename("unit_s"), on=keys)
+    joined["ratio"] = joined["total_s"] / joined["unit_s"]
+    worst = joined[joined["jitter"] == frame["jitter"].max()]
+    table = worst.pivot_table(index="method", columns="fluctuation", values="ratio", aggfunc="mean")
+    ordered: pd.DataFrame = table.sort_values(table.columns[-1])
+    return ordered
+
+
 def _plans_at_base(study: Study, world: SuiteWorld) -> tuple[dict[str, Plan], list[LeftOut]]:
     """Plans of the planners that hold theirs; those without one that fits are left out."""
     problem = _problem(world, world.topology)

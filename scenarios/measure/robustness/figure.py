@@ -1,26 +1,21 @@
 """Curves of the slowdown over the fluctuation of bandwidths, a panel for each latency jitter."""
 
-import math
-
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from agents.planners.names import POLICY
-from scenarios.frame.plots import BLUE, FAINT, INK, REFERENCE_COLOURS
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import SYMBOLS, Line
+from des.figures.palette import BLUE, COLOURS
 from scenarios.measure.robustness.methods import replanning
 
 _COLUMNS = 3
-_MARKERS = ("o", "s", "^", "D")
-_COLOURS = REFERENCE_COLOURS
 
 
 def robustness_figure(means: pd.DataFrame) -> Figure:
-    """Draw the means of `scenarios.measure.robustness.curves.means_of`, in percent.
+    """Return the means of `scenarios.measure.robustness.curves.means_of`, in percent, with bands.
 
-    Policies and planners that re-plan have whole lines, held plans dashed ones.
+    Policies and planners that re-plan have whole lines, held plans dashed ones; a band is the 95 %
+    interval over worlds.
 
     Raises
     ------
@@ -30,41 +25,81 @@ def robustness_figure(means: pd.DataFrame) -> Figure:
     if means.empty:
         raise ValueError("robustness figure: means must have rows, got none")
     jitters = sorted(set(means["jitter"]))
+    furthest = means[means["fluctuation"] == means["fluctuation"].max()]
+    worst = furthest.loc[furthest["mean"].idxmax()]
+    best = furthest.loc[furthest["mean"].idxmin()]
     columns = min(_COLUMNS, len(jitters))
-    rows = math.ceil(len(jitters) / columns)
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-    figure = Figure(figsize=(max(7.0, 4.2 * columns), 3.6 * rows + 1.2), dpi=130, layout=layout)
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
-    for axes, jitter in zip(panels, jitters, strict=False):
-        _draw(axes, means[means["jitter"] == jitter])
-        axes.set_title(f"latencies ±{100 * jitter:.0f} %", loc="left", fontsize=9, color=INK)
-    for axes in panels[len(jitters) :]:
-        axes.set_visible(False)
-    for axes in panels[::columns]:
-        axes.set_ylabel("slower than on held links [%]", color=INK)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    return figure
+    return Figure(
+        name="robustness",
+        title="How much slower training gets as links fluctuate",
+        seen=f"Slowdown of {means['method'].nunique()} methods against fluctuations of bandwidth "
+        f"up to ±{100 * means['fluctuation'].max():.0f} %, a panel for each of {len(jitters)} "
+        f"latency jitters; there {best['method']} is {100 * best['mean']:+.1f} % slower, "
+        f"{worst['method']} {100 * worst['mean']:+.1f} %. Bands are 95 % intervals over worlds.",
+        panels=tuple(
+            _panel(means[means["jitter"] == one], "fluctuation", f"latencies ±{100 * one:.0f} %")
+            for one in jitters
+        ),
+        columns=columns,
+        width=max(7.0, 4.2 * columns),
+        shares_y=True,
+    )
 
 
-def _draw(axes: Axes, means: pd.DataFrame) -> None:
+def jitter_figure(means: pd.DataFrame) -> Figure:
+    """Return the same means over the jitter of latencies, at the least and largest fluctuation.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw.
+    """
+    if means.empty:
+        raise ValueError("jitter figure: means must have rows, got none")
+    ends = sorted({means["fluctuation"].min(), means["fluctuation"].max()})
+    most = 100 * means["jitter"].max()
+    return Figure(
+        name="robustness_jitter",
+        title="How much slower training gets as latencies jitter",
+        seen=f"Slowdown of {means['method'].nunique()} methods against latency jitter up to "
+        f"±{most:.0f} %, a panel for each of {len(ends)} fluctuations of bandwidth.",
+        panels=tuple(
+            _panel(means[means["fluctuation"] == end], "jitter", f"bandwidths ±{100 * end:.0f} %")
+            for end in ends
+        ),
+        columns=len(ends),
+        width=max(7.0, 4.2 * len(ends)),
+    )
+
+
+_AXES = {"fluctuation": "bandwidths ± [%]", "jitter": "latencies ± [%]"}
+
+
+def _panel(means: pd.DataFrame, over: str, title: str) -> Panel:
     deciding = {POLICY, *replanning()}
+    others = COLOURS[1:]
+    marks = []
     for place, (name, curve) in enumerate(means.groupby("method", sort=False)):
-        ordered = curve.sort_values("fluctuation")
-        axes.plot(
-            100.0 * ordered["fluctuation"],
-            100.0 * ordered["mean"],
-            color=BLUE if name == POLICY else _COLOURS[place % len(_COLOURS)],
-            linestyle="-" if name in deciding else (0, (4, 2)),
-            linewidth=2.2 if name == POLICY else 1.2,
-            marker=_MARKERS[place // len(_COLOURS) % len(_MARKERS)],
-            markersize=3.5,
-            label=str(name),
+        ordered = curve.sort_values(over)
+        mean = 100.0 * ordered["mean"].to_numpy(dtype=float)
+        half = 100.0 * ordered["half_width"].fillna(0.0).to_numpy(dtype=float)
+        marks.append(
+            Line(
+                label=str(name),
+                x=tuple((100.0 * ordered[over]).astype(float)),
+                y=tuple(mean.tolist()),
+                low=tuple((mean - half).tolist()),
+                high=tuple((mean + half).tolist()),
+                colour=BLUE if name == POLICY else others[place % len(others)],
+                dash="solid" if name in deciding else "dash",
+                width=2.4 if name == POLICY else 1.4,
+                symbol=SYMBOLS[place // len(others) % len(SYMBOLS)],
+            )
         )
-    axes.set_xlabel("bandwidths ± [%]", color=INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(length=0, colors=INK)
-    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    return Panel(
+        x=Axis(label=_AXES[over]),
+        y=Axis(label="slower than on held links [%]"),
+        marks=tuple(marks),
+        title=title,
+        height=3.2,
+    )

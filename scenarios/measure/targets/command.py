@@ -16,7 +16,7 @@ from des.base.flags import from_dict, parse_given
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
-from scenarios.frame.pictures import Picture
+from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.config import (
     METHOD_NAMES,
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from agents.planners.pareto.proposals import Propose
     from agents.ppo import devices
     from agents.replanning import table
-    from scenarios.frame import plots
+    from des.figures.figure import Figure
+    from scenarios.measure import example_plan
     from scenarios.measure.targets import measurement_size, results_store, target_table, world_file
     from scenarios.measure.targets import table as targets_table
     from scenarios.measure.targets.measurement_size import SchedulerColumn, Scope, Sizes
@@ -59,7 +60,7 @@ else:
     devices = lazy("agents.ppo.devices")
     table = lazy("agents.replanning.table")
     rich_console = lazy("rich.console")
-    plots = lazy("scenarios.frame.plots")
+    example_plan = lazy("scenarios.measure.example_plan")
     measurement_size = lazy("scenarios.measure.targets.measurement_size")
     results_store = lazy("scenarios.measure.targets.results_store")
     targets_table = lazy("scenarios.measure.targets.table")
@@ -102,6 +103,7 @@ def _command(argv: Sequence[str] | None) -> int:
     )
     if config.resume:
         config = _begun(config, given)
+    OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
     devices.use_torch_threads(1)  # as the response times have it, whatever was measured before
     scope = scope_of(config)
     columns = scheduler_columns(config, scope)
@@ -137,7 +139,18 @@ def _run(
         num_controls=len(controls.CONTROLS) if control_columns(config) else 0,
     )
     note = f"{scope_note(columns[0].scope)}{revisions_note([kept[key] for key in origins])}"
-    targets_table.write_targets(folder, measured, command_text(config), note, _pictures(config))
+    targets_table.write_targets(
+        folder,
+        measured,
+        note,
+        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
+        frame=targets_table.TargetFrame(
+            command=command_text(config),
+            configuration=recorded_flags(config),
+            views=example_plan.example_views(columns[0].scope.worlds("eval_static")[0]),
+            figures=_figures(config),
+        ),
+    )
     targets_table.show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
     for line in measured.open_targets:
@@ -168,14 +181,12 @@ def _folder(config: Config) -> Iterator[RunFolder]:
             yield folder
 
 
-def _pictures(config: Config) -> tuple[Picture, ...]:
+def _figures(config: Config) -> tuple[Figure, ...]:
     """Training of the shipped policies, where these are measured."""
     logs = shipped_logs()
     if config.checkpoint or column_methods(config) or not logs:
         return ()
-    curves = training_curves({path.name: read_log(path) for path in logs})
-    caption = f"Training of the placement policy, {len(logs)} seeds and their mean."
-    return (Picture(caption=caption, png=plots.png_bytes(curves)),)
+    return (training_curves({path.name: read_log(path) for path in logs}),)
 
 
 def scope_of(config: Config) -> Scope:

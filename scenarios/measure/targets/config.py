@@ -8,6 +8,7 @@ from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import UsageError
 from des.base.flags import option, to_dict
 from des.job.models import MODEL_HELP
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.measure.targets.names import GROUP_NAMES, SITE_GROUPS
 
 PROG = "python -m scenarios.kpi"
@@ -53,6 +54,8 @@ class Config:
         Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
     )
     resume: bool = option(False, "continue the run in --out with its original flags")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs"):
@@ -100,10 +103,14 @@ class Config:
                 )
 
 
+_WHERE = frozenset({"out", "resume", "figures", "parquet"})
+"""Flags on where and how results are written."""
+
+
 def recorded_flags(config: Config) -> dict[str, object]:
     """Settings that determine the figures; not where they are written."""
     plain = to_dict(config)
-    return {name: plain[name] for name in plain if name not in ("out", "resume")}
+    return {name: plain[name] for name in plain if name not in _WHERE}
 
 
 def targets_of(config: Config) -> tuple[str, ...]:

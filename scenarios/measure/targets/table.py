@@ -2,8 +2,10 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,8 +14,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.frame.files import write_csv, write_json, write_text
-from scenarios.frame.pictures import Picture
+from des.figures.figure import Figure
+from des.views.plan_views import PlanViews
+from scenarios.frame.files import write_json
+from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder, source_revision
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.measure.targets import (
@@ -29,7 +34,7 @@ from scenarios.measure.targets import (
     time_and_utilisation,
 )
 from scenarios.measure.targets.measurement_size import SchedulerColumn
-from scenarios.measure.targets.page import target_page
+from scenarios.measure.targets.page import TargetPart
 from scenarios.measure.targets.results_store import KeptGroup, Key, Origin, read_kept, store_result
 from scenarios.measure.targets.target import Target
 from scenarios.measure.targets.target_table import (
@@ -109,17 +114,47 @@ def _told(progress: Console, doing: str) -> Iterator[None]:
             progress.print(took)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetFrame:
+    """Content of a report besides the targets: command, settings and figures."""
+
+    command: str
+    configuration: Mapping[str, object]
+    views: PlanViews
+    figures: tuple[Figure, ...]
+
+
 def write_targets(
     folder: RunFolder,
     measured: MeasuredTargets,
-    command: str,
     scope_note: str,
-    pictures: Sequence[Picture] = (),
+    *,
+    choice: OutputChoice,
+    frame: TargetFrame,
 ) -> None:
-    """Write kpi.json, kpi.csv and report.html, with pictures below the table."""
+    """Write kpi.json, kpi.csv and report.html."""
     write_json(folder.path / "kpi.json", measured.to_plain(scope_note))
-    write_csv(folder.path / "kpi.csv", frame_of(measured))
-    write_text(folder.report_html, target_page(measured, command, scope_note, pictures))
+    report = Report(
+        title="Targets",
+        question="Which targets are met?",
+        answer=_answer(measured),
+        command=frame.command,
+        first=frame.views.first,
+        targets=TargetPart(measured=measured, note=scope_note),
+        figures=(*frame.figures, *frame.views.more),
+        configuration=frame.configuration,
+    )
+    write_outputs(folder.path, choice, report, {"kpi": frame_of(measured)})
+
+
+def _answer(measured: MeasuredTargets) -> str:
+    """Verdicts by column, in a sentence."""
+    parts = []
+    for name, targets in zip(measured.columns, measured.targets, strict=True):
+        counts = Counter(target.verdict for target in targets)
+        said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        parts.append(f"{name}: of {len(targets)} targets {said}.")
+    return " ".join(parts)
 
 
 def frame_of(measured: MeasuredTargets) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
 from des.worlds.reading import topology_path
+from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.train.training_config import CALIBRATIONS, PROG
 
 POLICIES = ("hi_ppo", "flat")
@@ -82,6 +83,8 @@ class HiPpoConfig:
     resume: bool = option(False, "continue the run in --out, or the newest one")
     kpi: bool = option(True, "measure the targets of the documents on the world of the run too")
     quick: bool = option(False, "a run of seconds that shows all steps and learns little")
+    figures: tuple[str, ...] = figures_option()
+    parquet: bool = parquet_option()
 
     def __post_init__(self) -> None:
         for name in (
@@ -118,7 +121,7 @@ class HiPpoConfig:
         return self.from_ == "shipped"
 
 
-WHERE_RUN = frozenset({"out", "resume", "workers", "ray"})
+WHERE_RUN = frozenset({"out", "resume", "workers", "ray", "figures", "parquet"})
 """Fields on where a run is done: not recorded, as results do not depend on them."""
 
 _SHORT: dict[str, Any] = {

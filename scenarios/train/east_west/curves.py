@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Line
+from des.figures.palette import BLUE
 from scenarios.frame.metrics_log import read_metrics
-from scenarios.frame.plots import BLUE, FAINT, laid_out, new_figure
 from scenarios.train.east_west.stages import MoveTraining, PlacementStage
 from scenarios.train.east_west.training import WALL_COLUMNS
 
 
 def stage_curves(folder: Path) -> Figure:
-    """Draw what drawn orders cost over the best found, and episodes over the clairvoyant.
+    """Return what drawn orders cost over the best found, and episodes over the clairvoyant.
 
     Raises
     ------
@@ -22,18 +24,29 @@ def stage_curves(folder: Path) -> Figure:
     """
     placement = _log(folder / PlacementStage.log, PlacementStage.columns)
     moves = _log(folder / MoveTraining.log, MoveTraining.columns)
-    figure = new_figure(width_inches=7.0, height_inches=4.6)
-    panels = figure.subplots(2, 1)
-    excess = placement["mean_cost"] - placement["found_cost"]
-    panels[0].plot(placement["update"], 100 * excess, color=BLUE)
-    panels[0].set_ylabel("orders drawn: time\nover the best found [%]")
-    panels[1].plot(moves["update"], 100 * (moves["cost"] - 1.0), color=BLUE)
-    panels[1].set_ylabel("episodes: time over\nthe clairvoyant [%]")
-    for axes in panels:
-        axes.grid(axis="y", color=FAINT)
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[1].set_xlabel("update")
-    return laid_out(figure)
+    excess = 100.0 * (placement["mean_cost"] - placement["found_cost"]).to_numpy(dtype=float)
+    over = 100.0 * (moves["cost"].to_numpy(dtype=float) - 1.0)
+    return Figure(
+        name="learning_curve",
+        title="Learning curves of both stages",
+        seen=f"Placement: time of drawn orders over the best found, {_ends(excess)}; moves: time "
+        f"of episodes over the clairvoyant, {_ends(over)}.",
+        panels=(
+            _panel(placement["update"], excess, "orders drawn: time over the best found [%]"),
+            _panel(moves["update"], over, "episodes: time over the clairvoyant [%]"),
+        ),
+    )
+
+
+def _ends(values: np.ndarray) -> str:
+    if not len(values):
+        return "no update"
+    return f"{values[0]:.2f} % at first and {values[-1]:.2f} % at last"
+
+
+def _panel(updates: "pd.Series[int]", values: np.ndarray, title: str) -> Panel:
+    line = Line(label="", x=tuple(updates.astype(float)), y=tuple(values.tolist()), colour=BLUE)
+    return Panel(x=Axis(label="update"), y=Axis(label="[%]"), marks=(line,), title=title)
 
 
 def _log(path: Path, columns: Sequence[str]) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from des.base.flags import from_dict
 from des.base.interruption import INTERRUPTED
 from des.base.parallel_map import ParallelMap
 from des.worlds.reading import topology_path
+from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.table import COLUMN_WIDTH, WIDTH
 from scenarios.suites import SuiteWorld
@@ -151,6 +152,7 @@ def _is_complete(run: _Run, at_work: ParallelMap) -> bool:
         cases=tuple(episode_cases(worlds, seeds, factors)),
         kept=kept,
         fidelity=calibrated.lines(),
+        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
     )
     judge_and_report(outcome, folder, at_work, console)
     return True
@@ -202,6 +204,8 @@ def _begun(config: HiPpoConfig, given: frozenset[str], folder: RunFolder) -> HiP
         corrections=None if old.corrections is None else path / old.corrections,
         workers=config.workers,
         ray=config.ray,
+        figures=config.figures,
+        parquet=config.parquet,
         kpi=config.kpi if "kpi" in given else old.kpi,
         out=path,
         resume=True,

@@ -1,7 +1,7 @@
 """Outcome of a run: the question, the plan, the table, the targets, what learning was worth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pandas as pd
@@ -16,10 +16,10 @@ from des.base.parallel_map import ParallelMap
 from des.compiled.simulate import simulate_compiled
 from des.dynamics import kind_of
 from des.plan.plan_texts import pipelines_text
-from scenarios.frame.files import write_bytes, write_csv, write_json
-from scenarios.frame.pictures import Picture
-from scenarios.frame.plots import png_bytes
-from scenarios.frame.report import Report, write_report
+from des.views.plan_views import plan_views
+from scenarios.frame.files import write_csv, write_json
+from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.report import Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.targets.after_training import (
     SIZES,
@@ -57,6 +57,7 @@ class RunOutcome:
     cases: tuple[Case, ...]
     kept: Kept
     fidelity: tuple[str, ...]
+    choice: OutputChoice = field(default_factory=OutputChoice)
 
     @property
     def contenders(self) -> tuple[Contender, ...]:
@@ -84,9 +85,10 @@ def judge_and_report(
         judged = at_work(partial(judged_rows, outcome.contenders), outcome.cases)
         rows = pd.DataFrame([row for found in judged for row in found])
     write_csv(folder.evaluation_csv, rows)
+    plan = _plan(outcome)
     sections = (
         _question(outcome),
-        _plan(outcome),
+        _plan_section(outcome, plan),
         *table_sections(rows, _described(outcome)),
     )
     for line in ("", as_text(sections), "", *_notes(outcome)):
@@ -97,7 +99,8 @@ def judge_and_report(
     targets.show(console, explained=())
     worth = worth_sentence(differences_of(rows))
     console.print(worth, soft_wrap=True, markup=False)
-    _write_report(outcome, folder, sections, targets, worth)
+    report = _report(outcome, folder, plan=plan, sections=sections, targets=targets, worth=worth)
+    write_outputs(folder.path, outcome.choice, report, {"evaluation": rows})
     console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
 
 
@@ -113,14 +116,24 @@ def _question(outcome: RunOutcome) -> Section:
     return Section(title="Question", lines=(line,))
 
 
-def _plan(outcome: RunOutcome) -> Section:
+def _plan(outcome: RunOutcome) -> Plan:
     """The plan that the kept weights take at base figures."""
-    case = next(case for case in outcome.cases if case.block == OWN)
-    world = case.world
-    situation = epoch_situation(world, world.topology, 0, None, corrections=case.corrections)
+    case = _own_case(outcome)
+    situation = epoch_situation(
+        case.world, case.world.topology, 0, None, corrections=case.corrections
+    )
     scheduler = outcome.contenders[0].scheduler()
     scheduler.begin()
-    plan: Plan = scheduler.decide(situation).plan
+    return scheduler.decide(situation).plan
+
+
+def _own_case(outcome: RunOutcome) -> Case:
+    return next(case for case in outcome.cases if case.block == OWN)
+
+
+def _plan_section(outcome: RunOutcome, plan: Plan) -> Section:
+    case = _own_case(outcome)
+    world = case.world
     result = simulate_compiled(world.topology, world.workload, plan, case.corrections)
     names = tuple(domain.name for domain in world.topology.domains)
     rows = tuple(
@@ -192,26 +205,36 @@ def _targets(outcome: RunOutcome, rows: pd.DataFrame) -> RunTargets:
     return RunTargets(measured=measured, notes=tuple(notes))
 
 
-def _write_report(
+def _report(
     outcome: RunOutcome,
     folder: RunFolder,
+    *,
+    plan: Plan,
     sections: Sequence[Section],
     targets: RunTargets,
     worth: str,
-) -> None:
-    curve = png_bytes(stage_curves(folder.path))
-    write_bytes(folder.learning_curve_png, curve)
-    world = outcome.worlds[OWN]
+) -> Report:
+    case = _own_case(outcome)
+    world = case.world
     names = ", ".join(domain.name for domain in world.topology.domains)
-    report = Report(
+    views = plan_views(
+        world.topology,
+        world.workload,
+        plan,
+        case.corrections,
+        title="The chosen plan, on links at base figures",
+    )
+    question, *others = sections
+    return Report(
         title=f"{world.workload.name} on {names}",
-        verdict=worth,
+        question=" ".join(question.lines),
+        answer=worth,
         command=f"{PROG} --config {folder.config_json}",
-        sections=tuple(sections),
-        pictures=(Picture(caption="Learning curves of both stages.", png=curve),),
+        first=views.first,
+        sections=tuple(others),
+        figures=(stage_curves(folder.path), *views.more),
         configuration=folder.read_config(),
         fidelity=outcome.fidelity,
         caveats=_notes(outcome),
         targets=targets,
     )
-    write_report(folder.report_html, report)

@@ -1,0 +1,1 @@
+"""Figures as values, drawn by matplotlib for paper and by plotly for pages."""

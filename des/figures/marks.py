@@ -1,0 +1,173 @@
+"""Marks of figures: lines with bands, areas, points, bars, boxes, cells, arrows and rules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Numbers = tuple[float, ...]
+Dash = Literal["solid", "dash", "dot"]
+Symbol = Literal["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x"]
+
+SYMBOLS: tuple[Symbol, ...] = ("circle", "square", "triangle-up", "diamond", "triangle-down", "x")
+"""Symbols of series of points, in order."""
+
+
+def require_equal_lengths(owner: object, **columns: Sequence[object]) -> None:
+    """Refuse columns of different lengths; an empty column is none."""
+    lengths = {name: len(column) for name, column in columns.items() if column}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"{type(owner).__name__}: columns must be of equal length, got {said}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A curve with, if ``low`` and ``high`` are given, a band around it; NaN breaks the line."""
+
+    label: str
+    x: Numbers
+    y: Numbers
+    colour: str
+    low: Numbers = ()
+    high: Numbers = ()
+    dash: Dash = "solid"
+    width: float = 1.8
+    is_step: bool = False
+    symbol: Symbol | None = None
+
+    def __post_init__(self) -> None:
+        require_equal_lengths(self, x=self.x, y=self.y, low=self.low, high=self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """A filled area between two curves."""
+
+    label: str
+    x: Numbers
+    low: Numbers
+    high: Numbers
+    colour: str
+    is_step: bool = False
+
+    def __post_init__(self) -> None:
+        require_equal_lengths(self, x=self.x, low=self.low, high=self.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Points, with half widths of intervals along an axis, and texts that show on hovering."""
+
+    label: str
+    x: Numbers
+    y: Numbers
+    colour: str
+    symbol: Symbol = "circle"
+    size: float = 6.0
+    is_open: bool = False
+    x_half_widths: Numbers = ()
+    y_half_widths: Numbers = ()
+    hovers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_equal_lengths(
+            self,
+            x=self.x,
+            y=self.y,
+            x_half_widths=self.x_half_widths,
+            y_half_widths=self.y_half_widths,
+            hovers=self.hovers,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boxes:
+    """Boxes on rows, from a start to an end each: one kind of bars of a chart over time."""
+
+    label: str
+    starts: Numbers
+    ends: Numbers
+    rows: Numbers
+    colour: str
+    height: float = 0.82
+    texts: tuple[str, ...] = ()
+    text_colour: str = "#000000"
+    hovers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_equal_lengths(
+            self,
+            starts=self.starts,
+            ends=self.ends,
+            rows=self.rows,
+            texts=self.texts,
+            hovers=self.hovers,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """A matrix as coloured cells, a row from above for each of ``rows``; None leaves one empty."""
+
+    label: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    texts: tuple[tuple[str, ...], ...] = ()
+    hovers: tuple[tuple[str, ...], ...] = ()
+    most: float | None = None
+
+    def __post_init__(self) -> None:
+        require_equal_lengths(self, rows=self.rows, values=self.values)
+        for row in self.values:
+            require_equal_lengths(self, columns=self.columns, row=row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A directed link between two places of a map."""
+
+    x: float
+    y: float
+    to_x: float
+    to_y: float
+    colour: str
+    width: float
+    hover: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A text at a place."""
+
+    x: float
+    y: float
+    text: str
+    at: Literal["middle center", "top center", "bottom center", "middle right"] = "middle center"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A straight line over the whole panel, at ``x`` or at ``y``, with its name at the end."""
+
+    label: str
+    colour: str
+    x: float | None = None
+    y: float | None = None
+    dash: Dash = "dash"
+
+    def __post_init__(self) -> None:
+        if (self.x is None) == (self.y is None):
+            raise ValueError(f"Rule {self.label}: must have x or y, got {self.x!r} and {self.y!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stripe:
+    """A vertical stripe behind everything, from one x to another."""
+
+    start: float
+    end: float
+    colour: str = "#BBBBBB"
+
+
+Mark = Line | Area | Points | Boxes | Cells | Arrow | Text | Rule | Stripe

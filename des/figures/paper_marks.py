@@ -1,0 +1,163 @@
+"""Marks on paper, each kind by a function of its own."""
+
+from functools import singledispatch
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+from des.figures.marks import Area, Arrow, Cells, Line, Points, Rule, Stripe, Text
+from des.figures.palette import INK, SCALE
+
+SMALL = 8.0
+"""Size of small texts. [points]"""
+
+_DASHES: dict[str, str | tuple[int, tuple[int, ...]]] = {
+    "solid": "-",
+    "dash": (0, (5, 3)),
+    "dot": ":",
+}
+_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "triangle-up": "^",
+    "diamond": "D",
+    "triangle-down": "v",
+    "cross": "P",
+    "x": "x",
+}
+
+
+@singledispatch
+def draw_mark(mark: object, axes: Axes) -> None:
+    """Draw one mark in a panel."""
+    raise TypeError(f"figure: mark must be one of des.figures.marks, got {type(mark).__name__}")
+
+
+@draw_mark.register
+def _(mark: Line, axes: Axes) -> None:
+    if mark.low:
+        axes.fill_between(
+            mark.x,
+            mark.low,
+            mark.high,
+            step="post" if mark.is_step else None,
+            color=mark.colour,
+            alpha=0.18,
+            linewidth=0,
+        )
+    axes.plot(
+        mark.x,
+        mark.y,
+        color=mark.colour,
+        linewidth=mark.width,
+        linestyle=_DASHES[mark.dash],
+        drawstyle="steps-post" if mark.is_step else "default",
+        marker=None if mark.symbol is None else _MARKERS[mark.symbol],
+        markersize=4,
+        label=mark.label or "_",
+    )
+
+
+@draw_mark.register
+def _(mark: Area, axes: Axes) -> None:
+    axes.fill_between(
+        mark.x,
+        mark.low,
+        mark.high,
+        step="post" if mark.is_step else None,
+        color=mark.colour,
+        linewidth=0,
+        label=mark.label or "_",
+    )
+
+
+@draw_mark.register
+def _(mark: Points, axes: Axes) -> None:
+    face = "none" if mark.is_open else mark.colour
+    axes.errorbar(
+        mark.x,
+        mark.y,
+        xerr=_finite(mark.x_half_widths),
+        yerr=_finite(mark.y_half_widths),
+        fmt=_MARKERS[mark.symbol],
+        color=mark.colour,
+        markerfacecolor=face,
+        markersize=mark.size,
+        capsize=3,
+        linewidth=1.2,
+        label=mark.label or "_",
+        zorder=3,
+    )
+
+
+def _finite(half_widths: tuple[float, ...]) -> np.ndarray | None:
+    return np.nan_to_num(np.array(half_widths)) if half_widths else None
+
+
+@draw_mark.register
+def _(mark: Cells, axes: Axes) -> None:
+    colours = LinearSegmentedColormap.from_list("cells", list(SCALE))
+    values = np.array([[np.nan if one is None else one for one in row] for row in mark.values])
+    known = values[np.isfinite(values)]
+    most = mark.most or (float(known.max()) if known.size else 1.0) or 1.0
+    image = axes.imshow(values, cmap=colours, vmin=0.0, vmax=most, aspect="auto")
+    for row, texts in enumerate(mark.texts):
+        for column, text in enumerate(texts):
+            value = values[row, column]
+            ink = "white" if np.isfinite(value) and value > 0.6 * most else "black"
+            axes.text(column, row, text, color=ink, fontsize=7, ha="center", va="center")
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.9)
+    bar.set_label(mark.label, fontsize=SMALL, color=INK)
+    bar.ax.tick_params(labelsize=SMALL, colors=INK)
+
+
+@draw_mark.register
+def _(mark: Arrow, axes: Axes) -> None:
+    axes.annotate(
+        "",
+        xy=(mark.to_x, mark.to_y),
+        xytext=(mark.x, mark.y),
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": mark.colour,
+            "linewidth": mark.width,
+            "shrinkA": 9,
+            "shrinkB": 11,
+            "connectionstyle": "arc3,rad=0.08",
+        },
+    )
+
+
+@draw_mark.register
+def _(mark: Text, axes: Axes) -> None:
+    vertical, horizontal = mark.at.split()
+    axes.annotate(
+        mark.text,
+        (mark.x, mark.y),
+        xytext=(
+            {"right": 9, "left": -9}.get(horizontal, 0),
+            {"top": 11, "bottom": -11}.get(vertical, 0),
+        ),
+        textcoords="offset points",
+        ha={"right": "left", "left": "right"}.get(horizontal, "center"),
+        va={"top": "bottom", "bottom": "top"}.get(vertical, "center"),
+        fontsize=SMALL,
+        color=INK,
+        parse_math=False,
+        zorder=4,
+    )
+
+
+@draw_mark.register
+def _(mark: Rule, axes: Axes) -> None:
+    line = _DASHES[mark.dash]
+    if mark.x is not None:
+        axes.axvline(mark.x, color=mark.colour, linewidth=1.3, linestyle=line, label=mark.label)
+    elif mark.y is not None:
+        axes.axhline(mark.y, color=mark.colour, linewidth=1.3, linestyle=line, label=mark.label)
+
+
+@draw_mark.register
+def _(mark: Stripe, axes: Axes) -> None:
+    axes.axvspan(mark.start, mark.end, color=mark.colour, linewidth=0, zorder=0)

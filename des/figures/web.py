@@ -1,0 +1,202 @@
+"""Figures on pages: the data and layout that plotly.js draws, as plain values for JSON.
+
+Only traces that are drawn as SVG are used: those of WebGL compile code at run time, which pages
+that forbid ``eval`` refuse. Colours of texts and grids come from the page's style sheet.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Arrow, Mark, Rule, Stripe
+from des.figures.palette import BLUE, FAINT, GREY, INK
+from des.figures.web_traces import shown, traces_of
+
+Spec = dict[str, Any]
+
+PIXELS_PER_INCH = 84
+_GAP, _SHARED_GAP, _TITLE, _LEGEND_LINE, _TOP, _BOTTOM = 42, 12, 20, 20, 28, 46
+_BETWEEN_COLUMNS = 0.09
+_FONT = {"family": "system-ui, sans-serif", "size": 12, "color": INK}
+
+
+def web_spec(figure: Figure) -> Spec:
+    """Return ``data``, ``layout`` for wide pages and ``narrow``, what differs on narrow ones."""
+    data: list[Spec] = []
+    shown: set[str] = set()
+    for place, panel in enumerate(figure.panels):
+        for trace in _panel_traces(panel):
+            label = trace.get("name", "")
+            trace |= {"xaxis": _axis_id("x", place), "yaxis": _axis_id("y", place)}
+            if "showlegend" not in trace:
+                trace |= {"legendgroup": label, "showlegend": bool(label) and label not in shown}
+                shown.add(label)
+            data.append(trace)
+    wide = _layout(figure, figure.columns)
+    return {"data": data, "layout": wide, "narrow": _layout(figure, 1)}
+
+
+def _panel_traces(panel: Panel) -> list[Spec]:
+    return [trace for mark in panel.marks for trace in traces_of(mark, panel)]
+
+
+def _axis_id(name: str, place: int) -> str:
+    return f"{name}{_number(place)}"
+
+
+def _number(place: int) -> str:
+    """Number of a panel in the names of its axes; the first one has none."""
+    return "" if place == 0 else str(place + 1)
+
+
+def _layout(figure: Figure, columns: int) -> Spec:
+    """Sizes, axes and what is not a trace; panels stand in ``columns`` side by side."""
+    heights = _row_heights(figure, columns)
+    has_titles = any(panel.title for panel in figure.panels)
+    gap = (_SHARED_GAP if figure.shares_x else _GAP) + (_TITLE if has_titles else 0)
+    num_labels = len(list(figure.labels()))
+    legend = 0 if num_labels < 2 else _LEGEND_LINE * (1 + num_labels // (6 if columns > 1 else 4))
+    inner = sum(heights) + gap * (len(heights) - 1)
+    top = _TOP + (_TITLE if has_titles else 0)
+    layout: Spec = {
+        "height": round(inner + top + _BOTTOM + legend),
+        "margin": {"l": 56, "r": 14, "t": top, "b": _BOTTOM + legend},
+        "font": _FONT,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "barmode": "overlay",
+        "hovermode": "closest",
+        "dragmode": "zoom" if columns > 1 or len(figure.panels) == 1 else False,
+        "showlegend": num_labels > 1,
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": -(_BOTTOM - 4) / inner,
+            "yanchor": "top",
+            "font": {"size": 11},
+        },
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": BLUE},
+        "shapes": [],
+        "annotations": [],
+    }
+    top_of_row = float(inner)
+    for row, height in enumerate(heights):
+        for column in range(columns):
+            place = row * columns + column
+            if place < len(figure.panels):
+                share = (1.0 - _BETWEEN_COLUMNS * (columns - 1)) / columns
+                left = column * (share + _BETWEEN_COLUMNS)
+                domain = ([left, left + share], [(top_of_row - height) / inner, top_of_row / inner])
+                _add_panel(layout, figure, place, domain)
+                if figure.shares_x and place + columns < len(figure.panels):
+                    hidden = {"title": {"text": ""}, "showticklabels": False}
+                    layout[f"xaxis{_number(place)}"] |= hidden
+        top_of_row -= height + gap
+    return layout
+
+
+def _row_heights(figure: Figure, columns: int) -> list[float]:
+    heights = [panel.height * PIXELS_PER_INCH for panel in figure.panels]
+    return [max(heights[at : at + columns]) for at in range(0, len(heights), columns)]
+
+
+def _add_panel(
+    layout: Spec, figure: Figure, place: int, domain: tuple[list[float], list[float]]
+) -> None:
+    panel = figure.panels[place]
+    number = _number(place)
+    x_axis, y_axis = _axis(panel.x, domain[0]), _axis(panel.y, domain[1])
+    x_axis |= {"anchor": f"y{number}", "showgrid": panel.grid in ("x", "both")}
+    y_axis |= {"anchor": f"x{number}", "showgrid": panel.grid in ("y", "both")}
+    if figure.shares_x and place:
+        x_axis["matches"] = "x"
+    if figure.shares_y and place:
+        y_axis["matches"] = "y"
+    if panel.has_equal_scales:
+        y_axis |= {"scaleanchor": f"x{number}", "scaleratio": 1}
+    layout[f"xaxis{number}"], layout[f"yaxis{number}"] = x_axis, y_axis
+    if panel.title:
+        layout["annotations"].append(
+            {
+                "text": shown(panel.title),
+                "x": domain[0][0],
+                "y": domain[1][1],
+                "xref": "paper",
+                "yref": "paper",
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "showarrow": False,
+                "font": {"size": 12},
+            }
+        )
+    for mark in panel.marks:
+        _add_mark(layout, mark, number)
+
+
+def _axis(axis: Axis, domain: Sequence[float]) -> Spec:
+    found: Spec = {
+        "domain": [round(one, 5) for one in domain],
+        "title": {"text": shown(axis.label), "font": {"size": 12}, "standoff": 6},
+        "gridcolor": FAINT,
+        "zeroline": False,
+        "automargin": True,
+        "visible": axis.is_shown,
+        "nticks": 7,
+    }
+    if axis.scale == "log":
+        found |= {"type": "log", "dtick": "D2", "nticks": 0}
+    if axis.ticks:
+        found |= {
+            "tickmode": "array",
+            "tickvals": [at for at, _ in axis.ticks],
+            "ticktext": [shown(text) for _, text in axis.ticks],
+            "tickfont": {"size": 11},
+        }
+    bounds = [axis.low, axis.high]
+    if axis.scale == "log":
+        bounds = [None if one is None else math.log10(one) for one in bounds]
+    if axis.is_reversed:
+        bounds.reverse()
+    if bounds != [None, None]:
+        found["range"] = bounds
+        found["autorange"] = None if None not in bounds else _auto_range(axis, bounds)
+        if found["autorange"] is None:
+            del found["autorange"]
+    elif axis.is_reversed:
+        found["autorange"] = "reversed"
+    return found
+
+
+def _auto_range(axis: Axis, bounds: Sequence[float | None]) -> str:
+    """Name the end that is left to plotly."""
+    free = "min" if bounds[0] is None else "max"
+    return f"{free} reversed" if axis.is_reversed else free
+
+
+def _add_mark(layout: Spec, mark: Mark, number: str) -> None:
+    """Add a mark that is a shape or a note of the layout; others are traces."""
+    at = {"xref": f"x{number}", "yref": f"y{number}"}
+    if isinstance(mark, Stripe):
+        layout["shapes"].append(
+            at
+            | {"type": "rect", "yref": f"y{number} domain", "y0": 0, "y1": 1}
+            | {"x0": mark.start, "x1": mark.end, "layer": "below", "opacity": 0.5}
+            | {"fillcolor": mark.colour, "line": {"width": 0}}
+        )
+    elif isinstance(mark, Rule):
+        along: Spec = (
+            {"yref": f"y{number} domain", "y0": 0, "y1": 1, "x0": mark.x, "x1": mark.x}
+            if mark.x is not None
+            else {"xref": f"x{number} domain", "x0": 0, "x1": 1, "y0": mark.y, "y1": mark.y}
+        )
+        line = {"color": mark.colour, "width": 1.4, "dash": mark.dash}
+        layout["shapes"].append(at | along | {"type": "line", "line": line})
+    elif isinstance(mark, Arrow):
+        layout["annotations"].append(
+            {"x": mark.to_x, "y": mark.to_y, "ax": mark.x, "ay": mark.y, "text": ""}
+            | at
+            | {"axref": f"x{number}", "ayref": f"y{number}", "showarrow": True, "arrowhead": 2}
+            | {"arrowwidth": max(0.6, mark.width), "arrowcolor": mark.colour, "arrowsize": 0.9}
+            | {"standoff": 11, "startstandoff": 9}
+        )

@@ -1,0 +1,245 @@
+"""Traces of plotly.js for each kind of mark."""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from html import escape
+from typing import Any
+
+from des.figures.figure import Panel
+from des.figures.marks import (
+    Area,
+    Arrow,
+    Boxes,
+    Cells,
+    Line,
+    Points,
+    Rule,
+    Stripe,
+    Text,
+)
+from des.figures.palette import SCALE
+
+Trace = dict[str, Any]
+
+MOST_BARS = 4000
+"""Boxes of one kind that are drawn as bars of their own; more are drawn as one path, which is
+quick at any number and shows no texts on hovering."""
+
+_DIGITS = 6
+
+
+@singledispatch
+def traces_of(mark: object, panel: Panel) -> list[Trace]:
+    """Return the traces of one mark."""
+    raise TypeError(f"figure: mark must be one of des.figures.marks, got {type(mark).__name__}")
+
+
+@traces_of.register
+def _(mark: Line, panel: Panel) -> list[Trace]:
+    shape = "hv" if mark.is_step else "linear"
+    line = {"color": mark.colour, "width": mark.width, "dash": mark.dash, "shape": shape}
+    trace = {
+        "type": "scatter",
+        "mode": "lines" if mark.symbol is None else "lines+markers",
+        "name": shown(mark.label),
+        "x": numbers(mark.x),
+        "y": numbers(mark.y),
+        "line": line,
+    }
+    if mark.symbol is not None:
+        trace["marker"] = {"symbol": mark.symbol, "size": 6, "color": mark.colour}
+    if not mark.low:
+        return [trace]
+    band = _between(mark.x, mark.low, mark.high, mark.colour, is_step=mark.is_step)
+    return [band | {"opacity": 0.22, "showlegend": False, "legendgroup": trace["name"]}, trace]
+
+
+@traces_of.register
+def _(mark: Area, panel: Panel) -> list[Trace]:
+    area = _between(mark.x, mark.low, mark.high, mark.colour, is_step=mark.is_step)
+    return [area | {"name": shown(mark.label)}]
+
+
+def _between(
+    x: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    colour: str,
+    *,
+    is_step: bool,
+) -> Trace:
+    """A closed path around an area, there along its top and back along its bottom."""
+    there, back = _path(x, high, is_step=is_step), _path(x, low, is_step=is_step)[::-1]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "fill": "toself",
+        "fillcolor": colour,
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "x": numbers(one for one, _ in (*there, *back)),
+        "y": numbers(one for _, one in (*there, *back)),
+    }
+
+
+def _path(x: Sequence[float], y: Sequence[float], *, is_step: bool) -> list[tuple[float, float]]:
+    if not is_step:
+        return list(zip(x, y, strict=True))
+    found = [(x[0], y[0])]
+    for at, value in zip(x[1:], y[1:], strict=True):
+        found += [(at, found[-1][1]), (at, value)]
+    return found
+
+
+@traces_of.register
+def _(mark: Points, panel: Panel) -> list[Trace]:
+    marker: Trace = {"symbol": mark.symbol, "size": mark.size + 2, "color": mark.colour}
+    if mark.is_open:
+        marker |= {"symbol": f"{mark.symbol}-open", "line": {"width": 1.6}}
+    trace: Trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": shown(mark.label),
+        "x": numbers(mark.x),
+        "y": numbers(mark.y),
+        "marker": marker,
+    }
+    for axis, half_widths in (("x", mark.x_half_widths), ("y", mark.y_half_widths)):
+        if half_widths:
+            known = [0.0 if math.isnan(one) else one for one in half_widths]
+            trace[f"error_{axis}"] = {"type": "data", "array": numbers(known), "width": 4}
+    if mark.hovers:
+        trace |= {"hovertext": texts(mark.hovers), "hovertemplate": "%{hovertext}<extra></extra>"}
+    return [trace]
+
+
+@traces_of.register
+def _(mark: Boxes, panel: Panel) -> list[Trace]:
+    name = shown(mark.label)
+    if len(mark.starts) > MOST_BARS:
+        return [_boxes_as_path(mark) | {"name": name}]
+    trace: Trace = {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "base": numbers(mark.starts),
+        "x": numbers(e - s for s, e in zip(mark.starts, mark.ends, strict=True)),
+        "y": numbers(mark.rows),
+        "width": mark.height,
+        "marker": {"color": mark.colour, "line": {"width": 0}},
+    }
+    if mark.hovers:
+        trace |= {"hovertext": texts(mark.hovers), "hovertemplate": "%{hovertext}<extra></extra>"}
+    else:
+        trace["hoverinfo"] = "skip"
+    return [trace]
+
+
+def _boxes_as_path(mark: Boxes) -> Trace:
+    x: list[float | None] = []
+    y: list[float | None] = []
+    half = mark.height / 2
+    for start, end, row in zip(mark.starts, mark.ends, mark.rows, strict=True):
+        x += [start, end, end, start, start, None]
+        y += [row - half, row - half, row + half, row + half, row - half, None]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "fill": "toself",
+        "fillcolor": mark.colour,
+        "line": {"width": 0.7, "color": mark.colour},
+        "hoverinfo": "skip",
+        "x": numbers(x),
+        "y": numbers(y),
+    }
+
+
+@traces_of.register
+def _(mark: Cells, panel: Panel) -> list[Trace]:
+    known = [one for row in mark.values for one in row if one is not None]
+    trace: Trace = {
+        "type": "heatmap",
+        "showlegend": False,
+        "x": texts(mark.columns),
+        "y": texts(mark.rows),
+        "z": [numbers(row) for row in mark.values],
+        "zmin": 0.0,
+        "zmax": mark.most or max(known, default=1.0) or 1.0,
+        "colorscale": [list(stop) for stop in SCALE],
+        "colorbar": {"title": {"text": shown(mark.label), "side": "right"}},
+        "xgap": 1,
+        "ygap": 1,
+        "hoverongaps": False,
+    }
+    trace["colorbar"] |= {"thickness": 12, "len": 0.9}
+    if mark.texts:
+        trace |= {"text": [texts(row) for row in mark.texts], "texttemplate": "%{text}"}
+    if mark.hovers:
+        trace |= {
+            "hovertext": [texts(row) for row in mark.hovers],
+            "hovertemplate": "%{hovertext}<extra></extra>",
+        }
+    return [trace]
+
+
+@traces_of.register
+def _(mark: Text, panel: Panel) -> list[Trace]:
+    trace = {"type": "scatter", "mode": "text", "x": [mark.x], "y": [mark.y]}
+    where = {"cliponaxis": False, "textposition": mark.at, "hoverinfo": "skip", "showlegend": False}
+    clear = "\n\u00a0" if mark.at == "top center" else ""  # of the point below
+    return [trace | {"text": texts([mark.text + clear])} | where]
+
+
+@traces_of.register
+def _(mark: Arrow, panel: Panel) -> list[Trace]:
+    """An invisible point that shows the text of the arrow, which is a note of the layout."""
+    at = {"x": [0.4 * mark.x + 0.6 * mark.to_x], "y": [0.4 * mark.y + 0.6 * mark.to_y]}
+    point = {"type": "scatter", "mode": "markers", "marker": {"opacity": 0, "size": 16}}
+    hover = {"hovertext": texts([mark.hover]), "hovertemplate": "%{hovertext}<extra></extra>"}
+    return [point | at | hover | {"showlegend": False}]
+
+
+@traces_of.register
+def _(mark: Rule, panel: Panel) -> list[Trace]:
+    """An empty line for the legend; the rule itself is a shape of the layout."""
+    line = {"color": mark.colour, "dash": mark.dash, "width": 1.4}
+    name = shown(mark.label)
+    return [
+        {"type": "scatter", "mode": "lines", "x": [None], "y": [None], "line": line, "name": name}
+    ]
+
+
+@traces_of.register
+def _(mark: Stripe, panel: Panel) -> list[Trace]:
+    return []
+
+
+def numbers(values: Iterable[float | None]) -> list[float | None]:
+    """Return numbers for JSON, at six digits; what is none or not finite is None.
+
+    Examples
+    --------
+    >>> numbers([1.23456789, float("nan"), None, 3])
+    [1.23457, None, None, 3.0]
+    """
+    return [
+        None if one is None or not math.isfinite(one) else float(f"{one:.{_DIGITS}g}")
+        for one in values
+    ]
+
+
+def texts(values: Iterable[str]) -> list[str]:
+    """Return texts for plotly, which reads some tags of HTML; lines stay apart."""
+    return [shown(one) for one in values]
+
+
+def shown(text: str) -> str:
+    """Return a text as plotly shows it letter by letter.
+
+    Examples
+    --------
+    >>> shown("a<b>")
+    'a&lt;b&gt;'
+    """
+    return escape(text, quote=False).replace("\n", "<br>")

@@ -1,0 +1,78 @@
+"""Figure of the memory of every device over one iteration."""
+
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Area, Mark, Rule
+from des.figures.palette import BLUE, FAINT, GREY, VERMILION
+from des.views.memory_timeline import DeviceMemory, MemoryTimeline
+
+# Model state in tints of one colour, what comes and goes in another.
+_STATE_COLOURS = {"optimiser": GREY, "gradients": "#B3B3B3", "weights": FAINT}
+_MOST_DEVICES = 48
+
+
+def memory_figure(timeline: MemoryTimeline, *, makespan_s: float, title: str = "") -> Figure:
+    """Return one panel per device, each with the memory of one of its GPUs.
+
+    Of more than 48 devices the fullest are shown.
+    """
+    devices = list(timeline.devices)
+    if len(devices) > _MOST_DEVICES:
+        fullest = sorted(devices, key=lambda one: -one.peak_bytes / one.capacity_bytes)
+        shown = {(one.domain, one.device) for one in fullest[:_MOST_DEVICES]}
+        devices = [one for one in devices if (one.domain, one.device) in shown]
+    one = timeline.fullest
+    return Figure(
+        name="memory",
+        title=title or "Memory of a GPU over one iteration",
+        seen=f"Memory of a GPU of each of {len(timeline.devices)} devices over time; the fullest, "
+        f"of {one.domain}, holds at most {one.peak_bytes / 1e9:.3g} of "
+        f"{one.capacity_bytes / 1e9:.3g} GB.",
+        panels=tuple(_panel(device, makespan_s) for device in devices),
+        width=9.0,
+        shares_x=True,
+    )
+
+
+def _panel(device: DeviceMemory, makespan_s: float) -> Panel:
+    state = {
+        "optimiser": device.optimiser_bytes,
+        "gradients": device.gradient_bytes,
+        "weights": device.weight_bytes,
+    }
+    marks: list[Mark] = []
+    floor = 0.0
+    for name, num_bytes in state.items():
+        top = floor + num_bytes / 1e9
+        marks.append(
+            Area(
+                label=name,
+                x=(0.0, makespan_s),
+                low=(floor, floor),
+                high=(top, top),
+                colour=_STATE_COLOURS[name],
+            )
+        )
+        floor = top
+    held = [floor + change.activation_bytes / 1e9 for change in device.changes]
+    times_s = (*(change.time_s for change in device.changes), makespan_s)
+    marks.append(
+        Area(
+            label="activations",
+            x=times_s,
+            low=(floor,) * len(times_s),
+            high=(*held, held[-1]),
+            colour=BLUE,
+            is_step=True,
+        )
+    )
+    marks.append(Rule(label="capacity", colour=VERMILION, y=device.capacity_bytes / 1e9))
+    return Panel(
+        x=Axis(label="time in s", low=0.0, high=makespan_s),
+        y=Axis(
+            label="GB", low=0.0, high=1.08 * max(device.capacity_bytes, device.peak_bytes) / 1e9
+        ),
+        marks=tuple(marks),
+        title=f"{device.domain}, device {device.device}: {device.peak_bytes / 1e9:.3g} of "
+        f"{device.capacity_bytes / 1e9:.3g} GB",
+        height=1.0,
+    )

@@ -1,0 +1,77 @@
+"""Figures of one plan in one world: map, Gantt chart, links and memory."""
+
+from dataclasses import dataclass
+
+from des.compiled.simulate import simulate_compiled
+from des.engine.result import IterationResult
+from des.figures.figure import Figure
+from des.job.workload import Workload
+from des.plan.corrections import NO_CORRECTIONS, Corrections
+from des.plan.plan import Plan
+from des.views.gantt import gantt_figure
+from des.views.link_cells import link_cells
+from des.views.memory_figure import memory_figure
+from des.views.memory_timeline import memory_timeline
+from des.views.site_map import Places, site_map
+from des.world.topology import Topology
+from des.worlds.presets import AWS_REGIONS, EAST_WEST_CLUSTERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanViews:
+    """Figures of a plan: ``first`` are the map and the Gantt chart, ``more`` links and memory."""
+
+    result: IterationResult | None = None
+    first: tuple[Figure, ...]
+    more: tuple[Figure, ...]
+
+
+def plan_views(
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    corrections: Corrections = NO_CORRECTIONS,
+    *,
+    title: str = "The chosen plan",
+) -> PlanViews:
+    """Simulate one iteration of a plan and return its figures.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not one of the world and the workload.
+    """
+    result = simulate_compiled(topology, workload, plan, corrections)
+    return views_of_result(result, topology, workload, plan, title=title)
+
+
+def views_of_result(
+    result: IterationResult,
+    topology: Topology,
+    workload: Workload,
+    plan: Plan,
+    *,
+    title: str = "The chosen plan",
+) -> PlanViews:
+    """Return the figures of an iteration that has been simulated."""
+    timeline = memory_timeline(result, topology, workload, plan)
+    return PlanViews(
+        result=result,
+        first=(
+            site_map(topology, result, places=known_places(topology)),
+            gantt_figure(result, title=title),
+        ),
+        more=(
+            link_cells(topology, result),
+            memory_figure(timeline, makespan_s=result.makespan_s),
+        ),
+    )
+
+
+def known_places(topology: Topology) -> Places | None:
+    """Return longitudes and latitudes where all domains are sites of one preset, else None."""
+    names = [domain.name for domain in topology.domains]
+    for known in (EAST_WEST_CLUSTERS, {name: at for name, (at, _) in AWS_REGIONS.items()}):
+        if all(name in known for name in names):
+            return {name: (known[name].longitude_deg, known[name].latitude_deg) for name in names}
+    return None

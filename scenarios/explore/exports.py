@@ -1,0 +1,72 @@
+"""Files that the explorer saves: network, plan, trace and report."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+
+from des.plan.plan_texts import pipelines_text
+from des.views.chrome_trace import chrome_trace_json
+from des.world.files.topology_writer import to_yaml
+from scenarios.explore.scene import SEQUENCE_LENGTH, Scene
+from scenarios.frame.report import PageTable, Report
+from scenarios.frame.report_page import render_report
+
+NETWORK_FILE = "network.yaml"
+
+
+def export_of(scene: Scene, kind: str) -> tuple[str, bytes]:
+    """Return the name and content of a file.
+
+    Raises
+    ------
+    KeyError
+        If there is no such kind of file.
+    """
+    name, make = _MAKERS[kind]
+    return name, make(scene)
+
+
+def simulate_flags(scene: Scene) -> dict[str, object]:
+    """Return the settings of `scenarios.simulate` that simulate the scene, on its network file."""
+    names = tuple(scene.topology.index_of)
+    texts = pipelines_text(scene.plan, names).split(" | ")
+    flags: dict[str, object] = {
+        "network": NETWORK_FILE,
+        "model": scene.settings.model,
+        "placement": texts[0],
+        "schedule": scene.settings.schedule,
+        "microbatches": scene.settings.num_sequences,
+        "sequence_length": SEQUENCE_LENGTH,
+    }
+    return flags if len(texts) == 1 else flags | {"replicas": ";".join(texts[1:])}
+
+
+def _plan(scene: Scene) -> bytes:
+    """The plan as a file for ``--config`` of `scenarios.simulate`."""
+    return (json.dumps(simulate_flags(scene), indent=2) + "\n").encode()
+
+
+def scene_report(scene: Scene) -> Report:
+    """Return the report of a scene."""
+    facts = scene.sentences()
+    answer = f"{facts['time']}; {facts['bottleneck']}."
+    return Report(
+        title=f"{scene.settings.model} on {scene.settings.network}",
+        question=f"How does a {scene.settings.family.replace('_', ' ')} plan do?",
+        answer=answer,
+        command="python -m scenarios.simulate --config plan.json",
+        first=scene.views.first,
+        tables=(PageTable(title="Figures", head=("figure", "value"), rows=tuple(facts.items())),),
+        figures=scene.views.more,
+        configuration=asdict(scene.settings),
+        caveats=("The command needs plan.json and network.yaml, which the explorer saves too.",),
+    )
+
+
+_MAKERS: Mapping[str, tuple[str, Callable[[Scene], bytes]]] = {
+    "network": (NETWORK_FILE, lambda scene: to_yaml(scene.topology).encode()),
+    "plan": ("plan.json", _plan),
+    "trace": ("trace.json", lambda scene: chrome_trace_json(scene.result)),
+    "report": ("report.html", lambda scene: render_report(scene_report(scene)).encode()),
+}
+"""Name and content of each kind of file."""

@@ -1,0 +1,228 @@
+"""One scene of the explorer: settings, and the world, plan, times and figures that follow."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from agents.decision.families import Family
+from agents.decision.plan_space import PlanSpace
+from agents.decision.training_job import TrainingJob
+from agents.decision.whole_plan import WholeProblem
+from agents.planners.bounds.step_bound import step_lower_bound_s
+from des import (
+    DEFAULT_SCHEDULE,
+    EVERY_STEP,
+    DiLoCo,
+    Domain,
+    IterationResult,
+    MissingPriceError,
+    Placement,
+    Plan,
+    StreamingDiLoCo,
+    Topology,
+    Workload,
+    cost_of,
+    read_topology,
+)
+from des.base.checks import require_count, require_positive
+from des.compiled.simulate import simulate_compiled
+from des.plan.synchronisation import Synchronisation
+from des.views.plan_views import PlanViews, views_of_result
+
+SEQUENCE_LENGTH = 4096
+FAMILY_NAMES: tuple[Family, ...] = (
+    "single",
+    "pipeline",
+    "replicas",
+    "diloco",
+    "streaming_diloco",
+)
+"""Families whose plans follow from the settings alone, without a search."""
+
+_MODES: dict[Family, Synchronisation] = {
+    "diloco": DiLoCo(steps_between=100, bits_per_value=16.0),
+    "streaming_diloco": StreamingDiLoCo(steps_between=100, bits_per_value=4.0, overlap_steps=1),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Positions of all controls.
+
+    Attributes
+    ----------
+    num_gpus
+        Of every domain; None: as the file has them. Whole servers where the file has servers.
+    """
+
+    network: str = "east_central_west"
+    bandwidth_factor: float = 1.0
+    latency_factor: float = 1.0
+    num_gpus: int | None = None
+    model: str = "llama2_70b"
+    num_sequences: int = 32
+    family: Family = "pipeline"
+    schedule: str = DEFAULT_SCHEDULE
+
+    def __post_init__(self) -> None:
+        require_positive("explorer", "bandwidth_factor", self.bandwidth_factor)
+        require_positive("explorer", "latency_factor", self.latency_factor)
+        require_count("explorer", "num_sequences", self.num_sequences)
+        if self.num_gpus is not None:
+            require_count("explorer", "num_gpus", self.num_gpus)
+        if self.family not in FAMILY_NAMES:
+            raise ValueError(
+                f"explorer: family must be one of {', '.join(FAMILY_NAMES)}; got {self.family!r}"
+            )
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of a step."""
+        return self.num_sequences * SEQUENCE_LENGTH
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """Outcome of the settings."""
+
+    settings: Settings
+    topology: Topology
+    workload: Workload
+    plan: Plan
+    result: IterationResult
+    views: PlanViews
+
+    @property
+    def problem(self) -> WholeProblem:
+        """The same job and world as a question to planners."""
+        return WholeProblem(
+            topology=self.topology,
+            job=_job(self.settings.model, self.settings.num_sequences),
+            space=PlanSpace(),
+        )
+
+    def sentences(self) -> dict[str, str]:
+        """Say settings, time, bottleneck, bound, cost and memory, by these names."""
+        result = self.result
+        busy = {f"{use.source} to {use.target}": use.busy_s for use in result.links}
+        for stage in result.stages:
+            busy[stage.domain] = max(busy.get(stage.domain, 0.0), stage.busy_s)
+        name = max(busy, key=lambda one: busy[one])
+        fullest = max(result.memory, key=lambda one: one.required_bytes / one.capacity_bytes)
+        share = 100 * fullest.required_bytes / fullest.capacity_bytes
+        tokens_per_s = self.workload.tokens_per_iteration / result.makespan_s
+        chosen = self.settings
+        gpus = sum(domain.num_gpus for domain in self.topology.domains)
+        return {
+            "settings": f"bandwidth x {chosen.bandwidth_factor:.3g}, latency x "
+            f"{chosen.latency_factor:.3g}, {gpus} GPUs, {chosen.tokens_per_step:,} tokens a step",
+            "time": f"{result.makespan_s:.4g} s a step, {tokens_per_s:,.0f} tokens/s",
+            "bottleneck": f"{name}, busy {100 * busy[name] / result.makespan_s:.0f} % of a step",
+            "bound": self._bound(),
+            "cost": self._cost(),
+            "memory": f"{fullest.domain} is fullest, {share:.0f} %"
+            + ("" if result.fits_memory else ": the plan does not fit"),
+        }
+
+    def _bound(self) -> str:
+        if self.settings.family in _MODES:
+            return "none: the family changes the training"
+        try:
+            bound_s = _bound_s(self.topology, self.settings.model, self.settings.num_sequences)
+        except ValueError as error:
+            return f"none: {error}"
+        over = 100 * (self.result.makespan_s / bound_s - 1.0)
+        return f"no plan is below {bound_s:.4g} s; this one is {over:.0f} % above"
+
+    def _cost(self) -> str:
+        try:
+            cost = cost_of(self.result, self.topology)
+        except MissingPriceError:
+            return "unknown: the world has no prices"
+        return f"{cost.total_usd:.4g} USD a step, {cost.communication_usd:.4g} of it for links"
+
+
+def scene_of(settings: Settings) -> Scene:
+    """Return the scene of settings.
+
+    Raises
+    ------
+    ValueError
+        If the network cannot be read, a name is unknown, or no link leads where the plan sends.
+    """
+    topology = _world(
+        settings.network, settings.bandwidth_factor, settings.latency_factor, settings.num_gpus
+    )
+    workload = _job(settings.model, settings.num_sequences).workload(1)
+    plan = scene_plan(settings, topology, workload)
+    result = simulate_compiled(topology, workload, plan)
+    title = f"{settings.family.replace('_', ' ')}, {settings.schedule}"
+    views = views_of_result(result, topology, workload, plan, title=title)
+    return Scene(
+        settings=settings,
+        topology=topology,
+        workload=workload,
+        plan=plan,
+        result=result,
+        views=views,
+    )
+
+
+def scene_plan(settings: Settings, topology: Topology, workload: Workload) -> Plan:
+    """Return the plan of a family: layers in even parts, or a whole copy in every domain."""
+    num_layers, num_domains = workload.num_layers, topology.num_domains
+    if settings.family == "pipeline":
+        used = min(num_domains, num_layers)
+        counts = [num_layers // used + (at < num_layers % used) for at in range(used)]
+        text = ",".join(f"{at}*{count}" for at, count in enumerate(counts))
+        return Plan(placement=Placement.parse(text), schedule=settings.schedule)
+    whole = [Placement.parse(f"{at}*{num_layers}") for at in range(num_domains)]
+    if settings.family == "single":
+        speeds = [domain.attainable_flops_per_s for domain in topology.domains]
+        return Plan(placement=whole[int(np.argmax(speeds))], schedule=settings.schedule)
+    first, *others = whole[: settings.num_sequences]
+    return Plan(
+        placement=first,
+        replicas=tuple(others),
+        schedule=settings.schedule,
+        synchronisation=_MODES.get(settings.family, EVERY_STEP) if others else EVERY_STEP,
+    )
+
+
+@lru_cache(maxsize=64)
+def _job(model: str, num_sequences: int) -> TrainingJob:
+    return TrainingJob(model=model, num_sequences=num_sequences, sequence_length=SEQUENCE_LENGTH)
+
+
+@lru_cache(maxsize=8)
+def _read(network: str) -> Topology:
+    return read_topology(network).at_start()
+
+
+@lru_cache(maxsize=64)
+def _world(
+    network: str, bandwidth_factor: float, latency_factor: float, num_gpus: int | None
+) -> Topology:
+    base = _read(network)
+    ones = np.ones(len(base.links))
+    scaled = base.scaled(bandwidth_factor * ones, latency_factor * ones)
+    scaled = replace(scaled, routing_latencies_s=None)  # another world, not another epoch of it
+    if num_gpus is None:
+        return scaled
+    return replace(scaled, domains=tuple(_resized(one, num_gpus) for one in base.domains))
+
+
+def _resized(domain: Domain, num_gpus: int) -> Domain:
+    """The domain with a number of GPUs, rounded up to whole servers where it has servers."""
+    if domain.nodes is None:
+        return replace(domain, num_gpus=num_gpus)
+    each = domain.nodes.gpus_per_node
+    nodes = replace(domain.nodes, racks=())
+    return replace(domain, num_gpus=-(-num_gpus // each) * each, nodes=nodes)
+
+
+@lru_cache(maxsize=64)
+def _bound_s(topology: Topology, model: str, num_sequences: int) -> float:
+    problem = WholeProblem(topology=topology, job=_job(model, num_sequences), space=PlanSpace())
+    return step_lower_bound_s(problem).step_s

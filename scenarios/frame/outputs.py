@@ -1,0 +1,106 @@
+"""Output files of commands that measure: rows, figures and the report, as the flags choose."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from des.base.atomic_write import write_together
+from des.base.command import UsageError
+from des.base.csv_text import frame_csv
+from des.base.flags import option
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from des.figures import paper
+    from des.figures.figure import Figure
+    from scenarios.frame import report_page
+    from scenarios.frame.report import Report
+else:
+    paper = lazy("des.figures.paper")
+    report_page = lazy("scenarios.frame.report_page")
+
+REPORT = "report.html"
+
+
+def figures_option() -> tuple[str, ...]:
+    """Make the flag ``--figures`` of a command."""
+    return option(("png",), "formats of figures in files, some of png, pdf, svg; none: no files")
+
+
+def parquet_option() -> bool:
+    """Make the flag ``--parquet`` of a command."""
+    return option(False, "write rows as Parquet files too")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputChoice:
+    """Formats of output files: of figures, and whether rows are written as Parquet too.
+
+    Raises
+    ------
+    UsageError
+        If a format is unknown, or Parquet files need a package that is not installed.
+    """
+
+    figures: tuple[str, ...] = ("png",)
+    parquet: bool = False
+
+    def __post_init__(self) -> None:
+        if self.figures != ("png",):
+            try:
+                paper.require_formats("--figures", self.figures)
+            except ValueError as error:
+                raise UsageError(str(error)) from error
+        if self.parquet and find_spec("pyarrow") is None:
+            raise UsageError("--parquet: needs pyarrow; install it with: pip install pyarrow")
+
+    def figure_files(self, figures: Iterable[Figure]) -> dict[str, bytes]:
+        """Return the figures' files by name."""
+        return {
+            f"{figure.name}.{one}": paper.image_bytes(figure, one)
+            for figure in figures
+            for one in self.figures
+        }
+
+    def row_files(self, frames: Mapping[str, pd.DataFrame]) -> dict[str, bytes]:
+        """Return the files of tables, by stem, as CSV and, if chosen, as Parquet."""
+        files = {}
+        for stem, frame in frames.items():
+            files[f"{stem}.csv"] = frame_csv(frame).encode()
+            if self.parquet:
+                content = io.BytesIO()
+                frame.to_parquet(content, index=False)
+                files[f"{stem}.parquet"] = content.getvalue()
+        return files
+
+    def report_files(self, report: Report) -> dict[str, bytes]:
+        """Return the page of a report and the files of its figures."""
+        page = {REPORT: report_page.render_report(report).encode()}
+        return page | self.figure_files(report.all_figures())
+
+
+def write_outputs(
+    folder: Path,
+    choice: OutputChoice,
+    report: Report,
+    frames: Mapping[str, pd.DataFrame] | None = None,
+) -> None:
+    """Write rows first, then the report and its figures: if these fail, the rows are kept.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be written, naming it.
+    """
+    for files in (choice.row_files(frames or {}), choice.report_files(report)):
+        try:
+            write_together({folder / name: content for name, content in files.items()})
+        except OSError as error:
+            raise ValueError(f"{error.filename}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,40 @@
+"""The command that repeats a run."""
+
+import shlex
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING
+
+from des.base.command_line import spelt
+from des.base.fields import plain_fields
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_WHERE = frozenset({"out", "resume", "report", "workers", "figures", "parquet"})
+"""Flags that change where results go, not what they are."""
+
+
+def repeated_settings(config: "DataclassInstance") -> dict[str, object]:
+    """Return the settings that say what the results are, as plain values."""
+    return {
+        field.name: plain_fields(getattr(config, field.name))
+        for field in fields(config)
+        if field.name not in _WHERE
+    }
+
+
+def repeat_command(prog: str, config: "DataclassInstance") -> str:
+    """Return the command with the flags that are not at their defaults, in their order."""
+    parts = [prog]
+    for field in fields(config):
+        value = plain_fields(getattr(config, field.name))
+        is_default = field.default is not MISSING and value == plain_fields(field.default)
+        if field.name not in _WHERE and not is_default:
+            name = spelt(field.name)
+            if isinstance(value, bool):
+                parts.append(name if value else f"--no-{name.removeprefix('--')}")
+            elif value is not None:
+                text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+                is_positional = field.metadata.get("is_positional", False)
+                parts += [shlex.quote(text)] if is_positional else [name, shlex.quote(text)]
+    return " ".join(parts)

@@ -1,0 +1,91 @@
+"""One scheduling decision, as `agents.decide` makes it, with a report of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents import decide
+from agents.answer import config as answer_config
+from des.base.atomic_write import write_together
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse_given
+from des.base.lazy import lazy
+from scenarios.frame.outputs import REPORT, OutputChoice, figures_option
+from scenarios.frame.repeat import repeat_command, repeated_settings
+
+if TYPE_CHECKING:
+    from agents.answer.answer import Answer
+    from scenarios.run import decide_report
+else:
+    decide_report = lazy("scenarios.run.decide_report")
+
+PROG = "python -m scenarios.decide"
+_EPILOG = f"""\
+Prints what python -m agents.decide prints, whose flags these are, and writes a report of it.
+
+examples:
+  {PROG} --network east_central_west --report runs/decision.html
+      a first decision for Llama 2 70B, with map, plan and rivals as figures
+  {PROG} --network now.yaml --last "East*28,Central*26,West*26" --report runs/decision.html \\
+      --figures pdf
+      and the figures as PDF beside the page
+
+exit codes: 0 decided; 2 bad input, or no plan fits;
+  {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(answer_config.Config):
+    """Settings of a decision and its report; the fields are the flags."""
+
+    report: Path | None = option(
+        None, "page to write; its figures go beside it in the formats of --figures"
+    )
+    figures: tuple[str, ...] = figures_option()
+
+    def __post_init__(self) -> None:
+        if self.report is None:
+            return
+        if self.stream or (self.json and self.deciders == "hi_ppo"):
+            raise UsageError(
+                f"{PROG}: report must be left out with stream, and with json where hi_ppo alone "
+                f"decides; got {self.report}"
+            )
+        if self.report.suffix != ".html":
+            raise UsageError(f"{PROG}: report must end in .html, got {self.report}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config, given = parse_given(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
+    choice = OutputChoice(figures=config.figures)
+
+    def write(answer: Answer) -> None:
+        if config.report is not None:
+            command = repeat_command(PROG, config)
+            page = decide_report.decision_report(answer, repeated_settings(config), command)
+            _write(config.report, choice.report_files(page))
+
+    return decide.run(config, given, write)
+
+
+def _write(path: Path, files: dict[str, bytes]) -> None:
+    """Write the page and, beside it under its name, the figures: all or none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_together(
+            {
+                path if name == REPORT else path.with_name(f"{path.stem}_{name}"): content
+                for name, content in files.items()
+            }
+        )
+    except OSError as error:
+        raise UsageError(f"--report {path}: cannot be written: {error.strerror}") from error

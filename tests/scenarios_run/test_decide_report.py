@@ -1,0 +1,47 @@
+"""The decision with a report: the same page on the terminal, and the report beside it."""
+
+import pytest
+
+from agents.decide import main as decide_main
+from scenarios.decide import main
+
+FLAGS = ("--network", "east_central_west", "--model", "llama2_7b", "--microbatches", "8")
+QUICK = (*FLAGS, "--deciders", "search", "--max-judged", "50", "--across-only")
+
+
+def test_the_page_is_the_same_and_the_report_holds_it(tmp_path, capsys):
+    assert decide_main(QUICK) == 0
+    page = capsys.readouterr().out
+    path = tmp_path / "new" / "decision.html"
+
+    assert main([*QUICK, "--report", str(path), "--figures", "svg"]) == 0
+
+    assert capsys.readouterr().out == page
+    text = path.read_text(encoding="utf-8")
+    assert "Best plan of each family" in text
+    assert "python -m scenarios.decide --network east_central_west" in text
+    beside = {one.name for one in path.parent.iterdir()} - {path.name}
+    names = ("map", "gantt", "families", "links", "memory")
+    assert beside == {f"decision_{name}.svg" for name in names}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--report", "page.txt"), "report must end in .html"),
+        (("--report", "page.html", "--stream"), "report must be left out with stream"),
+        (("--figures", "gif"), "figures must be some of png, pdf, svg"),
+    ],
+)
+def test_wrong_flags_are_one_line_and_code_2(flags, message, capsys):
+    assert main([*QUICK, *flags]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_report_that_cannot_be_written_is_code_2(tmp_path, capsys):
+    (tmp_path / "page.html").mkdir()
+
+    assert main([*QUICK, "--report", str(tmp_path / "page.html")]) == 2
+    assert "page.html: cannot be written" in capsys.readouterr().err
