@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,8 +51,11 @@ exit codes: 0 the case is answered, or all cases agree; 1 one does not; 2 bad in
 class Config:
     """Settings of the command; the fields are the flags."""
 
-    case: str = option("", "folder or name of one case (default: compare all)", is_positional=True)
-    cases: Path | None = option(None, "folder with folders of cases (default: those shipped)")
+    case: str = option(
+        "", "folder or name of one case", is_positional=True, default_text="compare all"
+    )
+    cases: Path | None = option(None, "folder with folders of cases", default_text="shipped")
+    speed: bool = option(False, "print requests per CPU second of each cluster")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     if not config.case:
-        return _compare_all(config.cases)
+        return _compare_all(config)
     found = str(config.case)
     if config.cases is not None and (config.cases / found).is_dir():
         found = str(config.cases / found)
@@ -106,12 +110,19 @@ def _traces_of(files: Files) -> dict[str, Any]:
     return answer
 
 
-def _compare_all(folder: Path | None) -> int:
+def _compare_all(config: Config) -> int:
+    folder = config.cases
     cases = serving_cases.shipped_cases() if folder is None else serving_cases.cases_in(folder)
     num_equal = 0
     for name, files in cases.items():
         expected = serving_cases.json_of(files, "expected.json")
-        difference = serving_agreement.first_difference(expected, answer_of(files))
+        start_s = time.process_time()
+        answer = answer_of(files)
+        used_s = time.process_time() - start_s
+        difference = serving_agreement.first_difference(expected, answer)
+        if config.speed and "requests.csv" in files:
+            num = answer["totals"]["num_requests"]
+            sys.stdout.write(f"{num / used_s:8.0f} requests per CPU second  ")
         num_equal += difference is None
         sys.stdout.write(f"{'ok  ' if difference is None else 'FAIL'} {name} {difference or ''}\n")
     sys.stdout.write(f"{num_equal} of {len(cases)} agree\n")

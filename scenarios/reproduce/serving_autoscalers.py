@@ -151,7 +151,7 @@ def _replica_fact(fact: Case) -> int:
 
 
 def _past(events: Sequence[Sequence[float]], sign: int = 1) -> list[tuple[float, int]]:
-    """Events of a fact, which are so many seconds ago at time 0."""
+    """Events of a fact, given as seconds before time 0."""
     return [(-seconds_ago, sign * int(size)) for seconds_ago, size in events]
 
 

@@ -1,7 +1,14 @@
 """Readers of traces and their traps."""
 
+import numpy as np
 import pytest
 
+from des.serving.request_streams import (
+    modulated_requests,
+    poisson_requests,
+    stretched,
+    thinned,
+)
 from des.serving.trace_files import parse_trace, requests_of
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
@@ -51,3 +58,26 @@ def test_mooncake_is_in_milliseconds_and_names_prefix_blocks():
 def test_bad_traces_are_refused(text, named):
     with pytest.raises(ValueError, match=named):
         parse_trace(text, "trace")
+
+
+def test_laws_have_their_rate_and_streams_their_changes():
+    steady = poisson_requests(20.0, 200.0, seed=1)
+    bursty = modulated_requests((5.0, 60.0), 10.0, 200.0, seed=1)
+
+    assert len(steady) == pytest.approx(4000, rel=0.05)
+    assert per_second_variance(bursty) > 5 * per_second_variance(steady)
+    assert poisson_requests(20.0, 200.0, seed=1) == steady
+    assert stretched(steady, 2.0)[-1].arrival_s == 2.0 * steady[-1].arrival_s
+    assert len(thinned(steady, 0.25, seed=2)) == pytest.approx(1000, rel=0.1)
+
+
+def per_second_variance(requests):
+    """Variance of the arrivals of a second over their mean; 1 of a Poisson law."""
+    counts = np.bincount([int(one.arrival_s) for one in requests], minlength=200)
+    return counts.var() / counts.mean()
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
+def test_rates_must_be_positive(rate):
+    with pytest.raises(ValueError, match="rate_per_s"):
+        poisson_requests(rate, 10.0, seed=0)
