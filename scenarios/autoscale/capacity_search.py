@@ -3,10 +3,8 @@
 import sys
 from dataclasses import replace
 
-from agents.serving.table import policy_of
 from des.base.checks import require_count, require_fraction
-from des.serving.fleet_engine import run
-from des.serving.fleet_figures import figures_of
+from des.compiled.fleet import simulate_fixed_pool
 from des.serving.request_streams import stretched
 from des.serving.requests import Request
 from scenarios.autoscale.fleet_config import FleetConfig, config_requests, config_world
@@ -55,5 +53,5 @@ def _most_load(
 
 
 def _attainment(config: FleetConfig, requests: tuple[Request, ...]) -> float:
-    history = run(config_world(config, requests), policy_of("static"), config.seed)
-    return float(figures_of(history)["attainment"] or 0.0)
+    world = config_world(config, requests)
+    return simulate_fixed_pool(world).attainment(world.slo)

@@ -1,6 +1,7 @@
 """Scale an inference fleet by policies on one trace, and compare cost and latency.
 
-The command `capacity` finds the most load that a fixed fleet bears within the SLO.
+The command `capacity` finds the most load that a fixed fleet bears within the SLO, `speed` measures
+the engines.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from scenarios.autoscale.fleet_config import FleetConfig, config_requests, confi
 if TYPE_CHECKING:
     from agents.serving import table
     from des.serving import fleet_engine, fleet_figures
-    from scenarios.autoscale import advisory, capacity_search, fleet_outputs
+    from scenarios.autoscale import advisory, capacity_search, fleet_outputs, speed
     from scenarios.frame import writing
 else:
     advisory = lazy("scenarios.autoscale.advisory")
@@ -27,6 +28,7 @@ else:
     fleet_engine = lazy("des.serving.fleet_engine")
     fleet_figures = lazy("des.serving.fleet_figures")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
+    speed = lazy("scenarios.autoscale.speed")
     table = lazy("agents.serving.table")
     writing = lazy("scenarios.frame.writing")
 
@@ -37,6 +39,7 @@ examples:
   {PROG} --trace my.csv --policy predictive --mixed 4 --out runs/mine
   {PROG} --policy static --advisory sla
   {PROG} --trace mmpp:2/12:120:1800 --policy hpa,predictive --mixed 2
+  {PROG} speed
   {PROG} capacity --trace azure-2023-code --slo-ttft 1
 
 files written to --out, for each policy: requests, instances and decisions (CSV), a Gantt chart of
@@ -52,6 +55,7 @@ class Config(FleetConfig):
 
     policy: tuple[str, ...] = option(("static", "hpa", "sla"), "policies, one row each")
     advisory: str | None = option(None, "policy that is asked at each decision and not followed")
+    checkpoint: Path | None = option(None, "trained policy, for rl", is_file=True)
     out: Path = option(Path("runs/autoscale"), "folder for the files")
 
 
@@ -78,14 +82,18 @@ def _command(arguments: list[str]) -> int:
             epilog=_EXAMPLES,
         )
         return capacity_search.run_capacity(config, config.attainment, config.instances)
+    if arguments == ["speed"]:
+        return speed.run_speed()
     return _run(parse(Config, arguments, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES))
 
 
 def _run(config: Config) -> int:
     if not config.policy:
         raise UsageError("--policy must name at least one policy, got none")
-    policies = {name: table.policy_of(name) for name in config.policy}
-    advised = None if config.advisory is None else table.policy_of(config.advisory)
+    policies = {name: table.policy_of(name, config.checkpoint) for name in config.policy}
+    advised = (
+        None if config.advisory is None else table.policy_of(config.advisory, config.checkpoint)
+    )
     world = config_world(config, config_requests(config))
     rows: list[dict[str, object]] = []
     files: dict[str, bytes] = {}

@@ -5,7 +5,7 @@ import pytest
 from agents.serving.capacity import Load, instances_needed
 from agents.serving.forecast_policies import autoregressed
 from agents.serving.simple_policies import Threshold
-from agents.serving.table import POLICIES, policy_of
+from agents.serving.table import RULES, policy_of
 from des.serving.fleet_engine import run
 from des.serving.fleet_figures import figures_of
 from des.serving.fleet_world import Slo
@@ -15,7 +15,7 @@ from tests.pool_cases import request
 LAYOUTS = ({"mixed": 2}, {"prompt": 1, "token": 1})
 HIGH = drawn_stream(3, num=400, rate_per_s=40.0)
 LOW = [request(number, 15.0 * number, 20, 4) for number in range(40)]
-SCALING = sorted(set(POLICIES) - {"static"})
+SCALING = sorted(set(RULES) - {"static"})
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def high_load():
     found = {}
     for layout in LAYOUTS:
         world = fleet_world(HIGH, layout, slo=Slo(ttft_s=1.0, gap_s=0.5))
-        for name in POLICIES:
+        for name in RULES:
             found[name, len(layout)] = run(world, policy_of(name))
     return found
 
@@ -79,5 +79,7 @@ def test_an_autoregression_follows_a_line_and_stays_at_a_constant():
 def test_unknown_policies_and_bad_thresholds_are_refused():
     with pytest.raises(ValueError, match="did you mean 'hpa'"):
         policy_of("hpo")
+    with pytest.raises(ValueError, match="--checkpoint must name a file"):
+        policy_of("rl")
     with pytest.raises(ValueError, match="low must be below high"):
         Threshold(low=0.9, high=0.5)
