@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from agents.serving.autoscale_task import TraceRLSimulator
 from agents.serving.rl_state import (
-    RewardWeights,
     RLActionExecutor,
     RLRewardCalculator,
     RLStateCollector,
+    ScalingWeights,
 )
 
 
@@ -47,14 +47,14 @@ class AutoscaleEnv(gymnasium.Env[npt.NDArray[np.float32], npt.NDArray[np.float32
         self,
         *,
         simulator: TraceRLSimulator | None = None,
-        weights: RewardWeights | None = None,
+        weights: ScalingWeights | None = None,
         render_mode: str | None = None,
         **action_arguments: Any,
     ) -> None:
         if render_mode is not None:
             raise ValueError(f"environment: render_mode must be None, got {render_mode!r}")
         self.render_mode = None
-        weights = weights or RewardWeights()
+        weights = weights or ScalingWeights()
         self.simulator = simulator or TraceRLSimulator(
             collector=RLStateCollector(weights=weights),
             executor=RLActionExecutor(**action_arguments),

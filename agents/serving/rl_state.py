@@ -15,7 +15,7 @@ NUM_WEIGHTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewardWeights:
+class ScalingWeights:
     """Weights of requests outside the SLO, of cost and of changes; an input of the policy."""
 
     slo: float = 1.0
@@ -27,7 +27,7 @@ class RewardWeights:
             require_non_negative("reward weights", name, getattr(self, name))
 
 
-DEFAULT_WEIGHTS = RewardWeights()
+DEFAULT_WEIGHTS = ScalingWeights()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class RLStateCollector:
     Counts are compressed as ``log(1 + x)``.
     """
 
-    weights: RewardWeights = DEFAULT_WEIGHTS
+    weights: ScalingWeights = DEFAULT_WEIGHTS
 
     @property
     def size(self) -> int:
@@ -164,7 +164,7 @@ class RLRewardCalculator:
     cost is that of instances that are ordered or drain, over ``cost_scale`` of them.
     """
 
-    weights: RewardWeights = DEFAULT_WEIGHTS
+    weights: ScalingWeights = DEFAULT_WEIGHTS
     cost_scale: float = 10.0
 
     def reward(self, view: View, decision: Decision) -> float:

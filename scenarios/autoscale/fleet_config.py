@@ -19,6 +19,7 @@ from des.serving.fleet_world import (
 from des.serving.request_streams import modulated_requests, poisson_requests, stretched, thinned
 from des.serving.requests import Request
 from des.serving.trace_files import parse_trace, read_trace, requests_of
+from scenarios.autoscale import application_files
 from scenarios.reproduce.serving_cases import shipped_cases
 
 _SHIPPED_SUFFIX = (".csv", ".jsonl")
@@ -56,6 +57,13 @@ class FleetConfig:
     drain_timeout: float = option(0.0, "time after which a drain gives up requests [s] (0: never)")
     transfer_gb_per_s: float = option(50.0, "rate of KV transfers of an instance [GB/s]")
     contention: bool = option(True, "whether transfers of an instance wait for each other")
+    applications: Path | None = option(
+        None, "YAML file of applications, for --load and the interval of looking at drains"
+    )
+    application: str = option("0", "application of that file")
+    start_state: Path | None = option(
+        None, "YAML file of instance and number of each pool, for --engine and pools"
+    )
     horizon: float | None = option(None, "time at which the run ends [s]")
     seed: int = option(0, "seed of starts and thinning")
 
@@ -131,13 +139,20 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
     ValueError
         If a value is out of range or limits contradict each other.
     """
+    drain_check_s, load_s, name = 0.0, config.load, config.engine
+    if config.applications is not None:
+        manager = application_files.read_manager(config.applications, config.application)
+        drain_check_s, load_s = manager.drain_check_interval, manager.scale_up_delay
     initial = (
         {MIXED: config.mixed} if config.mixed else {PROMPT: config.prompt, TOKEN: config.token}
     )
+    if config.start_state is not None:
+        state = application_files.read_start_state(config.start_state)
+        initial, name = state.initial, state.engine
     return World(
         requests=requests,
         engine=engine_named(
-            config.engine,
+            name,
             max_batch_size=config.max_batch_size,
             chunk_tokens=config.chunk_tokens,
             usd_per_gpu_h=config.usd_per_gpu_h,
@@ -146,7 +161,7 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
         slo=Slo(ttft_s=config.slo_ttft, gap_s=config.slo_tbt),
         start=StartDelay(
             provision_s=config.provision,
-            load_s=config.load,
+            load_s=load_s,
             warm_up_s=config.warm_up,
             variation=config.start_variation,
         ),
@@ -155,6 +170,7 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
             max_total=config.max_total_instances,
             cooldown_s=config.cooldown,
             drain_timeout_s=config.drain_timeout,
+            drain_check_s=drain_check_s,
         ),
         decision_interval_s=config.decision_interval,
         transfer_bytes_per_s=config.transfer_gb_per_s * 1e9,

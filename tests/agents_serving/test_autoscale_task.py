@@ -14,10 +14,10 @@ from agents.serving.autoscale_batch import AutoscaleBatch, day_seed
 from agents.serving.autoscale_env import AutoscaleEnv
 from agents.serving.autoscale_task import TraceRLSimulator
 from agents.serving.rl_state import (
-    RewardWeights,
     RLActionExecutor,
     RLRewardCalculator,
     RLStateCollector,
+    ScalingWeights,
 )
 from agents.serving.table import policy_of
 from des.serving.fleet_engine import run
@@ -118,9 +118,9 @@ def test_weights_are_seen_and_paid():
     view = found.view
     assert view is not None
     decision = found.executor.decide(view, KEEP)
-    free = RewardWeights(slo=0.0, cost=0.0, stability=0.0)
+    free = ScalingWeights(slo=0.0, cost=0.0, stability=0.0)
     assert RLRewardCalculator(weights=free).reward(view, decision) == 0.0
-    costly = RewardWeights(slo=0.0, cost=1.0, stability=0.0)
+    costly = ScalingWeights(slo=0.0, cost=1.0, stability=0.0)
     assert RLRewardCalculator(weights=costly).reward(view, decision) == pytest.approx(-0.2)
     assert RLStateCollector(weights=costly).collect(view)[-3:].tolist() == [0.0, 1.0, 0.0]
 

@@ -42,9 +42,12 @@ COMMANDS = [
     "scenarios.ablations.flat",
     "scenarios.ablations.preference",
     "scenarios.suites",
+    "scenarios.autoscale",
+    "scenarios.autoscale capacity",
     "scenarios.devices",
     *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
     "scenarios.reproduce",
+    "scenarios.reproduce serving",
     *(f"scenarios.reproduce {name}" for name in ("zero_bubble", "crosspipe", "diloco", "sailor")),
     "calibration",
     *(
@@ -52,6 +55,7 @@ COMMANDS = [
         for name in ("run", "check", "compare", "export", "list", "show", "prune")
     ),
     "agents.decide",
+    "agents.serving.decide",
 ]
 _HELPS = """
 import contextlib, io, json, os, runpy, sys

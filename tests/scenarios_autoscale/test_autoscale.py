@@ -7,6 +7,7 @@ import json
 import pytest
 
 from scenarios.autoscale.command import main
+from scenarios.autoscale.fleet_config import FleetConfig, config_requests, config_world
 
 SMALL = ["--num-requests", "60", "--trace", "azure-2023-conv-first-2000"]
 
@@ -61,3 +62,49 @@ def test_bad_flags_give_one_line(tmp_path, capsys, flags, named):
     assert named in said
     assert said.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+STATE = "{num_instances: 3, instance: h100-llama-3.3-70b-fp8-tp4, parallelism: 4}"
+
+
+def world_of(tmp_path, applications, state):
+    """World of a configuration with both files."""
+    (tmp_path / "applications.yaml").write_text(applications)
+    (tmp_path / "state.yaml").write_text(state)
+    config = FleetConfig(
+        trace="azure-2024-form",
+        applications=tmp_path / "applications.yaml",
+        application="chat",
+        start_state=tmp_path / "state.yaml",
+    )
+    return config_world(config, config_requests(config))
+
+
+APPLICATIONS = (
+    "applications: [{application_id: chat, scaling_manager: {scale_up_delay: 7.0, "
+    "drain_check_interval: 2}}]"
+)
+
+
+def test_applications_and_start_state_are_taken_from_files(tmp_path):
+    world = world_of(tmp_path, APPLICATIONS, f"prompt: {STATE}\ntoken: {STATE}\n")
+
+    assert (world.start.load_s, world.limits.drain_check_s) == (7.0, 2.0)
+    assert dict(world.initial) == {"prompt": 3, "token": 3}
+    assert world.engine.num_gpus == 4
+
+
+@pytest.mark.parametrize(
+    ("applications", "state", "named"),
+    [
+        (APPLICATIONS, f"prompt: {STATE}", "start state of the pools prompt and token"),
+        (APPLICATIONS, f"mixed: {STATE[:-3]} 8}}", "parallelism must be 4"),
+        (APPLICATIONS, f"mixed: {STATE.replace('h100', 'h101')}", "engine: must be a known name"),
+        (APPLICATIONS, "mixed: {num_instances: 0}", "num_instances"),
+        (APPLICATIONS.replace("chat", "code"), f"mixed: {STATE}", "one of code, got 'chat'"),
+        (APPLICATIONS.replace("7.0", "-1"), f"mixed: {STATE}", "scale_up_delay"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path, applications, state, named):
+    with pytest.raises(ValueError, match=named):
+        world_of(tmp_path, applications, state)
