@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agents.serving.hpa import TOLERANCE, HpaMemory, HpaRules, hpa_step
 from agents.serving.hpa_metrics import by_average_value
 from agents.serving.keda import KedaMemory, KedaRules, keda_step
-from agents.serving.observed import requests_in, target_requests
+from agents.serving.observed import pool_requests, target_requests
 from des.serving.fleet_world import Decision, View, World
 
 
@@ -30,7 +30,7 @@ class HpaPolicy:
             if view.now_s - last_s < self.tick_s:
                 continue
             assert hpa_memory is None or isinstance(hpa_memory, HpaMemory)
-            total, target = requests_in(pool), target_requests(view, name)
+            total, target = pool_requests(pool), target_requests(view, name)
             proposal = by_average_value(total, target, pool.ordered, TOLERANCE)
             decision, hpa_memory = hpa_step(rules, hpa_memory, view.now_s, pool.ordered, [proposal])
             counts[name], after[name] = decision.replicas, (view.now_s, hpa_memory)
@@ -62,7 +62,7 @@ class KedaPolicy:
             )
             now_s = 15.0 * (num + 1)
             counts[name], keda_memory, acted = keda_step(
-                rules, keda_memory, now_s, pool.ordered, float(requests_in(pool))
+                rules, keda_memory, now_s, pool.ordered, float(pool_requests(pool))
             )
             after[name] = (num + 1, keda_memory)
             why.append(f"{name} {acted or 'kept'}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.serving.table import policy_of
+from agents.serving.table import scaling_policy
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, required
 from des.base.text_files import read_json
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> int:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     view = view_of(read_json(config.view), config)
-    policy = policy_of(config.policy, config.checkpoint)
+    policy = scaling_policy(config.policy, config.checkpoint)
     decision, _ = policy.decide(view, policy.first_memory(_world(view, config)))
     answer = {"counts": dict(decision.counts), "migrate": decision.migrate, "why": decision.why}
     sys.stdout.write(json.dumps(answer) + "\n")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agents.serving.observed import requests_in, target_requests
+from agents.serving.observed import pool_requests, target_requests
 from des.base.checks import require_positive
 from des.serving.fleet_world import Decision, PoolView, View, World
 
@@ -79,7 +79,7 @@ class Saturation:
                     share = pool.active / (pool.active - 1)
                     kv_after = self.kv_limit - pool.kv_fraction * share
                     queue_after = self.queue_limit - queue * share
-                    load_after = requests_in(pool) / (pool.active - 1)
+                    load_after = pool_requests(pool) / (pool.active - 1)
                     bears = kv_after >= self.spare_kv and queue_after >= self.spare_queue
                     counts[name] -= bears and load_after <= target_requests(view, name)
             why.append(f"{name} spare memory {spare_kv:.2f}, queue {spare_queue:.1f}")
@@ -114,7 +114,7 @@ class LoadPlanner:
             if view.now_s - memory[name] < self.adjustment_s or pool.starting:
                 why.append(f"{name} left out")
                 continue
-            load = requests_in(pool) / target_requests(view, name) / max(pool.active, 1)
+            load = pool_requests(pool) / target_requests(view, name) / max(pool.active, 1)
             queue = pool.waiting / max(pool.active, 1)
             if queue > self.prefill_queue_high or pool.kv_fraction > self.kv_high or load > 1.0:
                 counts[name] += 1

@@ -18,7 +18,7 @@ def load_of(view: View, before: Load | None = None) -> Load:
     )
 
 
-def requests_in(pool: PoolView) -> int:
+def pool_requests(pool: PoolView) -> int:
     """Requests that wait or run in a pool."""
     return pool.waiting + pool.running
 

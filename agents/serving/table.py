@@ -39,7 +39,7 @@ LEARNT = "rl"
 POLICY_NAMES = (*RULES, LEARNT)
 
 
-def policy_of(name: str, checkpoint: Path | None = None) -> ScalingPolicy:
+def scaling_policy(name: str, checkpoint: Path | None = None) -> ScalingPolicy:
     """Make a policy; the learnt one is that of a checkpoint.
 
     Raises

@@ -11,7 +11,7 @@ PERCENTILES = (50, 95, 99)
 _HOUR_S = 3600.0
 
 
-def figures_of(history: History) -> dict[str, float | int | None]:
+def run_figures(history: History) -> dict[str, float | int | None]:
     """Figures of a run by name; None where there is nothing to measure.
 
     ``attainment`` counts all requests that came: one that is not finished is not good.

@@ -5,7 +5,7 @@ import simpy
 from des.clock import Clock
 from des.serving.pool_instance import PoolInstance
 from des.serving.pool_routers import make_router
-from des.serving.pool_works import PhaseWork, RequestState, state_of
+from des.serving.pool_works import PhaseWork, RequestState, request_state
 from des.serving.pool_world import PoolHistory, PoolWorld, ServedRequest
 
 _EVENT = 2
@@ -48,7 +48,7 @@ class _Cluster:
         """Place each request when it comes, and let its works arrive at their instances."""
         for request in self.world.requests:
             yield self.clock.at(request.arrival_s, _EVENT)
-            state = state_of(request, self.world.kv_bytes_per_token)
+            state = request_state(request, self.world.kv_bytes_per_token)
             first, second = self.router.place(state)
             self.states.append(state)
             state.prompt_place, state.token_place = first.number, second.number

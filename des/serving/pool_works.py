@@ -47,7 +47,7 @@ class RequestState:
     is_preempted: bool = False
 
 
-def state_of(request: Request, kv_bytes_per_token: int) -> RequestState:
+def request_state(request: Request, kv_bytes_per_token: int) -> RequestState:
     """Make the two works of a request, with the memory that each reserves when it starts."""
     state = RequestState(request=request, arrival_s=request.arrival_s)
     state.prompt_bytes = kv_bytes_per_token * (request.prompt_tokens + 1)

@@ -37,7 +37,7 @@ class TraceRow:
     prefix_blocks: tuple[int, ...] = ()
 
 
-def read_trace(path: Path) -> tuple[TraceRow, ...]:
+def read_request_trace(path: Path) -> tuple[TraceRow, ...]:
     """Read a trace file, whichever its form.
 
     Raises
@@ -50,7 +50,7 @@ def read_trace(path: Path) -> tuple[TraceRow, ...]:
 
 
 def parse_trace(text: str, source: str) -> tuple[TraceRow, ...]:
-    """Do what `read_trace` does with the content of a file; ``source`` names it in errors."""
+    """Do what `read_request_trace` does with the text of a file; errors name ``source``."""
     stripped = text.lstrip("\ufeff \r\n")
     found = _json_rows(stripped, source) if stripped.startswith("{") else _csv_rows(text, source)
     rows = list(found)

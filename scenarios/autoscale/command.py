@@ -90,9 +90,11 @@ def _command(arguments: list[str]) -> int:
 def _run(config: Config) -> int:
     if not config.policy:
         raise UsageError("--policy must name at least one policy, got none")
-    policies = {name: table.policy_of(name, config.checkpoint) for name in config.policy}
+    policies = {name: table.scaling_policy(name, config.checkpoint) for name in config.policy}
     advised = (
-        None if config.advisory is None else table.policy_of(config.advisory, config.checkpoint)
+        None
+        if config.advisory is None
+        else table.scaling_policy(config.advisory, config.checkpoint)
     )
     world = config_world(config, config_requests(config))
     rows: list[dict[str, object]] = []
@@ -101,7 +103,7 @@ def _run(config: Config) -> int:
         sys.stderr.write(f"{name}: {len(world.requests)} requests\n")
         watched = policy if advised is None else advisory.Advised(policy, advised)
         history = fleet_engine.run(world, watched, config.seed)
-        rows.append({"policy": name, **fleet_figures.figures_of(history)})
+        rows.append({"policy": name, **fleet_figures.run_figures(history)})
         files |= fleet_outputs.policy_files(name, history)
         if isinstance(watched, advisory.Advised):
             files[f"advisory_{name}.csv"] = watched.csv_bytes()

@@ -6,9 +6,9 @@ from pathlib import Path
 from agents.serving.autoscale_task import TraceRLSimulator, drawn_day
 from agents.serving.learnt_policy import LearntPolicy
 from agents.serving.rl_state import RLRewardCalculator
-from agents.serving.table import LEARNT, RULES, policy_of
+from agents.serving.table import LEARNT, RULES, scaling_policy
 from des.serving.fleet_engine import run
-from des.serving.fleet_figures import figures_of
+from des.serving.fleet_figures import run_figures
 from des.serving.fleet_world import History, ScalingPolicy, World
 from scenarios.frame.statistics import mean_and_interval
 
@@ -19,7 +19,7 @@ _SHOWN = ("reward", "attainment", "usd", "num_flaps")
 
 def rows_on_days(checkpoint: Path, num_days: int) -> list[dict[str, object]]:
     """Figures of all policies on unseen days, a row for each day and policy."""
-    policies: dict[str, ScalingPolicy] = {name: policy_of(name) for name in RULES}
+    policies: dict[str, ScalingPolicy] = {name: scaling_policy(name) for name in RULES}
     policies[LEARNT] = LearntPolicy(checkpoint)
     rows = []
     for day in range(FIRST_DAY, FIRST_DAY + num_days):
@@ -31,7 +31,7 @@ def rows_on_days(checkpoint: Path, num_days: int) -> list[dict[str, object]]:
 def _row(day: int, name: str, world: World, policy: ScalingPolicy) -> dict[str, object]:
     history = run(world, policy, day)
     reward = mean_reward(history)
-    return {"day": day, "policy": name, "reward": reward, **figures_of(history)}
+    return {"day": day, "policy": name, "reward": reward, **run_figures(history)}
 
 
 def mean_reward(history: History) -> float:

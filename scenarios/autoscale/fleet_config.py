@@ -18,7 +18,7 @@ from des.serving.fleet_world import (
 )
 from des.serving.request_streams import modulated_requests, poisson_requests, stretched, thinned
 from des.serving.requests import Request
-from des.serving.trace_files import parse_trace, read_trace, requests_of
+from des.serving.trace_files import parse_trace, read_request_trace, requests_of
 from scenarios.autoscale import application_files
 from scenarios.reproduce.serving_cases import shipped_cases
 
@@ -83,7 +83,7 @@ def requests_named(name: str, seed: int) -> tuple[Request, ...]:
         return _drawn(law, values, seed)
     path = Path(name)
     if path.is_file():
-        return requests_of(read_trace(path))
+        return requests_of(read_request_trace(path))
     shipped = {
         each.rsplit(".", 1)[0]: each
         for each in shipped_cases()["traces"]

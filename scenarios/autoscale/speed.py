@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from agents.serving.table import policy_of
+from agents.serving.table import scaling_policy
 from des.compiled.fleet import simulate_fixed_pool
 from des.serving.fleet_engine import run
 from des.serving.request_streams import poisson_requests
@@ -23,7 +23,7 @@ def run_speed() -> int:
     world = config_world(config, requests)
     for name, action in (
         ("compiled", lambda: simulate_fixed_pool(world)),
-        ("SimPy", lambda: run(world, policy_of("static"))),
+        ("SimPy", lambda: run(world, scaling_policy("static"))),
     ):
         rate = len(requests) / _cpu_s(action)
         sys.stdout.write(f"{name}: {rate:.0f} requests per CPU second\n")

@@ -19,7 +19,7 @@ from agents.serving.rl_state import (
     RLStateCollector,
     ScalingWeights,
 )
-from agents.serving.table import policy_of
+from agents.serving.table import scaling_policy
 from des.serving.fleet_engine import run
 from des.serving.fleet_world import ScalingLimits
 from tests.fleet_cases import drawn_stream, fleet_world
@@ -160,5 +160,5 @@ def test_training_updates_and_its_policy_decides(tmp_path):
     assert np.isfinite(report.mean_reward)
     save_checkpoint(tmp_path / "policy.pt", learner.state())
 
-    history = run(small_world(5), policy_of("rl", tmp_path / "policy.pt"))
+    history = run(small_world(5), scaling_policy("rl", tmp_path / "policy.pt"))
     assert all(decision.why.startswith("action") for _, decision in history.decisions)

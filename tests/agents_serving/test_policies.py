@@ -5,9 +5,9 @@ import pytest
 from agents.serving.capacity import Load, instances_needed
 from agents.serving.forecast_policies import autoregressed
 from agents.serving.simple_policies import Threshold
-from agents.serving.table import RULES, policy_of
+from agents.serving.table import RULES, scaling_policy
 from des.serving.fleet_engine import run
-from des.serving.fleet_figures import figures_of
+from des.serving.fleet_figures import run_figures
 from des.serving.fleet_world import Slo
 from tests.fleet_cases import drawn_stream, engine, fleet_world
 from tests.pool_cases import request
@@ -25,7 +25,7 @@ def high_load():
     for layout in LAYOUTS:
         world = fleet_world(HIGH, layout, slo=Slo(ttft_s=1.0, gap_s=0.5))
         for name in RULES:
-            found[name, len(layout)] = run(world, policy_of(name))
+            found[name, len(layout)] = run(world, scaling_policy(name))
     return found
 
 
@@ -36,7 +36,7 @@ def test_policies_grow_under_high_load_and_serve_it_sooner(high_load, name, pool
 
     assert max(sum(p.ordered for p in v.pools.values()) for v, _ in history.decisions) > 2
     assert all(decision.why for _, decision in history.decisions)
-    late, early = figures_of(static)["ttft_p95_s"], figures_of(history)["ttft_p95_s"]
+    late, early = run_figures(static)["ttft_p95_s"], run_figures(history)["ttft_p95_s"]
     assert early is not None
     assert late is not None
     assert early < late
@@ -45,17 +45,17 @@ def test_policies_grow_under_high_load_and_serve_it_sooner(high_load, name, pool
 @pytest.mark.parametrize("name", sorted(set(SCALING) - {"threshold"}))
 def test_policies_shrink_under_low_load(name):
     world = fleet_world(LOW, {"mixed": 6}, slo=Slo(ttft_s=1.0, gap_s=0.5), decision_interval_s=5.0)
-    history = run(world, policy_of(name))
+    history = run(world, scaling_policy(name))
 
     last_view, _ = history.decisions[-1]
     assert last_view.pools["mixed"].ordered < 6
-    assert figures_of(history)["num_unfinished"] == 0
+    assert run_figures(history)["num_unfinished"] == 0
 
 
 def test_the_oracle_needs_fewer_instances_than_a_static_fleet_as_good(high_load):
     world = fleet_world(HIGH, {"mixed": 8}, slo=Slo(ttft_s=1.0, gap_s=0.5))
-    static = figures_of(run(world, policy_of("static")))
-    oracle = figures_of(high_load["oracle", 1])
+    static = run_figures(run(world, scaling_policy("static")))
+    oracle = run_figures(high_load["oracle", 1])
 
     assert oracle["gpu_h"] < static["gpu_h"]
 
@@ -78,8 +78,8 @@ def test_an_autoregression_follows_a_line_and_stays_at_a_constant():
 
 def test_unknown_policies_and_bad_thresholds_are_refused():
     with pytest.raises(ValueError, match="did you mean 'hpa'"):
-        policy_of("hpo")
+        scaling_policy("hpo")
     with pytest.raises(ValueError, match="--checkpoint must name a file"):
-        policy_of("rl")
+        scaling_policy("rl")
     with pytest.raises(ValueError, match="low must be below high"):
         Threshold(low=0.9, high=0.5)

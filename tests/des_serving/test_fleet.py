@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from des.serving.fleet_engine import run
-from des.serving.fleet_figures import figures_of
+from des.serving.fleet_figures import run_figures
 from des.serving.fleet_world import ScalingLimits, Slo
 from tests.fleet_cases import GROWING, SECOND, Drawn, Planned, drawn_stream, engine, fleet_world
 from tests.pool_cases import request
@@ -148,7 +148,7 @@ def test_unfinished_requests_are_counted_and_not_good():
         slo=Slo(ttft_s=9.0, gap_s=9.0),
         horizon_s=20.0,
     )
-    figures = figures_of(run(world, KEPT))
+    figures = run_figures(run(world, KEPT))
 
     assert (figures["num_came"], figures["num_finished"], figures["num_unfinished"]) == (2, 1, 1)
     assert figures["attainment"] == 0.5
