@@ -1,7 +1,7 @@
 """Agents that decide where layers run; importing this makes the Gymnasium environments known.
 
-These are ``EastWest/Placement-v0`` (`agents.flat`) and ``EastWest/Scheduling-v0``
-(`agents.scheduling`).
+These are ``EastWest/Placement-v0`` (`agents.flat`), ``EastWest/Scheduling-v0``
+(`agents.scheduling`) and ``EastWest/Autoscale-v0`` (`agents.serving`).
 """
 
 import gymnasium
@@ -15,4 +15,8 @@ gymnasium.register(
     id="EastWest/Scheduling-v0",
     entry_point="agents.scheduling.env:SchedulingEnv",
     vector_entry_point="agents.scheduling.vector_env:SchedulingVectorEnv",
+)
+gymnasium.register(
+    id="EastWest/Autoscale-v0",
+    entry_point="agents.serving.autoscale_env:AutoscaleEnv",
 )

@@ -160,6 +160,6 @@ __getattr__, __dir__ = lazy_names(
         "des.worlds.generator": "PlaneWorlds",
         "des.worlds.reading": "read_topology",
     },
-    rooms="base clock cluster compiled costs devices dynamics engine job plan schedules training "
-    "views world worlds",
+    rooms="base clock cluster compiled costs devices dynamics engine job plan schedules serving "
+    "training views world worlds",
 )

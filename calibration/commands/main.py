@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "check": ("check", "Test stored factors on fresh placements"),
         "kernels": ("fit_kernels", "Fit layer times from shapes to measured iterations"),
         "devices": ("fit_devices", "Fit times of transfers between GPUs to measured all-reduces"),
+        "serving": ("fit_serving", "Fit iteration times of inference engines to profiles"),
         "profile": ("profile", "Make a profile of layer times from tables of measured runs"),
         "compare": ("compare", "Run the same placements through unaware, aware, pairwise and des"),
         "export": ("export", "Write a folder that ASTRA-sim runs as it is"),

@@ -41,18 +41,21 @@ def option(
     help_text: str,
     *,
     is_file: bool = False,
+    is_positional: bool = False,
     check: Check | None = None,
     default_text: str | None = None,
 ) -> DefaultT:
     """Make a dataclass field with a default and a help text for its flag.
 
     A value that names a file is looked for next to the configuration file that gives it, then as
-    it is. ``check`` is one of `des.base.checks` or alike; it sees what the user gives, if not none.
+    it is. A positional field has no flag, only a place. ``check`` is one of `des.base.checks` or
+    alike; it sees what the user gives, if not none.
     ``default_text`` is what help texts say of the default.
     """
     metadata = {
         "help": help_text,
         "is_file": is_file,
+        "is_positional": is_positional,
         "check": check,
         "default_text": default_text,
     }

@@ -125,8 +125,12 @@ def load_figure(results: pd.DataFrame) -> Figure:
     for place, (scheduler, own) in enumerate(results.groupby("scheduler", sort=False)):
         by_load = own.groupby("load")["jct_mean_s"]
         mean, low, high = by_load.mean(), by_load.min(), by_load.max()
-        style: _LineStyle = {"low": tuple(low.tolist()), "high": tuple(high.tolist())}
-        lines.append(_line(scheduler, mean.index, mean, place, symbol="circle", **style))
+        style: _LineStyle = {
+            "low": tuple(low.tolist()),
+            "high": tuple(high.tolist()),
+            "symbol": "circle",
+        }
+        lines.append(_line(scheduler, mean.index, mean, place, **style))
     return Figure(
         name="jct_by_load",
         title="Mean time by load",

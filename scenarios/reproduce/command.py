@@ -4,7 +4,16 @@ from collections.abc import Callable, Sequence
 
 from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import parse_command
-from scenarios.reproduce import blox, crosspipe, diloco, measured, rivals, sailor, zero_bubble
+from scenarios.reproduce import (
+    blox,
+    crosspipe,
+    diloco,
+    measured,
+    rivals,
+    sailor,
+    serving,
+    zero_bubble,
+)
 
 PROG = "python -m scenarios.reproduce"
 COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
@@ -24,13 +33,17 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str] | None], int], str]] = {
         "plans of published programs (Sailor, DT-FM, CrossPipe) against ours of their names",
     ),
     "blox": (blox.main, "job times and rounds of a queue of jobs (Blox)"),
+    "serving": (
+        serving.main,
+        "clusters, autoscalers and traces of inference (splitwise-sim, Vidur, DistServe, HPA, ...)",
+    ),
 }
 """The main function of each command, and what the command reproduces."""
 
 _EPILOG = f"""\
 --cases is a file of published figures; for sailor it is a folder of CSV files,
-for measured and blox one of JSON files, for rivals one of worlds.
-Each writes table.csv, table.md and picture.png to --out.
+for measured and blox one of JSON files, for rivals one of worlds, for serving one of cases.
+Each but serving writes table.csv, table.md, report.html and picture.png to --out.
 
 examples:
   {PROG} zero_bubble

@@ -44,6 +44,8 @@ COMMANDS = [
     "scenarios.ablations.preference",
     "scenarios.suites",
     "scenarios.job_queue",
+    "scenarios.autoscale",
+    "scenarios.autoscale capacity",
     "scenarios.devices",
     *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
     "scenarios.k8s",
@@ -53,12 +55,14 @@ COMMANDS = [
         f"scenarios.reproduce {name}"
         for name in ("zero_bubble", "crosspipe", "diloco", "sailor", "blox")
     ),
+    "scenarios.reproduce serving",
     "calibration",
     *(
         f"calibration {name}"
         for name in ("run", "check", "compare", "export", "list", "show", "prune")
     ),
     "agents.decide",
+    "agents.serving.decide",
 ]
 _HELPS = """
 import contextlib, io, json, os, runpy, sys

@@ -37,7 +37,7 @@ NEVERS = {
     "agents.flat": ("agents.hi_ppo",),
     "scenarios.frame": ("scenarios.measure", "agents.hi_ppo"),
 }
-TORCH_ROOMS = ("agents.ppo", "agents.flat", "agents.hi_ppo")
+TORCH_ROOMS = ("agents.ppo", "agents.flat", "agents.hi_ppo", "agents.serving")
 SIMPY_ROOMS = ("des.clock", "des.engine", "des.training", "des.cluster", "des.serving")
 HEAVY = ("ortools", "pandas", "matplotlib", "torch")
 WRITERS_OF_INSTRUCTIONS = {"intrinsic", "cgutils", "lower_builtin", "lower_cast", "_getvalue"}

@@ -1,0 +1,1 @@
+"""Autoscaling of an inference service: rules, learnt policies, and what they are paid for."""

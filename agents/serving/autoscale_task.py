@@ -1,0 +1,100 @@
+"""The autoscaling task: days of requests on a fleet, one action a decision."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.serving.rl_state import RLActionExecutor, RLRewardCalculator, RLStateCollector
+from des.serving.engines import engine_named
+from des.serving.fleet_engine import Fleet
+from des.serving.fleet_world import ScalingLimits, Slo, StartDelay, View, World
+from des.serving.request_streams import TokenLengths, modulated_requests
+from des.serving.requests import Request
+
+DAY_S = 1200.0
+"""Length of a drawn day, which is compressed."""
+
+
+def drawn_day(seed: int) -> World:
+    """Draw a world: a quiet, a usual and a busy rate that take turns, on pools of two instances.
+
+    Rates are 1 to 2, 4 to 7 and 10 to 16 requests a second, with prompts of 4,000 tokens and
+    answers of 250 on average; stays last 2 min on average.
+    """
+    rng = np.random.default_rng([seed, 26])
+    rates = (float(rng.uniform(1, 2)), float(rng.uniform(4, 7)), float(rng.uniform(10, 16)))
+    lengths = TokenLengths(prompt_mean=4000.0, output_mean=250.0, variation=0.6, most=16_000)
+    requests = modulated_requests(rates, 120.0, DAY_S, int(rng.integers(2**31)), lengths)
+    return day_world(requests)
+
+
+def day_world(requests: Sequence[Request]) -> World:
+    """Put requests on a fleet of the task: Llama 3.3 70B on 4 H100, two pools of 2 instances."""
+    return World(
+        requests=tuple(requests),
+        engine=engine_named("h100-llama-3.3-70b-fp8-tp4", usd_per_gpu_h=2.5),
+        initial={"prompt": 2, "token": 2},
+        slo=Slo(ttft_s=2.0, gap_s=0.1),
+        start=StartDelay(load_s=30.0),
+        limits=ScalingLimits(max_total=40),
+        decision_interval_s=10.0,
+        horizon_s=DAY_S,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class TraceRLSimulator:
+    """Episodes of a fleet on drawn or given worlds, stepped by actions in [-1, 1]^3.
+
+    ``make_world`` gives the world of a seed (default: `drawn_day`).
+    """
+
+    make_world: Callable[[int], World] = drawn_day
+    collector: RLStateCollector = field(default_factory=RLStateCollector)
+    executor: RLActionExecutor = field(default_factory=RLActionExecutor)
+    calculator: RLRewardCalculator = field(default_factory=RLRewardCalculator)
+    fleet: Fleet | None = None
+    view: View | None = None
+
+    def reset(self, seed: int) -> npt.NDArray[np.float32]:
+        """Begin the episode of a seed and return its first observation (D,).
+
+        Raises
+        ------
+        ValueError
+            If its requests end before the first decision.
+        """
+        self.fleet = Fleet(self.make_world(seed), seed)
+        self.view = self.fleet.next_view()
+        if self.view is None:
+            raise ValueError(f"episode {seed}: requests must go on to the first decision")
+        return self.collector.collect(self.view)
+
+    def step(self, action: npt.ArrayLike) -> tuple[npt.NDArray[np.float32], float, bool]:
+        """Act; return observation (D,), reward, and whether the episode is over.
+
+        At its end the observation is the one before.
+
+        Raises
+        ------
+        ValueError
+            If the action is not three numbers within [-1, 1], or no episode is under way.
+        """
+        if self.fleet is None or self.view is None:
+            raise ValueError("simulator: reset must be called first")
+        decision = self.executor.decide(self.view, action)
+        self.fleet.apply(self.view, decision)
+        view = None if self.fleet.is_over() else self.fleet.next_view()
+        if view is None:
+            observation = self.collector.collect(self.view)
+            self.view = None
+            return observation, 0.0, True
+        self.view = view
+        return self.collector.collect(view), self.calculator.reward(view, decision), False
+
+    @property
+    def first_choices(self) -> tuple[int, ...]:
+        """Choices that change nothing."""
+        return tuple(size // 2 for size in self.executor.sizes)

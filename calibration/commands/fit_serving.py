@@ -1,0 +1,100 @@
+"""Fit iteration times of inference engines to measured profiles; test them on half of the cells."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calibration.commands.console import say
+from des.base.atomic_write import write_together
+from des.base.flags import option
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from calibration.measured import serving_fit, serving_profiles
+    from calibration.measured.serving_profiles import EngineProfile
+else:
+    np = lazy("numpy")
+    serving_fit = lazy("calibration.measured.serving_fit")
+    serving_profiles = lazy("calibration.measured.serving_profiles")
+
+EXAMPLES = """\
+examples:
+  python -m calibration serving
+      the shipped profiles
+  python -m calibration serving --profiles my_profiles.json --out runs/my_engines
+
+files written to --out:
+  engines.json  times of each engine, fitted to all cells
+  cells.csv     every decode cell: batch, context, measured gap, error of a fit without it
+"""
+_BATCHES = ((1, 1), (2, 16), (17, 128), (129, 10**9))
+_CONTEXTS = ((0, 1_000), (1_000, 10_000), (10_000, 10**9))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of the fit; the fields are the flags."""
+
+    profiles: Path | None = option(None, "file of measured profiles", default_text="shipped")
+    out: Path = option(Path("runs/serving"), "folder for the files")
+
+
+def run(config: Config) -> int:
+    """Fit, test and write."""
+    profiles = serving_profiles.read_profiles(config.profiles or serving_profiles.SHIPPED)
+    engines, cells, pooled = {}, ["profile,batch,context_tokens,gap_ms,error_fraction"], []
+    for name, profile in profiles.items():
+        errors = serving_fit.held_out_errors(profile)
+        say(f"{name}: gaps {_said(errors.gap_fraction)}, prompts {_said(errors.prefill_fraction)}")
+        pooled += list(zip(errors.batch, errors.context, errors.gap_fraction, strict=True))
+        engines[name] = _engine(profile)
+        for batch, context, gap_ms, error in zip(
+            errors.batch, errors.context, profile.gap_ms, errors.gap_fraction, strict=True
+        ):
+            cells.append(f"{name},{batch},{context:g},{gap_ms:g},{error:.6f}")
+    say(f"all gaps: {_said([error for _, _, error in pooled])}; targets 5 % and 15 % (3 % and 8 %)")
+    for low, high in _BATCHES:
+        part = [error for batch, _, error in pooled if low <= batch <= high]
+        say(f"  batch {low} to {high if high < 10**9 else 'largest'}: {_said(part)}")
+    for low, high in _CONTEXTS:
+        part = [error for _, context, error in pooled if low <= context < high]
+        say(f"  context {low} to {high if high < 10**9 else 'largest'}: {_said(part)}")
+    config.out.mkdir(parents=True, exist_ok=True)
+    files = {
+        "engines.json": (json.dumps(engines, indent=1) + "\n").encode(),
+        "cells.csv": ("\n".join(cells) + "\n").encode(),
+    }
+    write_together({config.out / name: content for name, content in files.items()})
+    for name in files:
+        say(f"written: {config.out / name}")
+    return 0
+
+
+def _said(errors: Sequence[float]) -> str:
+    """Mean and 95th percentile of held-out errors, in words."""
+    if not errors:
+        return "no cells"
+    sizes = np.abs(np.array(errors))
+    return (
+        f"mean {100 * sizes.mean():.1f} %, p95 {100 * np.percentile(sizes, 95):.1f} % "
+        f"({len(sizes)} cells)"
+    )
+
+
+def _engine(profile: EngineProfile) -> dict[str, object]:
+    fit, _ = serving_fit.fit_profile(profile)
+    return {
+        "gpu": profile.gpu,
+        "model": profile.model,
+        "num_gpus": profile.tensor_parallel,
+        "kv_capacity_tokens": profile.max_kv_tokens,
+        "times": dataclasses.asdict(fit.times),
+    }

@@ -1,0 +1,66 @@
+"""Figures of a run: latencies, SLO attainment, goodput, GPU-hours, USD, waste of starts, flaps."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from des.serving.fleet_world import History, InstanceRow
+from des.serving.gaps import gap_percentile_s
+
+PERCENTILES = (50, 95, 99)
+_HOUR_S = 3600.0
+
+
+def run_figures(history: History) -> dict[str, float | int | None]:
+    """Figures of a run by name; None where there is nothing to measure.
+
+    ``attainment`` counts all requests that came: one that is not finished is not good.
+    """
+    world, rows = history.world, history.requests
+    came = [one for one in rows if one.request.arrival_s <= history.end_s]
+    done = [one for one in came if one.end_s is not None]
+    good = [one for one in done if one.is_good(world.slo)]
+    ttfts = [ttft_s for one in came if (ttft_s := one.ttft_s) is not None]
+    gpu_h = instance_s(history.instances, history.end_s) * world.engine.num_gpus / _HOUR_S
+    wasted_s = sum(_start_s(one, history.end_s) for one in history.instances)
+    found: dict[str, float | int | None] = {
+        "num_requests": len(rows),
+        "num_came": len(came),
+        "num_finished": len(done),
+        "num_unfinished": len(came) - len(done),
+        "num_restarts": sum(one.num_restarts for one in rows),
+        "attainment": len(good) / len(came) if came else None,
+        "goodput_per_s": len(good) / history.end_s if history.end_s else None,
+    }
+    found |= _percentiles("ttft", ttfts)
+    for percent in PERCENTILES:
+        found[f"gap_p{percent}_s"] = gap_percentile_s(history.gap_counts, percent)
+    found |= _percentiles("e2e", [e2e_s for one in done if (e2e_s := one.e2e_s) is not None])
+    return found | {
+        "gpu_h": gpu_h,
+        "usd": gpu_h * world.engine.usd_per_gpu_h,
+        "boot_gpu_h": wasted_s * world.engine.num_gpus / _HOUR_S,
+        "num_flaps": history.num_flaps,
+        "num_decisions": len(history.decisions),
+        "end_s": history.end_s,
+    }
+
+
+def _percentiles(name: str, values: Sequence[float]) -> dict[str, float | int | None]:
+    return {
+        f"{name}_p{percent}_s": float(np.percentile(values, percent)) if values else None
+        for percent in PERCENTILES
+    }
+
+
+def instance_s(instances: Sequence[InstanceRow], end_s: float) -> float:
+    """Seconds for which instances are paid: from the order to the stop or the end."""
+    return sum(
+        (end_s if one.stopped_s is None else one.stopped_s) - one.ordered_s for one in instances
+    )
+
+
+def _start_s(one: InstanceRow, end_s: float) -> float:
+    """Seconds from the order to the first request, or to the cancellation."""
+    until_s = one.active_s if one.active_s is not None else one.stopped_s
+    return (end_s if until_s is None else until_s) - one.ordered_s

@@ -1,0 +1,287 @@
+"""An inference fleet that grows and shrinks: world, what a policy sees and decides, history."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from des.base.checks import require_count, require_non_negative, require_positive, require_seed
+from des.serving.batch_times import BatchTimes
+from des.serving.requests import Request, require_in_order
+
+PROMPT, TOKEN, MIXED = "prompt", "token", "mixed"
+LAYOUTS_OF_POOLS = ((PROMPT, TOKEN), (MIXED,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One instance: times, memory and limits of its batches, GPUs and their price."""
+
+    times: BatchTimes
+    kv_capacity_tokens: int
+    kv_bytes_per_token: float
+    max_batch_size: int = 256
+    chunk_tokens: int = 2048
+    num_gpus: int = 8
+    usd_per_gpu_h: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("kv_capacity_tokens", "max_batch_size", "chunk_tokens", "num_gpus"):
+            require_count("engine", name, getattr(self, name))
+        require_positive("engine", "kv_bytes_per_token", self.kv_bytes_per_token)
+        require_non_negative("engine", "usd_per_gpu_h", self.usd_per_gpu_h)
+        times = self.times
+        if times.per_request_s + 2 * times.per_square_request_s * self.max_batch_size < 0:
+            raise ValueError(
+                f"engine: max_batch_size must be at most "
+                f"{int(-times.per_request_s / (2 * times.per_square_request_s))}, above which the "
+                f"times fall with the batch, got {self.max_batch_size}"
+            )
+        if self.chunk_tokens <= self.max_batch_size:
+            raise ValueError(
+                f"engine: chunk_tokens must be above max_batch_size ({self.max_batch_size}), so "
+                f"that prompts advance in a full batch, got {self.chunk_tokens}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartDelay:
+    """Means of the three parts of a start, and the coefficient of variation of their sum."""
+
+    provision_s: float = 0.0
+    load_s: float = 10.0
+    warm_up_s: float = 0.0
+    variation: float = 0.0
+    """Standard deviation over mean; the sum is lognormal, or constant at 0."""
+
+    def __post_init__(self) -> None:
+        for name in ("provision_s", "load_s", "warm_up_s", "variation"):
+            require_non_negative("start delay", name, getattr(self, name))
+
+    @property
+    def mean_s(self) -> float:
+        """Mean time from the order to the first request."""
+        return self.provision_s + self.load_s + self.warm_up_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingLimits:
+    """Bounds of counts and of their changes; times of 0 switch a rule off."""
+
+    min_per_pool: int = 1
+    max_total: int = 100
+    max_step: int = 100
+    """Instances that a pool may gain or lose at a decision."""
+    cooldown_s: float = 0.0
+    """Time after a change in which a pool is not scaled down."""
+    drain_timeout_s: float = 0.0
+    """Time after which a draining instance gives up what it still has (0: never)."""
+    drain_check_s: float = 0.0
+    """Interval at which a draining instance is looked at (0: it stops at once)."""
+    flap_window_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        require_count("scaling limits", "min_per_pool", self.min_per_pool)
+        require_count("scaling limits", "max_total", self.max_total)
+        require_count("scaling limits", "max_step", self.max_step)
+        for name in ("cooldown_s", "drain_timeout_s", "drain_check_s", "flap_window_s"):
+            require_non_negative("scaling limits", name, getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """Longest time to the first token, and longest gap between tokens, of a good request."""
+
+    ttft_s: float
+    gap_s: float
+
+    def __post_init__(self) -> None:
+        require_positive("SLO", "ttft_s", self.ttft_s)
+        require_positive("SLO", "gap_s", self.gap_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A stream of requests, a fleet to begin with, and the rules of its scaling."""
+
+    requests: Sequence[Request]
+    engine: Engine
+    initial: Mapping[str, int]
+    """Instances of each pool at time 0: prompt and token, or mixed."""
+    slo: Slo
+    start: StartDelay = field(default_factory=StartDelay)
+    limits: ScalingLimits = field(default_factory=ScalingLimits)
+    decision_interval_s: float = 10.0
+    transfer_bytes_per_s: float = 50e9
+    transfer_latency_s: float = 0.0
+    horizon_s: float | None = None
+    """Time at which the run ends; requests that are not finished are counted as such."""
+    transfers_contend: bool = True
+    """Whether the transfers of an instance wait for each other."""
+
+    def __post_init__(self) -> None:
+        require_in_order("requests", self.requests)
+        if tuple(self.initial) not in LAYOUTS_OF_POOLS:
+            raise ValueError(
+                f"world: initial must have the pools prompt and token, or mixed, "
+                f"got {list(self.initial)}"
+            )
+        for pool, num in self.initial.items():
+            if num < self.limits.min_per_pool:
+                raise ValueError(
+                    f"world: initial {pool} must be at least min_per_pool "
+                    f"({self.limits.min_per_pool}), got {num}"
+                )
+        if sum(self.initial.values()) > self.limits.max_total:
+            raise ValueError(
+                f"world: initial must be at most max_total ({self.limits.max_total}) in all, "
+                f"got {sum(self.initial.values())}"
+            )
+        require_positive("world", "decision_interval_s", self.decision_interval_s)
+        if self.horizon_s is not None:
+            require_positive("world", "horizon_s", self.horizon_s)
+        require_positive("world", "transfer_bytes_per_s", self.transfer_bytes_per_s)
+        require_non_negative("world", "transfer_latency_s", self.transfer_latency_s)
+        room = self.engine.kv_capacity_tokens - self.engine.max_batch_size
+        for each in self.requests:
+            if each.prompt_tokens + each.output_tokens > room:
+                raise ValueError(
+                    f"request {each.request_id}: prompt_tokens and output_tokens must be at most "
+                    f"{room} together, the KV memory without a token for each of a full batch, "
+                    f"got {each.prompt_tokens + each.output_tokens}"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolView:
+    """One pool at a decision."""
+
+    active: int
+    starting: int
+    draining: int
+    waiting: int
+    """Requests that hold no memory yet."""
+    waiting_tokens: int
+    """Prompt tokens that are not read yet."""
+    running: int
+    """Requests that are being read or written."""
+    kv_fraction: float
+    """Share of the KV memory of active instances in use."""
+    busy_fraction: float
+    """Mean share of the last interval in which active instances worked."""
+    start_left_s: float
+    """Mean time that starting instances still need; 0 where there is none."""
+
+    @property
+    def ordered(self) -> int:
+        """Instances that serve or will serve: active and starting."""
+        return self.active + self.starting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The fleet at a decision, and what happened in the interval before it."""
+
+    now_s: float
+    interval_s: float
+    pools: Mapping[str, PoolView]
+    arrivals: int
+    prompt_tokens: int
+    """Prompt tokens of these arrivals."""
+    finished: int
+    output_tokens: int
+    """Output tokens of requests that finished."""
+    ttft_s: float | None
+    """Mean time to the first token of those that came; None: there were none."""
+    ttft_p95_s: float | None
+    gap_s: float | None
+    """Mean gap between tokens."""
+    attainment: float | None
+    """Share of finished requests within the SLO."""
+    slo: Slo
+    engine: Engine
+    limits: ScalingLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Instances that each pool should have, and how many change from prompt to token (or back)."""
+
+    counts: Mapping[str, int]
+    migrate: int = 0
+    why: str = ""
+
+
+class ScalingPolicy(Protocol):
+    """A rule that sizes pools; it remembers what it returns, and nothing else."""
+
+    def first_memory(self, world: World) -> object:
+        """Memory before the first decision."""
+        ...
+
+    def decide(self, view: View, memory: object) -> tuple[Decision, object]:
+        """Size the pools and return the memory for the next decision."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRow:
+    """Course of one request; a time of None was not reached."""
+
+    request: Request
+    first_token_s: float | None
+    end_s: float | None
+    longest_gap_s: float
+    num_restarts: int
+    prompt_instance: int
+    token_instance: int
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Time to the first token."""
+        return None if self.first_token_s is None else self.first_token_s - self.request.arrival_s
+
+    @property
+    def e2e_s(self) -> float | None:
+        """Time to the last token."""
+        return None if self.end_s is None else self.end_s - self.request.arrival_s
+
+    def is_good(self, slo: Slo) -> bool:
+        """Whether it ended within the SLO."""
+        ttft_s = self.ttft_s
+        if ttft_s is None or self.end_s is None:
+            return False
+        return ttft_s <= slo.ttft_s and self.longest_gap_s <= slo.gap_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRow:
+    """Life of one instance; times of None were not reached. [s]"""
+
+    number: int
+    pool: str
+    """Last pool that it was in."""
+    ordered_s: float
+    active_s: float | None
+    drained_from_s: float | None
+    stopped_s: float | None
+    busy_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Requests, instances and decisions of a run, and the gaps between tokens by their length."""
+
+    world: World
+    requests: tuple[FleetRow, ...]
+    instances: tuple[InstanceRow, ...]
+    decisions: tuple[tuple[View, Decision], ...]
+    gap_counts: tuple[int, ...]
+    """Numbers of gaps in bins, see `des.serving.gaps`."""
+    num_flaps: int
+    log: tuple[str, ...]
+    end_s: float
+
+
+def require_run_seed(seed: int) -> None:
+    """Refuse a seed that random numbers cannot be keyed by."""
+    require_seed("run", "seed", seed)

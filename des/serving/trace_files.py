@@ -1,0 +1,191 @@
+"""Readers of public traces of inference requests; the first row arrives at 0.
+
+| form | known by | traps |
+|---|---|---|
+| Azure 2023-2025 | TIMESTAMP, ContextTokens, GeneratedTokens | CRLF, decimals, zones |
+| BurstGPT | Timestamp, Request tokens, Response tokens | seconds; 0 response tokens: failed |
+| Mooncake | JSON lines | milliseconds; names of 512-token blocks of the prompt |
+| Vidur | arrived_at, num_prefill_tokens, num_decode_tokens | seconds |
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+from des.base.strict_json import parse_json
+from des.base.text_files import read_text
+from des.serving.requests import Request
+
+_STAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?"
+)
+_NS = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRow:
+    """One row of a trace; 0 output tokens are a request that failed."""
+
+    arrival_s: float
+    prompt_tokens: int
+    output_tokens: int
+    prefix_blocks: tuple[int, ...] = ()
+
+
+def read_request_trace(path: Path) -> tuple[TraceRow, ...]:
+    """Read a trace file, whichever its form.
+
+    Raises
+    ------
+    ValueError
+        If the form is unknown, a value is no number or negative, or rows are out of order; naming
+        file, line, column, what is allowed and what came.
+    """
+    return parse_trace(read_text(path), str(path))
+
+
+def parse_trace(text: str, source: str) -> tuple[TraceRow, ...]:
+    """Do what `read_request_trace` does with the text of a file; errors name ``source``."""
+    stripped = text.lstrip("\ufeff \r\n")
+    found = _json_rows(stripped, source) if stripped.startswith("{") else _csv_rows(text, source)
+    rows = list(found)
+    if not rows:
+        raise ValueError(f"{source}: must have at least 1 row below its header, got 0")
+    first = rows[0][0]
+    _require_order(rows, source)
+    return tuple(
+        TraceRow(
+            arrival_s=(arrival_ns - first) / _NS,
+            prompt_tokens=prompt,
+            output_tokens=output,
+            prefix_blocks=blocks,
+        )
+        for arrival_ns, prompt, output, blocks in rows
+    )
+
+
+def requests_of(rows: Sequence[TraceRow]) -> tuple[Request, ...]:
+    """Make requests of the rows that have prompt and output tokens, numbered by their rows."""
+    return tuple(
+        Request(
+            request_id=number,
+            arrival_s=row.arrival_s,
+            prompt_tokens=row.prompt_tokens,
+            output_tokens=row.output_tokens,
+            prefix_blocks=row.prefix_blocks,
+        )
+        for number, row in enumerate(rows)
+        if row.output_tokens and row.prompt_tokens
+    )
+
+
+Raw = tuple[int, int, int, tuple[int, ...]]
+"""Arrival [ns], prompt tokens, output tokens, blocks of the prompt."""
+
+
+def _require_order(rows: Sequence[Raw], source: str) -> None:
+    for line, (before, after) in enumerate(pairwise(rows), start=3):
+        if after[0] < before[0]:
+            raise ValueError(
+                f"{source}: rows must be in order of arrival, row {line} comes "
+                f"{(before[0] - after[0]) / _NS:g} s before the one above it"
+            )
+
+
+def _csv_rows(text: str, source: str) -> Iterator[Raw]:
+    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""))
+    header = [str(name).strip() for name in reader.fieldnames or []]
+    reader.fieldnames = header
+    forms = [form for form in _FORMS if set(form[0]) <= set(header)]
+    if not forms:
+        allowed = "; ".join(", ".join(names) for names, _ in _FORMS)
+        raise ValueError(f"{source}: header must have the columns {allowed}; got {header}")
+    (time, prompt, output), to_ns = forms[0]
+    for line, row in enumerate(reader, start=2):
+        place = f"{source}: line {line}"
+        yield (
+            to_ns(row[time], f"{place}: {time}"),
+            _tokens(row[prompt], f"{place}: {prompt}"),
+            _tokens(row[output], f"{place}: {output}"),
+            (),
+        )
+
+
+def _json_rows(text: str, source: str) -> Iterator[Raw]:
+    for line, part in enumerate(text.splitlines(), start=1):
+        if not part.strip():
+            continue
+        place = f"{source}: line {line}"
+        try:
+            row = parse_json(part)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from error
+        needed = {"timestamp", "input_length", "output_length"}
+        if not isinstance(row, dict) or not needed <= row.keys():
+            raise ValueError(f"{place}: must be an object with {sorted(needed)}, got {part[:80]!r}")
+        blocks = row.get("hash_ids", [])
+        if not isinstance(blocks, list) or not all(isinstance(each, int) for each in blocks):
+            raise ValueError(f"{place}: hash_ids must be a list of whole numbers, got {blocks!r}")
+        yield (
+            _decimal_ns(str(row["timestamp"]), f"{place}: timestamp") // 1000,
+            _tokens(str(row["input_length"]), f"{place}: input_length"),
+            _tokens(str(row["output_length"]), f"{place}: output_length"),
+            tuple(blocks),
+        )
+
+
+def _tokens(text: str | None, place: str) -> int:
+    """Read a number of tokens, which some files write with decimals."""
+    word = (text or "").strip()
+    whole = word.removesuffix(".0")
+    if not whole.isascii() or not whole.isdigit():
+        raise ValueError(f"{place} must be a whole number of tokens, at least 0, got {text!r}")
+    return int(whole)
+
+
+def _decimal_ns(text: str | None, place: str) -> int:
+    """Seconds as whole nanoseconds."""
+    try:
+        time_s = float((text or "").strip())
+        nanoseconds = round(time_s * _NS)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{place} must be a time of at least 0, got {text!r}") from error
+    if nanoseconds < 0:
+        raise ValueError(f"{place} must be a time of at least 0, got {text!r}")
+    return nanoseconds
+
+
+def _stamp_ns(text: str | None, place: str) -> int:
+    """Nanoseconds of a date and time, which is in UTC where it has no zone.
+
+    Examples
+    --------
+    >>> _stamp_ns("2024-05-10 01:00:00.5+01:00", "row") - _stamp_ns("2024-05-10 00:00:00", "row")
+    500000000
+    """
+    found = _STAMP.fullmatch((text or "").strip())
+    if found is None:
+        raise ValueError(f"{place} must be a time such as 2023-11-16 18:17:03.97996, got {text!r}")
+    year, month, day, hour, minute, second = map(int, found.groups()[:6])
+    try:
+        days = date(year, month, day).toordinal()
+    except ValueError as error:
+        raise ValueError(f"{place} must be a date that exists, got {text!r}") from error
+    zone = found[8] or "Z"
+    offset = 0 if zone == "Z" else int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
+    seconds = days * 86400 + hour * 3600 + minute * 60 + second
+    seconds += offset if zone[0] == "-" else -offset
+    return seconds * _NS + int((found[7] or "").ljust(9, "0"))
+
+
+_FORMS: tuple[tuple[tuple[str, str, str], Callable[[str | None, str], int]], ...] = (
+    (("TIMESTAMP", "ContextTokens", "GeneratedTokens"), _stamp_ns),
+    (("arrived_at", "num_prefill_tokens", "num_decode_tokens"), _decimal_ns),
+    (("Timestamp", "Request tokens", "Response tokens"), _decimal_ns),
+)
+"""Columns of time, prompt and output of each form, and how its time is read."""

@@ -1,0 +1,161 @@
+"""Simulation of instances that work in turns: prompts first, decode steps when no prompt waits."""
+
+from collections import deque
+from itertools import islice
+
+import simpy
+
+from des.clock import Clock
+from des.serving.turn_world import TurnHistory, TurnRequest, TurnSettings, TurnWorld
+
+_EVENT, _WAKE = 2, 3
+"""Ranks: an instance that sleeps wakes after all that comes at the same time."""
+
+
+def run_turns(world: TurnWorld) -> TurnHistory:
+    """Simulate until every request is finished or nothing can happen any more."""
+    service = _TurnService(world)
+    service.clock.process(service.arrivals())
+    service.clock.run_out()
+    return service.history()
+
+
+def picked_prompts(queue: "deque[TurnRequest]", settings: TurnSettings) -> list[int]:
+    """Pieces of the first prompts of a queue that the next turn takes, in order."""
+    pieces: list[int] = []
+    tokens = 0
+    for one in islice(queue, settings.prefill_max_requests):
+        room = settings.prefill_max_tokens - tokens
+        if settings.is_chunked:
+            piece = min(one.left, room - tokens if settings.subtracts_twice else room)
+            if piece <= 0:
+                break
+        else:
+            piece = one.left
+            if piece > room:
+                break
+        pieces.append(piece)
+        tokens += piece
+    return pieces
+
+
+def num_decoding(queue: "deque[TurnRequest]", most: int, context_limit: int) -> int:
+    """Number of the first requests of a queue that decode together within a limit of context."""
+    room = context_limit
+    num = 0
+    for one in islice(queue, max(most, 0)):
+        if one.context + 1 > room:
+            break
+        room -= one.context + 1
+        num += 1
+    return num
+
+
+class _TurnService:
+    def __init__(self, world: TurnWorld) -> None:
+        self.world = world
+        self.clock = Clock()
+        self.requests: list[TurnRequest] = []
+        self.instances = [_TurnInstance(self, place) for place in range(world.num_instances)]
+        is_split = world.layout == "split"
+        self.readers = self.instances[: world.num_prefill] if is_split else self.instances
+        self.writers = self.instances[world.num_prefill :] if is_split else []
+
+    def arrivals(self) -> simpy.events.ProcessGenerator:
+        """Put each request at the end of the shortest prompt queue."""
+        for request in self.world.requests:
+            yield self.clock.at(request.arrival_s, _EVENT)
+            one = TurnRequest(request)
+            self.requests.append(one)
+            place = min(self.readers, key=lambda each: len(each.prompts) + len(each.reading))
+            one.prompt_place = place.number
+            place.prompts.append(one)
+            place.wake()
+
+    def decode_at(self, one: TurnRequest, reader: "_TurnInstance") -> None:
+        """Let a request whose prompt is complete join a decode queue."""
+        place = min(self.writers, key=lambda each: len(each.tokens)) if self.writers else reader
+        one.token_place = place.number
+        place.tokens.append(one)
+        place.wake()
+
+    def history(self) -> TurnHistory:
+        """Collect requests and turns."""
+        return TurnHistory(
+            requests=tuple(self.requests),
+            prompt_turns=tuple(one.prompt_turns for one in self.instances),
+            token_turns=tuple(one.token_turns for one in self.instances),
+            end_s=max((one.end_s for one in self.requests if one.end_s is not None), default=0.0),
+        )
+
+
+class _TurnInstance:
+    def __init__(self, service: _TurnService, number: int) -> None:
+        self.service = service
+        self.number = number
+        self.settings = service.world.settings
+        self.prompts: deque[TurnRequest] = deque()
+        self.tokens: deque[TurnRequest] = deque()
+        self.reading: list[TurnRequest] = []
+        self.is_awake = False
+        self.prompt_turns = self.token_turns = 0
+
+    def wake(self) -> None:
+        """Begin a turn behind all that happens now, if the instance sleeps."""
+        if not self.is_awake:
+            self.is_awake = True
+            clock = self.service.clock
+            clock.at(clock.now, _WAKE).callbacks.append(lambda _: self.begin())
+
+    def begin(self) -> None:
+        """Begin the next turn, or sleep."""
+        settings, clock = self.settings, self.service.clock
+        pieces = picked_prompts(self.prompts, settings)
+        self.reading = [self.prompts.popleft() for _ in pieces]
+        for one in self.reading:
+            if one.start_s is None:
+                one.start_s = clock.now
+        most = settings.decode_max_requests
+        if pieces:
+            most = settings.prefill_max_tokens - sum(pieces) if settings.is_chunked else 0
+        num = num_decoding(self.tokens, most, settings.decode_max_context_tokens)
+        writing = [self.tokens.popleft() for _ in range(num)]
+        if not self.reading and not writing:
+            self.is_awake = False
+            return
+        if pieces:
+            self.prompt_turns += 1
+        else:
+            self.token_turns += 1
+        event = clock.at(clock.now + self._turn_s(pieces, writing), _EVENT)
+        event.callbacks.append(lambda _: self._end(pieces, writing))
+
+    def _turn_s(self, pieces: list[int], writing: list[TurnRequest]) -> float:
+        settings = self.settings
+        context = sum(one.context for one in writing)
+        held = sum(one.request.prompt_tokens for one in self.reading) + context
+        if pieces:
+            time_s = settings.prefill.turn_s(pieces) + settings.prefill_overhead_s
+        else:
+            is_large = len(writing) >= settings.decode_large_from_requests
+            times = settings.decode_large if is_large else settings.decode_small
+            time_s = times.turn_s(context + len(writing), len(writing))
+        return time_s + settings.turn_overhead_s + settings.per_held_token_overhead_s * held
+
+    def _end(self, pieces: list[int], writing: list[TurnRequest]) -> None:
+        now = self.service.clock.now
+        reading, self.reading = self.reading, []
+        for one, piece in zip(reading, pieces, strict=True):
+            one.left -= piece
+            if one.left:
+                self.prompts.append(one)
+            else:
+                one.first_token_s = now
+                self.service.decode_at(one, self)
+        for one in writing:
+            one.steps += 1
+            if one.steps == one.request.output_tokens:
+                one.end_s = now
+            else:
+                self.tokens.append(one)
+        self.begin()

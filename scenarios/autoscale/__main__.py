@@ -1,0 +1,8 @@
+"""Scale an inference fleet by policies."""
+
+from scenarios.autoscale.command import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,112 @@
+"""Files of a fleet: settings of the scaling manager by application, and what each pool starts with.
+
+::
+
+    applications:
+      - application_id: chat
+        scaling_manager: {scale_up_delay: 10.0, drain_check_interval: 1.0}
+
+    prompt: {num_instances: 4, instance: h100-llama-3.3-70b-fp8-tp8, parallelism: 8}
+    token: {num_instances: 2, instance: h100-llama-3.3-70b-fp8-tp8, parallelism: 8}
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from des.base.strict_forms import first_error
+from des.base.text_files import read_yaml
+from des.serving.engines import engine_named
+from des.serving.fleet_world import LAYOUTS_OF_POOLS
+
+_Time = Annotated[float, Field(ge=0, strict=False)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class ManagerForm(_Form):
+    """Settings of a scaling manager. [s]"""
+
+    scale_up_delay: _Time = 10.0
+    drain_check_interval: _Time = 1.0
+
+
+class _ApplicationForm(_Form):
+    application_id: str | int
+    scaling_manager: ManagerForm = ManagerForm()
+
+
+class _ApplicationsForm(_Form):
+    applications: tuple[_ApplicationForm, ...]
+
+
+class _PoolForm(_Form):
+    num_instances: Annotated[int, Field(gt=0)]
+    instance: str
+    parallelism: Annotated[int, Field(gt=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartState:
+    """Instances of each pool at the start, and the engine of all of them."""
+
+    initial: dict[str, int]
+    engine: str
+
+
+def read_manager(path: Path, application: str) -> ManagerForm:
+    """Read the settings of one application.
+
+    Raises
+    ------
+    ValueError
+        If a field is wrong, or the application is not there; naming what is allowed.
+    """
+    try:
+        form = TypeAdapter(_ApplicationsForm).validate_python(read_yaml(path), strict=False)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_error(error)}") from error
+    found = {str(each.application_id): each.scaling_manager for each in form.applications}
+    if application not in found:
+        raise ValueError(
+            f"{path}: application must be one of {', '.join(found) or 'none'}, got {application!r}"
+        )
+    return found[application]
+
+
+def read_start_state(path: Path) -> StartState:
+    """Read what each pool starts with; nothing is assumed of a pool that is not there.
+
+    Raises
+    ------
+    ValueError
+        If a pool or a field is missing or wrong, the parallelism is not that of the instance, or
+        pools have different instances.
+    """
+    try:
+        pools = TypeAdapter(dict[str, _PoolForm]).validate_python(read_yaml(path))
+    except ValidationError as error:
+        raise ValueError(f"{path}: {first_error(error)}") from error
+    if tuple(pools) not in LAYOUTS_OF_POOLS:
+        raise ValueError(
+            f"{path}: must have a start state of the pools prompt and token, or of mixed, "
+            f"got {list(pools)}"
+        )
+    names = {each.instance for each in pools.values()}
+    if len(names) > 1:
+        raise ValueError(f"{path}: instance must be the same for all pools, got {sorted(names)}")
+    (name,) = names
+    num_gpus = engine_named(name).num_gpus
+    for pool, each in pools.items():
+        if each.parallelism != num_gpus:
+            raise ValueError(
+                f"{path}: {pool}: parallelism must be {num_gpus}, for which {name} has times, "
+                f"got {each.parallelism}"
+            )
+    return StartState(
+        initial={pool: each.num_instances for pool, each in pools.items()}, engine=name
+    )

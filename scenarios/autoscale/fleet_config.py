@@ -1,0 +1,179 @@
+"""Flags that describe a fleet and its requests, and the world that they give."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from des.base.checks import require_count
+from des.base.command import UsageError
+from des.base.flags import option
+from des.serving.engines import engine_named
+from des.serving.fleet_world import (
+    MIXED,
+    PROMPT,
+    TOKEN,
+    ScalingLimits,
+    Slo,
+    StartDelay,
+    World,
+)
+from des.serving.request_streams import modulated_requests, poisson_requests, stretched, thinned
+from des.serving.requests import Request
+from des.serving.trace_files import parse_trace, read_request_trace, requests_of
+from scenarios.autoscale import application_files
+from scenarios.reproduce.serving_cases import shipped_cases
+
+_SHIPPED_SUFFIX = (".csv", ".jsonl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetConfig:
+    """Settings of a fleet; the fields are the flags."""
+
+    trace: str = option(
+        "azure-2023-conv",
+        "trace file (Azure, BurstGPT, Mooncake, Vidur), name of a shipped one, or a law: "
+        "poisson:RATE:SECONDS, mmpp:RATE/RATE:MEAN_STAY:SECONDS",
+    )
+    num_requests: int | None = option(None, "only the first requests of the trace")
+    stretch: float = option(1.0, "factor of the times between requests; 0.5 is twice the load")
+    thin: float = option(1.0, "share of the requests to keep, by --seed")
+    slo_ttft: float = option(0.5, "longest time to the first token of a good request [s]")
+    slo_tbt: float = option(0.1, "longest gap between tokens of a good request [s]")
+    engine: str = option("h100-llama-3.3-70b-fp8-tp8", "engine with fitted times")
+    mixed: int = option(0, "instances of one mixed pool at the start")
+    prompt: int = option(4, "instances of the prompt pool at the start")
+    token: int = option(2, "instances of the token pool at the start")
+    max_batch_size: int = option(256, "most requests in a batch")
+    chunk_tokens: int = option(1024, "most tokens of an iteration with prompts")
+    usd_per_gpu_h: float = option(2.5, "price of a GPU [USD/h] (assumed)")
+    provision: float = option(0.0, "time to get a server [s]")
+    load: float = option(30.0, "time to load the weights [s]")
+    warm_up: float = option(0.0, "time to warm up [s]")
+    start_variation: float = option(0.0, "standard deviation over mean of the time of a start")
+    decision_interval: float = option(10.0, "time between decisions [s]")
+    min_instances_per_pool: int = option(1, "least instances of a pool")
+    max_total_instances: int = option(100, "most instances in all")
+    cooldown: float = option(0.0, "time after a change without scaling down [s]")
+    drain_timeout: float = option(0.0, "time after which a drain gives up requests [s] (0: never)")
+    transfer_gb_per_s: float = option(50.0, "rate of KV transfers of an instance [GB/s]")
+    contention: bool = option(True, "whether transfers of an instance wait for each other")
+    applications: Path | None = option(
+        None, "YAML file of applications, for --load and the interval of looking at drains"
+    )
+    application: str = option("0", "application of that file")
+    start_state: Path | None = option(
+        None, "YAML file of instance and number of each pool, for --engine and pools"
+    )
+    horizon: float | None = option(None, "time at which the run ends [s]")
+    seed: int = option(0, "seed of starts and thinning")
+
+
+def requests_named(name: str, seed: int) -> tuple[Request, ...]:
+    """Read a trace file or a shipped trace, or draw requests of a law by the seed.
+
+    Raises
+    ------
+    UsageError
+        If there is neither.
+    ValueError
+        If the file is wrong.
+    """
+    law, *values = name.split(":")
+    if law in _LAWS:
+        return _drawn(law, values, seed)
+    path = Path(name)
+    if path.is_file():
+        return requests_of(read_request_trace(path))
+    shipped = {
+        each.rsplit(".", 1)[0]: each
+        for each in shipped_cases()["traces"]
+        if each.endswith(_SHIPPED_SUFFIX)
+    }
+    if name not in shipped:
+        raise UsageError(
+            f"--trace must be a file or one of {', '.join(sorted(shipped))}, got {name!r}"
+        )
+    text = shipped_cases()["traces"][shipped[name]].decode("utf-8")
+    return requests_of(parse_trace(text, name))
+
+
+_LAWS = {"poisson": 2, "mmpp": 3}
+"""Laws of arrivals, and how many values each has."""
+
+
+def _drawn(law: str, values: list[str], seed: int) -> tuple[Request, ...]:
+    if len(values) != _LAWS[law]:
+        raise UsageError(f"--trace {law} must have {_LAWS[law]} values, got {len(values)}")
+    try:
+        rates = [float(each) for each in values[0].split("/")]
+        times_s = [float(each) for each in values[1:]]
+    except ValueError as error:
+        raise UsageError(f"--trace {law} must have numbers, got {':'.join(values)}") from error
+    if law == "poisson":
+        return poisson_requests(rates[0], times_s[0], seed)
+    return modulated_requests(rates, times_s[0], times_s[1], seed)
+
+
+def config_requests(config: FleetConfig) -> tuple[Request, ...]:
+    """Requests of the trace after the flags that change it.
+
+    Raises
+    ------
+    ValueError
+        If a flag is out of range or nothing is left.
+    """
+    requests = requests_named(config.trace, config.seed)
+    if config.num_requests is not None:
+        require_count("--num-requests", "value", config.num_requests)
+        requests = requests[: config.num_requests]
+    if config.thin != 1.0:
+        requests = thinned(requests, config.thin, config.seed)
+    return requests if config.stretch == 1.0 else stretched(requests, config.stretch)
+
+
+def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
+    """Make the world of a configuration.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range or limits contradict each other.
+    """
+    drain_check_s, load_s, name = 0.0, config.load, config.engine
+    if config.applications is not None:
+        manager = application_files.read_manager(config.applications, config.application)
+        drain_check_s, load_s = manager.drain_check_interval, manager.scale_up_delay
+    initial = (
+        {MIXED: config.mixed} if config.mixed else {PROMPT: config.prompt, TOKEN: config.token}
+    )
+    if config.start_state is not None:
+        state = application_files.read_start_state(config.start_state)
+        initial, name = state.initial, state.engine
+    return World(
+        requests=requests,
+        engine=engine_named(
+            name,
+            max_batch_size=config.max_batch_size,
+            chunk_tokens=config.chunk_tokens,
+            usd_per_gpu_h=config.usd_per_gpu_h,
+        ),
+        initial=initial,
+        slo=Slo(ttft_s=config.slo_ttft, gap_s=config.slo_tbt),
+        start=StartDelay(
+            provision_s=config.provision,
+            load_s=load_s,
+            warm_up_s=config.warm_up,
+            variation=config.start_variation,
+        ),
+        limits=ScalingLimits(
+            min_per_pool=config.min_instances_per_pool,
+            max_total=config.max_total_instances,
+            cooldown_s=config.cooldown,
+            drain_timeout_s=config.drain_timeout,
+            drain_check_s=drain_check_s,
+        ),
+        decision_interval_s=config.decision_interval,
+        transfer_bytes_per_s=config.transfer_gb_per_s * 1e9,
+        horizon_s=config.horizon,
+        transfers_contend=config.contention,
+    )

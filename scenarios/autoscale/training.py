@@ -1,0 +1,104 @@
+"""Train PPO to scale an inference fleet; compare it with every rule on unseen days."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from des.base.checks import require_count, require_seed
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
+from des.base.flags import option, parse
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from agents.ppo import checkpoint, ppo_config, trainer
+    from agents.serving import autoscale_batch
+    from scenarios.autoscale import comparison, fleet_outputs
+    from scenarios.frame import writing
+else:
+    autoscale_batch = lazy("agents.serving.autoscale_batch")
+    checkpoint = lazy("agents.ppo.checkpoint")
+    comparison = lazy("scenarios.autoscale.comparison")
+    fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
+    ppo_config = lazy("agents.ppo.ppo_config")
+    trainer = lazy("agents.ppo.trainer")
+    writing = lazy("scenarios.frame.writing")
+
+PROG = "python -m scenarios.train_autoscaler"
+_SAVED_EVERY = 10
+_EXAMPLES = f"""\
+examples:
+  {PROG} --seed 0
+  {PROG} --seed 0 --out runs/autoscaler --resume
+  {PROG} --evaluate runs/autoscaler/autoscale-0.pt
+
+files written to --out: autoscale-SEED.pt (policy, and what --resume needs), curve-SEED.csv,
+days-SEED.csv (a row for each unseen day and policy)
+
+exit codes: 0 done; 2 bad input; {EXIT_CODES}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of the training; the fields are the flags."""
+
+    seed: int = option(0, "seed of weights, days and actions")
+    steps: int = option(24_000, "decisions to train on")
+    envs: int = option(4, "days side by side")
+    days: int = option(5, "unseen days to compare on")
+    resume: bool = option(False, "continue the training in --out")
+    evaluate: Path | None = option(None, "policy to compare, without training")
+    out: Path = option(Path("runs/autoscaler"), "folder for the files")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    require_seed("--seed", "value", config.seed)
+    for name in ("steps", "envs", "days"):
+        require_count(f"--{name}", "value", getattr(config, name))
+    path = config.evaluate
+    if path is None:
+        config.out.mkdir(parents=True, exist_ok=True)
+        path = config.out / f"autoscale-{config.seed}.pt"
+        _train(config, path)
+    rows = comparison.rows_on_days(path, config.days)
+    files = {f"days-{config.seed}.csv": fleet_outputs.csv_bytes(rows)}
+    for line in comparison.summary_lines(rows):
+        sys.stdout.write(f"{line}\n")
+    writing.write_files(config.out, files)
+    return 0
+
+
+def _train(config: Config, path: Path) -> None:
+    settings = ppo_config.PPOConfig(
+        num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.01
+    )
+    batch = autoscale_batch.AutoscaleBatch(config.envs, config.seed)
+    learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)
+    curve_path = config.out / f"curve-{config.seed}.csv"
+    curve = ["step,mean_reward,entropy,explained_variance"]
+    if config.resume:
+        if not path.is_file():
+            raise UsageError(f"--resume: {path} must be the checkpoint of a training, got no file")
+        learner.load_state(checkpoint.load_checkpoint(path))
+        kept = curve_path.read_text(encoding="utf-8").splitlines()
+        curve = kept[: learner.update_count + 1]
+    while not learner.finished:
+        report = learner.update()
+        curve.append(
+            f"{report.step_count},{report.mean_reward:.6f},{report.entropy:.4f},"
+            f"{report.explained_variance:.4f}"
+        )
+        sys.stderr.write(f"{report.step_count} decisions: reward {report.mean_reward:.4f}\n")
+        if learner.finished or learner.update_count % _SAVED_EVERY == 0:
+            writing.write_files(config.out, {curve_path.name: ("\n".join(curve) + "\n").encode()})
+            checkpoint.save_checkpoint(path, learner.state())

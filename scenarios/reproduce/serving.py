@@ -1,0 +1,129 @@
+"""Answer the cases of reference programs of the serving world, faults of the programs included.
+
+With CASE, a folder or the name of a case that comes with EastWest, the answer is printed as one
+JSON document. Without it all cases are answered and compared with the results of the programs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from des.base.command import UsageError, exit_code_of
+from des.base.flags import option, parse
+from des.base.lazy import lazy
+
+if TYPE_CHECKING:
+    from scenarios.reproduce import (
+        serving_agreement,
+        serving_autoscalers,
+        serving_cases,
+        serving_pools,
+        serving_replicas,
+        serving_traces,
+    )
+    from scenarios.reproduce.serving_cases import Files
+else:
+    serving_agreement = lazy("scenarios.reproduce.serving_agreement")
+    serving_autoscalers = lazy("scenarios.reproduce.serving_autoscalers")
+    serving_cases = lazy("scenarios.reproduce.serving_cases")
+    serving_pools = lazy("scenarios.reproduce.serving_pools")
+    serving_replicas = lazy("scenarios.reproduce.serving_replicas")
+    serving_traces = lazy("scenarios.reproduce.serving_traces")
+
+PROG = "python -m scenarios.reproduce serving"
+_EXAMPLES = f"""\
+examples:
+  {PROG}
+  {PROG} splitwise/s03-mixed-pool-overload
+  {PROG} --cases my-cases
+
+exit codes: 0 the case is answered, or all cases agree; 1 one does not; 2 bad input
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings of the command; the fields are the flags."""
+
+    case: str = option(
+        "", "folder or name of one case", is_positional=True, default_text="compare all"
+    )
+    cases: Path | None = option(None, "folder with folders of cases", default_text="shipped")
+    speed: bool = option(False, "print requests per CPU second of each cluster")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    return exit_code_of(lambda: _command(argv))
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    if not config.case:
+        return _compare_all(config)
+    found = str(config.case)
+    if config.cases is not None and (config.cases / found).is_dir():
+        found = str(config.cases / found)
+    sys.stdout.write(json.dumps(answer_of(serving_cases.one_case(found))) + "\n")
+    return 0
+
+
+def answer_of(files: Files) -> dict[str, Any]:
+    """Answer one case, whose kind its files show.
+
+    Raises
+    ------
+    UsageError
+        If they are of no kind that is known.
+    ValueError
+        If a value in them is wrong.
+    """
+    try:
+        if "case.json" in files:
+            return serving_autoscalers.autoscaler_answer(serving_cases.json_of(files, "case.json"))
+        if "config.json" not in files:
+            return _traces_of(files)
+        config = serving_cases.json_of(files, "config.json")
+        requests = serving_cases.requests_in(files)
+        if "layout" in config:
+            return serving_replicas.turn_answer(config, requests)
+        if "num_replicas" in config:
+            return serving_replicas.block_answer(config, requests)
+        return serving_pools.pool_answer(config, requests)
+    except KeyError as error:
+        raise ValueError(f"case: {error.args[0]} must be given, got none") from error
+
+
+def _traces_of(files: Files) -> dict[str, Any]:
+    answer = serving_traces.traces_answer(files)
+    if not answer:
+        raise UsageError(
+            "CASE must have case.json, config.json with requests.csv, or traces; got "
+            f"{', '.join(files) or 'no file'}"
+        )
+    return answer
+
+
+def _compare_all(config: Config) -> int:
+    folder = config.cases
+    cases = serving_cases.shipped_cases() if folder is None else serving_cases.cases_in(folder)
+    num_equal = 0
+    for name, files in cases.items():
+        expected = serving_cases.json_of(files, "expected.json")
+        start_s = time.process_time()
+        answer = answer_of(files)
+        used_s = time.process_time() - start_s
+        difference = serving_agreement.first_difference(expected, answer)
+        if config.speed and "requests.csv" in files:
+            num = answer["totals"]["num_requests"]
+            sys.stdout.write(f"{num / used_s:8.0f} requests per CPU second  ")
+        num_equal += difference is None
+        sys.stdout.write(f"{'ok  ' if difference is None else 'FAIL'} {name} {difference or ''}\n")
+    sys.stdout.write(f"{num_equal} of {len(cases)} agree\n")
+    return 0 if num_equal == len(cases) else 1

@@ -1,0 +1,141 @@
+"""Cases of replicas with block memory, and of prefill and decode instances that work in turns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from des.serving.block_engine import run_blocks
+from des.serving.block_world import BlockHistory, BlockSettings, BlockWorld
+from des.serving.iteration_times import ContextTimes
+from des.serving.requests import Request
+from des.serving.turn_engine import run_turns
+from des.serving.turn_world import DecodeTimes, PrefillTimes, TurnHistory, TurnSettings, TurnWorld
+
+_MS = 1e-3
+_PREFILL_OVERHEAD_MS, _TURN_OVERHEAD_MS, _PER_HELD_TOKEN_MS = 1.0, 2.0, 1e-4
+"""Overheads that DistServe's simulator adds to the times of turns."""
+_BLOCK_NAMES = (
+    "batching",
+    "pipeline_stages",
+    "batch_size_cap",
+    "num_blocks",
+    "block_tokens",
+    "watermark_fraction",
+    "max_tokens_in_batch",
+    "chunk_tokens",
+    "max_request_tokens",
+    "max_batch_size",
+)
+
+
+def block_history(config: Mapping[str, Any], requests: tuple[Request, ...]) -> BlockHistory:
+    """Simulate a case of replicas, with the fault of Vidur's run to completion."""
+    settings = {name: config[name] for name in _BLOCK_NAMES if config.get(name) is not None}
+    world = BlockWorld(
+        requests=requests,
+        num_replicas=config["num_replicas"],
+        router=config["scheduler"],
+        settings=BlockSettings(**settings, keeps_early_blocks=True),
+        times=ContextTimes(**config["iteration_time"]),
+    )
+    return run_blocks(world)
+
+
+def block_answer(config: Mapping[str, Any], requests: tuple[Request, ...]) -> dict[str, Any]:
+    """Simulate a case of replicas and tell what its check reads."""
+    history = block_history(config, requests)
+    done = [
+        (one, one.batched_s, one.first_token_s, one.end_s)
+        for one in history.requests
+        if one.batched_s is not None and one.first_token_s is not None and one.end_s is not None
+    ]
+    return {
+        "requests": {
+            "request_id": [one.request.request_id for one, *_ in done],
+            "replica": [one.replica for one, *_ in done],
+            "queue_s": [start - one.request.arrival_s for one, start, _, _ in done],
+            "ttft_s": [first - one.request.arrival_s for one, _, first, _ in done],
+            "e2e_s": [end - one.request.arrival_s for one, _, _, end in done],
+            "num_restarts": [one.num_restarts for one, *_ in done],
+        },
+        "totals": {
+            "num_requests": len(requests),
+            "num_completed": len(done),
+            "end_s": history.end_s,
+            "num_batches": history.num_batches,
+            "executed_tokens": history.executed_tokens,
+            "num_restarts": sum(one.num_restarts for one in history.requests),
+        },
+    }
+
+
+def turn_answer(config: Mapping[str, Any], requests: tuple[Request, ...]) -> dict[str, Any]:
+    """Simulate a case of instances that work in turns and tell what its check reads."""
+    history = run_turns(_turn_world(config, requests))
+    return _told(history, len(requests))
+
+
+def _turn_world(config: Mapping[str, Any], requests: Sequence[Request]) -> TurnWorld:
+    is_split = config["layout"] == "split"
+    num_prefill = config["prefill_instances"] if is_split else config["instances"]
+    settings = TurnSettings(
+        is_chunked=config["chunked"],
+        prefill_max_requests=config["prefill_max_requests"],
+        prefill_max_tokens=config["prefill_max_tokens"],
+        decode_max_requests=config["decode_max_requests"],
+        decode_max_context_tokens=config["decode_max_context_tokens"],
+        prefill=PrefillTimes(
+            constant_s=config["prefill_ms"]["constant"] * _MS,
+            per_token_s=config["prefill_ms"]["per_token"] * _MS,
+            per_square_token_s=config["prefill_ms"]["per_square_token"] * _MS,
+        ),
+        decode_small=_decode_times(config["decode_small_ms"]),
+        decode_large=_decode_times(config["decode_large_ms"]),
+        decode_large_from_requests=config["decode_large_from_requests"],
+        prefill_overhead_s=_PREFILL_OVERHEAD_MS * _MS,
+        turn_overhead_s=_TURN_OVERHEAD_MS * _MS,
+        per_held_token_overhead_s=_PER_HELD_TOKEN_MS * _MS,
+        subtracts_twice=True,
+    )
+    return TurnWorld(
+        requests=requests,
+        layout=config["layout"],
+        num_instances=num_prefill + (config["decode_instances"] if is_split else 0),
+        num_prefill=num_prefill,
+        settings=settings,
+    )
+
+
+def _decode_times(costs_ms: Mapping[str, float]) -> DecodeTimes:
+    return DecodeTimes(
+        constant_s=costs_ms["constant"] * _MS,
+        per_context_token_s=costs_ms["per_context_token"] * _MS,
+        per_request_s=costs_ms["per_request"] * _MS,
+    )
+
+
+def _told(history: TurnHistory, num_requests: int) -> dict[str, Any]:
+    done = [
+        (one, one.start_s, one.first_token_s, one.end_s)
+        for one in history.requests
+        if one.start_s is not None and one.first_token_s is not None and one.end_s is not None
+    ]
+    return {
+        "requests": {
+            "request_id": [one.request.request_id for one, *_ in done],
+            "queue_s": [start - one.request.arrival_s for one, start, _, _ in done],
+            "ttft_s": [first - one.request.arrival_s for one, _, first, _ in done],
+            "e2e_s": [end - one.request.arrival_s for one, _, _, end in done],
+            "prompt_instance": [one.prompt_place for one, *_ in done],
+            "token_instance": [one.token_place for one, *_ in done],
+        },
+        "instances": {
+            "id": list(range(len(history.prompt_turns))),
+            "prompt_iterations": list(history.prompt_turns),
+            "token_iterations": list(history.token_turns),
+        },
+        "totals": {
+            "num_requests": num_requests,
+            "num_completed": len(done),
+            "end_s": history.end_s,
+        },
+    }

@@ -1,0 +1,138 @@
+"""The scaling manager and what decisions lead to: starts, drains, migrations, cancellations."""
+
+import pytest
+
+from des.serving.fleet_engine import Fleet, run
+from des.serving.fleet_world import Decision, ScalingLimits, StartDelay
+from tests.fleet_cases import SECOND, Planned, engine, fleet_world
+from tests.pool_cases import request
+
+LONG = [request(0, 0.0, 10, 40), request(1, 0.0, 10, 40)]
+
+
+def fleet(initial=None, **changes):
+    """A fleet at its start whose requests take 40 s."""
+    return Fleet(fleet_world(LONG, initial or {"mixed": 2}, engine=engine(SECOND), **changes))
+
+
+def status(found):
+    """Active, starting, draining and all instances."""
+    summary = found.manager.get_status_summary()
+    assert set(summary) == {
+        "active_instances",
+        "scaling_up_instances",
+        "draining_instances",
+        "total_servers",
+        "total_instances",
+    }
+    return tuple(summary.values())
+
+
+def decide(found, migrate=0, **counts):
+    """Simulate to the next decision and decide."""
+    view = found.next_view()
+    assert view is not None
+    found.apply(view, Decision(counts=counts, migrate=migrate))
+    return view
+
+
+def test_a_scale_up_is_executed_after_its_delay_on_servers_of_four_instances():
+    found = fleet(start=StartDelay(provision_s=1.0, load_s=1.0, warm_up_s=0.5))
+    assert status(found) == (2, 0, 0, 1, 2)
+    decide(found, mixed=6)
+    assert status(found) == (2, 4, 0, 2, 6)
+    decide(found)
+    view = decide(found)
+    assert view.pools["mixed"].start_left_s == pytest.approx(0.5)
+    decide(found)
+    assert status(found) == (6, 0, 0, 2, 6)
+    assert [line.split(" ", 1)[0] for line in found.manager.log if "active" in line][-4:] == [
+        "3.500"
+    ] * 4
+
+
+def test_starting_instances_are_cancelled_before_active_ones_drain():
+    found = fleet()
+    decide(found, mixed=4)
+    decide(found, mixed=1)
+    assert status(found) == (1, 0, 1, 1, 2)
+    assert found.manager.instances[3].stopped_s == 2.0
+
+
+def test_a_drain_ends_with_its_last_request_and_is_cancelled_when_load_returns():
+    found = fleet()
+    decide(found, mixed=1)
+    draining = next(one for one in found.manager.instances if one.state == "draining")
+    decide(found, mixed=2)
+    assert draining.state == "active"
+    decide(found, mixed=1)
+    history = run(fleet_world(LONG, {"mixed": 2}, engine=engine(SECOND)), Planned(({"mixed": 1},)))
+    stopped = [one.stopped_s for one in history.instances if one.stopped_s is not None]
+    assert stopped == [40.0]
+
+
+@pytest.mark.parametrize(("check_s", "stopped_s"), [(0.0, 5.5), (1.0, 6.0)])
+def test_a_drain_times_out_and_its_requests_are_served_elsewhere(check_s, stopped_s):
+    limits = ScalingLimits(max_total=8, drain_timeout_s=4.5, drain_check_s=check_s)
+    world = fleet_world(LONG, {"mixed": 2}, engine=engine(SECOND), limits=limits)
+    history = run(world, Planned(({"mixed": 1},)))
+
+    assert [one.stopped_s for one in history.instances if one.stopped_s] == [stopped_s]
+    assert sorted(row.num_restarts for row in history.requests) == [0, 1]
+    assert all(row.end_s is not None for row in history.requests)
+
+
+def test_an_instance_migrates_without_a_new_start():
+    found = fleet({"prompt": 2, "token": 1})
+    decide(found, migrate=1, prompt=2, token=1)
+    for _ in range(3):
+        view = decide(found)
+    assert (view.pools["prompt"].active, view.pools["token"].active) == (1, 2)
+    assert len(found.manager.instances) == 3
+
+
+def test_pools_keep_their_least_and_the_whole_its_most():
+    found = fleet({"prompt": 1, "token": 1})
+    decide(found, migrate=3, prompt=0, token=0)
+    assert status(found)[:3] == (2, 0, 0)
+    decide(found, prompt=90, token=5)
+    assert status(found)[4] == 8
+
+
+def test_a_direct_order_is_checked():
+    found = fleet()
+    server, instance = found.manager.scale_up_full(engine(SECOND), 2, "mixed")
+    assert instance in server.instances
+    assert found.manager.get_active_instances([instance]) == []
+    with pytest.raises(ValueError, match="parallelism"):
+        found.manager.scale_up_full(engine(SECOND), 4, "mixed")
+    with pytest.raises(ValueError, match="server_sku"):
+        found.manager.scale_up_full(engine(SECOND), 2, "mixed", "tiny")
+    found.manager.scale_down_full(instance)
+    with pytest.raises(ValueError, match="must be starting or active, got stopped"):
+        found.manager.scale_down_full(instance)
+    with pytest.raises(ValueError, match="must be draining"):
+        found.manager.keep(instance)
+
+
+def test_flaps_are_counted_and_a_cooldown_prevents_them():
+    changing = Planned(tuple({"mixed": 2 + number % 2} for number in range(8)))
+    world = fleet_world(LONG, {"mixed": 2}, engine=engine(SECOND))
+    calm = fleet_world(
+        LONG,
+        {"mixed": 2},
+        engine=engine(SECOND),
+        limits=ScalingLimits(max_total=8, cooldown_s=60.0),
+    )
+    assert run(world, changing).num_flaps == 6
+    assert run(calm, changing).num_flaps == 0
+
+
+def test_start_times_are_drawn_by_seed_and_instance():
+    delay = StartDelay(load_s=10.0, variation=0.5)
+    world = fleet_world(LONG, {"mixed": 1}, engine=engine(SECOND), start=delay)
+    up = Planned(({"mixed": 3},))
+
+    first, again, other = (run(world, up, seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.instances != other.instances
