@@ -20,7 +20,7 @@ from des.cluster.waiting_queue import WaitingQueue
 from des.cluster.world import World
 
 
-class Engine:
+class QueueEngine:
     """The state of a run; what happens at one time is followed by one decision."""
 
     def __init__(

@@ -123,7 +123,7 @@ def _compared(
     if folder is not None:
         if not any(result.history.jobs for result in results):
             raise UsageError("no tracked job ended in any run, so there is nothing to draw")
-        output_folder.write_comparison(
+        output_folder.write_queue_comparison(
             folder.path, config, results, trace=trace, frame=frame, differences=differences
         )
         sys.stdout.write(f"written: {folder.path}\n")

@@ -33,7 +33,7 @@ _SHOWN = (
 )
 
 
-def write_comparison(
+def write_queue_comparison(
     folder: Path,
     config: Config,
     results: Sequence[RunResult],

@@ -76,6 +76,7 @@ def test_a_notebook_has_no_logic_of_its_own(path):
         assert all(isinstance(node, STATEMENTS) for node in tree.body), source
 
 
+@pytest.mark.soak  # the kernel did not answer within a minute on a machine of two cores
 @pytest.mark.skipif(find_spec("nbclient") is None, reason="no nbclient; pip install nbclient")
 def test_quick_notebooks_run_and_show_their_pictures():
     for name, notebook in executed(*QUICK).items():

@@ -24,7 +24,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_leaves_everything_that_it_promises(finished):
     names = {path.name for path in finished.iterdir()}
-    assert names == {*REPEATED_FILES, "metrics.csv", "evaluation.csv", "report.html", "tensorboard"}
+    assert names == {
+        *REPEATED_FILES,
+        *("metrics.csv", "evaluation.csv", "report.html", "tensorboard"),
+        *(f"{name}.png" for name in ("comparison", "map", "gantt", "links", "memory")),
+    }
     judged = pd.read_csv(finished / "evaluation.csv")
     assert set(judged["planner"]) == {"policy", *reference_planners()}
     assert judged.groupby("planner").size().eq(2).all()
