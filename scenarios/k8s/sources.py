@@ -58,8 +58,7 @@ class FileSource:
                     self._failure = str(error)
 
     def _read(self) -> ClusterState:
-        resource = self.service.decider.keys.resources[0]
-        return read_state(self.path, resource, self.gpu, self._servers)
+        return read_state(self.path, self.gpu, self._servers)
 
     def _stamp(self) -> tuple[int, int, int]:
         try:

@@ -141,14 +141,14 @@ def test_a_gang_that_was_bound_is_known_after_a_restart(watched, cluster):
     cluster.put(PODS, bound_pod("g-0", "b", 4, gang="g", gang_size="2", gpus="0,1,2,3"))
 
     assert wait_until(lambda: in_book(watched, "g-0"))
-    assert watched.decider.book.num_bound(("ml", "g")) == 1
+    assert len(watched.decider.book.bound(("ml", "g"))) == 1
 
 
 @pytest.mark.parametrize("refusal", [None, (409, {"message": "pod is already assigned"})])
 def test_bindings_are_posted(cluster, refusal):
     cluster.refusal = refusal
     decider = Decider(book=book_of([]))
-    decider.remember(pod("p", 0))
+    decider.remember(pod("p", 0), 0.0)
     binding = begin_binding(
         decider, {"PodName": "p/q", "PodNamespace": "ml", "PodUID": "p", "Node": "a"}, time.time()
     )
