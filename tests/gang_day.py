@@ -121,9 +121,9 @@ if __name__ == "__main__":
     for given in map(int, sys.argv[1:]):
         day = GangDay(seed=given, hours=24.0)
         day.run()
-        print(
+        sys.stdout.write(
             f"seed {given}: {day.num_bound} pods bound, {day.num_siblings} of gangs of several, "
             f"{day.num_on_promise} of them on promised GPUs; {day.num_failed} bindings failed, "
             f"{day.decider.book.num_expired} promises ended in time-out, "
-            f"{len(day.decider.book.promises)} left behind"
+            f"{len(day.decider.book.promises)} left behind\n"
         )

@@ -71,9 +71,7 @@ def test_sizes_are_learnt_as_siblings_come(decider):
 
 
 def test_a_gang_of_unequal_pods_that_does_not_fit_is_not_begun(decider):
-    answer = filter_answer(
-        decider, args(pod("p", 8, gang="g", gang_gpus="8,8,8,1"), NAMES), 0.0
-    )
+    answer = filter_answer(decider, args(pod("p", 8, gang="g", gang_gpus="8,8,8,1"), NAMES), 0.0)
 
     assert answer["NodeNames"] == []
     reason = "gang g: 3 pods of 8 GPUs and 1 pod of 1 GPUs together do not fit on the candidates"

@@ -184,15 +184,16 @@ def test_a_kubeconfig_is_read(tmp_path):
     access = read_kubeconfig(path)
 
     assert access.url == "http://127.0.0.1:1"
-    assert access.headers() == {"Authorization": "Bearer t"}
-    assert access.tls() is None
+    assert access.credentials().token == "t"
+    assert access.tls(access.credentials()) is None
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         ({"current-context": "x"}, "contexts: must have a context named 'x'"),
-        ({"users": [{"name": "u", "user": {"exec": {}}}]}, "user: exec is not supported"),
+        ({"users": [{"name": "u", "user": {"exec": 1}}]}, "user: exec must be a mapping"),
+        ({"users": [{"name": "u", "user": {"username": "x"}}]}, "user: username is not supported"),
         ({"clusters": [{"name": "k", "cluster": {}}]}, "url must be http"),
         (
             {"users": [{"name": "u", "user": {"client-certificate-data": "*"}}]},

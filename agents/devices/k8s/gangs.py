@@ -111,7 +111,7 @@ def _members(decider: Decider, ask: PodAsk, now_s: float) -> list[PodAsk] | None
 
 
 def _sibling(ask: PodAsk, count: int, known: list[PodAsk]) -> PodAsk:
-    """Demand of a sibling with a number of GPUs: of one that has come, which is used up, or alike."""
+    """Demand of a sibling with a number of GPUs: of one that has come, else like this pod's."""
     for place, pod in enumerate(known):
         if pod.num_gpus == count:
             return known.pop(place)
