@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import IO
 
+from des.base.spelling import SPELLING
+
 BAD_INPUT = 2
 """Exit code of bad input, and of another program that gave no result."""
 
@@ -63,7 +65,7 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
         return BAD_INPUT
     except ValueError as error:
         message = str(error)
-    one_line = " ".join(message.split()) or "bad input"
+    one_line = SPELLING.of(" ".join(message.split())) or "bad input"
     sys.stderr.write(f"error: {one_line}\n")
     return BAD_INPUT
 

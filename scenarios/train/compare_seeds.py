@@ -17,15 +17,15 @@ from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich import console as rich_console
     from rich import table as rich_table
 
+    from des.base import console as base_console
     from scenarios.frame import statistics
     from scenarios.train import training_points
     from scenarios.train.training_points import TrainingPoint
 else:
     pd = lazy("pandas")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     rich_table = lazy("rich.table")
     statistics = lazy("scenarios.frame.statistics")
     training_points = lazy("scenarios.train.training_points")
@@ -97,7 +97,7 @@ def _point(config: Config, seed: int) -> TrainingPoint:
 
 
 def _show(config: Config, table: pd.DataFrame) -> int:
-    console = rich_console.Console(highlight=False)
+    console = base_console.FittedConsole()
     shown = rich_table.Table()
     shown.add_column("seed")
     columns = [column for column in table.columns if column != "seed"]

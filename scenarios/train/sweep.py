@@ -20,15 +20,15 @@ from scenarios.frame.run_lock import lock_folder
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich import console as rich_console
     from rich.console import Console
 
+    from des.base import console as base_console
     from scenarios.frame import plots
     from scenarios.train import sweep_grid, sweep_results, sweep_running, training_points
     from scenarios.train.sweep_grid import Trial
     from scenarios.train.sweep_running import Submit
 else:
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     plots = lazy("scenarios.frame.plots")
     sweep_grid = lazy("scenarios.train.sweep_grid")
     sweep_results = lazy("scenarios.train.sweep_results")
@@ -89,7 +89,7 @@ def _command(argv: Sequence[str] | None) -> int:
         _assignments(config.vary), seeds=config.seeds, flags=flags, out=config.out
     )
     training_points.refuse_other_runs((trial.point for trial in trials), PROG)
-    console = rich_console.Console(highlight=False)
+    console = base_console.FittedConsole()
     at_once = config.processes
     if at_once is None:
         at_once = len(trials) if config.ray not in (None, LOCAL) else os.cpu_count() or 1

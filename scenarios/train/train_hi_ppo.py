@@ -29,7 +29,6 @@ from scenarios.train.hi_ppo_files import (
 from scenarios.train.hi_ppo_networks import training_networks
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from agents.hi_ppo.placement.placement_policy import PlacementPolicy
     from agents.hi_ppo.trained_range import TrainedRange
     from agents.ppo import checkpoint, devices, training_state
+    from des.base import console as base_console
     from scenarios.train import hi_ppo_moves
     from scenarios.train.hi_ppo_moves import MoveStage
 else:
@@ -51,7 +51,7 @@ else:
     checkpoint = lazy("agents.ppo.checkpoint")
     devices = lazy("agents.ppo.devices")
     training_state = lazy("agents.ppo.training_state")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     hi_ppo_moves = lazy("scenarios.train.hi_ppo_moves")
 
 
@@ -122,7 +122,7 @@ def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     with _folder(config) as folder:
-        _train(config, folder, rich_console.Console(highlight=False))
+        _train(config, folder, base_console.FittedConsole())
 
 
 def _train(config: Config, folder: RunFolder, console: Console) -> None:

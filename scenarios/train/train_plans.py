@@ -17,13 +17,13 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
     from agents.hi_ppo.plans import plan_checkpoint, plan_config, plan_training
     from agents.hi_ppo.plans.plan_config import PlanConfig
     from agents.ppo import checkpoint, devices
+    from des.base import console as base_console
     from scenarios.train import plan_networks
 else:
     plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
@@ -32,7 +32,7 @@ else:
     hi_ppo_policies = lazy("agents.hi_ppo.policies")
     checkpoint = lazy("agents.ppo.checkpoint")
     devices = lazy("agents.ppo.devices")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     plan_networks = lazy("scenarios.train.plan_networks")
 
 
@@ -98,7 +98,7 @@ def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     with _folder(config) as folder:
-        _train(config, folder, rich_console.Console(highlight=False))
+        _train(config, folder, base_console.FittedConsole())
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from scenarios.suites import suite
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich import console as rich_console
     from rich import progress as rich_progress
     from rich import table as rich_table
     from rich.console import Console
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from agents.decision.situation import Situation
     from agents.planners.search import search
     from agents.ppo import devices
+    from des.base import console as base_console
     from des.compiled import simulate
     from scenarios.measure.ablations import intervals
     from scenarios.measure.ablations import variants as ablations_variants
@@ -42,7 +42,7 @@ else:
     devices = lazy("agents.ppo.devices")
     simulate = lazy("des.compiled.simulate")
     pd = lazy("pandas")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     rich_progress = lazy("rich.progress")
     rich_table = lazy("rich.table")
     intervals = lazy("scenarios.measure.ablations.intervals")
@@ -56,7 +56,6 @@ MISJUDGED = Corrections(wan_bandwidth_factor=0.7, wan_latency_factor=1.2)
 
 _SUITES = ("eval_static", "hard")
 _MOST_EXACT = 5
-_WIDTH = 120
 
 _EPILOG = f"""\
 Networks are half those of eval_static, half those of hard at a drawn epoch. The gap is the time of
@@ -120,9 +119,7 @@ def _command(argv: Sequence[str] | None) -> None:
         ablations_variants.policies_given(config.checkpoint, others),
         ablations_variants.LOOK_AHEADS[config.look_ahead],
     )
-    console = rich_console.Console(highlight=False)
-    if not console.is_terminal:
-        console = rich_console.Console(highlight=False, width=_WIDTH)
+    console = base_console.FittedConsole()
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_variants(config, variants, console)

@@ -20,7 +20,6 @@ from scenarios.suites import suite
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich import console as rich_console
     from rich import progress as rich_progress
     from rich import table as rich_table
     from rich.console import Console
@@ -37,10 +36,11 @@ if TYPE_CHECKING:
     from agents.hi_ppo.plans.plan_worlds import PlanWorld
     from agents.hi_ppo.plans.simple_proposals import DrawGroups
     from agents.ppo import devices
+    from des.base import console as base_console
     from scenarios.measure.ablations import intervals
 else:
     pd = lazy("pandas")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     rich_progress = lazy("rich.progress")
     rich_table = lazy("rich.table")
     plan_checkpoint = lazy("agents.hi_ppo.plans.plan_checkpoint")
@@ -109,7 +109,7 @@ def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=epilog)
     devices.use_torch_threads(1)
     methods = _methods(config)
-    console = rich_console.Console(highlight=False)
+    console = base_console.FittedConsole()
     with RunFolder.created(config.out) as folder:
         folder.write_config(to_dict(config))
         frame = compared_proposals(config, methods, console)

@@ -14,6 +14,7 @@ from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy
+from des.base.speaking import SPEAKER
 from scenarios.frame.run_folder import RunFolder
 from scenarios.measure.compare.cases import (
     BEST_SCHEDULE,
@@ -25,12 +26,12 @@ from scenarios.measure.compare.cases import (
 from scenarios.suites import EVALUATION_NAMES, SITE_NAMES
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
+    from des.base import console as base_console
     from scenarios.measure.compare import dynamic_part, outputs, running, static_part
 else:
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     dynamic_part = lazy("scenarios.measure.compare.dynamic_part")
     outputs = lazy("scenarios.measure.compare.outputs")
     running = lazy("scenarios.measure.compare.running")
@@ -38,7 +39,6 @@ else:
 
 
 PROG = "python -m scenarios.compare"
-_WIDTH = 112
 _FAMILIES = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
 _SUITES = (*EVALUATION_NAMES, *(name for name in SITE_NAMES if name != "sites_train"))
 _EXAMPLES = f"""\
@@ -133,9 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: Sequence[str] | None) -> None:
     config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
     cases = _cases(config)
-    console = rich_console.Console(highlight=False)
-    if not console.is_terminal:  # a file or a pipe has no width of its own
-        console = rich_console.Console(highlight=False, width=_WIDTH)
+    console = base_console.FittedConsole()
     with _folder(config) as folder:
         _compare(config, cases, folder, console)
 
@@ -144,9 +142,8 @@ def _compare(
     config: Config, cases: Sequence[ComparedDraw], folder: RunFolder, console: Console
 ) -> None:
     """Measure what is not there yet, and write and show all."""
-    progress = _Progress(rich_console.Console(stderr=True))
     frames = running.run_cases(
-        cases, folder.path / "cases", num_workers=config.workers, progress=progress
+        cases, folder.path / "cases", num_workers=config.workers, progress=_tell_progress
     )
     parts = {
         part: [frame for case, frame in zip(cases, frames, strict=True) if case.part == part]
@@ -208,12 +205,5 @@ def _folder(config: Config) -> Iterator[RunFolder]:
         yield folder
 
 
-class _Progress:
-    """Progress on a line of its own, on a terminal only."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def __call__(self, num_done: int, num_all: int) -> None:
-        if self._console.is_terminal:
-            self._console.print(f"{num_done} of {num_all} cases")
+def _tell_progress(num_done: int, num_all: int) -> None:
+    SPEAKER.reached(f"{num_done} of {num_all} cases")

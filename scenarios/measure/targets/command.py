@@ -30,7 +30,6 @@ from scenarios.measure.targets.notes import revisions_note, scope_note
 from scenarios.measure.training_curves import read_log, shipped_logs, training_curves
 
 if TYPE_CHECKING:
-    from rich import console as rich_console
     from rich.console import Console
 
     from agents.decision.situation import MakeScheduler
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from agents.planners.pareto.proposals import Propose
     from agents.ppo import devices
     from agents.replanning import table
+    from des.base import console as base_console
     from scenarios.frame import plots
     from scenarios.measure.targets import measurement_size, results_store, target_table, world_file
     from scenarios.measure.targets import table as targets_table
@@ -54,7 +54,7 @@ else:
     schedulers = lazy("agents.hi_ppo.schedulers")
     devices = lazy("agents.ppo.devices")
     table = lazy("agents.replanning.table")
-    rich_console = lazy("rich.console")
+    base_console = lazy("des.base.console")
     plots = lazy("scenarios.frame.plots")
     measurement_size = lazy("scenarios.measure.targets.measurement_size")
     results_store = lazy("scenarios.measure.targets.results_store")
@@ -102,7 +102,7 @@ def _command(argv: Sequence[str] | None) -> int:
     scope = scope_of(config)
     columns = scheduler_columns(config, scope)
     origins = origins_of(config, columns)
-    console = targets_table.wide_console(len(columns))
+    console = base_console.FittedConsole()
     try:
         with _folder(config) as folder:
             return _run(config, columns, origins, folder, console)
@@ -120,9 +120,7 @@ def _run(
     console: Console,
 ) -> int:
     """Measure what is not there yet, and write and show all."""
-    kept = targets_table.measure_groups(
-        columns, origins, folder.path, rich_console.Console(stderr=True)
-    )
+    kept = targets_table.measure_groups(columns, origins, folder.path)
     measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),
         targets=tuple(
