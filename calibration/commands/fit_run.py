@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from calibration.commands.console import console, progress_bar, say
 from calibration.commands.reference import ReferenceFlags
 from calibration.reference.astra_sim import ReferenceBackend
 from des.base.atomic_write import write_together
+from des.base.document import DOCUMENT
 from des.base.flags import option
 from des.base.lazy import lazy
 
@@ -82,6 +83,7 @@ def run(config: Config) -> int:
         **files,
     }
     write_together({config.out / name: content for name, content in files.items()})
+    DOCUMENT.add(corrections=asdict(found.corrections), files=[config.out / name for name in files])
     for name in files:
         say(f"written: {config.out / name}")
     took_s = time.perf_counter() - start_s

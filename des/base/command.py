@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import IO
 
+from des.base.document import DOCUMENT
 from des.base.spelling import SPELLING
 
 BAD_INPUT = 2
@@ -51,7 +52,7 @@ def exit_code_of(
 
 def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tuple[()]) -> int:
     try:
-        return body() or 0
+        return _code_with_document(body)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
@@ -68,6 +69,17 @@ def _code_of(body: Callable[[], int | None], with_output: type[Exception] | tupl
     one_line = SPELLING.of(" ".join(message.split())) or "bad input"
     sys.stderr.write(f"error: {one_line}\n")
     return BAD_INPUT
+
+
+def _code_with_document(body: Callable[[], int | None]) -> int:
+    """Run the body; print its document, if one is wanted and the body has come to its end."""
+    code, is_whole = INTERRUPTED, False
+    try:
+        code = body() or 0
+        is_whole = code != INTERRUPTED
+    finally:
+        DOCUMENT.end(is_whole=is_whole)
+    return code
 
 
 def _first_lines(message: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from des.base.command import UsageError
 from des.base.command_line import PRINT_FLAGS, Flag, given_flags, spelt
+from des.base.document import DOCUMENT
 from des.base.fields import Check, FieldKind, checked_fields, kinds_of, plain_fields, short
 from des.base.lazy import lazy
 from des.base.spelling import own_arguments
@@ -73,6 +74,15 @@ def required(help_text: str, *, is_file: bool = False, is_positional: bool = Fal
     return dataclasses.field(metadata=metadata)
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFlag:
+    """Flag of the commands that answer with a document, see `des.base.document`."""
+
+    json: bool = option(
+        False, "one JSON document on stdout; text for people goes to stderr", is_recorded=False
+    )
+
+
 def parse(
     config_class: type[ConfigT],
     argv: Sequence[str] | None,
@@ -123,7 +133,10 @@ def parse_given(
     if isinstance(path, Path):
         given = _beside(path, config_class, _as_now(config_class, _read_mapping(path)))
         values = checked_fields(kinds, given, source=str(path)) | values
-    return _construct(config_class, values, source=prog), frozenset(values)
+    config = _construct(config_class, values, source=prog)
+    if isinstance(config, JsonFlag) and config.json:
+        DOCUMENT.begin()
+    return config, frozenset(values)
 
 
 def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, source: str) -> ConfigT:

@@ -79,8 +79,8 @@ def completions(words: Sequence[str]) -> list[str]:
         lines = _flags_of(path)
     except UsageError:
         return []
-    if after and lines.get(after[-1]) is not None:
-        allowed = lines[after[-1]]
+    allowed = lines.get(after[-1]) if after else None
+    if allowed is not None:
         return [word for word in allowed if word.startswith(begun)] if allowed != ["file"] else []
     return [name for name in lines if name.startswith(begun)]
 

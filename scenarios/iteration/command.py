@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des import IterationResult, cross_domain_bytes, simulate
 from des.base.command import exit_code_of
+from des.base.document import DOCUMENT
 from des.base.flags import parse_given
 from des.base.lazy import lazy
 from des.views.chrome_trace import chrome_trace_json
@@ -95,10 +96,12 @@ def _command(argv: Sequence[str] | None) -> None:
     memory = memory_timeline(result, scenario.topology, scenario.workload, scenario.plan)
     times = other_jobs.job_times(scenario, result, other_jobs.other_jobs(config, scenario))
     bound = plan_bound.bound_line(config, scenario, result)
-    files = iteration_files(scenario, result, network_cost, memory, times)
+    said = iteration_summary(scenario, result, network_cost, memory, times)
+    files = iteration_files(scenario, result, memory, said)
     paths = write_files(config.out, files)
     if rounding:
         sys.stdout.write(f"{rounding}\n")
+    DOCUMENT.add(**said, files=paths)
     show_iteration(scenario, result, network_cost, memory, paths, times=times)
     if bound:
         sys.stdout.write(f"{bound}\n")
@@ -126,6 +129,7 @@ def iteration_summary(
     result: IterationResult,
     network_cost: NetworkCost,
     memory: MemoryTimeline,
+    times: Sequence[JobTimes] = (),
 ) -> dict[str, object]:
     """Return the content of result.json: what was simulated and its figures."""
     cost, fullest = network_cost.cost, memory.fullest
@@ -162,6 +166,7 @@ def iteration_summary(
             "peak_bytes": fullest.peak_bytes,
             "capacity_bytes": fullest.capacity_bytes,
         },
+        **({"jobs": [asdict(one) for one in times]} if times else {}),
     }
 
 
@@ -179,16 +184,12 @@ def _cross_domain_bytes(scenario: IterationScenario) -> float:
 def iteration_files(
     scenario: IterationScenario,
     result: IterationResult,
-    network_cost: NetworkCost,
     memory: MemoryTimeline,
-    times: Sequence[JobTimes],
+    said: Mapping[str, object],
 ) -> dict[str, bytes]:
     """Make the content of all files; it depends on the scenario alone, not on where it was."""
     stages = result.to_frame("stages")
     stages.insert(0, "stage", range(len(stages)))
-    said = iteration_summary(scenario, result, network_cost, memory)
-    if times:
-        said["jobs"] = [asdict(one) for one in times]
     text = {
         "spans.csv": result.to_frame("spans").to_csv(index=False, lineterminator="\n"),
         "stages.csv": stages.to_csv(index=False, lineterminator="\n"),

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes
 
@@ -47,7 +48,7 @@ exit codes: 0 done; 2 a log cannot be read; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the training curves; the fields are the flags."""
 
     logs: tuple[str, ...] | None = option(
@@ -71,6 +72,7 @@ def _command(argv: Sequence[str] | None) -> None:
     for name, log in logs.items():
         last = float(log["excess"].tail(SMOOTHED_UPDATES).mean())
         sys.stdout.write(f"{name}: {len(log)} updates, excess {last:.4f} at the end\n")
+    DOCUMENT.add(picture=config.out, logs=list(logs))
     sys.stdout.write(f"picture: {config.out}\n")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from des.base.command import UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.plan.synchronisation import (
     DiLoCo,
@@ -145,7 +145,7 @@ class DiLoCoRow(CaseForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of Streaming DiLoCo; the fields are the flags."""
 
     cases: tuple[Path, ...] = option((SHIPPED, SCALING_LAWS), "files of published rows")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from scenarios.reproduce.cases import PUBLISHED, require_judged
 
@@ -70,7 +70,7 @@ exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the folder of cases 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison with programs of rivals; the fields are the flags."""
 
     cases: Path = option(SHIPPED, "folder of worlds, jobs with original plans, and pipelines")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from scenarios.reproduce.cases import PUBLISHED
 
@@ -107,7 +107,7 @@ exit codes: 0 every bound that applies is met; 1 one is not;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of Sailor; the fields are the flags."""
 
     cases: Path = option(PUBLISHED / "sailor", "folder of runs and profiles")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.schedules import Orders, Pipeline, check_order_memory
 from des.schedules.automatic import automatic_zero_bubble
@@ -77,7 +77,7 @@ exit codes: 0 the bounds are met; 1 one is not; 2 a flag or the file of cases is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of Zero Bubble; the fields are the flags."""
 
     cases: Path = option(SHIPPED, "file of published rows")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from des.base.help_text import terminal_width
 from des.base.lazy import lazy
 from des.world.transfer_ratio import mean_bandwidth_bytes_per_s
 from scenarios.suites.world import SuiteWorld
@@ -53,7 +54,7 @@ def suite_table(worlds: Sequence[SuiteWorld]) -> str:
             "price": [_price(pays_bytes) for pays_bytes in frame["pays_bytes"]],
         }
     )
-    return shown.to_string(index=False)
+    return shown.to_string(index=False, line_width=terminal_width())
 
 
 def suite_summary(worlds: Sequence[SuiteWorld]) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.job.models import MODEL_HELP
 from scenarios.frame.files import read_csv, write_csv
@@ -35,7 +36,7 @@ PROG = "python -m scenarios.compare_seeds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a comparison of trainings; the fields are the flags."""
 
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
@@ -76,6 +77,7 @@ def _command(argv: Sequence[str] | None) -> int:
         }
         table = seed_table(evaluations)
         write_csv(config.out / "seeds.csv", table)
+    DOCUMENT.add(rows=table, out=config.out)
     return _show(config, table)
 
 

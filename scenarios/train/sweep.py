@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import MOST_ITEMS, require_count
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv
 from scenarios.frame.ray_extra import LOCAL, ray_module
@@ -48,7 +49,7 @@ exit codes: 0 all went well; 1 some trainings failed; 2 bad input; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a sweep; the fields are the flags."""
 
     vary: tuple[str, ...] = option(
@@ -99,6 +100,7 @@ def _command(argv: Sequence[str] | None) -> int:
             errors = sweep_running.run_trials(trials, submit, at_once=at_once, console=console)
             table = sweep_results.trials_table(trials, errors)
             write_csv(config.out / "sweep.csv", table)
+            DOCUMENT.add(rows=table, errors=errors, out=config.out)
             _show(config, trials, errors, table, console)
     except KeyboardInterrupt:
         console.print("Interrupted. The same command continues.")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
@@ -82,7 +83,7 @@ _NUM_RANGED = 432  # a whole block of the suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a training of Hi-PPO; the fields are the flags."""
 
     out: Path = option(Path("runs/hi_ppo"), "new or empty folder of the run")
@@ -141,10 +142,11 @@ def _train(config: Config, folder: RunFolder, console: Console) -> None:
         training=_told(config),
     )
     policies.save(folder.path / POLICIES_PT)
+    digest = hi_ppo_policies.digest_of(folder.path / POLICIES_PT)
+    DOCUMENT.add(policies=folder.path / POLICIES_PT, sha256=digest)
     sys.stdout.write(
         f"trained in {time.perf_counter() - begin_s:.0f} s\n"
-        f"policies: {folder.path / POLICIES_PT}, "
-        f"SHA-256 {hi_ppo_policies.digest_of(folder.path / POLICIES_PT)}\n"
+        f"policies: {folder.path / POLICIES_PT}, SHA-256 {digest}\n"
     )
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train import update_loop
@@ -60,7 +61,7 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds files or cannot be wr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a training of the plan policy; the fields are the flags."""
 
     out: Path = option(Path("runs/plans"), "new or empty folder of the run")
@@ -146,4 +147,6 @@ def _train(config: Config, folder: RunFolder, console: Console) -> None:
     found = folder.path / PLANS_PT
     told = {**plan_checkpoint.plan_policy_payload(trainer.policy), "training": _recorded(config)}
     checkpoint.save_checkpoint(found, told)
-    sys.stdout.write(f"policy: {found}, SHA-256 {hi_ppo_policies.digest_of(found)}\n")
+    digest = hi_ppo_policies.digest_of(found)
+    DOCUMENT.add(policy=found, sha256=digest)
+    sys.stdout.write(f"policy: {found}, SHA-256 {digest}\n")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from des import Corrections
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
@@ -83,7 +84,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the ablations; the fields are the flags."""
 
     out: Path = option(Path("runs/ablations"), "new or empty folder of the run")
@@ -124,6 +125,7 @@ def _command(argv: Sequence[str] | None) -> None:
         folder.write_config(to_dict(config))
         frame = compared_variants(config, variants, console)
         write_csv(folder.path / "ablations.csv", frame)
+    DOCUMENT.add(rows=frame, out=config.out)
     console.print(ablation_table(frame))
     sys.stdout.write(f"rows: {folder.path / 'ablations.csv'}\n")
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
@@ -78,7 +79,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison; the fields are the flags."""
 
     out: Path = option(Path("runs/proposals"), "new or empty folder of the run")
@@ -114,6 +115,7 @@ def _command(argv: Sequence[str] | None) -> None:
         folder.write_config(to_dict(config))
         frame = compared_proposals(config, methods, console)
         write_csv(folder.path / "proposals.csv", frame)
+    DOCUMENT.add(rows=frame, verdicts=list(_verdicts(frame)), out=config.out)
     console.print(_table(frame))
     for line in _verdicts(frame):
         console.print(line, soft_wrap=True)

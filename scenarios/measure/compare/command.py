@@ -12,7 +12,8 @@ from agents.decision.families import FAMILIES, SYNCHRONOUS
 from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from des.base.speaking import SPEAKER
 from scenarios.frame.run_folder import RunFolder
@@ -71,7 +72,7 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of a comparison; the fields are the flags."""
 
     suite: tuple[str, ...] = option(
@@ -150,6 +151,7 @@ def _compare(
         for part in ("static", "dynamic")
     }
     result = outputs.write_comparison(folder, parts)
+    DOCUMENT.add(**outputs.plain_comparison(result), out=config.out)
     outputs.show_comparison(console, result)
     console.print(f"written: {config.out}", soft_wrap=True)
 

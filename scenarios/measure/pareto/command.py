@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from des.base.atomic_write import write_together
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.help_text import terminal_width
 from des.base.lazy import lazy
 from scenarios.frame.files import write_json
 from scenarios.frame.run_folder import RunFolder
@@ -75,7 +77,7 @@ exit codes: 0 done; 2 a flag is wrong, or the files cannot be written;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the comparison of fronts; the fields are the flags."""
 
     worlds: int = option(6, "number of worlds")
@@ -125,8 +127,9 @@ def _study(
     summary = study.front_summary(metrics, comparisons)
     shown = metrics.groupby(["table", "method"], sort=False)
     columns = ["coverage", "hypervolume_ratio", "igd_plus", "num_points", "timing_s"]
+    DOCUMENT.add(**summary, out=config.out)
     sys.stdout.write(f"\nmeans over {len(worlds)} worlds:\n")
-    sys.stdout.write(f"{shown[columns].mean().round(3).to_string()}\n")
+    sys.stdout.write(f"{shown[columns].mean().round(3).to_string(line_width=terminal_width())}\n")
     if folder is not None:
         points = study.points_frame(comparisons)
         drawn = [one for one in comparisons if one.table == config.tables[0]]

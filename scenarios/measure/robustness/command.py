@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse, to_dict
+from des.base.document import DOCUMENT
+from des.base.flags import JsonFlag, option, parse, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.run_folder import RunFolder
@@ -56,7 +57,7 @@ exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the robustness curves; the fields are the flags."""
 
     out: Path = option(Path("runs/robustness"), "folder to make")
@@ -144,6 +145,7 @@ def _command(argv: Sequence[str] | None) -> int:
         write_bytes(
             folder.path / "robustness.png", plots.png_bytes(figure.robustness_figure(means))
         )
+    DOCUMENT.add(**_summary(means, left_out, policy is not None), out=config.out)
     _show(config, means, left_out, has_policy=policy is not None)
     return 0
 

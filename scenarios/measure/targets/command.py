@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, INTERRUPTED, UsageError, exit_code_of
+from des.base.document import DOCUMENT
 from des.base.flags import from_dict, parse_given
 from des.base.lazy import lazy
 from des.worlds.reading import topology_path
@@ -65,10 +66,10 @@ else:
 
 _EXAMPLES = f"""\
 examples:
-  {PROG} --short --method search_h4
+  {PROG} --quick --method search_h4
   {PROG} --checkpoint seed0.pt,seed1.pt,seed2.pt --out runs/kpi
-  {PROG} --world east_central_west.yaml --model llama2_7b --targets time,gap --short
-  {PROG} --sites --short
+  {PROG} --network east_central_west --model llama2_7b --targets time,gap --quick
+  {PROG} --sites --quick
   {PROG} --resume --out runs/kpi
 
 methods: {", ".join(METHOD_NAMES)}
@@ -132,6 +133,7 @@ def _run(
     )
     note = f"{scope_note(columns[0].scope)}{revisions_note([kept[key] for key in origins])}"
     targets_table.write_targets(folder, measured, command_text(config), note, _pictures(config))
+    DOCUMENT.add(**measured.to_plain(note), out=config.out)
     targets_table.show_targets(console, measured, note)
     console.print(f"written: {config.out}", soft_wrap=True)
     for line in measured.open_targets:
@@ -174,13 +176,15 @@ def _pictures(config: Config) -> tuple[Picture, ...]:
 
 def scope_of(config: Config) -> Scope:
     """Size of the measurement, and its worlds."""
-    sizes: Sizes = measurement_size.SHORT if config.short else measurement_size.FULL
+    sizes: Sizes = measurement_size.SHORT if config.quick else measurement_size.FULL
     given = {
         name: getattr(config, name)
         for name in ("num_worlds", "num_draws", "num_epochs")
         if getattr(config, name) is not None
     }
-    world = None if config.world is None else world_file.world_of_file(config.world, config.model)
+    world = (
+        None if config.network is None else world_file.world_of_file(config.network, config.model)
+    )
     return measurement_size.Scope(
         sizes=replace(sizes, **given), seed=config.seed, world=world, has_sites=config.sites
     )
@@ -189,7 +193,7 @@ def scope_of(config: Config) -> Scope:
 def _checkpoints(config: Config) -> tuple[Path, ...]:
     """Trained policies that are measured."""
     paths = config.checkpoint or (() if column_methods(config) else tuple(policies.shipped_files()))
-    if config.short and not config.checkpoint:
+    if config.quick and not config.checkpoint:
         return paths[:1]  # the other seeds are for a run that is not short
     return paths
 
@@ -249,8 +253,8 @@ def _controls(path: Path) -> dict[str, tuple[MakeScheduler, Propose, MakeSchedul
 def origins_of(config: Config, columns: Sequence[SchedulerColumn]) -> dict[Key, Origin]:
     """Inputs of the targets of each column and group, in the order of the table."""
     shared = {} if config.sites else {"local": _local_file(config)}
-    if config.world is not None:
-        shared["world"] = topology_path(config.world)
+    if config.network is not None:
+        shared["world"] = topology_path(config.network)
     paths = _checkpoints(config)
     checkpoints = {path.stem: {"checkpoint": path} for path in paths}
     if control_columns(config):

@@ -13,7 +13,7 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
-from des.base.flags import option, to_dict
+from des.base.flags import JsonFlag, option, to_dict
 from des.dynamics import DYNAMICS
 from des.job.models import MODEL_HELP
 from des.plan.replacement import RESTART_S
@@ -26,7 +26,7 @@ STARTS = ("shipped", "scratch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HiPpoConfig:
+class HiPpoConfig(JsonFlag):
     """Settings of a training; the fields are the flags."""
 
     policy: str = option(
