@@ -22,6 +22,7 @@ from des import (
 )
 from des.base.checks import require_count, require_positive, require_seed
 from des.base.command import UsageError
+from des.base.document import DOCUMENT
 from des.base.flags import option, required
 from des.job.models import MODEL_HELP
 from des.job.transformer import Recomputation
@@ -87,6 +88,7 @@ def run(config: Config) -> int:
     why = why_only_ours(case, config.backend)
     if why is not None:
         say(f"for our engine alone: {why}; the original fails, or gives other cycles")
+    DOCUMENT.add(out=config.out, num_npus=case.num_npus, only_our_engine=why)
     say(f"written: {config.out} (its README.md has the command lines)")
     return 0
 

@@ -139,9 +139,13 @@ def _values(
 ) -> dict[str, object]:
     spec = [(each.name, each.annotation, dataclasses.field(default=each.absent)) for each in flags]
     found: object
+    shown = io.StringIO()
     flags_class = dataclasses.make_dataclass("Flags", spec, kw_only=True)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # what tyro says of a missing value
+        with (
+            contextlib.redirect_stderr(io.StringIO()),  # what tyro says of a missing value
+            contextlib.redirect_stdout(shown),
+        ):
             found, unknown = tyro.cli(
                 flags_class,
                 args=arguments,
@@ -154,8 +158,8 @@ def _values(
     except SystemExit as end:
         if end.code:
             raise UsageError(_missing_value(flags, arguments)) from end
-        if epilog:  # below what --help has printed
-            sys.stdout.write(f"\n{fitted_text(epilog.strip(), terminal_width())}\n")
+        text = shown.getvalue() + (f"\n{epilog.strip()}\n" if epilog else "")
+        sys.stdout.write(fitted_text(text, terminal_width()))
         raise
     if unknown:
         hint = nearest(unknown[0], [each.spelling for each in flags])

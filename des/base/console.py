@@ -69,11 +69,12 @@ def parted(table: Table, console: Console) -> list[Table]:
     A table that fits by breaking cells at blanks is its only part.
     """
     least = _least_widths(table, console)
-    if sum(least) <= console.width or len(least) < 3:
+    room = console.width - (table.box is not None)  # the border on the right
+    if sum(least) <= room or len(least) < 3:
         return [table]
     groups: list[list[int]] = [[0]]
     for column in range(1, len(least)):
-        if len(groups[-1]) > 1 and sum(least[one] for one in [*groups[-1], column]) > console.width:
+        if len(groups[-1]) > 1 and sum(least[one] for one in [*groups[-1], column]) > room:
             groups.append([0])
         groups[-1].append(column)
     return [_with_columns(table, group, is_first=group is groups[0]) for group in groups]
@@ -84,8 +85,8 @@ def _least_widths(table: Table, console: Console) -> list[int]:
     around = 3 if table.box is not None else sum(table.padding[1::2])
     options = console.options.update(width=_UNBOUNDED)
     widths = []
-    for column in table.columns:
-        is_whole = column.no_wrap or column.justify == "right"
+    for number, column in enumerate(table.columns):
+        is_whole = column.no_wrap or column.justify == "right" or number == 0
         measured = [
             Measurement.get(console, options, cell) for cell in (column.header, *column.cells)
         ]
@@ -103,7 +104,7 @@ def _with_columns(table: Table, columns: list[int], *, is_first: bool) -> Table:
             column.header,
             justify=column.justify,
             style=column.style,
-            no_wrap=column.no_wrap or column.justify == "right",
+            no_wrap=column.no_wrap or column.justify == "right" or number == 0,
         )
     cells = [list(table.columns[number].cells) for number in columns]
     for row, texts in zip(table.rows, zip(*cells, strict=True), strict=True):

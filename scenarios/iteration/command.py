@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des import IterationResult, cross_domain_bytes, simulate
-from des.base.command import exit_code_of
+from des.base.command import EXIT_CODES, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import parse_given
 from des.base.lazy import lazy
@@ -38,7 +38,7 @@ else:
     plan_bound = lazy("scenarios.iteration.plan_bound")
 
 
-_EXAMPLES = """\
+_EXAMPLES = f"""\
 examples:
   python -m scenarios.simulate
       Llama 2 70B in even parts on the default world: East, Central and West
@@ -65,7 +65,8 @@ files written to --out:
   memory.png   memory of a GPU of every device over time; memory_over_time.csv: its figures
   spans.csv, stages.csv, links.csv, result.json
 
-exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written
+exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written;
+  {EXIT_CODES}
 """
 
 

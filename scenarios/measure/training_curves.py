@@ -43,6 +43,10 @@ _EPILOG = f"""\
 The excess is in logarithms of what the preference weighs: 0.01 is one per cent of the time where
 time alone counts. Networks get larger on the way, see the curriculum in docs/hi-ppo.md.
 
+examples:
+  {PROG}
+  {PROG} --logs runs/a/placement.csv,runs/b/placement.csv --out curves.png
+
 exit codes: 0 done; 2 a log cannot be read; {EXIT_CODES}
 """
 

@@ -91,6 +91,10 @@ _NOT_MODELLED = (
     "differences below about 3 % mean nothing."
 )
 _EXAMPLES = f"""\
+examples:
+  python -m scenarios.reproduce sailor
+  python -m scenarios.reproduce sailor --cases my_runs --out runs/my_runs
+
 files read from --cases: real_runs.csv (rows whose usable is 1), real_runs_stages.csv,
   layer_memory.csv, network_profiles.csv
   est_NAME_s of real_runs.csv is the estimate of a published simulator; blank, n/a or nan: none

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from des.base.command import UsageError, exit_code_of
+from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
@@ -33,6 +33,14 @@ else:
 
 
 PROG = "python -m scenarios.compare_seeds"
+_EPILOG = f"""\
+examples:
+  {PROG} --model llama2_7b --seeds 0,1,2 --out runs/seeds
+  {PROG} --quick --out runs/try
+
+exit codes: 0 every seed is within --largest-gap; 1 one is not; 2 a flag or a folder is wrong;
+  {EXIT_CODES}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "")
+    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EPILOG)
     points = {seed: _point(config, seed) for seed in config.seeds}
     training_points.refuse_other_runs(points.values(), PROG)
     config.out.mkdir(parents=True, exist_ok=True)

@@ -44,6 +44,10 @@ Every combination of the varied fields is trained with every seed, in a folder o
 ones are taken as they are, others continued. Writes sweep.csv and sweep.png. On a cluster of Ray,
 --out and input files must be on a disk that all machines share.
 
+examples:
+  {PROG} --quick --vary num_envs=32,64 --out runs/try
+  {PROG} --vary learning_rate=1e-4,3e-4 --seeds 0,1,2 --workers 2 --out runs/rates
+
 exit codes: 0 all went well; 1 some trainings failed; 2 bad input; {EXIT_CODES}
 """
 
@@ -61,8 +65,10 @@ class Config(JsonFlag):
     base: Path | None = option(
         None, "scenario file of scenarios.east_west_train with the other settings", is_file=True
     )
-    processes: int | None = option(
-        None, "trainings at once; none: one per CPU, on a cluster as many as it has room for"
+    workers: int | None = option(
+        None,
+        "trainings at once; none: one per CPU, on a cluster as many as it has room for",
+        formerly="processes",
     )
     ray: str | None = option(
         None, f"train on Ray: {LOCAL} starts one here, auto or an address finds a cluster"
@@ -73,8 +79,8 @@ class Config(JsonFlag):
     def __post_init__(self) -> None:
         if len(set(self.seeds)) != len(self.seeds) or not self.seeds:
             raise UsageError(f"{PROG}: seeds must be one or more different ones, got {self.seeds}")
-        if self.processes is not None:
-            require_count(PROG, "processes", self.processes, MOST_ITEMS)
+        if self.workers is not None:
+            require_count(PROG, "workers", self.workers, MOST_ITEMS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,7 +97,7 @@ def _command(argv: Sequence[str] | None) -> int:
     )
     training_points.refuse_other_runs((trial.point for trial in trials), PROG)
     console = base_console.FittedConsole()
-    at_once = config.processes
+    at_once = config.workers
     if at_once is None:
         at_once = len(trials) if config.ray not in (None, LOCAL) else os.cpu_count() or 1
     config.out.mkdir(parents=True, exist_ok=True)

@@ -63,6 +63,10 @@ Networks are those of suite("train"): at random epochs of random draws for the p
 whole draws for the move policy. The same seed gives the same weights to the last bit, whatever the
 number of workers, on the same machine and versions.
 
+examples:
+  {PROG} --seed 0 --out runs/hi_ppo-0
+  {PROG} --seed 0 --out runs/hi_ppo-0 --resume
+
 files written to --out:
   config.json    settings, versions and source revision
   {PLACEMENT_CSV}  one row per update of the placement policy

@@ -43,6 +43,10 @@ else:
 
 PROG = "python -m scenarios.train_local"
 _EPILOG = f"""\
+examples:
+  {PROG} --seed 0 --out runs/local-0
+  {PROG} --quick --out runs/try
+
 files in the folder: config.json; metrics.csv, one row per update; policy.pt; evaluation.csv, one
   row per held-out case and method; timings.csv, one row per decision; summary.json
 

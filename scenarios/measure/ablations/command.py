@@ -77,6 +77,10 @@ and
 What the preference is worth where it counts: python -m scenarios.ablations.preference. A
 flat policy of one world: python -m scenarios.ablations.flat.
 
+examples:
+  {PROG} --out runs/ablations
+  {PROG} --pure-ppo runs/pure/placement.pt --num-domains 4,5 --num-worlds 8 --out runs/pure_ppo
+
 files written to --out: config.json, ablations.csv; a gap is empty where no depth fits into memory
 
 exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}

@@ -71,6 +71,10 @@ methods:
 
 files written to --out: config.json, flat.csv; training.csv, the end of each training
 
+examples:
+  {PROG} --out runs/flat
+  {PROG} --num-domains 4 --seeds 0,1,2 --out runs/four
+
 exit codes: 0 done; 2 a flag is wrong; {EXIT_CODES}
 """
 

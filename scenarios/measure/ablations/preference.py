@@ -68,6 +68,10 @@ variants:
   ... alone      {NUM_DRAWN} plans drawn from the policy for each preference, unjudged
   time_only      hi_ppo, policy and look-ahead both without the preference
 
+examples:
+  {PROG} --out runs/preference
+  {PROG} --no-preference runs/blind/placement.pt --worlds 8 --out runs/blind
+
 files written to --out: config.json, preference.csv
 
 exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODES}

@@ -13,7 +13,7 @@ from agents.planners.names import MOVING_NAMES, SCHEDULER_NAMES
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.lazy import lazy
 from des.base.speaking import SPEAKER
 from scenarios.frame.run_folder import RunFolder
@@ -42,6 +42,7 @@ else:
 PROG = "python -m scenarios.compare"
 _FAMILIES = {"synchronous": SYNCHRONOUS, "all": FAMILIES}
 _SUITES = (*EVALUATION_NAMES, *(name for name in SITE_NAMES if name != "sites_train"))
+_QUICK = {"num_worlds": 1, "num_draws": 1, "num_epochs": 4, "suite": ("eval_static", "hard")}
 _EXAMPLES = f"""\
 examples:
   {PROG} --out runs/compare --workers 2
@@ -95,6 +96,7 @@ class Config(JsonFlag):
     )
     max_judged: int = option(20_000_000, "plans that the proof of an optimum may take")
     workers: int = option(1, "processes; the rows do not depend on it")
+    quick: bool = option(False, "one world and draw of each suite: seconds", is_recorded=False)
     out: Path = option(Path("runs/compare"), "run folder; an existing comparison is resumed")
 
     def __post_init__(self) -> None:
@@ -132,7 +134,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    config = quickened(config, given, _QUICK) if config.quick else config
     cases = _cases(config)
     console = base_console.FittedConsole()
     with _folder(config) as folder:

@@ -12,7 +12,7 @@ from des.base.atomic_write import write_together
 from des.base.checks import require_count, require_seed
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.help_text import terminal_width
 from des.base.lazy import lazy
 from scenarios.frame.files import write_json
@@ -48,6 +48,7 @@ METRICS_CSV, POINTS_CSV, FRONTS_PNG, SUMMARY_JSON = (
     "fronts.png",
     "summary.json",
 )
+_QUICK = {"worlds": 1, "tables": TABLE_NAMES[:1], "preferences": 6, "evaluations": 1000}
 _EXAMPLES = f"""\
 Worlds are those of the suite eval_static with a transfer/compute ratio of 0.5 or 1, and a price on
 every direction of a link, log-normal with sigma 0.6. The reference is NSGA-II together with
@@ -90,6 +91,9 @@ class Config(JsonFlag):
         (),
         "trained policies to compare, by the names of their files; none: those shipped",
     )
+    quick: bool = option(
+        False, "one world, one table and few plans of the reference: seconds", is_recorded=False
+    )
     out: Path | None = option(None, "new or empty folder for the files; none: nothing is written")
 
 
@@ -99,7 +103,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> None:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    config = quickened(config, given, _QUICK) if config.quick else config
     _check(config)
     policies = proposing.policies_of(config.checkpoint or hi_ppo_policies.shipped_files())
     worlds = pareto_worlds.priced_worlds(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from des.base.checks import LARGEST_COUNT, nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.document import DOCUMENT
-from des.base.flags import JsonFlag, option, parse, to_dict
+from des.base.flags import JsonFlag, option, parse_given, quickened, to_dict
 from des.base.lazy import lazy
 from scenarios.frame.files import write_bytes, write_csv, write_json
 from scenarios.frame.run_folder import RunFolder
@@ -41,6 +41,7 @@ else:
 
 PROG = "python -m scenarios.robustness"
 SUITES = ("eval_calm", "eval_held")
+_QUICK = {"num_worlds": 2, "num_epochs": 4, "fluctuations": (0.0, 0.6), "jitters": (0.2,)}
 _EXAMPLES = f"""\
 examples:
   {PROG} --out runs/robustness
@@ -77,6 +78,9 @@ class Config(JsonFlag):
         (0.0, 0.2, 0.6), "latency jitters, as fractions of the nominal latency"
     )
     seed: int = option(0, "seed of the worlds, and of the first draw")
+    quick: bool = option(
+        False, "two worlds, four epochs and two fluctuations: seconds", is_recorded=False
+    )
 
     def __post_init__(self) -> None:
         for field in ("num_worlds", "num_draws", "num_epochs"):
@@ -112,7 +116,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    config = parse(Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES)
+    config, given = parse_given(
+        Config, argv, prog=PROG, description=__doc__ or "", epilog=_EXAMPLES
+    )
+    config = quickened(config, given, _QUICK) if config.quick else config
     policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
     wanted = config.planners or methods.default_names()
     schedulers = {name: make for name, make in methods.replanning().items() if name in wanted}
