@@ -1,0 +1,1 @@
+"""Extensions of EastWest: one file each, installed as any package."""
