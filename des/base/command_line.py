@@ -78,7 +78,7 @@ class Flag:
 
 
 PRINT_FLAGS = "--print-flags"
-"""Sole argument on which a command prints its flags and their words, for shells that complete."""
+"""Last argument on which a command prints its flags and their words, for shells that complete."""
 
 _COMMON = (
     Flag(
@@ -121,7 +121,7 @@ def given_flags(
     """
     own, flags = flags, (*flags, *_COMMON)
     arguments = _as_now(own, own_arguments(argv, prog))
-    if arguments == [PRINT_FLAGS]:
+    if arguments[-1:] == [PRINT_FLAGS]:
         sys.stdout.write("".join(_completed(each) for each in flags))
         raise SystemExit(0)
     if "--version" in arguments:

@@ -168,6 +168,9 @@ def make_scenario_task(config: Config) -> PlacementTask:
         If a file or name is wrong, or the job is larger than all domains together.
     """
     topology = read_topology(config.network)
+    if config.endpoints is not None:
+        transport = replace(topology.transport, endpoints=config.endpoints)
+        topology = replace(topology, transport=transport)
     workload = build_workload(
         config.model, num_layers=config.num_layers, num_microbatches=config.microbatches
     )

@@ -13,6 +13,7 @@ from agents.flat.task import PlacementTask
 from agents.planners.exact.exact import most_placements, num_contiguous_placements
 from agents.planners.table import PLANNERS, reference_planners
 from des import InfeasiblePlacementError, IterationResult, Law, UniformLaw
+from des.base.document import DOCUMENT
 from des.views.chrome_trace import write_chrome_trace
 from des.views.gantt import gantt_png
 from scenarios.frame.files import write_bytes, write_csv, write_json
@@ -114,6 +115,11 @@ def evaluate_and_report(
         targets=targets,
     )
     write_report(folder.report_html, report)
+    DOCUMENT.add(
+        out=folder.path,
+        episodes=outcome.evaluation,
+        targets=None if targets is None else targets.to_plain(),
+    )
     console.print(f"Report: {folder.report_html}", soft_wrap=True, markup=False)
     if targets is not None:
         targets.show(console)
