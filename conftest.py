@@ -9,6 +9,7 @@ NEEDS = {
         "scenarios/frame/ray_session.py",
         "scenarios/train/sweep_ray.py",
     ),
+    "mlflow": ("scenarios/train/mlflow_runs.py",),
     "stable_baselines3": (
         "agents/flat/sb3_vec_env.py",
         "agents/scheduling/sb3_vec_env.py",

@@ -80,6 +80,7 @@ class Speaker:
             return
         self.is_listening = True
         self._doing = (what, time.monotonic())
+        self.heard()
         sys.stderr = Heard(sys.stderr, self)
         if sys.stdout is not None and sys.stdout.isatty():  # else the user does not see it
             sys.stdout = Heard(sys.stdout, self)

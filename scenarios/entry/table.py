@@ -91,6 +91,7 @@ COMMANDS: tuple[Command, ...] = (
     _row("sweep", "scenarios.sweep", "Train over a grid of seeds and hyper-parameters"),
     _row("compare-seeds", "scenarios.compare_seeds", "Train several seeds and show their spread"),
     _row("curves", "scenarios.training_curves", "Draw the training curves of placement policies"),
+    _row("track", "scenarios.track", "Store a run folder in MLflow"),
     _row("rewrite-page", "scenarios.rewrite_page", "Run the commands of a page and renew its text"),
     _row("completion", "scenarios.entry.completion", "Print the completion of bash or zsh"),
 )
