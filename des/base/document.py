@@ -30,7 +30,7 @@ class Document:
         self._aside.enter_context(redirect_stdout(aside))
 
     def add(self, **content: object) -> None:
-        """Add to the content: plain values, paths, arrays' numbers and tables, one row an object.
+        """Add to the content: plain values, paths, arrays' numbers and tables, each row an object.
 
         Numbers that JSON does not have become null. Without ``--json`` nothing is added.
         """

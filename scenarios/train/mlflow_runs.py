@@ -75,7 +75,7 @@ def _new_run(client: MlflowClient, path: Path, experiment: str) -> str:
 
 
 def _series(path: Path) -> Iterator[Metric]:
-    """Figures of a log with a row an update, named after the log and the column."""
+    """Figures of a log with one row for each update, named after the log and the column."""
     frame = read_csv(path)
     if "update" not in frame:
         return
