@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from des.base.command import UsageError
 from des.base.command_line import PRINT_FLAGS, Flag, given_flags, spelt
 from des.base.document import DOCUMENT
-from des.base.fields import Check, FieldKind, checked_fields, kinds_of, plain_fields, short
+from des.base.fields import (
+    Check,
+    FieldKind,
+    checked_fields,
+    fields_of,
+    kinds_of,
+    plain_fields,
+    short,
+)
 from des.base.lazy import lazy
 from des.base.spelling import own_arguments
 
@@ -126,7 +134,7 @@ def parse_given(
 ) -> tuple[ConfigT, frozenset[str]]:
     """Do what `parse` does, and also return the names of the fields that the user gave."""
     kinds = kinds_of(config_class)
-    flags = [_flag_of(field, kinds[field.name]) for field in dataclasses.fields(config_class)]
+    flags = [_flag_of(field, kinds[field.name]) for field in fields_of(config_class)]
     flags.append(_FILE_FLAG)
     values = given_flags(flags, argv, prog=prog, description=description, epilog=epilog)
     path = values.pop("config", None)
