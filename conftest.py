@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 NEEDS = {
+    "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (
         "agents/ppo/ray_crew.py",
         "agents/ppo/ray_rollouts.py",

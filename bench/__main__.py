@@ -17,6 +17,7 @@ from bench import (
     devices,
     environment,
     growth,
+    k8s,
     layer_times,
     learning,
     planners,
@@ -36,6 +37,7 @@ PARTS: dict[str, Callable[[Effort], Section]] = {
     "convergence": convergence.measure,
     "planners": planners.measure,
     "devices": devices.measure,
+    "k8s": k8s.measure,
     "astra": astra.measure,
 }
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"

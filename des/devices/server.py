@@ -25,6 +25,9 @@ class Gpu:
         Node that its own memory is, on machines where it is one (Grace); else None.
     nvlink_bytes_per_s
         Line rate of one of its NVLinks, each way; None if not known.
+    pci_address, pcie_root
+        Address such as ``0000:1b:00.0``, and root complex such as ``pci0000:1a``; None if not
+        known.
     """
 
     number: int
@@ -33,6 +36,8 @@ class Gpu:
     numa_nodes: tuple[int, ...] = ()
     memory_numa_node: int | None = None
     nvlink_bytes_per_s: float | None = None
+    pci_address: str | None = None
+    pcie_root: str | None = None
 
     def __post_init__(self) -> None:
         if self.nvlink_bytes_per_s is not None:

@@ -1,5 +1,10 @@
-"""Print labels of the nodes of a cluster, its tree, or the cluster in another system's format."""
+"""Print labels of a cluster's nodes, its tree, or the cluster in another system's format.
 
+With --file, --simulate or --nvml: labels and annotation of one Kubernetes node from its server.
+"""
+
+import json
+import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +19,10 @@ from des.devices.cluster_files.features import FEATURES
 from des.devices.cluster_files.label_keys import level_of_key
 from des.devices.cluster_files.node_labels import place_labels
 from des.devices.cluster_files.table import CLUSTER_FORMATS, write_cluster
+from des.devices.k8s.node_text import server_annotation, server_labels
 from scenarios.devices.cluster_source import ClusterFlags, FormatName, cluster_of
 from scenarios.devices.cluster_tree import cluster_text
+from scenarios.devices.sources import ServerFlags, server_of
 
 _WIDTH = max(map(len, CLUSTER_FORMATS))
 _FORMATS = "".join(f"  {name:{_WIDTH}}  {row.about}\n" for name, row in CLUSTER_FORMATS.items())
@@ -33,6 +40,9 @@ examples:
     --label-keys spine=cloud.provider.com/topology-block,leaf=cloud.provider.com/topology-rack
   kubectl get nodes -o json >nodes.json; python -m scenarios.devices labels --cluster nodes.json \\
     --to kueue --out kueue.yaml
+  nvidia-smi topo -m >topo.txt; nvidia-smi --query-gpu=index,pci.bus_id --format=csv >pci.txt
+  python -m scenarios.devices labels --file topo.txt,pci.txt --node gpu-a --to patch --out a.json
+  kubectl patch node gpu-a --type merge --patch-file a.json
 """
 
 
@@ -40,9 +50,20 @@ examples:
 class Config(ClusterFlags):
     """Settings of what is printed; the fields are the flags."""
 
-    to: Literal["labels", "tree"] | FormatName = option(
-        "labels", "labels of every node, tree of switches, or a format to write"
+    to: Literal["labels", "tree", "patch"] | FormatName = option(
+        "labels",
+        "labels of every node, tree of switches, or a format to write; patch: of one server, the "
+        "merge patch with labels and annotation of its node",
     )
+    file: tuple[Path, ...] = option(
+        (), "files about one server, as those of show, in place of a cluster", default_text="none"
+    )
+    simulate: str | None = option(None, "kind of server, in place of a cluster")
+    nvml: bool = option(False, "read the GPUs of this machine by NVML, in place of a cluster")
+    node: str | None = option(
+        None, "of one server: name of its node", default_text="name of this machine"
+    )
+    prefix: str = option("topology.example.com", "of one server: prefix of labels and annotation")
     leave_out: tuple[str, ...] = option(
         (), "features that --to cannot express and may lose", default_text="none"
     )
@@ -56,6 +77,10 @@ class Config(ClusterFlags):
 
 def run(config: Config) -> int:
     """Print or write the cluster."""
+    if config.file or config.simulate is not None or config.nvml:
+        return _written(config, _server_text(config), "1 node")
+    if config.to == "patch":
+        raise UsageError("--to patch needs one server: --file, --simulate or --nvml")
     cluster = _labelled(cluster_of(config), config.label_keys)
     if config.to == "tree":
         text = cluster_text(cluster)
@@ -63,12 +88,33 @@ def run(config: Config) -> int:
         text = _labels_text(cluster)
     else:
         text = write_cluster(cluster, config.to, config.leave_out)
+    return _written(config, text, f"{len(cluster.nodes)} nodes")
+
+
+def _written(config: Config, text: str, what: str) -> int:
+    """Print a text, or write it to the file that is named."""
     if config.out is None:
         sys.stdout.write(text)
     else:
         write_atomically(config.out, text.encode())
-        sys.stdout.write(f"{config.out}: {len(cluster.nodes)} nodes as {config.to}\n")
+        sys.stdout.write(f"{config.out}: {what} as {config.to}\n")
     return 0
+
+
+def _server_text(config: Config) -> str:
+    """Labels of one server's node, or the patch with labels and annotation."""
+    if config.cluster is not None or config.network is not None:
+        raise UsageError("a server and a cluster cannot both be given")
+    server = server_of(ServerFlags(file=config.file, simulate=config.simulate, nvml=config.nvml))
+    labels = server_labels(server, config.prefix)
+    node = config.node or platform.node()
+    if config.to == "labels":
+        return " ".join((node, *(f"{key}={value}" for key, value in labels.items()))) + "\n"
+    if config.to != "patch":
+        raise UsageError(f"--to must be labels or patch for one server, got {config.to}")
+    annotations = {f"{config.prefix}/topology": server_annotation(server)}
+    metadata = {"labels": labels, "annotations": annotations}
+    return json.dumps({"metadata": metadata}, indent=2) + "\n"
 
 
 def _labelled(cluster: Cluster, keys: Sequence[str]) -> Cluster:

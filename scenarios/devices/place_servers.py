@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -29,7 +29,7 @@ from scenarios.devices.placement_flags import (
 from scenarios.devices.sources import ServerFlags, server_of
 
 
-class _ServerForm(StrictForm):
+class ServerForm(StrictForm):
     """One server: a file or a kind, the free GPUs (default: all), and where it is."""
 
     name: str
@@ -40,7 +40,7 @@ class _ServerForm(StrictForm):
 
 
 class _ServersForm(StrictForm):
-    servers: list[_ServerForm]
+    servers: list[ServerForm]
 
 
 def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
@@ -109,13 +109,14 @@ def read_servers(path: Path, gpu: str | None = None) -> ServerPool:
         raise ValueError(f"{path}: servers must be at least one, got none")
     try:
         return ServerPool(
-            cluster=_cluster(forms), servers=tuple(_free_gpus(path, form, gpu) for form in forms)
+            cluster=cluster_of_forms(forms),
+            servers=tuple(_free_gpus(path, form, gpu) for form in forms),
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _cluster(forms: list[_ServerForm]) -> Cluster:
+def cluster_of_forms(forms: Sequence[ServerForm]) -> Cluster:
     """Cluster of the units that servers name, coarse to fine."""
     switches: dict[str, Switch] = {}
     for form in forms:
@@ -135,7 +136,7 @@ def _cluster(forms: list[_ServerForm]) -> Cluster:
     return Cluster(nodes=tuple(nodes), switches=tuple(switches.values()))
 
 
-def _free_gpus(path: Path, form: _ServerForm, gpu: str | None) -> FreeGpus:
+def _free_gpus(path: Path, form: ServerForm, gpu: str | None) -> FreeGpus:
     if (form.file is None) == (form.simulate is None):
         raise ValueError(f"server {form.name}: one of file and simulate must be given")
     files = () if form.file is None else (path.parent / form.file,)

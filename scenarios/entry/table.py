@@ -62,6 +62,7 @@ COMMANDS: tuple[Command, ...] = (
     _row("explore", "scenarios.explore", "Explore worlds and plans in a browser", extra="explore"),
     _row("run", "scenarios.training_run", "Simulate a long training run on moving links"),
     _row("devices", "scenarios.devices", "Read topologies of servers; place jobs on their GPUs"),
+    _row("k8s", "scenarios.k8s", "Answer kube-scheduler by topology; write manifests"),
     _row("topology", "scenarios.make_topology", "Write a topology file: drawn, or a preset"),
     _row("suites", "scenarios.suites", "List the worlds of a suite, write their topologies"),
     _row("robustness", "scenarios.robustness", "Measure slowdowns by changes of the links"),

@@ -18,6 +18,7 @@ from agents.planners.table import PLANNERS
 from agents.replanning.table import RULES, SCHEDULERS
 from des.base.lazy import lazy
 from scenarios.devices.command import COMMANDS as SUBCOMMANDS
+from scenarios.k8s.command import COMMANDS as K8S_SUBCOMMANDS
 from scenarios.measure.ablations.preference import NUM_DRAWN
 from scenarios.measure.pareto.names import TABLE_NAMES
 from scenarios.measure.pareto.study import TABLES
@@ -44,6 +45,8 @@ COMMANDS = [
     "scenarios.suites",
     "scenarios.devices",
     *(f"scenarios.devices {name}" for name in SUBCOMMANDS),
+    "scenarios.k8s",
+    *(f"scenarios.k8s {name}" for name in K8S_SUBCOMMANDS),
     "scenarios.reproduce",
     *(f"scenarios.reproduce {name}" for name in ("zero_bubble", "crosspipe", "diloco", "sailor")),
     "calibration",

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from des.devices.files.gpu_list import model_of
+from des.devices.files.pci_list import bus_address
 from des.devices.server import Gpu, Server
 from des.devices.spans import spans_of
 
@@ -111,6 +112,7 @@ def _gpu(nvml: ModuleType, number: int, handle: Any) -> Gpu:
         model=model_of(_text(nvml.nvmlDeviceGetName(handle))),
         cpus=spans_of(cpus),
         numa_nodes=tuple(nodes),
+        pci_address=bus_address(_bus(nvml.nvmlDeviceGetPciInfo(handle))),
     )
 
 

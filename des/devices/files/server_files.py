@@ -10,12 +10,14 @@ from des.devices.files.link_matrix import LinkMatrix
 from des.devices.files.matrix_text import has_matrix, read_matrix
 from des.devices.files.numactl import has_numa_nodes, read_numa_nodes
 from des.devices.files.pasted import plain_lines
+from des.devices.files.pci_list import read_pci_list, with_pci_addresses, with_pcie_roots
 from des.devices.files.sysfs import SysfsCard, read_sysfs
 from des.devices.server import NumaNode, Server
 
 _KNOWN = (
-    "the output of nvidia-smi topo -m (or -mp), nvidia-smi -L, nvidia-smi nvlink --status or "
-    "numactl --hardware, or the root of a sysfs tree"
+    "the output of nvidia-smi topo -m (or -mp), nvidia-smi -L, nvidia-smi nvlink --status, "
+    "nvidia-smi --query-gpu=index,pci.bus_id --format=csv or numactl --hardware, or the root of a "
+    "sysfs tree"
 )
 
 
@@ -35,6 +37,7 @@ class _Found:
     nodes: list[tuple[Path, tuple[NumaNode, ...]]] = field(default_factory=list)
     lists: list[tuple[Path, tuple[ListedGpu, ...]]] = field(default_factory=list)
     cards: list[tuple[Path, tuple[SysfsCard, ...]]] = field(default_factory=list)
+    addresses: list[dict[int, str]] = field(default_factory=list)
 
 
 def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
@@ -74,8 +77,10 @@ def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
         server = with_numa_nodes(server, nodes)
     for _, listed in found.lists:
         server = with_gpu_list(server, listed)
-    for _, cards in found.cards:
-        server = with_cards(server, cards)
+    for addresses in found.addresses:
+        server = with_pci_addresses(server, addresses)
+    for root, cards in found.cards:
+        server = with_pcie_roots(with_cards(server, cards), root)
     return ReadServer(server=server, matrix=matrix)
 
 
@@ -84,14 +89,17 @@ def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
     try:
         listed = read_gpu_list(lines)
         is_numa = has_numa_nodes(lines)
+        addresses = read_pci_list(lines)
         if has_matrix(lines):
             found.matrices.append((path, read_matrix(lines, strict=strict)))
-        elif not listed and not is_numa:
+        elif not listed and not is_numa and not addresses:
             raise ValueError(f"must be {_KNOWN}; got none of them")
         if is_numa:
             found.nodes.append((path, read_numa_nodes(lines)))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+    if addresses:
+        found.addresses.append(addresses)
     if listed:
         found.lists.append((path, listed))
 

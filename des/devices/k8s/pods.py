@@ -1,0 +1,200 @@
+"""Pods as an extender reads them: devices, policy for NUMA nodes, gang, preferred nodes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from des.devices.k8s.wire import (
+    whole_quantity,
+    wire_list,
+    wire_object,
+    wire_text,
+    wire_texts,
+    wire_value,
+)
+
+_POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+"""Label by which the coscheduling plugin of scheduler-plugins knows a gang."""
+
+FINISHED = frozenset({"Succeeded", "Failed"})
+"""Phases of a pod that holds no devices any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodKeys:
+    """Names of resources and annotations that are read from pods.
+
+    Attributes
+    ----------
+    resources
+        Extended resources that are GPUs, such as ``nvidia.com/gpu``.
+    policy_annotation
+        Annotation with the policy for NUMA nodes; the others have the prefix of this one.
+    default_policy
+        Policy of a pod without the annotation.
+    """
+
+    resources: tuple[str, ...] = ("nvidia.com/gpu",)
+    policy_annotation: str = "topology.example.com/policy"
+    default_policy: str = "best-effort"
+
+    def __post_init__(self) -> None:
+        if not self.resources or not all(self.resources):
+            raise ValueError(f"pods: resources must be at least one name, got {self.resources!r}")
+        prefix, slash, name = self.policy_annotation.partition("/")
+        if not prefix or not slash or not name:
+            raise ValueError(
+                "pods: policy_annotation must be PREFIX/NAME, such as topology.example.com/policy, "
+                f"got {self.policy_annotation!r}"
+            )
+
+    def annotation(self, name: str) -> str:
+        """Full name of another annotation.
+
+        Examples
+        --------
+        >>> PodKeys().annotation("gang")
+        'topology.example.com/gang'
+        """
+        return f"{self.policy_annotation.partition('/')[0]}/{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodAsk:
+    """A pod's demand.
+
+    Attributes
+    ----------
+    asks
+        Managed resources with their counts, those above 0.
+    gang
+        Name of its gang in the namespace; None without one.
+    gang_size
+        Pods of the gang; 1 without one.
+    preferred_nodes
+        Names of nodes that it would rather have.
+    gpus
+        Numbers of the devices that a bound pod was given; None where no annotation says.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    asks: tuple[tuple[str, int], ...]
+    policy: str
+    gang: str | None = None
+    gang_size: int = 1
+    preferred_nodes: tuple[str, ...] = ()
+    node: str = ""
+    phase: str = ""
+    gpus: tuple[int, ...] | None = None
+
+    @property
+    def resource(self) -> str | None:
+        """Managed resource that it asks for; None for none or several."""
+        return self.asks[0][0] if len(self.asks) == 1 else None
+
+    @property
+    def num_gpus(self) -> int:
+        """Devices of all managed resources."""
+        return sum(count for _, count in self.asks)
+
+    @property
+    def gang_key(self) -> tuple[str, str] | None:
+        """Namespace and name of a gang of several pods; None without one."""
+        if self.gang is None or self.gang_size < 2 or not self.num_gpus:
+            return None
+        return self.namespace, self.gang
+
+
+def read_pod(pod: object, keys: PodKeys) -> PodAsk:
+    """Read a pod.
+
+    Raises
+    ------
+    ValueError
+        If it is no object, or a field that is read has another type than Kubernetes gives it.
+    """
+    if not isinstance(pod, dict):
+        raise ValueError(f"Pod: must be an object, got {type(pod).__name__}")
+    metadata = wire_object(pod, "metadata", "Pod")
+    spec = wire_object(pod, "spec", "Pod")
+    annotations = wire_texts(metadata, "annotations", "Pod.metadata")
+    size = annotations.get(keys.annotation("gang-size"), "1")
+    preferred = annotations.get(keys.annotation("preferred-nodes"), "")
+    return PodAsk(
+        uid=wire_text(metadata, "uid", "Pod.metadata"),
+        namespace=wire_text(metadata, "namespace", "Pod.metadata"),
+        name=wire_text(metadata, "name", "Pod.metadata"),
+        asks=_asks(spec, keys.resources),
+        policy=annotations.get(keys.policy_annotation, keys.default_policy),
+        gang=_gang(metadata, spec, annotations, keys),
+        gang_size=max(1, whole_quantity(size, f"Pod annotation {keys.annotation('gang-size')}")),
+        preferred_nodes=tuple(name.strip() for name in preferred.split(",") if name.strip()),
+        node=wire_text(spec, "nodeName", "Pod.spec"),
+        phase=wire_text(wire_object(pod, "status", "Pod"), "phase", "Pod.status"),
+        gpus=_numbers(annotations.get(keys.annotation("gpus"))),
+    )
+
+
+def _numbers(text: str | None) -> tuple[int, ...] | None:
+    """Numbers of devices in an annotation; None where it is none that this project wrote."""
+    words = [] if text is None else text.split(",")
+    return tuple(map(int, words)) if words and all(map(str.isdecimal, words)) else None
+
+
+def _gang(
+    metadata: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    keys: PodKeys,
+) -> str | None:
+    """Name of the gang: own annotation, PodGroup, Workload, or the label of coscheduling."""
+    group = wire_object(spec, "schedulingGroup", "Pod.spec")
+    workload = wire_object(spec, "workloadRef", "Pod.spec")
+    parts = [wire_text(workload, key, "Pod.spec.workloadRef") for key in _WORKLOAD_KEYS]
+    return (
+        annotations.get(keys.annotation("gang"))
+        or wire_text(group, "podGroupName", "Pod.spec.schedulingGroup")
+        or "/".join(part for part in parts if part)
+        or wire_texts(metadata, "labels", "Pod.metadata").get(_POD_GROUP_LABEL)
+        or None
+    )
+
+
+_WORKLOAD_KEYS = ("name", "podGroup", "podGroupReplicaKey")
+
+
+def _asks(spec: Mapping[str, Any], resources: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """Devices of a pod: its containers together, or more where an init container needs more.
+
+    Init containers run one after the other; those that keep running count with all that come later.
+    """
+    running = dict.fromkeys(resources, 0)
+    most = dict.fromkeys(resources, 0)
+    for container in wire_list(spec, "initContainers", "Pod.spec"):
+        stays = wire_text(_container(container), "restartPolicy", "container") == "Always"
+        for name in resources:
+            count = _count(container, name)
+            most[name] = max(most[name], running[name] + count)
+            running[name] += count if stays else 0
+    for container in wire_list(spec, "containers", "Pod.spec"):
+        for name in resources:
+            running[name] += _count(_container(container), name)
+    found = ((name, max(running[name], most[name])) for name in resources)
+    return tuple((name, count) for name, count in found if count)
+
+
+def _container(container: object) -> dict[str, Any]:
+    if not isinstance(container, dict):
+        raise ValueError(f"container: must be an object, got {type(container).__name__}")
+    return container
+
+
+def _count(container: Mapping[str, Any], resource: str) -> int:
+    given = wire_object(container, "resources", "container")
+    for part in ("requests", "limits"):  # the API server sets a request where a limit alone is
+        value = wire_value(wire_object(given, part, "container.resources"), resource)
+        if value is not None:
+            return whole_quantity(value, f"container.resources.{part}.{resource}")
+    return 0

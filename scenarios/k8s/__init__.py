@@ -1,0 +1,1 @@
+"""Kubernetes: scheduler extender and manifests."""

@@ -1,0 +1,171 @@
+"""State of the cluster from the API server: annotated nodes, and pods that are bound to them."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.devices.k8s.book import NodeGpus, granted
+from agents.devices.k8s.decider import Decider
+from agents.devices.k8s.node_fit import NodeFit
+from des.devices.cluster import Cluster, ClusterNode
+from des.devices.cluster_files.label_keys import known_keys
+from des.devices.cluster_files.node_labels import LabelledNode, cluster_of_labels
+from des.devices.k8s.node_text import read_server_annotation
+from des.devices.k8s.pods import FINISHED, PodAsk, read_pod
+from des.devices.k8s.wire import wire_object, wire_text, wire_texts
+from des.devices.server import Server
+
+LOG = logging.getLogger("scenarios.k8s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """Part of a node that the book needs; equal values need no new entry."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    annotation: str | None
+    resource: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class ApiState:
+    """Nodes and pods of the API server, entered into the book of a decider."""
+
+    decider: Decider
+    _nodes: dict[str, _Node] = field(default_factory=dict)
+    _servers: dict[str, Server] = field(default_factory=dict)
+
+    def replace_nodes(self, items: Iterable[Mapping[str, Any]]) -> None:
+        """Take the list of all nodes."""
+        self._nodes = {node.name: node for node in map(self._read, items) if node is not None}
+        self._enter_nodes()
+
+    def change_node(self, kind: str, item: Mapping[str, Any]) -> None:
+        """Take an event of a node."""
+        node = self._read(item)
+        if node is None:
+            return
+        if kind == "DELETED":
+            self._nodes.pop(node.name, None)
+        elif self._nodes.get(node.name) == node:
+            return  # a heartbeat
+        else:
+            self._nodes[node.name] = node
+        self._enter_nodes()
+
+    def replace_pods(self, items: Iterable[Mapping[str, Any]], begun_s: float) -> None:
+        """Take the list of all pods; bindings since the list was begun stay."""
+        book = self.decider.book
+        pods = [pod for pod in map(self._pod, items) if pod is not None]
+        there = {pod.uid for pod in pods}
+        for uid, grant in tuple(book.grants.items()):
+            if uid not in there and grant.since_s < begun_s:
+                self.decider.forget(uid)
+        for known in sorted(pods, key=lambda pod: pod.gpus is None):  # first those that are known
+            self._enter(known)
+
+    def change_pod(self, kind: str, item: Mapping[str, Any]) -> None:
+        """Take an event of a pod."""
+        pod = self._pod(item)
+        if pod is None:
+            return
+        if kind == "DELETED":
+            self.decider.forget(pod.uid)
+        else:
+            self._enter(pod)
+
+    def _read(self, item: Mapping[str, Any]) -> _Node | None:
+        keys = self.decider.keys
+        try:
+            metadata = wire_object(item, "metadata", "Node")
+            status = wire_object(item, "status", "Node")
+            offered = wire_object(status, "allocatable", "Node.status")
+            labels = wire_texts(metadata, "labels", "Node.metadata")
+            places = known_keys(set(labels))
+            annotations = wire_texts(metadata, "annotations", "Node.metadata")
+            return _Node(
+                name=wire_text(metadata, "name", "Node.metadata"),
+                labels=tuple((key, labels[key]) for key in places),
+                annotation=annotations.get(keys.annotation("topology")),
+                resource=next((name for name in keys.resources if name in offered), None),
+            )
+        except ValueError as error:
+            LOG.warning("node left out: %s", error)
+            return None
+
+    def _pod(self, item: Mapping[str, Any]) -> PodAsk | None:
+        try:
+            pod = read_pod(item, self.decider.keys)
+        except ValueError as error:
+            LOG.warning("pod left out: %s", error)
+            return None
+        return pod if pod.uid else None
+
+    def _enter_nodes(self) -> None:
+        nodes = [self._gpus_of(node) for node in self._nodes.values()]
+        texts = {node.annotation for node in self._nodes.values()}
+        self._servers = {text: each for text, each in self._servers.items() if text in texts}
+        self.decider.book.replace_nodes(nodes, self._cluster())
+
+    def _gpus_of(self, node: _Node) -> NodeGpus:
+        resource = node.resource or self.decider.keys.resources[0]
+        if node.annotation is None or node.resource is None:
+            return NodeGpus(name=node.name, resource=resource)
+        server = self._servers.get(node.annotation)
+        if server is None:
+            try:
+                server = read_server_annotation(node.annotation, "node")
+            except ValueError as error:
+                LOG.warning("node %s: %s", node.name, error)
+                return NodeGpus(name=node.name, resource=resource)
+            self._servers[node.annotation] = server
+        return NodeGpus(
+            name=node.name,
+            server=server,
+            resource=resource,
+            free=tuple(gpu.number for gpu in server.gpus),
+        )
+
+    def _cluster(self) -> Cluster | None:
+        """Places of the nodes by their labels; without places where the labels contradict."""
+        if not self._nodes:
+            return None
+        rows = [
+            LabelledNode(name=node.name, labels=dict(node.labels), num_gpus=None)
+            for node in self._nodes.values()
+        ]
+        try:
+            return cluster_of_labels(rows, known_keys({key for row in rows for key in row.labels}))
+        except ValueError as error:
+            LOG.warning("places of nodes are not used: %s", error)
+            return Cluster(nodes=tuple(ClusterNode(name=name) for name in self._nodes))
+
+    def _enter(self, pod: PodAsk) -> None:
+        """Enter a bound pod's GPUs: those of its annotation, else those it was given or may have.
+
+        The device plugin chooses GPUs itself, so without an annotation their numbers are assumed.
+        """
+        book = self.decider.book
+        if pod.phase in FINISHED:
+            self.decider.forget(pod.uid)
+            return
+        if not pod.node or pod.node not in book.nodes or not pod.asks:
+            return
+        held = book.grants.get(pod.uid)
+        gpus = pod.gpus
+        if gpus is None:
+            if held is not None and held.node == pod.node:
+                return
+            gpus = self._assumed(pod)
+        known = set(book.nodes[pod.node].free)
+        since_s = 0.0 if held is None else held.since_s
+        new = granted(pod, pod.node, tuple(gpu for gpu in gpus if gpu in known), since_s)
+        book.enter_outside(new)
+
+    def _assumed(self, pod: PodAsk) -> tuple[int, ...]:
+        fit = self.decider.fit(pod, pod.node)
+        if isinstance(fit, NodeFit):
+            return fit.gpus
+        return self.decider.book.not_held(pod.node)[: pod.num_gpus]

@@ -1,0 +1,84 @@
+"""Settings of manifests: names, versions, sizes, and the server that they are for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from des.devices.server import Server
+
+Manifest = dict[str, Any]
+
+GANG_APIS: Mapping[str, str | None] = MappingProxyType(
+    {"1.34": None, "1.35": "v1alpha1", "1.36": "v1alpha2", "1.37": "v1beta1"}
+)
+"""Version of ``scheduling.k8s.io`` with gangs, by version of Kubernetes; None before there was."""
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestSettings:
+    """Settings that manifests are made from.
+
+    Attributes
+    ----------
+    server, node
+        Devices of a node, and its name.
+    weight
+        Weight of the extender: at most 100 times it is added to the in-tree scores.
+    weights
+        Weights of the parts of a score.
+    kube_reserved_bytes, system_reserved_bytes, eviction_bytes
+        Memory that the kubelet keeps from pods.
+    all_reduce_bound_s
+        Predicted all-reduce of 100 MB above which a pod raises an alert. [s]
+    """
+
+    server: Server
+    node: str
+    kubernetes: str
+    namespace: str
+    image: str
+    resource: str
+    prefix: str
+    scheduler: str
+    weight: int
+    weights: Mapping[str, float]
+    http_timeout_s: float
+    is_tls: bool
+    gang_size: int
+    gpus_per_pod: int
+    topology_policy: str
+    kube_reserved_bytes: int
+    system_reserved_bytes: int
+    eviction_bytes: int
+    dra_driver: str
+    all_reduce_bound_s: float
+
+    def __post_init__(self) -> None:
+        if self.kubernetes not in GANG_APIS:
+            raise ValueError(
+                f"manifests: kubernetes must be one of {', '.join(GANG_APIS)}, "
+                f"got {self.kubernetes!r}"
+            )
+        for name in ("kube_reserved_bytes", "system_reserved_bytes", "eviction_bytes"):
+            value = getattr(self, name)
+            if value < MIB or value % MIB:
+                raise ValueError(f"manifests: {name} must be whole MiB, at least one, got {value}")
+
+    @property
+    def gang(self) -> str:
+        """Name of the gang in the example."""
+        return "train"
+
+    @property
+    def gang_api(self) -> str | None:
+        """``apiVersion`` of Workload and PodGroup; None where Kubernetes has none."""
+        version = GANG_APIS[self.kubernetes]
+        return None if version is None else f"scheduling.k8s.io/{version}"
+
+
+def metadata(name: str, settings: ManifestSettings, **more: Any) -> Manifest:
+    """Metadata of an object in the namespace of the settings."""
+    return {"name": name, "namespace": settings.namespace, **more}

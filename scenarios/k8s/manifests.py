@@ -1,0 +1,157 @@
+"""Manifests: scheduler with its extender, kubelet, gang of pods, DRA objects, Prometheus rules."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+import yaml
+
+from agents.devices.k8s.score_weights import ScoreWeights
+from des.base.atomic_write import write_together
+from des.base.checks import nearest, require_count, require_positive
+from des.base.command import UsageError
+from des.base.flags import option
+from des.base.lazy import lazy
+from des.base.quantities import SIZE_BYTES, parse_quantity
+from scenarios.devices.sources import ServerFlags, server_of
+from scenarios.k8s import gang_manifests, node_manifests, rules_manifest, scheduler_manifests
+from scenarios.k8s.manifest_models import check_configuration
+from scenarios.k8s.manifest_settings import Manifest, ManifestSettings
+
+if TYPE_CHECKING:
+    from scenarios.k8s import schema_check
+else:
+    schema_check = lazy("scenarios.k8s.schema_check")
+
+MANIFESTS: Mapping[str, Callable[[ManifestSettings], Manifest | list[Manifest]]] = MappingProxyType(
+    {
+        "scheduler-config": scheduler_manifests.scheduler_config,
+        "config-map": scheduler_manifests.config_map,
+        "rights": scheduler_manifests.rights,
+        "extender": scheduler_manifests.extender_deployment,
+        "service": scheduler_manifests.service,
+        "scheduler": scheduler_manifests.scheduler_deployment,
+        "kubelet": node_manifests.kubelet_config,
+        "resource-slice": node_manifests.resource_slice,
+        "resource-claim": node_manifests.resource_claim,
+        "gang": gang_manifests.gang,
+        "pods": gang_manifests.pods,
+        "rules": rules_manifest.prometheus_rule,
+    }
+)
+"""Maker of each file of manifests, by name."""
+
+EXAMPLES = f"""\
+manifests: {", ".join(MANIFESTS)}
+
+examples:
+  python -m scenarios.k8s manifests --simulate dgx-h100 --node gpu-a --out manifests
+  python -m scenarios.k8s manifests --file topo.txt,numactl.txt,pci.txt --only kubelet
+  python -m scenarios.k8s manifests --simulate dgx-a100 --kubernetes 1.36 --validate
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ServerFlags):
+    """Settings of manifests; the fields are the flags."""
+
+    only: tuple[str, ...] = option((), "manifests to write", default_text="all")
+    out: Path | None = option(
+        None, "folder, made if need be, for a file each; else they are printed"
+    )
+    validate: bool = option(
+        False, "check by Kubernetes' JSON schemas (extra k8s: kubernetes-validate)"
+    )
+    kubernetes: Literal["1.34", "1.35", "1.36", "1.37"] = option("1.37", "version of Kubernetes")
+    node: str = option("gpu-a", "name of the node of the server")
+    namespace: str = option("topology", "namespace of everything")
+    image: str = option("eastwest:latest", "image of extender and pods")
+    resource: str = option("nvidia.com/gpu", "extended resource of the GPUs")
+    prefix: str = option("topology.example.com", "prefix of annotations and labels")
+    scheduler: str = option("topology-scheduler", "name of the scheduler")
+    weight: int = option(
+        3,
+        "weight of the extender; it adds up to 100 times this, where all in-tree plugins "
+        "with their default weights add up to 1,200",
+    )
+    http_timeout_s: float = option(5.0, "time that kube-scheduler waits for the extender [s]")
+    tls: bool = option(True, "TLS with client certificates, from secrets NAME-tls")
+    gang_size: int = option(2, "pods of the gang")
+    gpus_per_pod: int = option(4, "GPUs of each pod")
+    topology_policy: Literal["none", "best-effort", "restricted", "single-numa-node"] = option(
+        "restricted", "policy of the kubelet's topology manager"
+    )
+    kube_reserved: str = option("1GiB", "memory kept for kubelet and runtime")
+    system_reserved: str = option("1GiB", "memory kept for the system")
+    eviction: str = option("100MiB", "free memory below which pods are evicted")
+    dra_driver: str = option("gpu.nvidia.com", "DRA driver and device class of the GPUs")
+    all_reduce_bound_s: float = option(
+        0.02, "predicted all-reduce of 100 MB from which a pod is an alert [s]"
+    )
+
+    def __post_init__(self) -> None:
+        owner = "manifests"
+        for name in self.only:
+            if name not in MANIFESTS:
+                raise UsageError(f"--only: unknown {name!r}; {nearest(name, tuple(MANIFESTS))}")
+        for name in ("weight", "gang_size", "gpus_per_pod"):
+            require_count(owner, name, getattr(self, name))
+        for name in ("http_timeout_s", "all_reduce_bound_s"):
+            require_positive(owner, name, getattr(self, name))
+
+
+def run(config: Config) -> int:
+    """Make, check and write the manifests."""
+    settings = _settings(config)
+    texts: dict[str, str] = {}
+    for name in config.only or MANIFESTS:
+        made = MANIFESTS[name](settings)
+        documents = made if isinstance(made, list) else [made]
+        for document in documents:
+            if not check_configuration(document) and config.validate:
+                schema_check.check_schema(document, config.kubernetes)
+        if documents:
+            texts[name] = yaml.safe_dump_all(documents, sort_keys=False, width=100)
+    if config.out is None:
+        sys.stdout.write("---\n".join(texts.values()))
+        return 0
+    config.out.mkdir(parents=True, exist_ok=True)
+    write_together({config.out / f"{name}.yaml": text.encode() for name, text in texts.items()})
+    checked = "by their schemas" if config.validate else "configurations alone"
+    sys.stdout.write(f"{config.out}: {len(texts)} files, checked: {checked}\n")
+    return 0
+
+
+def _settings(config: Config) -> ManifestSettings:
+    return ManifestSettings(
+        server=server_of(config),
+        node=config.node,
+        kubernetes=config.kubernetes,
+        namespace=config.namespace,
+        image=config.image,
+        resource=config.resource,
+        prefix=config.prefix,
+        scheduler=config.scheduler,
+        weight=config.weight,
+        weights=asdict(ScoreWeights()),
+        http_timeout_s=config.http_timeout_s,
+        is_tls=config.tls,
+        gang_size=config.gang_size,
+        gpus_per_pod=config.gpus_per_pod,
+        topology_policy=config.topology_policy,
+        kube_reserved_bytes=_size_bytes("--kube-reserved", config.kube_reserved),
+        system_reserved_bytes=_size_bytes("--system-reserved", config.system_reserved),
+        eviction_bytes=_size_bytes("--eviction", config.eviction),
+        dra_driver=config.dra_driver,
+        all_reduce_bound_s=config.all_reduce_bound_s,
+    )
+
+
+def _size_bytes(flag: str, text: str) -> int:
+    try:
+        return round(parse_quantity(text, SIZE_BYTES))
+    except ValueError as error:
+        raise UsageError(f"{flag} {error}") from error

@@ -1,0 +1,186 @@
+"""Running of the extender: its parts put together, a socket, and the end on SIGTERM."""
+
+import asyncio
+import logging
+import signal
+import ssl
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from agents.devices.k8s.book import GpuBook
+from agents.devices.k8s.decider import Decider
+from agents.devices.k8s.node_fit import POLICY_NAMED, fit_on_server
+from agents.devices.k8s.score_weights import ScoreWeights
+from des.base.checks import nearest
+from des.base.text_files import read_yaml
+from des.devices.k8s.pods import PodKeys
+from des.devices.presets import simulated
+from scenarios.k8s.api_server import ApiServer
+from scenarios.k8s.extender import Config
+from scenarios.k8s.http_server import HttpServer, ServerLimits
+from scenarios.k8s.kubeconfig import account_access, read_kubeconfig
+from scenarios.k8s.service import ExtenderService
+from scenarios.k8s.sources import ApiSource, FileSource
+
+_DEVICE_PLUGIN = (
+    "GPU numbers bind a pod only through DRA: with the device plugin the kubelet chooses the GPUs"
+)
+
+
+def serve_extender(config: Config) -> int:
+    """Serve until SIGTERM; returns the exit code.
+
+    Raises
+    ------
+    ValueError
+        If a file is wrong, or the port cannot be had.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    service = service_of(config)
+    _warm_up()
+    return asyncio.run(_serve(config, service))
+
+
+def service_of(config: Config) -> ExtenderService:
+    """Service of a configuration, before any state is known."""
+    if config.default_policy not in POLICY_NAMED:
+        raise ValueError(
+            f"--default-policy must be one of {', '.join(POLICY_NAMED)}; "
+            f"got {config.default_policy!r}"
+        )
+    keys = PodKeys(
+        resources=config.resources,
+        policy_annotation=config.policy_annotation,
+        default_policy=config.default_policy,
+    )
+    decider = Decider(
+        book=GpuBook(),
+        keys=keys,
+        weights=ScoreWeights() if config.weights is None else read_weights(config.weights),
+        gang_timeout_s=config.gang_timeout_s,
+    )
+    annotation = keys.annotation("gpus") if config.annotate_gpus else None
+    return ExtenderService(decider=decider, gpus_annotation=annotation)
+
+
+def read_weights(path: Path) -> ScoreWeights:
+    """Read the weights of a score.
+
+    Raises
+    ------
+    ValueError
+        If the file is wrong, naming the key.
+    """
+    content = read_yaml(path)
+    known = [field.name for field in fields(ScoreWeights)]
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: must be a mapping of {', '.join(known)}")
+    for key, value in content.items():
+        if key not in known:
+            raise ValueError(f"{path}: {key}: unknown key; {nearest(str(key), known)}")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{path}: {key} must be a number, got {value!r}")
+    try:
+        return ScoreWeights(**{str(key): float(value) for key, value in content.items()})
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _warm_up() -> None:
+    """Decide once, so that no caller waits for what is compiled on first use."""
+    fit_on_server(simulated("dgx-1-v100"), (0, 1, 2, 3, 4), 3, "best-effort")
+
+
+async def _serve(config: Config, service: ExtenderService) -> int:
+    loop = asyncio.get_running_loop()
+    api = _api_of(config)
+    if api is not None:
+        service.poster = _Post(api)
+    limits = ServerLimits(
+        body_bytes=config.max_body_bytes,
+        request_s=config.request_timeout_s,
+        idle_s=config.idle_timeout_s,
+        connections=config.max_connections,
+    )
+    server = HttpServer(handler=service.answer, limits=limits, refused=service.refused)
+    tasks = [asyncio.create_task(server.sweep())]
+    source: ApiSource | None = None
+    if config.state is not None:
+        file = FileSource(path=config.state, service=service, gpu=config.gpu, poll_s=config.poll_s)
+        file.begin()
+        tasks.append(asyncio.create_task(file.follow()))
+    elif api is not None:
+        source = ApiSource(api=api, service=service)
+        source.begin(loop)
+    ended = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    listening = await _listening(config, server)
+    port = listening.sockets[0].getsockname()[1]
+    scheme = "http" if config.tls_cert is None else "https"
+    sys.stdout.write(f"listening at {scheme}://{config.host}:{port}/scheduler\n")
+    sys.stdout.flush()
+    logging.getLogger("scenarios.k8s").info(_DEVICE_PLUGIN)
+    await ended.wait()
+    if source is not None:
+        source.stop.set()
+    listening.close()
+    for task in tasks:
+        task.cancel()
+    return 0
+
+
+async def _listening(config: Config, server: HttpServer) -> asyncio.Server:
+    tls = _tls_of(config)
+    try:
+        return await asyncio.get_running_loop().create_server(
+            server.connection,
+            config.host,
+            config.port,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else config.request_timeout_s,
+            backlog=min(config.max_connections, 1024),
+        )
+    except OSError as error:
+        raise ValueError(
+            f"--host {config.host} --port {config.port}: cannot listen: {error}"
+        ) from error
+
+
+def _tls_of(config: Config) -> ssl.SSLContext | None:
+    if config.tls_cert is None or config.tls_key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(config.tls_cert, config.tls_key)
+        if config.client_ca is not None:
+            context.load_verify_locations(config.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except (OSError, ssl.SSLError) as error:
+        raise ValueError(
+            f"--tls-cert {config.tls_cert}, --tls-key {config.tls_key}, --client-ca "
+            f"{config.client_ca}: cannot be used: {error}"
+        ) from error
+    return context
+
+
+def _api_of(config: Config) -> ApiServer | None:
+    if config.in_cluster:
+        return ApiServer(access=account_access(), timeout_s=config.api_timeout_s)
+    if config.kubeconfig is not None:
+        access = read_kubeconfig(config.kubeconfig)
+        return ApiServer(access=access, timeout_s=config.api_timeout_s)
+    return None
+
+
+class _Post:
+    """Posts from a thread, so that other requests are answered meanwhile."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._api = api
+
+    async def __call__(self, path: str, content: Mapping[str, Any]) -> str:
+        return await asyncio.to_thread(self._api.post, path, content)
