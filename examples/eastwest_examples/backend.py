@@ -10,8 +10,8 @@ from des import Plan, Topology, Workload, simulate
 
 
 @dataclass(frozen=True)
-class Figures:
-    """Figures that a backend measures. [s]"""
+class FreeFigures:
+    """FreeFigures that a backend measures. [s]"""
 
     makespan_s: float
     exposed_s: tuple[float, ...]
@@ -24,12 +24,12 @@ class LatencyFree:
     def check(self, topology: Topology, workload: Workload, plan: Plan) -> None:
         """Any plan that the simulator takes can be measured."""
 
-    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Figures:
+    def measure(self, topology: Topology, workload: Workload, plan: Plan) -> FreeFigures:
         """Judge one iteration of a plan."""
         links = tuple(replace(link, latency_s=0.0) for link in topology.links)
         result = simulate(replace(topology, links=links), workload, plan)
         exposed_s = tuple(0.0 for _ in topology.domains)
-        return Figures(makespan_s=result.makespan_s, exposed_s=exposed_s)
+        return FreeFigures(makespan_s=result.makespan_s, exposed_s=exposed_s)
 
 
 def latency_free() -> LatencyFree:

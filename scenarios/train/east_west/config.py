@@ -118,7 +118,7 @@ class HiPpoConfig(JsonFlag):
 WHERE_RUN = frozenset({"out", "resume", "workers"})
 """Fields on where a run is done: not recorded, as results do not depend on them."""
 
-_SHORT: dict[str, Any] = {
+QUICK_SIZES: dict[str, Any] = {
     "updates": 4,
     "worlds": 2,
     "samples": 2,
@@ -132,11 +132,7 @@ _SHORT: dict[str, Any] = {
     "workers": 1,
     "kpi": False,
 }
-
-
-def quickened(config: HiPpoConfig, given: frozenset[str]) -> HiPpoConfig:
-    """Return a configuration of seconds; what was given stays."""
-    return replace(config, **{name: _SHORT[name] for name in _SHORT if name not in given})
+"""Sizes of a run of seconds, where the user gives none."""
 
 
 def recorded_settings(config: HiPpoConfig) -> dict[str, object]:
