@@ -134,8 +134,7 @@ def parse_given(
 ) -> tuple[ConfigT, frozenset[str]]:
     """Do what `parse` does, and also return the names of the fields that the user gave."""
     kinds = kinds_of(config_class)
-    flags = [_flag_of(field, kinds[field.name]) for field in fields_of(config_class)]
-    flags.append(_FILE_FLAG)
+    flags = [*(_flag_of(one, kinds[one.name]) for one in fields_of(config_class)), _FILE_FLAG]
     values = given_flags(flags, argv, prog=prog, description=description, epilog=epilog)
     path = values.pop("config", None)
     if isinstance(path, Path):
@@ -157,8 +156,7 @@ def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, sour
     UsageError
         If a key is unknown, a value has the wrong type or a required field is missing.
     """
-    given = _as_now(config_class, values)
-    checked = checked_fields(kinds_of(config_class), given, source=source)
+    checked = checked_fields(kinds_of(config_class), _as_now(config_class, values), source=source)
     return _construct(config_class, checked, source=source)
 
 
@@ -242,8 +240,7 @@ def _as_now(
     config_class: type["DataclassInstance"], values: Mapping[str, object]
 ) -> dict[str, object]:
     """Give fields their present names where a file has former ones."""
-    fields = dataclasses.fields(config_class)
-    former = {field.metadata.get("formerly"): field.name for field in fields}
+    former = {field.metadata.get("formerly"): field.name for field in fields_of(config_class)}
     return {former.get(name, name) if name else name: value for name, value in values.items()}
 
 
@@ -270,8 +267,8 @@ def _construct(
         if defaults == (dataclasses.MISSING,) * 2 and field.name not in values:
             is_positional = field.metadata.get("is_positional", False)
             spelling = field.name.upper() if is_positional else spelt(field.name)
-            meant = field.metadata.get("help", "")
-            raise UsageError(f"{source}: {field.name} is required ({spelling}): {meant}")
+            asked = f"{field.name} is required ({spelling}): {field.metadata.get('help', '')}"
+            raise UsageError(f"{source}: {asked}")
     return config_class(**values)
 
 
@@ -298,6 +295,6 @@ def _read_mapping(path: Path) -> dict[str, object]:
     if isinstance(loaded, dict) and {"config", "versions"} <= loaded.keys():
         loaded = loaded["config"]
     if not isinstance(loaded, dict):
-        shown = short.repr(loaded)
-        raise UsageError(f"{path}: must be a mapping of field names to values, got {shown}")
+        got = short.repr(loaded)
+        raise UsageError(f"{path}: must be a mapping of field names to values, got {got}")
     return loaded
