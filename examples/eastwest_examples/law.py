@@ -1,7 +1,4 @@
-"""A law of moving links: bandwidths ebb and flow in turn, all links at once.
-
-Files of worlds name it by the entry point: ``dynamics: {kind: half_tide, period: 60s, ebb: 0.5}``.
-"""
+"""A law of moving links: all ebb and flow; ``dynamics: {kind: half_tide, period: 60s, ebb: 0.5}``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
