@@ -1,4 +1,4 @@
-"""A law of moving links that ebb and flow: ``dynamics: {kind: half_tide, period: 60s, ebb: 0.5}``."""
+"""A law of moving links, in files ``dynamics: {kind: half_tide, period: 60s, ebb: 0.5}``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
