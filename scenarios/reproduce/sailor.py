@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, Points
@@ -87,6 +87,10 @@ _NOT_MODELLED = (
     "differences below about 3 % mean nothing."
 )
 _EXAMPLES = f"""\
+examples:
+  python -m scenarios.reproduce sailor
+  python -m scenarios.reproduce sailor --cases my_runs --out runs/my_runs
+
 files read from --cases: real_runs.csv (rows whose usable is 1), real_runs_stages.csv,
   layer_memory.csv, network_profiles.csv
   est_NAME_s of real_runs.csv is the estimate of a published simulator; blank, n/a or nan: none
@@ -103,7 +107,7 @@ exit codes: 0 every bound that applies is met; 1 one is not;
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(JsonFlag):
     """Settings of the reproduction of Sailor; the fields are the flags."""
 
     cases: Path = option(PUBLISHED / "sailor", "folder of runs and profiles")
