@@ -3,12 +3,13 @@
 `data/engines.json` is what ``python -m calibration serving`` writes for the profiles that it has.
 """
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import cast
 
 from des.base.checks import nearest
+from des.base.strict_json import parse_json
 from des.serving.batch_times import BatchTimes
 from des.serving.fleet_world import Engine
 
@@ -22,8 +23,7 @@ _KV_BYTES_PER_TOKEN = {
 @cache
 def _fitted() -> Mapping[str, Mapping[str, object]]:
     text = (files("des.serving") / "data" / "engines.json").read_text(encoding="utf-8")
-    found: Mapping[str, Mapping[str, object]] = json.loads(text)
-    return found
+    return cast(Mapping[str, Mapping[str, object]], parse_json(text))
 
 
 def engine_names() -> tuple[str, ...]:

@@ -20,8 +20,9 @@ from scenarios.autoscale.fleet_config import FleetConfig, config_requests, confi
 if TYPE_CHECKING:
     from agents.serving import table
     from des.serving import fleet_engine, fleet_figures
+    from des.serving.fleet_world import History
     from scenarios.autoscale import advisory, capacity_search, fleet_outputs, speed
-    from scenarios.frame import writing
+    from scenarios.frame import repeat, writing
 else:
     advisory = lazy("scenarios.autoscale.advisory")
     capacity_search = lazy("scenarios.autoscale.capacity_search")
@@ -29,6 +30,7 @@ else:
     fleet_figures = lazy("des.serving.fleet_figures")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
     speed = lazy("scenarios.autoscale.speed")
+    repeat = lazy("scenarios.frame.repeat")
     table = lazy("agents.serving.table")
     writing = lazy("scenarios.frame.writing")
 
@@ -99,15 +101,22 @@ def _run(config: Config) -> int:
     world = config_world(config, config_requests(config))
     rows: list[dict[str, object]] = []
     files: dict[str, bytes] = {}
+    histories: dict[str, History] = {}
     for name, policy in policies.items():
         sys.stderr.write(f"{name}: {len(world.requests)} requests\n")
         watched = policy if advised is None else advisory.Advised(policy, advised)
         history = fleet_engine.run(world, watched, config.seed)
+        histories[name] = history
         rows.append({"policy": name, **fleet_figures.run_figures(history)})
         files |= fleet_outputs.policy_files(name, history)
         if isinstance(watched, advisory.Advised):
             files[f"advisory_{name}.csv"] = watched.csv_bytes()
-    files |= fleet_outputs.report_of(rows, list(policies))
+    files |= fleet_outputs.report_of(
+        rows,
+        histories,
+        settings=repeat.repeated_settings(config),
+        command=repeat.repeat_command(PROG, config),
+    )
     fleet_outputs.show(rows)
     for path in writing.write_files(config.out, files):
         sys.stdout.write(f"written: {path}\n")

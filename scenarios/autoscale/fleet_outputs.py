@@ -1,20 +1,24 @@
 """Outputs of a run of a fleet: tables, Gantt chart of instances, Chrome trace, report."""
 
-import csv
-import html
-import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from matplotlib.figure import Figure
 from rich.table import Table
 
-from des.serving.fleet_world import History
-from scenarios.frame.plots import png_bytes
+from des.base.csv_text import csv_text
+from des.figures.figure import Axis, Figure, Panel
+from des.figures.marks import Boxes
+from des.figures.palette import AMBER, BLUE, GREY
+from des.serving.fleet_world import History, InstanceRow
+from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.report import PageTable, Report
 from scenarios.iteration.iteration_tables import plain_console
 
 Row = Mapping[str, object]
+Span = tuple[float, float]
+"""Start and end. [s]"""
+
 SHOWN = (
     "policy",
     "attainment",
@@ -28,7 +32,6 @@ SHOWN = (
     "num_flaps",
     "num_unfinished",
 )
-_COLOURS = {"prompt": "#0072B2", "token": "#009E73", "mixed": "#E69F00"}
 _MICRO = 1e6
 
 
@@ -73,45 +76,74 @@ def policy_files(name: str, history: History) -> dict[str, bytes]:
         f"requests_{name}.csv": csv_bytes(requests),
         f"instances_{name}.csv": csv_bytes(instances),
         f"decisions_{name}.csv": csv_bytes(decisions),
-        f"instances_{name}.png": _gantt(name, history),
         f"trace_{name}.json": _chrome_trace(history),
     }
 
 
 def csv_bytes(rows: Sequence[Row]) -> bytes:
     """Rows as CSV; without rows, nothing."""
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return text.getvalue().encode()
+    if not rows:
+        return b""
+    columns = list(rows[0])
+    return csv_text([columns, *([row[name] for name in columns] for row in rows)]).encode()
 
 
-def _gantt(name: str, history: History) -> bytes:
-    """Life of each instance: from its order (faint), active, draining (light)."""
-    num = len(history.instances)
-    figure = Figure(figsize=(8.0, 1.5 + min(0.18 * num, 12.0)))
-    axes = figure.subplots()
-    for one in history.instances:
-        stop_s = history.end_s if one.stopped_s is None else one.stopped_s
-        active_s = stop_s if one.active_s is None else one.active_s
-        drain_s = stop_s if one.drained_from_s is None else one.drained_from_s
-        for begin_s, end_s, alpha in (
-            (one.ordered_s, active_s, 0.25),
-            (active_s, drain_s, 1.0),
-            (drain_s, stop_s, 0.5),
-        ):
-            axes.barh(
-                one.number, end_s - begin_s, left=begin_s, color=_COLOURS[one.pool], alpha=alpha
+def _gantt(name: str, history: History) -> Figure:
+    """Life of each instance: ordered, active, draining."""
+    marks = []
+    for state, colour, span in _STATES:
+        boxes = [(one.number, *found) for one in history.instances if (found := span(one, history))]
+        marks.append(
+            Boxes(
+                label=state,
+                starts=tuple(start_s for _, start_s, _ in boxes),
+                ends=tuple(end_s for _, _, end_s in boxes),
+                rows=tuple(float(number) for number, _, _ in boxes),
+                colour=colour,
             )
-    for pool in history.world.initial:
-        axes.barh(0, 0, color=_COLOURS[pool], label=pool)
-    axes.legend(loc="upper right")
-    axes.set_xlabel("time [s]: ordered (faint), active, draining (light)")
-    axes.set_ylabel("instance")
-    axes.set_title(name)
-    return png_bytes(figure)
+        )
+    num = len(history.instances)
+    return Figure(
+        name=f"instances_{name}",
+        title=f"Instances under {name}",
+        seen=f"Lives of {num} instances from the order to the stop, by state.",
+        panels=(
+            Panel(
+                x=Axis(label="time [s]"),
+                y=Axis(label="instance"),
+                marks=tuple(marks),
+                height=1.2 + min(0.18 * num, 12.0),
+                grid="x",
+            ),
+        ),
+        width=8.0,
+    )
+
+
+def _stop_s(one: InstanceRow, history: History) -> float:
+    return history.end_s if one.stopped_s is None else one.stopped_s
+
+
+def _ordered(one: InstanceRow, history: History) -> Span:
+    return one.ordered_s, _stop_s(one, history) if one.active_s is None else one.active_s
+
+
+def _active(one: InstanceRow, history: History) -> Span | None:
+    if one.active_s is None:
+        return None
+    stop_s = _stop_s(one, history)
+    return one.active_s, stop_s if one.drained_from_s is None else one.drained_from_s
+
+
+def _draining(one: InstanceRow, history: History) -> Span | None:
+    return None if one.drained_from_s is None else (one.drained_from_s, _stop_s(one, history))
+
+
+_STATES: tuple[tuple[str, str, Callable[[InstanceRow, History], Span | None]], ...] = (
+    ("ordered", GREY, _ordered),
+    ("active", BLUE, _active),
+    ("draining", AMBER, _draining),
+)
 
 
 def _chrome_trace(history: History) -> bytes:
@@ -143,20 +175,32 @@ def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def report_of(rows: Sequence[Row], names: Sequence[str]) -> dict[str, bytes]:
-    """Table of all figures as CSV and as a page with the charts."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_text(each))}</td>" for each in row.values()) + "</tr>"
-        for row in rows
+def report_of(
+    rows: Sequence[Row], histories: Mapping[str, History], *, settings: Row, command: str
+) -> dict[str, bytes]:
+    """Table of all figures as CSV, and a page with the charts, which are files as well."""
+    best = max(rows, key=lambda row: (_number(row["attainment"]), -_number(row["gpu_h"])))
+    table = PageTable(
+        title="Policies",
+        head=tuple(rows[0]),
+        rows=tuple(tuple(_text(cell) for cell in row.values()) for row in rows),
     )
-    charts = "".join(f'<p><img src="instances_{html.escape(name)}.png"></p>' for name in names)
-    page = (
-        "<!doctype html><meta charset='utf-8'><title>Autoscaling</title>"
-        "<style>body{font-family:sans-serif}td,th{padding:2px 8px;text-align:right}</style>"
-        f"<h1>Autoscaling</h1><table><tr>{head}</tr>{body}</table>{charts}\n"
+    page = Report(
+        title="Autoscaling",
+        question="Which policy keeps the SLO, and at what cost?",
+        answer=f"Most requests within the SLO: {best['policy']}, "
+        f"{_number(best['attainment']):.2%} with {_number(best['gpu_h']):.4g} GPU hours.",
+        command=command,
+        tables=(table,),
+        figures=tuple(_gantt(name, history) for name, history in histories.items()),
+        configuration=settings,
     )
-    return {"figures.csv": csv_bytes(rows), "report.html": page.encode()}
+    return {"figures.csv": csv_bytes(rows), **OutputChoice().report_files(page)}
+
+
+def _number(value: object) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
 
 
 def show(rows: Sequence[Row]) -> None:
