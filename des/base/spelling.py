@@ -17,7 +17,8 @@ class Spelling:
     @contextmanager
     def called(self, module: str, typed: str) -> Iterator[None]:
         """Write ``typed`` for ``python -m module`` inside."""
-        before, self._typed = self._typed, {f"python -m {module}": typed}
+        before = self._typed
+        self._typed = before | {f"python -m {module}": typed}
         try:
             yield
         finally:

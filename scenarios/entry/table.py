@@ -53,7 +53,7 @@ def _row(name: str, module: str, about: str, extra: str = "") -> Command:
 
 COMMANDS: tuple[Command, ...] = (
     _row("simulate", "scenarios.simulate", "Simulate one training iteration of a plan"),
-    _row("decide", "agents.decide", "Decide where to place what, and when to change a plan"),
+    _row("decide", "scenarios.decide", "Decide where to place what, and when to change a plan"),
     _row("train", "scenarios.east_west_train", "Train the scheduler of a world and judge it"),
     _row("compare", "scenarios.compare", "Compare planners and rules of re-planning"),
     _row("kpi", "scenarios.kpi", "Measure every target, with a verdict on each"),
@@ -61,6 +61,13 @@ COMMANDS: tuple[Command, ...] = (
     _row("reproduce", "scenarios.reproduce", "Compare the simulator with published figures"),
     _row("explore", "scenarios.explore", "Explore worlds and plans in a browser", extra="explore"),
     _row("run", "scenarios.training_run", "Simulate a long training run on moving links"),
+    _row("job-queue", "scenarios.job_queue", "Compare schedulers of a queue of jobs"),
+    _row("autoscale", "scenarios.autoscale", "Compare policies that scale an inference fleet"),
+    _row(
+        "decide-scaling",
+        "agents.serving.decide",
+        "Decide how many instances each pool of a fleet should have",
+    ),
     _row("devices", "scenarios.devices", "Read topologies of servers; place jobs on their GPUs"),
     _row("k8s", "scenarios.k8s", "Answer kube-scheduler by topology; write manifests"),
     _row("topology", "scenarios.make_topology", "Write a topology file: drawn, or a preset"),
@@ -88,6 +95,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     _row("train-plans", "scenarios.train_plans", "Train the plan policy for 2 to 64 sites"),
     _row("train-local", "scenarios.train_local", "Train the local agent inside domains"),
+    _row("train-autoscaler", "scenarios.train_autoscaler", "Train a policy that scales a fleet"),
     _row("train-scheduling", "scenarios.train_scheduling", "Train PPO of Stable-Baselines3"),
     _row("sweep", "scenarios.sweep", "Train over a grid of seeds and hyper-parameters"),
     _row("compare-seeds", "scenarios.compare_seeds", "Train several seeds and show their spread"),

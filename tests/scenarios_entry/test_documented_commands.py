@@ -12,13 +12,15 @@ import pytest
 from des.base.command import UsageError
 from des.base.command_line import PRINT_FLAGS
 from scenarios.entry.command import command_named
-from scenarios.entry.table import COMMANDS
+from scenarios.entry.table import COMMANDS, Command
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
 )
-BY_MODULE = {command.module: command for command in COMMANDS}
+BEHIND = Command(name="agents.decide", module="agents.decide", about="Decide, without a report")
+"""Module with a part of the flags of `eastwest decide`."""
+BY_MODULE = {command.module: command for command in (*COMMANDS, BEHIND)}
 EXPLAINED = {"X", "NAME", "..."}
 """Words that stand for any command."""
 
@@ -41,7 +43,8 @@ def flags_of(name, *before):
     """Flags or subcommands of a command; the module may be one behind no row of the table."""
     shown = StringIO()
     with suppress(SystemExit), redirect_stdout(shown):
-        command_named(name).run([*before, PRINT_FLAGS])
+        command = BEHIND if name == BEHIND.name else command_named(name)
+        command.run([*before, PRINT_FLAGS])
     return {line.partition("\t")[0] for line in shown.getvalue().splitlines()}
 
 
