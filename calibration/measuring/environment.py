@@ -4,11 +4,11 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibration.cases.aggregation import Aggregation
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.measuring.measure import TIMEOUT_S, measure_case
-from calibration.packet.measure_packets import measure_packets
 from calibration.packet.numbers import network_numbers
 from calibration.packet.process import installed_version
 from calibration.reference.astra_config import Backend, network_config, require_queues
@@ -17,9 +17,15 @@ from calibration.reference.export import why_only_ours
 from calibration.reference.ns3 import Ns3
 from calibration.reference.reference_programs import check_program, program_in
 from des.base.checks import require_positive
+from des.base.lazy import lazy
 from des.job.workload import Workload
 from des.plan.plan import Plan
 from des.world.topology import Topology
+
+if TYPE_CHECKING:
+    from calibration.packet import measure_packets
+else:
+    measure_packets = lazy("calibration.packet.measure_packets")
 
 BINARIES_VARIABLE = "ASTRA_SIM_BIN"
 """Environment variable with the folder of the original's programs; without it our engine runs."""
@@ -137,7 +143,9 @@ class PacketBackend:
 
     def measure(self, topology: Topology, workload: Workload, plan: Plan) -> Measurement:
         """Run one iteration of a plan; see `measure_packets`."""
-        return measure_packets(_case(topology, workload, plan), limit_s=self.limit_s)
+        return measure_packets.measure_packets(
+            _case(topology, workload, plan), limit_s=self.limit_s
+        )
 
 
 def unaware(*, network_aggregation: Aggregation = "harmonic") -> AnalyticalBackend:

@@ -167,19 +167,18 @@ def measure_all(
         kept = None if store is None else store.get(key)
         if kept is not None:
             found[key] = kept
-    tell = progress or _say_nothing
+    tell = progress or (lambda *_: None)
     tell(len(found), len(cases_of))
     missing = [key for key in cases_of if key not in found]
     task, left = (
         partial(measure_case, backend=backend, **options),
         [cases_of[key] for key in missing],
     )
+    limit_s = _limit_s(backend, options)
     outcomes = (
         _here(task, left)
         if num_workers is None
-        else map_in_processes(
-            task, left, num_workers=num_workers, timeout_s=_limit_s(backend, options)
-        )
+        else map_in_processes(task, left, num_workers=num_workers, timeout_s=limit_s)
     )
     with closing(outcomes):
         for position, outcome in outcomes:
@@ -269,10 +268,9 @@ def _run_engine(seen: PlacementCase, backend: Backend, traces: TraceSet) -> tupl
             backend="unaware" if backend == "unaware" else "aware",
             options=network_options(seen),
         )
-        ranks = sorted(result.ranks, key=lambda each: each.rank)
         return tuple(
             Finish(cycles=each.finish_cycles, exposed_cycles=each.exposed_communication_cycles)
-            for each in ranks
+            for each in sorted(result.ranks, key=lambda each: each.rank)
         )
     except (ValueError, IncompleteRunError) as error:
         raise ReferenceRunError(f"our engine, backend {backend}: {error}") from error
@@ -299,7 +297,3 @@ def _explained(error: Exception, case: PlacementCase) -> Exception:
         return error
     explained.__cause__ = error
     return explained
-
-
-def _say_nothing(num_done: int, num_all: int) -> None:
-    pass

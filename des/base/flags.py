@@ -61,10 +61,9 @@ def option(
 
     A value that names a file is looked for next to the configuration file that gives it, then as
     it is. A positional field has no flag, only a place. ``check`` is one of `des.base.checks` or
-    alike; it sees what the user gives, if not none.
-    ``default_text`` is what help texts say of the default. ``formerly`` is an earlier name, which
-    command lines and files may still have. A field that is not recorded says how results are shown,
-    not what they are: `to_dict` leaves it out.
+    alike; it sees what the user gives, if not none. ``default_text`` is what help texts say of the
+    default. ``formerly`` is an earlier name, which command lines and files may still have. A field
+    that is not recorded says how results are shown, not what they are: `to_dict` leaves it out.
     """
     metadata = {
         "help": help_text,
@@ -266,12 +265,11 @@ def _construct(
     config_class: type[ConfigT], values: Mapping[str, object], *, source: str
 ) -> ConfigT:
     for field in dataclasses.fields(config_class):
-        defaults = (field.default, field.default_factory)
+        defaults, about = (field.default, field.default_factory), field.metadata.get("help", "")
         if defaults == (dataclasses.MISSING,) * 2 and field.name not in values:
             is_positional = field.metadata.get("is_positional", False)
             spelling = field.name.upper() if is_positional else spelt(field.name)
-            asked = f"{field.name} is required ({spelling}): {field.metadata.get('help', '')}"
-            raise UsageError(f"{source}: {asked}")
+            raise UsageError(f"{source}: {field.name} is required ({spelling}): {about}")
     return config_class(**values)
 
 
@@ -291,8 +289,7 @@ def _beside(
 def _read_mapping(path: Path) -> dict[str, object]:
     """Read field names and values; of a run's config.json, take its ``config`` section."""
     try:
-        is_json = path.suffix == ".json"
-        loaded = text_files.read_json(path) if is_json else text_files.read_yaml(path)
+        loaded = (text_files.read_json if path.suffix == ".json" else text_files.read_yaml)(path)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if isinstance(loaded, dict) and {"config", "versions"} <= loaded.keys():
