@@ -126,7 +126,7 @@ def test_figures_of_several_source_revisions_are_told(copy):
     ("flags", "message"),
     [
         (["--seed", "7"], "with --resume, seed must be 0 as in"),
-        (["--no-short"], "with --resume, short must be True as in"),
+        (["--no-quick"], "with --resume, quick must be True as in"),
         (["--targets", "time"], "targets must be ['time', 'communication'] as in"),
         (["--checkpoint", "mine.pt"], "with --resume, checkpoint must be [] as in"),
     ],
