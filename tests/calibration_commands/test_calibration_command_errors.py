@@ -78,7 +78,8 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
     [
         (
             (),
-            "calibration: COMMAND must be one of run, check, kernels, devices, serving, profile,",
+            "python -m calibration: COMMAND must be one of run, check, kernels, devices, serving, "
+            "profile,",
         ),
         (("runs",), "show, prune, got 'runs'; did you mean 'run'?"),
         (("run", "--samples", "0"), "argument --samples: must be a whole number from 1 to"),
