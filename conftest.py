@@ -3,6 +3,8 @@
 from importlib.util import find_spec
 
 NEEDS = {
+    "flask": ("scenarios/explore/app.py",),
+    "werkzeug": ("scenarios/explore/command.py",),
     "dash": ("scenarios/explore/app.py", "scenarios/explore/layout.py"),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (

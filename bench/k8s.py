@@ -22,7 +22,7 @@ TARGETS = {
 NOTE = (
     f"{NUM_NODES} nodes, half DGX H100 and half DGX-1 with other free GPUs each; the pod asks for "
     "4 GPUs; connections are kept, each client sends its next request once it has the answer. The "
-    "server has one thread, the clients run on another core; its CPU time is that of its process. "
+    "server has one thread, its CPU time is that of its process. "
     "A pod is filtered, prioritized and bound to the best node (no API server is waited for), then "
     "released: the state changes twice for each, so nothing but fits of equal nodes is kept."
 )

@@ -1,5 +1,6 @@
 """Orderings that choose how many GPUs an elastic job has: Optimus and Pollux."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -15,7 +16,7 @@ RESIZE_QUANTUM_S = 600.0
 
 
 @dataclass(slots=True, kw_only=True)
-class _Elastic:
+class _Elastic(ABC):
     """Base: widths of all elastic jobs are chosen again every quantum, in order of arrival."""
 
     quantum_s: float = RESIZE_QUANTUM_S
@@ -46,8 +47,9 @@ class _Elastic:
         """Time of arrival."""
         return job.job.arrival_s
 
+    @abstractmethod
     def _gain(self, now_s: float) -> Callable[[LiveJob, int], float]:
-        raise NotImplementedError
+        """Gain of a job by one more GPU than a number."""
 
 
 @dataclass(slots=True, kw_only=True)

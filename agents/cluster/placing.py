@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from des.cluster.free_gpus import Allocation, FreeGpus, lowest_bit, positions
+from des.cluster.free_gpus import Allocation, FreeCounts, lowest_bit, positions
 from des.cluster.live_job import LiveJob
 
 
@@ -20,7 +20,7 @@ class UnitPlacing(ABC):
     level: str = ""
     is_required: bool = False
 
-    def place(self, free: FreeGpus, job: LiveJob) -> Allocation | None:
+    def place(self, free: FreeCounts, job: LiveJob) -> Allocation | None:
         """GPUs of a job, or None; takes none of them."""
         allowed = free.allowed(job.job.domain, job.gpu_type)
         width = job.width
@@ -36,7 +36,9 @@ class UnitPlacing(ABC):
         is_required = job.job.is_level_required if job.job.level else self.is_required
         return found or (None if is_required else self.pick(free, width, allowed))
 
-    def _in_a_unit(self, free: FreeGpus, width: int, allowed: int, level: str) -> Allocation | None:
+    def _in_a_unit(
+        self, free: FreeCounts, width: int, allowed: int, level: str
+    ) -> Allocation | None:
         fits = [
             (count, unit)
             for unit in free.unit_masks(level)
@@ -47,7 +49,7 @@ class UnitPlacing(ABC):
         return self.pick(free, width, min(fits)[1] & allowed)
 
     @abstractmethod
-    def pick(self, free: FreeGpus, width: int, allowed: int) -> Allocation | None:
+    def pick(self, free: FreeCounts, width: int, allowed: int) -> Allocation | None:
         """GPUs on the nodes of a mask, which have enough free."""
 
 
@@ -55,7 +57,7 @@ class UnitPlacing(ABC):
 class FirstFree(UnitPlacing):
     """The first free GPUs in the order of nodes, over as many nodes as it takes."""
 
-    def pick(self, free: FreeGpus, width: int, allowed: int) -> Allocation | None:
+    def pick(self, free: FreeCounts, width: int, allowed: int) -> Allocation | None:
         """Fill nodes by number."""
         return filled(free, width, positions(free.nodes_with(1) & allowed))
 
@@ -64,7 +66,7 @@ class FirstFree(UnitPlacing):
 class Scattered(UnitPlacing):
     """As few GPUs of each node as possible, the emptiest nodes first."""
 
-    def pick(self, free: FreeGpus, width: int, allowed: int) -> Allocation | None:
+    def pick(self, free: FreeCounts, width: int, allowed: int) -> Allocation | None:
         """Take GPUs in turns from the nodes with the most free ones."""
         nodes = list(emptiest_first(free, allowed))
         counts = dict.fromkeys(nodes, 0)
@@ -85,7 +87,7 @@ class Scattered(UnitPlacing):
 class BestFit(UnitPlacing):
     """The node with the fewest free GPUs that will do, else as few nodes as possible."""
 
-    def pick(self, free: FreeGpus, width: int, allowed: int) -> Allocation | None:
+    def pick(self, free: FreeCounts, width: int, allowed: int) -> Allocation | None:
         """Take one node, else the emptiest ones and the best fit for the rest."""
         return best_node(free, width, allowed) or fewest_nodes(free, width, allowed)
 
@@ -94,7 +96,7 @@ class BestFit(UnitPlacing):
 class Consolidated(UnitPlacing):
     """As few nodes as the job's number of GPUs allows; it waits until there are such nodes."""
 
-    def pick(self, free: FreeGpus, width: int, allowed: int) -> Allocation | None:
+    def pick(self, free: FreeCounts, width: int, allowed: int) -> Allocation | None:
         """Take whole nodes and the best fit for the rest, or nothing."""
         found = best_node(free, width, allowed) or fewest_nodes(free, width, allowed)
         least = -(-width // free.most_per_node)
@@ -105,7 +107,7 @@ class Consolidated(UnitPlacing):
 class Packed(UnitPlacing):
     """Against fragmentation: small jobs fill up the fullest nodes, which keeps whole nodes free."""
 
-    def pick(self, free: FreeGpus, width: int, allowed: int) -> Allocation | None:
+    def pick(self, free: FreeCounts, width: int, allowed: int) -> Allocation | None:
         """Take one node; a job that needs several takes wholly free ones, else the fullest."""
         found = best_node(free, width, allowed)
         if found is not None:
@@ -115,7 +117,7 @@ class Packed(UnitPlacing):
         return filled(free, width, reversed(tuple(emptiest_first(free, allowed))))
 
 
-def best_node(free: FreeGpus, width: int, allowed: int) -> Allocation | None:
+def best_node(free: FreeCounts, width: int, allowed: int) -> Allocation | None:
     """GPUs of the first node with the fewest free ones that will do; None if there is none."""
     for nodes in free.with_free[width:]:
         fits = nodes & allowed
@@ -124,7 +126,7 @@ def best_node(free: FreeGpus, width: int, allowed: int) -> Allocation | None:
     return None
 
 
-def fewest_nodes(free: FreeGpus, width: int, allowed: int) -> Allocation | None:
+def fewest_nodes(free: FreeCounts, width: int, allowed: int) -> Allocation | None:
     """GPUs of the emptiest nodes, with the best fit for what is left at last."""
     taken: list[int] = []
     for node in emptiest_first(free, allowed):
@@ -140,13 +142,13 @@ def fewest_nodes(free: FreeGpus, width: int, allowed: int) -> Allocation | None:
     return tuple(sorted((*parts, *last)))
 
 
-def emptiest_first(free: FreeGpus, allowed: int) -> Iterator[int]:
+def emptiest_first(free: FreeCounts, allowed: int) -> Iterator[int]:
     """Nodes of a mask by the number of their free GPUs, most first, without full ones."""
     for nodes in free.with_free[:0:-1]:
         yield from positions(nodes & allowed)
 
 
-def filled(free: FreeGpus, width: int, nodes: Iterator[int]) -> Allocation | None:
+def filled(free: FreeCounts, width: int, nodes: Iterator[int]) -> Allocation | None:
     """Free GPUs of nodes in their order until there are enough; None if there never are."""
     found = []
     for node in nodes:

@@ -46,7 +46,7 @@ class NodeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSet:
+class ChosenNodes:
     """Chosen nodes, in the order of the tree.
 
     Attributes

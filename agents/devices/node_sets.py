@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.devices.level_chain import Chain, chain_of, num_units_of, within_limit
-from agents.devices.node_request import NodeRequest, NodeSet
+from agents.devices.node_request import ChosenNodes, NodeRequest
 from agents.devices.node_tables import IMPOSSIBLE, Forest, Rates, Table, Whole, rates
 from des.devices.cluster import Cluster
 from des.devices.cluster_levels import ANY
 
 
-def choose_nodes(cluster: Cluster, free: Iterable[str], request: NodeRequest) -> NodeSet:
+def choose_nodes(cluster: Cluster, free: Iterable[str], request: NodeRequest) -> ChosenNodes:
     """Choose the best set of free nodes.
 
     Raises
@@ -74,7 +74,7 @@ class _Choice:
             num_free=len(self._free),
         )
 
-    def best(self) -> NodeSet:
+    def best(self) -> ChosenNodes:
         """Set on the first level that has room."""
         levels = self._levels_to_try()
         for level in levels:
@@ -181,10 +181,10 @@ class _Choice:
     def _forest_of(self, places: Whole) -> Forest:
         return Forest(self._chain.units, places, self._rates, self._request.count, self._limits)
 
-    def _answer(self, table: Table) -> NodeSet:
+    def _answer(self, table: Table) -> ChosenNodes:
         places = np.array(table.chosen(self._request.count), dtype=np.int64)
         level, unit = self._common(places)
-        return NodeSet(
+        return ChosenNodes(
             nodes=tuple(self._cluster.nodes[at].name for at in places.tolist()),
             level=level,
             unit=unit,

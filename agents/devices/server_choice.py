@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agents.devices.fragmentation import fragmentation
 from agents.devices.free_gpus import FreeGpus
 from agents.devices.gpu_placement import GpuPlacement, optimal_placement
-from agents.devices.node_request import NodeRequest, NodeSet
+from agents.devices.node_request import ChosenNodes, NodeRequest
 from agents.devices.node_sets import choose_nodes
 from des.devices.cluster import Cluster
 
@@ -30,7 +30,7 @@ class ServerChoice:
     """Servers for a job, and them as a set of nodes of the cluster."""
 
     shares: tuple[ServerShare, ...]
-    nodes: NodeSet
+    nodes: ChosenNodes
 
     def num_named(self, names: Collection[str]) -> int:
         """Servers that are among some names."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.commands.console import console, progress_bar, say
-from calibration.commands.reference import ReferenceFlags
+from calibration.commands.placements import Placements
+from calibration.commands.reference import Reference, ReferenceFlags
 from calibration.measuring.measure import ReferenceBackend
 from calibration.reference.pool import crew
 from des.base.atomic_write import write_together
@@ -57,9 +58,10 @@ class Config(ReferenceFlags):
 def run(config: Config) -> int:
     """Calibrate and write the files."""
     fitted_for = config.placements().fitted_for()
+    checked = _checked(config)
     config.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()
-    calibration = calibrated(config)
+    calibration = _calibrated(config.backend, config.workers, *checked)
     show_fit(calibration)
     files = {
         "corrections.json": corrections_file.corrections_bytes(
@@ -86,9 +88,19 @@ def calibrated(config: Config) -> Calibration:
     ValueError
         If there are too few placements, or a flag does not go with the reference.
     """
-    placements, backend = config.placements(), config.backend
+    return _calibrated(config.backend, config.workers, *_checked(config))
+
+
+def _checked(config: Config) -> tuple[Placements, Reference]:
+    """Placements and reference of the flags; nothing is written or measured before."""
+    placements = config.placements()
     fit.require_enough(placements.num)
-    reference = config.reference([backend])
+    return placements, config.reference([config.backend])
+
+
+def _calibrated(
+    backend: ReferenceBackend, workers: int, placements: Placements, reference: Reference
+) -> Calibration:
     start_s = time.perf_counter()
     say(placements.title)
     cases = placements.draw("fit")
@@ -97,7 +109,7 @@ def calibrated(config: Config) -> Calibration:
     measured = reference.measure(cases, backend)
     say(f"the reference took {time.perf_counter() - start_s:.1f} s")
     seen = reference.seen(cases, backend)
-    with crew(config.workers) as at_work, progress_bar("fit") as progress:
+    with crew(workers) as at_work, progress_bar("fit") as progress:
         progress.add_task("", total=None)
         found = fit.fit(
             seen, measured, predict=prediction.predict, at_work=at_work, seed=placements.seed

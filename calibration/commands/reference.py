@@ -12,6 +12,7 @@ from calibration.commands.flags import DEFAULT_STORE
 from calibration.commands.placements import SamplingFlags
 from calibration.measuring.environment import BINARIES_VARIABLE
 from calibration.measuring.measure import TIMEOUT_S, ReferenceBackend, measure_all
+from calibration.packet.process import installed_version
 from calibration.reference.astra_config import as_seen
 from calibration.reference.export import PROGRAMS
 from calibration.reference.ns3 import Ns3
@@ -119,12 +120,16 @@ class ReferenceFlags(SamplingFlags):
         ------
         ValueError
             If a flag does not go with the backends, or the store cannot be opened.
+        ReferenceRunError
+            If the backend ``ns3`` is not installed.
         """
         if self.astra_bin is not None and not set(PROGRAMS) & set(backends):
             raise UsageError(f"--astra-bin has programs for {' and '.join(PROGRAMS)} only")
         variable = os.environ.get(BINARIES_VARIABLE)
         binaries = self.astra_bin or (Path(variable) if variable else None)
         self._require_one_slot(backends, binaries)
+        if "ns3" in backends:
+            installed_version()
         store = None
         if self.store is not None:
             self.store.parent.mkdir(parents=True, exist_ok=True)

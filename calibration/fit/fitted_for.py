@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from des.job.workload import Workload
+from des.world.packet_transport import LINE_RATE
 from des.world.topology import Topology
 
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -17,7 +18,7 @@ _MEMORY_ALONE = ("replicated_activation_bytes", "replicated_input_bytes")
 _DECISIONS_ALONE = ("server", "racks")
 """Fields of nodes that only decisions inside a domain depend on."""
 
-_ADDED = {"kernels": None, "nodes": None, "profile": None}
+_ADDED = {"kernels": None, "nodes": None, "profile": None, "packets": asdict(LINE_RATE)}
 """Fields that were added, and what leaves digests as they were before."""
 
 

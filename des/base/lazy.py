@@ -26,6 +26,8 @@ class LazyModule:
         self._loaded: ModuleType | None = None
 
     def __getattr__(self, name: str) -> object:
+        if name == "__wrapped__":  # asked by doctest of everything; no module has it
+            raise AttributeError(name)
         if self._loaded is None:
             self._loaded = import_module(self._name)
         return getattr(self._loaded, name)

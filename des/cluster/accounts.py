@@ -2,7 +2,7 @@
 
 import math
 
-from des.cluster.free_gpus import FreeGpus
+from des.cluster.free_gpus import FreeCounts
 from des.cluster.history import GpuSeconds, History, Recorder, Stay
 from des.cluster.live_job import LiveJob
 from des.cluster.node_set import ChangeKind
@@ -13,7 +13,7 @@ from des.cluster.world import World
 class Accounts:
     """Sums over time and over jobs."""
 
-    def __init__(self, world: World, free: FreeGpus) -> None:
+    def __init__(self, world: World, free: FreeCounts) -> None:
         self._world, self._free = world, free
         self._recorder = Recorder()
         self._now_s = 0.0

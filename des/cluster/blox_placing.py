@@ -1,11 +1,11 @@
 """Placement of Blox: node by node, with a test of the exact count."""
 
-from des.cluster.free_gpus import Allocation, FreeGpus, lowest_bit, positions
+from des.cluster.free_gpus import Allocation, FreeCounts, lowest_bit, positions
 from des.cluster.queued_job import QueuedJob
 from des.cluster.world import BloxRules
 
 
-def place_as_blox(free: FreeGpus, job: QueuedJob, rules: BloxRules) -> Allocation | None:
+def place_as_blox(free: FreeCounts, job: QueuedJob, rules: BloxRules) -> Allocation | None:
     """GPUs of a job as Blox chooses them, or None.
 
     A consolidated job takes the first node that has exactly as many free GPUs as it needs. Others
@@ -31,7 +31,7 @@ def place_as_blox(free: FreeGpus, job: QueuedJob, rules: BloxRules) -> Allocatio
     return None
 
 
-def _consolidated(free: FreeGpus, needed: int, rules: BloxRules) -> Allocation | None:
+def _consolidated(free: FreeCounts, needed: int, rules: BloxRules) -> Allocation | None:
     if needed > free.most_per_node:
         return None
     exact = free.with_free[needed]

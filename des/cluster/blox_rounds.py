@@ -10,7 +10,7 @@ from collections import deque
 from operator import attrgetter
 
 from des.cluster.blox_placing import place_as_blox
-from des.cluster.free_gpus import Allocation, FreeGpus
+from des.cluster.free_gpus import Allocation, FreeCounts
 from des.cluster.history import GpuSeconds, History, Recorder, RoundState
 from des.cluster.live_job import LiveJob
 from des.cluster.policy import Decision, Policy, View, Watch
@@ -59,7 +59,7 @@ class _Rounds:
 
     def __init__(self, world: World, rules: BloxRules, policy: Policy, watch: Watch | None) -> None:
         self._world, self._rules, self._policy, self._watch = world, rules, policy, watch
-        self._free = FreeGpus(world.nodes)
+        self._free = FreeCounts(world.nodes)
         self._coming = world.arrivals()
         self._next: QueuedJob | None = next(self._coming, None)
         nodes = world.nodes.nodes

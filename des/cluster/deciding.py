@@ -14,7 +14,7 @@ BACKFILL_DEPTH = 256
 _ANY_WIDTH = 10**9
 
 
-class Decider:
+class QueueDecider:
     """Decides with a policy; takes and gives GPUs on the way, and changes no job."""
 
     def __init__(self, policy: Policy, view: View, queue: WaitingQueue) -> None:

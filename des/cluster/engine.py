@@ -9,8 +9,8 @@ import simpy
 
 from des.clock import MEDIUM, MEMBER, WORKER, Clock
 from des.cluster.accounts import Accounts
-from des.cluster.deciding import Decider
-from des.cluster.free_gpus import Allocation, FreeGpus
+from des.cluster.deciding import QueueDecider
+from des.cluster.free_gpus import Allocation, FreeCounts
 from des.cluster.history import History, Stay
 from des.cluster.live_job import LiveJob
 from des.cluster.node_changes import NodeCourse
@@ -20,7 +20,7 @@ from des.cluster.waiting_queue import WaitingQueue
 from des.cluster.world import World
 
 
-class Engine:
+class QueueEngine:
     """The state of a run; what happens at one time is followed by one decision."""
 
     def __init__(
@@ -28,7 +28,7 @@ class Engine:
     ) -> None:
         self._world, self._policy, self._pricing, self._watch = world, policy, pricing, watch
         self._clock = Clock()
-        self._free = FreeGpus(world.nodes)
+        self._free = FreeCounts(world.nodes)
         self._widest = world.nodes.num_gpus
         self._coming = world.arrivals()
         self._arrived: deque[LiveJob] = deque()
@@ -36,7 +36,7 @@ class Engine:
         self._waiting: dict[int, LiveJob] = {}
         self._view = View(now_s=0.0, free=self._free, running=self._running, waiting=self._waiting)
         self._queue = WaitingQueue()
-        self._decider = Decider(policy, self._view, self._queue)
+        self._decider = QueueDecider(policy, self._view, self._queue)
         self._num_admitted = 0
         self._decides_at_s = math.inf
         self._over = self._clock.event()

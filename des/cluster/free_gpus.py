@@ -38,7 +38,7 @@ def positions(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-class FreeGpus:
+class FreeCounts:
     """Free GPUs by node.
 
     Attributes

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from des.cluster.free_gpus import FreeGpus
+from des.cluster.free_gpus import FreeCounts
 from des.cluster.live_job import LiveJob
 from des.plan.replacement import Replacement
 
@@ -18,11 +18,11 @@ class PlainPricing:
 
     replacement: Replacement = field(default_factory=Replacement)
 
-    def rates(self, running: Mapping[int, LiveJob], free: FreeGpus) -> Mapping[int, float] | None:
+    def rates(self, running: Mapping[int, LiveJob], free: FreeCounts) -> Mapping[int, float] | None:
         """None: every job has a rate of its own."""
         return None
 
-    def rate(self, job: LiveJob, free: FreeGpus) -> float:
+    def rate(self, job: LiveJob, free: FreeCounts) -> float:
         """Service per second."""
         value, rate = job.job, 1.0
         if value.speed_of_type:
@@ -33,6 +33,6 @@ class PlainPricing:
             rate *= value.curve.goodput(job.held, value.num_gpus)
         return rate
 
-    def restart_s(self, job: LiveJob, free: FreeGpus) -> float:
+    def restart_s(self, job: LiveJob, free: FreeCounts) -> float:
         """Time of a restart; none for a first launch."""
         return self.replacement.restart_s if job.launches > 1 else 0.0

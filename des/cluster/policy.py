@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from des.cluster.free_gpus import Allocation, FreeGpus
+from des.cluster.free_gpus import Allocation, FreeCounts
 from des.cluster.history import History
 from des.cluster.live_job import LiveJob
 
@@ -25,7 +25,7 @@ class View:
     """
 
     now_s: float
-    free: FreeGpus
+    free: FreeCounts
     running: Mapping[int, LiveJob]
     waiting: Mapping[int, LiveJob]
     demand_gpus: int = 0
@@ -91,7 +91,7 @@ class Ordering(Protocol):
 class Placing(Protocol):
     """Rule by which a job finds its GPUs among the free ones."""
 
-    def place(self, free: FreeGpus, job: LiveJob) -> Allocation | None:
+    def place(self, free: FreeCounts, job: LiveJob) -> Allocation | None:
         """GPUs for all of a job, or None; takes none of them."""
 
 
@@ -118,13 +118,13 @@ class Preempting(Protocol):
 class Pricing(Protocol):
     """Price of a placement: service per second, and the time that a launch costs."""
 
-    def rates(self, running: Mapping[int, LiveJob], free: FreeGpus) -> Mapping[int, float] | None:
+    def rates(self, running: Mapping[int, LiveJob], free: FreeCounts) -> Mapping[int, float] | None:
         """Rates of all running jobs, where they depend on each other; None if they do not."""
 
-    def rate(self, job: LiveJob, free: FreeGpus) -> float:
+    def rate(self, job: LiveJob, free: FreeCounts) -> float:
         """Service per second of a job on the GPUs that it holds."""
 
-    def restart_s(self, job: LiveJob, free: FreeGpus) -> float:
+    def restart_s(self, job: LiveJob, free: FreeCounts) -> float:
         """Time from a launch to the first iteration: 0 for a first launch. [s]"""
 
 

@@ -1,7 +1,7 @@
 """Runs of a cluster under a policy."""
 
 from des.cluster.blox_rounds import run_blox_rounds
-from des.cluster.engine import Engine
+from des.cluster.engine import QueueEngine
 from des.cluster.history import History
 from des.cluster.plain_pricing import PlainPricing
 from des.cluster.policy import Policy, Pricing, Watch
@@ -40,4 +40,4 @@ def run(
     if world.blox is not None:
         return run_blox_rounds(world, policy, watch=watch)
     prices = pricing or PlainPricing(replacement=world.replacement)
-    return Engine(world, policy, prices, seed, watch).history()
+    return QueueEngine(world, policy, prices, seed, watch).history()

@@ -41,7 +41,7 @@ class BloxRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A cluster and the jobs that come to it.
+    """A cluster and the jobs that arrive there.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class World:
         Jobs in order of arrival; may be an endless or a lazy one that can be gone through again.
     tracked_ids
         First and last number of the jobs that are recorded; the run ends when the last of them
-        has. None: all jobs, which must then come to an end.
+        has. None: all jobs, which must then end.
     round_s
         Decisions are made at multiples of it only; 0: at every event. [s]
     blox

@@ -147,7 +147,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class GuideLine:
     """A straight line over the whole panel, at ``x`` or at ``y``, with its name at the end."""
 
     label: str
@@ -158,7 +158,9 @@ class Rule:
 
     def __post_init__(self) -> None:
         if (self.x is None) == (self.y is None):
-            raise ValueError(f"Rule {self.label}: must have x or y, got {self.x!r} and {self.y!r}")
+            raise ValueError(
+                f"GuideLine {self.label}: must have x or y, got {self.x!r} and {self.y!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,4 +172,4 @@ class Stripe:
     colour: str = "#BBBBBB"
 
 
-Mark = Line | Area | Points | Boxes | Cells | Arrow | Text | Rule | Stripe
+Mark = Line | Area | Points | Boxes | Cells | Arrow | Text | GuideLine | Stripe

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from des.figures.marks import Area, Arrow, Cells, Line, Points, Rule, Stripe, Text
+from des.figures.marks import Area, Arrow, Cells, GuideLine, Line, Points, Stripe, Text
 from des.figures.palette import INK, SCALE
 
 SMALL = 8.0
@@ -150,7 +150,7 @@ def _(mark: Text, axes: Axes) -> None:
 
 
 @draw_mark.register
-def _(mark: Rule, axes: Axes) -> None:
+def _(mark: GuideLine, axes: Axes) -> None:
     line = _DASHES[mark.dash]
     if mark.x is not None:
         axes.axvline(mark.x, color=mark.colour, linewidth=1.3, linestyle=line, label=mark.label)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Arrow, Mark, Rule, Stripe
+from des.figures.marks import Arrow, GuideLine, Mark, Stripe
 from des.figures.palette import BLUE, FAINT, GREY, INK
-from des.figures.web_traces import shown, traces_of
+from des.figures.web_traces import escaped_label, plotly_traces_of
 
 Spec = dict[str, Any]
 
@@ -38,7 +38,7 @@ def web_spec(figure: Figure) -> Spec:
 
 
 def _panel_traces(panel: Panel) -> list[Spec]:
-    return [trace for mark in panel.marks for trace in traces_of(mark, panel)]
+    return [trace for mark in panel.marks for trace in plotly_traces_of(mark, panel)]
 
 
 def _axis_id(name: str, place: int) -> str:
@@ -119,7 +119,7 @@ def _add_panel(
     if panel.title:
         layout["annotations"].append(
             {
-                "text": shown(panel.title),
+                "text": escaped_label(panel.title),
                 "x": domain[0][0],
                 "y": domain[1][1],
                 "xref": "paper",
@@ -137,7 +137,7 @@ def _add_panel(
 def _axis(axis: Axis, domain: Sequence[float]) -> Spec:
     found: Spec = {
         "domain": [round(one, 5) for one in domain],
-        "title": {"text": shown(axis.label), "font": {"size": 12}, "standoff": 6},
+        "title": {"text": escaped_label(axis.label), "font": {"size": 12}, "standoff": 6},
         "gridcolor": FAINT,
         "zeroline": False,
         "automargin": True,
@@ -150,7 +150,7 @@ def _axis(axis: Axis, domain: Sequence[float]) -> Spec:
         found |= {
             "tickmode": "array",
             "tickvals": [at for at, _ in axis.ticks],
-            "ticktext": [shown(text) for _, text in axis.ticks],
+            "ticktext": [escaped_label(text) for _, text in axis.ticks],
             "tickfont": {"size": 11},
         }
     bounds = [axis.low, axis.high]
@@ -184,7 +184,7 @@ def _add_mark(layout: Spec, mark: Mark, number: str) -> None:
             | {"x0": mark.start, "x1": mark.end, "layer": "below", "opacity": 0.5}
             | {"fillcolor": mark.colour, "line": {"width": 0}}
         )
-    elif isinstance(mark, Rule):
+    elif isinstance(mark, GuideLine):
         along: Spec = (
             {"yref": f"y{number} domain", "y0": 0, "y1": 1, "x0": mark.x, "x1": mark.x}
             if mark.x is not None

@@ -12,9 +12,9 @@ from des.figures.marks import (
     Arrow,
     Boxes,
     Cells,
+    GuideLine,
     Line,
     Points,
-    Rule,
     Stripe,
     Text,
 )
@@ -30,19 +30,19 @@ _DIGITS = 6
 
 
 @singledispatch
-def traces_of(mark: object, panel: Panel) -> list[Trace]:
+def plotly_traces_of(mark: object, panel: Panel) -> list[Trace]:
     """Return the traces of one mark."""
     raise TypeError(f"figure: mark must be one of des.figures.marks, got {type(mark).__name__}")
 
 
-@traces_of.register
+@plotly_traces_of.register
 def _(mark: Line, panel: Panel) -> list[Trace]:
     shape = "hv" if mark.is_step else "linear"
     line = {"color": mark.colour, "width": mark.width, "dash": mark.dash, "shape": shape}
     trace = {
         "type": "scatter",
         "mode": "lines" if mark.symbol is None else "lines+markers",
-        "name": shown(mark.label),
+        "name": escaped_label(mark.label),
         "x": numbers(mark.x),
         "y": numbers(mark.y),
         "line": line,
@@ -55,10 +55,10 @@ def _(mark: Line, panel: Panel) -> list[Trace]:
     return [band | {"opacity": 0.22, "showlegend": False, "legendgroup": trace["name"]}, trace]
 
 
-@traces_of.register
+@plotly_traces_of.register
 def _(mark: Area, panel: Panel) -> list[Trace]:
     area = _between(mark.x, mark.low, mark.high, mark.colour, is_step=mark.is_step)
-    return [area | {"name": shown(mark.label)}]
+    return [area | {"name": escaped_label(mark.label)}]
 
 
 def _between(
@@ -92,7 +92,7 @@ def _path(x: Sequence[float], y: Sequence[float], *, is_step: bool) -> list[tupl
     return found
 
 
-@traces_of.register
+@plotly_traces_of.register
 def _(mark: Points, panel: Panel) -> list[Trace]:
     marker: Trace = {"symbol": mark.symbol, "size": mark.size + 2, "color": mark.colour}
     if mark.is_open:
@@ -100,7 +100,7 @@ def _(mark: Points, panel: Panel) -> list[Trace]:
     trace: Trace = {
         "type": "scatter",
         "mode": "markers",
-        "name": shown(mark.label),
+        "name": escaped_label(mark.label),
         "x": numbers(mark.x),
         "y": numbers(mark.y),
         "marker": marker,
@@ -114,9 +114,9 @@ def _(mark: Points, panel: Panel) -> list[Trace]:
     return [trace]
 
 
-@traces_of.register
+@plotly_traces_of.register
 def _(mark: Boxes, panel: Panel) -> list[Trace]:
-    name = shown(mark.label)
+    name = escaped_label(mark.label)
     if len(mark.starts) > MOST_BARS:
         return [_boxes_as_path(mark) | {"name": name}]
     trace: Trace = {
@@ -155,7 +155,7 @@ def _boxes_as_path(mark: Boxes) -> Trace:
     }
 
 
-@traces_of.register
+@plotly_traces_of.register
 def _(mark: Cells, panel: Panel) -> list[Trace]:
     known = [one for row in mark.values for one in row if one is not None]
     trace: Trace = {
@@ -167,7 +167,7 @@ def _(mark: Cells, panel: Panel) -> list[Trace]:
         "zmin": 0.0,
         "zmax": mark.most or max(known, default=1.0) or 1.0,
         "colorscale": [list(stop) for stop in SCALE],
-        "colorbar": {"title": {"text": shown(mark.label), "side": "right"}},
+        "colorbar": {"title": {"text": escaped_label(mark.label), "side": "right"}},
         "xgap": 1,
         "ygap": 1,
         "hoverongaps": False,
@@ -183,7 +183,7 @@ def _(mark: Cells, panel: Panel) -> list[Trace]:
     return [trace]
 
 
-@traces_of.register
+@plotly_traces_of.register
 def _(mark: Text, panel: Panel) -> list[Trace]:
     trace = {"type": "scatter", "mode": "text", "x": [mark.x], "y": [mark.y]}
     where = {"cliponaxis": False, "textposition": mark.at, "hoverinfo": "skip", "showlegend": False}
@@ -191,7 +191,7 @@ def _(mark: Text, panel: Panel) -> list[Trace]:
     return [trace | {"text": texts([mark.text + clear])} | where]
 
 
-@traces_of.register
+@plotly_traces_of.register
 def _(mark: Arrow, panel: Panel) -> list[Trace]:
     """An invisible point that shows the text of the arrow, which is a note of the layout."""
     at = {"x": [0.4 * mark.x + 0.6 * mark.to_x], "y": [0.4 * mark.y + 0.6 * mark.to_y]}
@@ -200,17 +200,17 @@ def _(mark: Arrow, panel: Panel) -> list[Trace]:
     return [point | at | hover | {"showlegend": False}]
 
 
-@traces_of.register
-def _(mark: Rule, panel: Panel) -> list[Trace]:
+@plotly_traces_of.register
+def _(mark: GuideLine, panel: Panel) -> list[Trace]:
     """An empty line for the legend; the rule itself is a shape of the layout."""
     line = {"color": mark.colour, "dash": mark.dash, "width": 1.4}
-    name = shown(mark.label)
+    name = escaped_label(mark.label)
     return [
         {"type": "scatter", "mode": "lines", "x": [None], "y": [None], "line": line, "name": name}
     ]
 
 
-@traces_of.register
+@plotly_traces_of.register
 def _(mark: Stripe, panel: Panel) -> list[Trace]:
     return []
 
@@ -231,15 +231,15 @@ def numbers(values: Iterable[float | None]) -> list[float | None]:
 
 def texts(values: Iterable[str]) -> list[str]:
     """Return texts for plotly, which reads some tags of HTML; lines stay apart."""
-    return [shown(one) for one in values]
+    return [escaped_label(one) for one in values]
 
 
-def shown(text: str) -> str:
+def escaped_label(text: str) -> str:
     """Return a text as plotly shows it letter by letter.
 
     Examples
     --------
-    >>> shown("a<b>")
+    >>> escaped_label("a<b>")
     'a&lt;b&gt;'
     """
     return escape(text, quote=False).replace("\n", "<br>")

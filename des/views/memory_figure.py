@@ -1,7 +1,7 @@
 """Figure of the memory of every device over one iteration."""
 
 from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Area, Mark, Rule
+from des.figures.marks import Area, GuideLine, Mark
 from des.figures.palette import BLUE, FAINT, GREY, VERMILION
 from des.views.memory_timeline import DeviceMemory, MemoryTimeline
 
@@ -65,7 +65,7 @@ def _panel(device: DeviceMemory, makespan_s: float) -> Panel:
             is_step=True,
         )
     )
-    marks.append(Rule(label="capacity", colour=VERMILION, y=device.capacity_bytes / 1e9))
+    marks.append(GuideLine(label="capacity", colour=VERMILION, y=device.capacity_bytes / 1e9))
     return Panel(
         x=Axis(label="time in s", low=0.0, high=makespan_s),
         y=Axis(

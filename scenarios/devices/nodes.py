@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 
-from agents.devices.node_request import NodeRequest, NodeSet
+from agents.devices.node_request import ChosenNodes, NodeRequest
 from agents.devices.node_sets import choose_nodes
 from des.base.command import UsageError
 from des.base.flags import option, required
@@ -87,12 +87,12 @@ def _limit(text: str) -> tuple[str, int]:
     return level_of_key(level), int(number)
 
 
-def _json(found: NodeSet) -> str:
+def _json(found: ChosenNodes) -> str:
     facts = {"format": 1, **asdict(found), "num_units": dict(found.num_units)}
     return f"{json.dumps(facts)}\n"
 
 
-def _text(cluster: Cluster, found: NodeSet) -> str:
+def _text(cluster: Cluster, found: ChosenNodes) -> str:
     units = ", ".join(f"{count} {level}" for level, count in found.num_units)
     lines = [
         compress_hosts(found.nodes),

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.decision.families import Family
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse
 from des.base.lazy import lazy
+from des.base.strict_json import parse_json
 from des.job.models import MODEL_HELP
 
 if TYPE_CHECKING:
@@ -143,10 +144,8 @@ class Served:
             If the server has an error.
         """
         self.fetch("/")
-        (draw,) = (
-            one for one in json.loads(self.fetch("/_dash-dependencies")) if "gantt" in one["output"]
-        )
-        layout = _components(json.loads(self.fetch("/_dash-layout")))
+        (draw,) = (one for one in self.answer("/_dash-dependencies") if "gantt" in one["output"])
+        layout = _components(self.answer("/_dash-layout"))
         inputs = [one | {"value": layout[one["id"]]["value"]} for one in draw["inputs"]]
         outputs = [
             dict(zip(("id", "property"), one.rsplit(".", 1), strict=True))
@@ -158,8 +157,12 @@ class Served:
             "inputs": inputs,
             "changedPropIds": [],
         }
-        answer = json.loads(self.fetch("/_dash-update-component", json.dumps(question).encode()))
+        answer = self.answer("/_dash-update-component", json.dumps(question).encode())
         return str(answer["response"]["answer"]["children"])
+
+    def answer(self, path: str, body: bytes | None = None) -> Any:
+        """Return what the server answers, read as JSON."""
+        return parse_json(self.fetch(path, body).decode())
 
     def fetch(self, path: str, body: bytes | None = None) -> bytes:
         """Return what the server answers."""

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Line, Points, Rule, Symbol
+from des.figures.marks import GuideLine, Line, Points, Symbol
 from des.figures.palette import BLUE, COLOURS, INK, SKY
 from scenarios.frame.statistics import mean_and_interval
 
@@ -36,7 +36,7 @@ def learning_curve(metrics: pd.DataFrame, references: Mapping[str, float]) -> Fi
     symbol: Symbol | None = "circle" if len(metrics) == 1 else None
     ordered = sorted(references.items(), key=lambda item: item[1])
     rules = tuple(
-        Rule(label=f"{planner} {time_s:.3g} s", y=time_s, colour=COLOURS[1 + place % 6])
+        GuideLine(label=f"{planner} {time_s:.3g} s", y=time_s, colour=COLOURS[1 + place % 6])
         for place, (planner, time_s) in enumerate(ordered)
     )
     rewards = _column(metrics, "mean_reward")

@@ -6,12 +6,19 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from des.base.lazy import lazy
 from des.figures.web import web_spec
 from scenarios.frame.report import Report
+
+if TYPE_CHECKING:
+    import plotly
+else:
+    plotly = lazy("plotly")
 
 MOST_BYTES = 8_000_000
 """Bound of the size of a page."""
@@ -78,5 +85,5 @@ def _shipped(name: str) -> str:
 @cache
 def _plotly() -> str:
     """The library of plotly's package, as it stands; what a page has of ``</script`` is escaped."""
-    path = resources.files("plotly").joinpath("package_data", "plotly.min.js")
+    path = resources.files(plotly.__name__).joinpath("package_data", "plotly.min.js")
     return path.read_text(encoding="utf-8").replace("</script", "<\\/script")

@@ -25,8 +25,8 @@ from scenarios.job_queue.traces.forms import FORMS
 if TYPE_CHECKING:
     from scenarios.job_queue import folder as output_folder
     from scenarios.job_queue import outputs, runs
-    from scenarios.job_queue.runs import RunResult
-    from scenarios.job_queue.traces.trace_jobs import Trace
+    from scenarios.job_queue.runs import QueueRun
+    from scenarios.job_queue.traces.trace_jobs import JobTrace
 else:
     output_folder = lazy("scenarios.job_queue.folder")
     outputs = lazy("scenarios.job_queue.outputs")
@@ -103,11 +103,11 @@ def _command(argv: Sequence[str] | None) -> int:
 
 def _compared(
     config: Config,
-    trace: Trace | None,
+    trace: JobTrace | None,
     chosen: Sequence[Combination],
     folder: RunFolder | None,
 ) -> int:
-    results: list[RunResult] = []
+    results: list[QueueRun] = []
     for result in runs.run_all(config, trace, chosen):
         results.append(result)
         sys.stdout.write(f"{_line(result)}\n")
@@ -125,14 +125,14 @@ def _compared(
     if folder is not None:
         if not any(result.history.jobs for result in results):
             raise UsageError("no tracked job ended in any run, so there is nothing to draw")
-        output_folder.write_comparison(
+        output_folder.write_queue_comparison(
             folder.path, config, results, trace=trace, frame=frame, differences=differences
         )
         sys.stdout.write(f"written: {folder.path}\n")
     return UNFINISHED if any(result.history.unfinished for result in results) else 0
 
 
-def _line(result: RunResult) -> str:
+def _line(result: QueueRun) -> str:
     one, history = result.combination, result.history
     unfinished = len(history.unfinished)
     return (

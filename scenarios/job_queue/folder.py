@@ -13,13 +13,13 @@ from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.outputs import (
     cdf_figure,
     demand_figure,
-    gantt_figure,
     jobs_frame,
     load_figure,
+    nodes_figure,
 )
-from scenarios.job_queue.runs import RunResult
+from scenarios.job_queue.runs import QueueRun
 from scenarios.job_queue.settings import Config
-from scenarios.job_queue.traces.trace_jobs import Trace
+from scenarios.job_queue.traces.trace_jobs import JobTrace
 
 _SHOWN = (
     "jct_mean_s",
@@ -33,12 +33,12 @@ _SHOWN = (
 )
 
 
-def write_comparison(
+def write_queue_comparison(
     folder: Path,
     config: Config,
-    results: Sequence[RunResult],
+    results: Sequence[QueueRun],
     *,
-    trace: Trace | None,
+    trace: JobTrace | None,
     frame: pd.DataFrame,
     differences: pd.DataFrame,
 ) -> None:
@@ -51,9 +51,9 @@ def write_comparison(
 
 def _report(
     config: Config,
-    results: Sequence[RunResult],
+    results: Sequence[QueueRun],
     *,
-    trace: Trace | None,
+    trace: JobTrace | None,
     frame: pd.DataFrame,
     differences: pd.DataFrame,
     jobs: pd.DataFrame,
@@ -81,7 +81,7 @@ def _report(
             cdf_figure(jobs),
             load_figure(frame),
             demand_figure(results),
-            gantt_figure(results),
+            nodes_figure(results),
         ),
         configuration=to_dict(config),
         fidelity=(

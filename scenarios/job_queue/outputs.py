@@ -11,7 +11,7 @@ from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Boxes, Line, Symbol
 from des.figures.palette import COLOURS
 from scenarios.job_queue.metrics import METRICS
-from scenarios.job_queue.runs import RunResult
+from scenarios.job_queue.runs import QueueRun
 from scenarios.measure.compare.bootstrap import paired_bootstrap
 
 _MOST_NODES = 64
@@ -24,7 +24,7 @@ class _LineStyle(TypedDict, total=False):
     symbol: Symbol
 
 
-def results_frame(results: Sequence[RunResult], gpu_hour_usd: float) -> pd.DataFrame:
+def results_frame(results: Sequence[QueueRun], gpu_hour_usd: float) -> pd.DataFrame:
     """One row per run: its combination, all metrics and the hash of its workload."""
     rows = []
     for result in results:
@@ -46,7 +46,7 @@ def results_frame(results: Sequence[RunResult], gpu_hour_usd: float) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def jobs_frame(results: Sequence[RunResult]) -> pd.DataFrame:
+def jobs_frame(results: Sequence[QueueRun]) -> pd.DataFrame:
     """One row per run and tracked job."""
     return pd.DataFrame(
         [
@@ -145,7 +145,7 @@ def load_figure(results: pd.DataFrame) -> Figure:
     )
 
 
-def demand_figure(results: Sequence[RunResult]) -> Figure:
+def demand_figure(results: Sequence[QueueRun]) -> Figure:
     """GPUs wanted and GPUs free over time, of the first seed at the highest load."""
     wanted, free = [], []
     for place, result in enumerate(_first_runs(results)):
@@ -169,7 +169,7 @@ def demand_figure(results: Sequence[RunResult]) -> Figure:
     )
 
 
-def gantt_figure(results: Sequence[RunResult]) -> Figure:
+def nodes_figure(results: Sequence[QueueRun]) -> Figure:
     """Tracked jobs on the first nodes over time, of the first seed at the highest load."""
     panels = []
     for result in _first_runs(results):
@@ -215,7 +215,7 @@ def _line(
     )
 
 
-def _first_runs(results: Sequence[RunResult]) -> list[RunResult]:
+def _first_runs(results: Sequence[QueueRun]) -> list[QueueRun]:
     load = max(result.combination.load for result in results)
     seed = results[0].combination.seed
     return [

@@ -18,8 +18,8 @@ from des.cluster.world import BloxRules, World
 from des.dynamics import LinkState, MarkovModulated
 from des.plan.replacement import Replacement
 from scenarios.job_queue.settings import Combination, Config, quotas_of, tracked_of
-from scenarios.job_queue.traces.forms import read_trace
-from scenarios.job_queue.traces.trace_jobs import Trace
+from scenarios.job_queue.traces.forms import read_job_trace
+from scenarios.job_queue.traces.trace_jobs import JobTrace
 from scenarios.job_queue.workloads import (
     DrawnJobs,
     DualLoad,
@@ -36,7 +36,7 @@ _MOST_POINTS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class QueueRun:
     """Result of a combination.
 
     ``demand`` holds (time, GPUs wanted, GPUs free) at decisions, thinned out; ``cpu_s`` is the time
@@ -67,14 +67,14 @@ class ThinnedSeries:
                 self._every *= 2
 
 
-def read_trace_of(config: Config) -> Trace | None:
+def read_trace_of(config: Config) -> JobTrace | None:
     """Trace of a comparison, if it has one."""
     if config.trace is None:
         return None
-    return read_trace(config.trace, config.trace_form, keeps_failed=not config.completed_only)
+    return read_job_trace(config.trace, config.trace_form, keeps_failed=not config.completed_only)
 
 
-def world_of(config: Config, trace: Trace | None, load: float, seed: int) -> World:
+def world_of(config: Config, trace: JobTrace | None, load: float, seed: int) -> World:
     """World of a load and a workload seed."""
     jobs: Iterable[QueuedJob]
     if trace is not None:
@@ -157,7 +157,7 @@ def queue_policy_of(
     return replace(policy, ordering=BLOX_ORDERINGS[name]()) if is_blox else policy
 
 
-def run_combination(config: Config, trace: Trace | None, combination: Combination) -> RunResult:
+def run_combination(config: Config, trace: JobTrace | None, combination: Combination) -> QueueRun:
     """Run one combination."""
     world = world_of(config, trace, combination.load, combination.seed)
     other = world_of(config, trace, combination.load, combination.seed + 2**40)
@@ -169,7 +169,7 @@ def run_combination(config: Config, trace: Trace | None, combination: Combinatio
     )
     cpu_s = process_time() - begun_s
     last = world.tracked_ids[1] + 1 if world.tracked_ids is not None else _MOST_HASHED
-    return RunResult(
+    return QueueRun(
         combination=combination,
         history=history,
         workload=workload_hash(world.jobs, min(last, _MOST_HASHED)),
@@ -179,8 +179,8 @@ def run_combination(config: Config, trace: Trace | None, combination: Combinatio
 
 
 def run_all(
-    config: Config, trace: Trace | None, chosen: Sequence[Combination]
-) -> Iterator[RunResult]:
+    config: Config, trace: JobTrace | None, chosen: Sequence[Combination]
+) -> Iterator[QueueRun]:
     """Run all combinations, ``workers`` at a time; results come in the order given."""
     with crew(min(config.workers, len(chosen))) as map_at_work:
         yield from map_at_work(partial(run_combination, config, trace), chosen)

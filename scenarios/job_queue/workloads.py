@@ -25,7 +25,7 @@ _LONG_S, _SHORT_S = (36_000.0, 86_400.0), (600.0, 3_600.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnJobs:
-    """Jobs of a Philly-like workload, drawn as they are asked for, the same every time.
+    """Jobs of a Philly-like workload, drawn one by one, the same every time.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ from des.base.command import EXIT_CODES, exit_code_of
 from des.base.flags import JsonFlag, option, parse
 from des.base.lazy import lazy
 from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Points, Rule
+from des.figures.marks import GuideLine, Points
 from des.figures.palette import BLUE, INK
 from scenarios.frame.outputs import figures_option, parquet_option
 from scenarios.reproduce.cases import PUBLISHED, require_judged
@@ -147,7 +147,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     """Differences of each planner, a point for each case."""
     names = sorted(str(name) for name in frame["planner"].unique())
     differences = tuple(frame["difference_percent"].astype(float))
-    at_zero = Rule(label="as the original", colour=INK, x=0.0, dash="solid")
+    at_zero = GuideLine(label="as the original", colour=INK, x=0.0, dash="solid")
     points = Points(
         label="case",
         x=differences,

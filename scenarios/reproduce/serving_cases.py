@@ -44,7 +44,7 @@ def cases_in(folder: Path) -> Mapping[str, Files]:
     """
     places = sorted(path.parent for path in folder.rglob(_EXPECTED))
     if not places:
-        raise UsageError(f"cases: {folder} must have a folder with {_EXPECTED}, got none")
+        raise UsageError(f"cases: must be a folder of cases, each with {_EXPECTED}; got {folder}")
     return {str(place.relative_to(folder)): _files_of(place) for place in places}
 
 

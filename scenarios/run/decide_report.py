@@ -6,7 +6,7 @@ from agents.answer.answer import Answer
 from agents.answer.figures import duration, figure
 from agents.answer.page import sections_of
 from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Boxes, Rule
+from des.figures.marks import Boxes, GuideLine
 from des.figures.palette import BLUE, VERMILION
 from des.plan.plan_texts import pipelines_text
 from des.views.plan_views import PlanViews, plan_views
@@ -58,9 +58,9 @@ def families_figure(answer: Answer) -> Figure:
         ),
     )
     said = "; ".join(f"{row.title} {duration(row.step_s)}" for row in rows)
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[GuideLine, ...] = ()
     if answer.bound is not None:
-        rules = (Rule(label="no plan is quicker", x=answer.bound.step_s, colour=VERMILION),)
+        rules = (GuideLine(label="no plan is quicker", x=answer.bound.step_s, colour=VERMILION),)
         said += f"; no plan is below {duration(answer.bound.step_s)}"
     panel = Panel(
         x=Axis(label="seconds a step", low=0.0),

@@ -7,14 +7,14 @@ from queues import queued
 
 from agents.cluster.placing import BestFit, Consolidated, FirstFree, Packed, Scattered
 from agents.cluster.table import PLACINGS
-from des.cluster.free_gpus import FreeGpus
+from des.cluster.free_gpus import FreeCounts
 from des.cluster.live_job import LiveJob
 from des.cluster.node_set import NodeSet
 
 
 def cluster(free_of, *, gpus=4, **shape):
     """Nodes with these numbers of free GPUs."""
-    free = FreeGpus(NodeSet.equal(len(free_of), gpus, **shape))
+    free = FreeCounts(NodeSet.equal(len(free_of), gpus, **shape))
     for node, count in enumerate(free_of):
         free.open_node(node)
         if count < gpus:

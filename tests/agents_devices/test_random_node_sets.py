@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.devices.level_chain import chain_of, num_units_of
-from agents.devices.node_request import NodeRequest, NodeSet
+from agents.devices.node_request import ChosenNodes, NodeRequest
 from agents.devices.node_sets import choose_nodes
 from des.devices.cluster import Cluster
 
@@ -101,7 +101,7 @@ def best_price(cluster: Cluster, free: list[str], wish: NodeRequest) -> tuple | 
     return min(prices, default=None)
 
 
-def answer(cluster: Cluster, free: list[str], wish: NodeRequest) -> NodeSet | None:
+def answer(cluster: Cluster, free: list[str], wish: NodeRequest) -> ChosenNodes | None:
     """Set that is chosen; None if the wish is refused."""
     try:
         return choose_nodes(cluster, free, wish)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from des.figures.figure import Axis, Figure, Panel
-from des.figures.marks import Area, Arrow, Boxes, Cells, Line, Points, Rule, Stripe, Text
+from des.figures.marks import Area, Arrow, Boxes, Cells, GuideLine, Line, Points, Stripe, Text
 from des.figures.palette import BLUE, COLOURS, FAINT, INK
 from des.figures.paper import FORMATS, draw, image_bytes, require_formats
 from des.figures.web import web_spec
@@ -35,7 +35,7 @@ EVERY_MARK = (
     Boxes(label="boxes", starts=(0.0,), ends=(0.5,), rows=(1.0,), colour=BLUE, texts=("7",)),
     Arrow(x=0.0, y=0.0, to_x=1.0, to_y=1.0, colour=INK, width=1.0, hover="arrow"),
     Text(x=0.2, y=0.2, text="here", at="top center"),
-    Rule(label="rule", y=2.0, colour=INK),
+    GuideLine(label="rule", y=2.0, colour=INK),
 )
 
 
@@ -147,7 +147,7 @@ def test_the_first_colours_of_series_are_seen_on_white_and_on_dark_pages():
         (lambda: figure(seen=" "), "figure one: seen must be a text"),
         (lambda: figure(panels=()), "panels must have at least one"),
         (lambda: Line(label="", x=(1.0,), y=(), low=(1.0, 2.0), colour=BLUE), "x 1, low 2"),
-        (lambda: Rule(label="r", colour=BLUE), "must have x or y, got None and None"),
+        (lambda: GuideLine(label="r", colour=BLUE), "must have x or y, got None and None"),
         (
             lambda: require_formats("--figures", ("gif",)),
             "some of png, pdf, svg, each once; got gif",

@@ -1,6 +1,8 @@
 """Notebooks run from top to bottom, show pictures, and are kept with outputs that are small."""
 
 import ast
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,22 +38,37 @@ def code_of(notebook):
     return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
 
+EXECUTE = """
+import sys
+import nbformat
+from nbclient import NotebookClient
+
+notebook = nbformat.reads(sys.stdin.read(), 4)
+NotebookClient(notebook, timeout=600, resources={"metadata": {"path": sys.argv[1]}}).execute()
+sys.stdout.write(nbformat.writes(notebook))
+"""
+"""Program of a process of its own, as its sockets close when it ends."""
+
+
 def executed(*names):
     """Run notebooks one after the other in one kernel, which imports what they share once."""
-    from jupyter_client.manager import AsyncKernelManager  # noqa: PLC0415 an extra
-    from nbclient import NotebookClient  # noqa: PLC0415 an extra
-
-    joined = nbformat.v4.new_notebook()
-    parts = []
+    joined, ends = nbformat.v4.new_notebook(), []
     for name in names:
-        part = nbformat.read(FOLDER / f"{name}.ipynb", 4)
-        parts.append(part)
-        joined.cells += part.cells
+        for cell in nbformat.read(FOLDER / f"{name}.ipynb", 4).cells:
+            cell["id"] = f"{name}-{len(joined.cells)}"
+            joined.cells.append(cell)
         joined.cells.append(nbformat.v4.new_code_cell("%reset -f"))
-    manager = AsyncKernelManager(transport="ipc")
-    where = {"metadata": {"path": str(FOLDER)}}
-    NotebookClient(joined, km=manager, timeout=600, resources=where).execute()
-    return dict(zip(names, parts, strict=True))
+        ends.append(len(joined.cells))
+    command = [sys.executable, "-c", EXECUTE, str(FOLDER)]
+    text = nbformat.writes(joined)
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    cells = nbformat.reads(run.stdout, 4).cells
+    starts = [0, *ends[:-1]]
+    return {
+        name: nbformat.v4.new_notebook(cells=cells[start:end])
+        for name, start, end in zip(names, starts, ends, strict=True)
+    }
 
 
 def test_every_notebook_is_known_and_has_its_pictures():

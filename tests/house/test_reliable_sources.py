@@ -11,7 +11,10 @@ HOMES = {
     ".to_csv": ("des.base.csv_text",),
     "ProcessPoolExecutor": (),
     "torch.load": (),
-    "pickle.loads": ("calibration.reference.serving",),
+    "pickle.loads": (
+        "calibration.reference.serving",
+        "scenarios.train.ray_workplace",  # bytes of this run alone, through Ray
+    ),
     "pickle.load": (),
     "pickle.Unpickler": ("agents.ppo.stored_tensors",),
     "json.loads": (

@@ -7,7 +7,7 @@ import pytest
 from evaluations import evaluation, metrics
 from matplotlib.image import imread
 
-from des.figures.marks import Line, Points, Rule
+from des.figures.marks import GuideLine, Line, Points
 from des.figures.paper import image_bytes
 from scenarios.frame.plots import comparison_bars, learning_curve, seed_curves
 
@@ -28,7 +28,7 @@ def test_a_learning_curve_shows_the_columns_and_the_references():
     assert rewards.x == tuple(metrics()["step"])
     assert rewards.y == tuple(metrics()["mean_reward"])
     assert times.y == tuple(metrics()["mean_iteration_time_s"])
-    rules = marks(figure, 1, Rule)
+    rules = marks(figure, 1, GuideLine)
     assert [(rule.label, rule.y) for rule in rules] == [
         ("exact 12 s", 12.0),
         ("uniform 18 s", 18.0),

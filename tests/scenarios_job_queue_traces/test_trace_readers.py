@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scenarios.job_queue.traces.forms import FORMS, read_trace
+from scenarios.job_queue.traces.forms import FORMS, read_job_trace
 
 GPU = {"ip": "m1", "gpus": ["gpu0", "gpu1"]}
 
@@ -96,7 +96,7 @@ def test_a_table_is_known_by_its_columns_and_read(form, tmp_path):
     text, expected, dropped = TABLES[form]
     path = tmp_path / "trace.csv"
     path.write_text(text, "utf-8")
-    trace = read_trace(path, "auto")
+    trace = read_job_trace(path, "auto")
 
     assert trace.form == form
     assert rows(trace) == expected
@@ -107,12 +107,12 @@ def test_a_table_is_known_by_its_columns_and_read(form, tmp_path):
 def test_a_log_of_philly_sums_attempts(tmp_path):
     path = tmp_path / "cluster_job_log"
     path.write_text(json.dumps(PHILLY), "utf-8")
-    trace = read_trace(path, "auto")
+    trace = read_job_trace(path, "auto")
 
     assert rows(trace) == [("two", 0, 4, 900), ("bad", 600, 2, 60)]
     assert trace.dropped == {"no duration": 1, "no number of GPUs": 1}
     assert [job.tenant for job in trace.jobs] == ["vc1", "vc1"]
-    assert read_trace(path, "philly", keeps_failed=False).dropped["failed or killed"] == 1
+    assert read_job_trace(path, "philly", keeps_failed=False).dropped["failed or killed"] == 1
     assert "left out, no duration: 1" in trace.report
 
 
@@ -125,7 +125,7 @@ def test_percents_of_alibaba_2020_are_parts_of_a_gpu(tmp_path):
         "b,worker,1,Failed,50,60,100,1,100,T4\nc,worker,1,Failed,70,,1,1,100,T4\n",
         "utf-8",
     )
-    trace = read_trace(tmp_path, "auto")
+    trace = read_job_trace(tmp_path, "auto")
 
     assert rows(trace) == [("b", 0, 1, 10), ("a", 50, 2, 260)]
     assert trace.dropped == {"no duration": 1}
@@ -138,7 +138,7 @@ def test_steps_of_gavel_take_the_time_of_their_throughput(tmp_path):
     path.write_text("\t".join(cells) + "\n" + "\t".join(unknown) + "\n", "utf-8")
     speeds = {"v100": {"res (batch size 16)": {"2": 4.0}}}
     (tmp_path / "throughputs.json").write_text(json.dumps(speeds), "utf-8")
-    trace = read_trace(path, "auto")
+    trace = read_job_trace(path, "auto")
 
     assert rows(trace) == [("0", 0, 2, 250)]
     assert trace.dropped == {"no duration": 1}
@@ -159,7 +159,7 @@ def test_another_form_is_refused_and_the_nearest_named(text, form, message, tmp_
     path = tmp_path / "trace.csv"
     path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=message):
-        read_trace(path, form)
+        read_job_trace(path, form)
 
 
 def test_every_form_has_a_test():

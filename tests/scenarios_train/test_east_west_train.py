@@ -1,6 +1,7 @@
 """The main command end to end, in its quick form: one run, and what is refused beside it."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -24,14 +25,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_leaves_everything_that_it_promises(finished):
     names = {path.name for path in finished.iterdir()}
-    assert names == {*REPEATED_FILES, "metrics.csv", "evaluation.csv", "report.html", "tensorboard"}
+    assert names == {
+        *REPEATED_FILES,
+        *("metrics.csv", "evaluation.csv", "report.html", "tensorboard"),
+        *(f"{name}.png" for name in ("comparison", "map", "gantt", "links", "memory")),
+    }
     judged = pd.read_csv(finished / "evaluation.csv")
     assert set(judged["planner"]) == {"policy", *reference_planners()}
     assert judged.groupby("planner").size().eq(2).all()
     assert len(read_metrics(finished / "metrics.csv")) == 2
     assert json.loads((finished / "trace.json").read_text())["traceEvents"]
     assert list((finished / "tensorboard").iterdir())
-    assert '<img src="data:image/png;base64,' in (finished / "report.html").read_text()
+    page = (finished / "report.html").read_text("utf-8")
+    drawn = ["map", "gantt", "learning_curve", "comparison", "links", "memory"]
+    assert sorted(re.findall(r'data-figure="(\w+)"', page)) == sorted(drawn)
 
 
 def test_no_planner_beats_exact_and_exact_fits_memory(finished):

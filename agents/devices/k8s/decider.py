@@ -65,7 +65,7 @@ class Decider:
         return ask
 
     def forget(self, uid: str) -> None:
-        """Drop a pod that is gone: what it asked for and what it holds."""
+        """Drop a pod that is gone: its request and what it holds."""
         self.asks.pop(uid, None)
         self.book.release(uid)
 

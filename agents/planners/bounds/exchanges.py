@@ -16,8 +16,9 @@ from des.plan.synchronisation import Synchronisation, agree_every_step
 class Windows(NamedTuple):
     """Exchanges of a period behind steps of which no two exchanges share one.
 
-    What is due in a step must be over when a number of further steps end: these take at least as
-    long as it does. All other steps of the period take as long as one without an exchange.
+    What is due in a step must be over when that number of further steps ends:
+    these take as long as it does at least. All other steps of the period take as long as one
+    without an exchange.
 
     ``num_windows`` exchanges send ``num_bytes`` a copy behind ``num_steps`` of the period.
     """

@@ -31,7 +31,7 @@ class ExchangeTimes:
 
     A ring of R groups passes ``2 (R - 1)`` parts of ``1 / R`` of the gradients of each layer from
     where one group has it to where the next has it; the slowest way sets the pace. Groups are rows
-    of a table of pipelines with one stage per domain.
+    of a table of pipelines with a stage for each domain.
     """
 
     def __init__(self, topology: Topology, workload: Workload, corrections: Corrections) -> None:

@@ -4,8 +4,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from scenarios.job_queue.traces.trace_jobs import (
-    Trace,
-    TraceRow,
+    JobRow,
+    JobTrace,
     jobs_of_rows,
     number_of,
     read_rows,
@@ -30,7 +30,7 @@ _NOTES = (
 )
 
 
-def read_alibaba_2020(path: Path, *, keeps_failed: bool) -> Trace:
+def read_alibaba_2020(path: Path, *, keeps_failed: bool) -> JobTrace:
     """Read the tables of jobs and tasks.
 
     Raises
@@ -55,7 +55,7 @@ def read_alibaba_2020(path: Path, *, keeps_failed: bool) -> Trace:
         submit_s = number_of(job["start_time"])
         begin_s = starts_s.get(name, submit_s)
         rows.append(
-            TraceRow(
+            JobRow(
                 name=name,
                 submit_s=submit_s,
                 num_gpus=gpus.get(name, 0.0),

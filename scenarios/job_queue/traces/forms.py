@@ -9,7 +9,7 @@ from des.base.checks import nearest
 from des.base.text_files import read_json, read_text
 from scenarios.job_queue.traces import alibaba_2020, gavel, philly
 from scenarios.job_queue.traces.tables import TABLE_FORMS
-from scenarios.job_queue.traces.trace_jobs import Trace, number_of
+from scenarios.job_queue.traces.trace_jobs import JobTrace, number_of
 
 FORMS = ("philly", "alibaba_2020", "gavel", *TABLE_FORMS)
 """Names of all forms."""
@@ -18,7 +18,7 @@ _ENOUGH = 0.99
 """Share of a form's columns that a file must have to be taken for one."""
 
 
-def read_trace(path: Path, form: str, *, keeps_failed: bool = True) -> Trace:
+def read_job_trace(path: Path, form: str, *, keeps_failed: bool = True) -> JobTrace:
     """Read a trace.
 
     Parameters
@@ -89,7 +89,7 @@ def _blox_likeness(cells: list[str]) -> float:
 
 
 class _ReadTrace(Protocol):
-    def __call__(self, path: Path, /, *, keeps_failed: bool) -> Trace: ...
+    def __call__(self, path: Path, /, *, keeps_failed: bool) -> JobTrace: ...
 
 
 _OTHERS: Mapping[str, _ReadTrace] = MappingProxyType(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from des.base.text_files import read_json
 from scenarios.job_queue.traces.trace_jobs import (
-    Trace,
-    TraceRow,
+    JobRow,
+    JobTrace,
     jobs_of_rows,
     number_of,
     read_rows,
@@ -28,7 +28,7 @@ THROUGHPUTS = "throughputs.json"
 """File beside the trace: steps per second by type of GPU, type of job and number of GPUs."""
 
 
-def read_gavel(path: Path, *, keeps_failed: bool) -> Trace:
+def read_gavel(path: Path, *, keeps_failed: bool) -> JobTrace:
     """Read a trace, durations from its steps and the throughputs on the first type of GPU.
 
     ``throughputs.json`` has the form ``{type of GPU: {type of job: {number of GPUs: steps/s}}}``.
@@ -46,7 +46,7 @@ def read_gavel(path: Path, *, keeps_failed: bool) -> Trace:
         raise ValueError(f"{path.parent / THROUGHPUTS}: must map types of GPU to throughputs")
     gpu_type, of_type = next(iter(speeds.items()))
     rows = [
-        TraceRow(
+        JobRow(
             name=str(number),
             submit_s=number_of(row["arrival_time"]),
             num_gpus=number_of(row["scale_factor"]),

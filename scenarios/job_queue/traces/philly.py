@@ -5,7 +5,7 @@ from pathlib import Path
 
 from des.base.text_files import read_json
 from scenarios.job_queue.traces.calendar import seconds_of
-from scenarios.job_queue.traces.trace_jobs import Trace, TraceRow, jobs_of_rows
+from scenarios.job_queue.traces.trace_jobs import JobRow, JobTrace, jobs_of_rows
 
 FIELDS = ("status", "vc", "jobid", "user", "submitted_time", "attempts")
 _NOTES = (
@@ -14,7 +14,7 @@ _NOTES = (
 )
 
 
-def read_philly(path: Path, *, keeps_failed: bool) -> Trace:
+def read_philly(path: Path, *, keeps_failed: bool) -> JobTrace:
     """Read a job log.
 
     Raises
@@ -28,13 +28,13 @@ def read_philly(path: Path, *, keeps_failed: bool) -> Trace:
     return jobs_of_rows(path, "philly", _rows(log), keeps_failed=keeps_failed, notes=_NOTES)
 
 
-def _rows(log: list[dict[str, object]]) -> Iterator[TraceRow]:
+def _rows(log: list[dict[str, object]]) -> Iterator[JobRow]:
     for job in log:
         attempts = job.get("attempts") or []
         assert isinstance(attempts, list)
         spans_s = [_span_s(attempt) for attempt in attempts]
         known_s = [span_s for span_s in spans_s if span_s is not None]
-        yield TraceRow(
+        yield JobRow(
             name=str(job.get("jobid", "")),
             submit_s=seconds_of(str(job.get("submitted_time"))),
             num_gpus=_num_gpus(attempts[0]) if attempts else None,

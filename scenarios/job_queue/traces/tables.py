@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from scenarios.job_queue.traces.calendar import seconds_of
 from scenarios.job_queue.traces.trace_jobs import (
-    Trace,
-    TraceRow,
+    JobRow,
+    JobTrace,
     jobs_of_rows,
     number_of,
     read_rows,
@@ -30,11 +30,11 @@ class TableForm:
     """
 
     columns: tuple[str, ...]
-    row: Callable[[Row], TraceRow]
+    row: Callable[[Row], JobRow]
     has_header: bool = True
     notes: tuple[str, ...] = ()
 
-    def read(self, path: Path, form: str, *, keeps_failed: bool) -> Trace:
+    def read(self, path: Path, form: str, *, keeps_failed: bool) -> JobTrace:
         """Read a file.
 
         Raises
@@ -60,8 +60,8 @@ def _difference(later_s: float | None, earlier_s: float | None) -> float | None:
     return None if later_s is None or earlier_s is None else later_s - earlier_s
 
 
-def _helios(row: Row) -> TraceRow:
-    return TraceRow(
+def _helios(row: Row) -> JobRow:
+    return JobRow(
         name=row["job_id"],
         submit_s=seconds_of(row["submit_time"]),
         num_gpus=number_of(row["gpu_num"]),
@@ -72,8 +72,8 @@ def _helios(row: Row) -> TraceRow:
     )
 
 
-def _acme(row: Row) -> TraceRow:
-    return TraceRow(
+def _acme(row: Row) -> JobRow:
+    return JobRow(
         name=row["job_id"],
         submit_s=seconds_of(row["submit_time"]),
         num_gpus=number_of(row["gpu_num"]),
@@ -84,13 +84,13 @@ def _acme(row: Row) -> TraceRow:
     )
 
 
-def _alibaba_2023(row: Row) -> TraceRow:
+def _alibaba_2023(row: Row) -> JobRow:
     whole = number_of(row["num_gpu"])
     part = number_of(row["gpu_milli"])
     is_part = whole == 1.0 and part is not None
     created_s, ended_s = number_of(row["creation_time"]), number_of(row["deletion_time"])
     started_s = number_of(row["scheduled_time"])
-    return TraceRow(
+    return JobRow(
         name=row["name"],
         submit_s=created_s,
         num_gpus=part / 1000.0 if is_part and part is not None else whole,
@@ -101,8 +101,8 @@ def _alibaba_2023(row: Row) -> TraceRow:
     )
 
 
-def _alibaba_spot(row: Row) -> TraceRow:
-    return TraceRow(
+def _alibaba_spot(row: Row) -> JobRow:
+    return JobRow(
         name=row["job_name"],
         submit_s=number_of(row["submit_time"]),
         num_gpus=_product(row["gpu_request"], row["worker_num"]),
@@ -113,8 +113,8 @@ def _alibaba_spot(row: Row) -> TraceRow:
     )
 
 
-def _tiresias(row: Row) -> TraceRow:
-    return TraceRow(
+def _tiresias(row: Row) -> JobRow:
+    return JobRow(
         name=row["job_id"],
         submit_s=number_of(row["submit_time"]),
         num_gpus=number_of(row["num_gpu"]),
@@ -123,8 +123,8 @@ def _tiresias(row: Row) -> TraceRow:
     )
 
 
-def _blox(row: Row) -> TraceRow:
-    return TraceRow(
+def _blox(row: Row) -> JobRow:
+    return JobRow(
         name=row["id"],
         submit_s=number_of(row["arrival_s"]),
         num_gpus=number_of(row["gpus"]),

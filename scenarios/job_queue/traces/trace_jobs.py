@@ -16,7 +16,7 @@ NOT_DONE = "failed or killed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TraceRow:
+class JobRow:
     """A job as a trace has it; times count from any zero of the trace."""
 
     name: str
@@ -32,7 +32,7 @@ class TraceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class JobTrace:
     """Jobs of a trace in order of arrival from 0, numbered in this order.
 
     ``dropped`` counts the rows left out by reason; ``notes`` say what is not as in the file.
@@ -55,11 +55,11 @@ class Trace:
 def jobs_of_rows(
     path: Path,
     form: str,
-    rows: Iterable[TraceRow],
+    rows: Iterable[JobRow],
     *,
     keeps_failed: bool,
     notes: Sequence[str] = (),
-) -> Trace:
+) -> JobTrace:
     """Make jobs of rows: whole GPUs, time from 0, numbers in order of arrival.
 
     Raises
@@ -68,7 +68,7 @@ def jobs_of_rows(
         If no row is a job.
     """
     dropped: Counter[str] = Counter()
-    kept: list[tuple[float, int, TraceRow]] = []
+    kept: list[tuple[float, int, JobRow]] = []
     num_parts = 0
     for place, row in enumerate(rows):
         reason = _reason(row, keeps_failed=keeps_failed)
@@ -86,7 +86,7 @@ def jobs_of_rows(
     start_s = kept[0][0]
     if num_parts:
         notes = (*notes, f"{num_parts} jobs with parts of a GPU have whole ones here")
-    return Trace(
+    return JobTrace(
         form=form,
         jobs=tuple(_job(number, row, start_s) for number, (_, _, row) in enumerate(kept)),
         dropped=dict(sorted(dropped.items())),
@@ -94,7 +94,7 @@ def jobs_of_rows(
     )
 
 
-def _reason(row: TraceRow, *, keeps_failed: bool) -> str:
+def _reason(row: JobRow, *, keeps_failed: bool) -> str:
     """Reason to leave a row out; none for a job."""
     for number, missing in (
         (row.submit_s, "no time of submission"),
@@ -113,7 +113,7 @@ def _reason(row: TraceRow, *, keeps_failed: bool) -> str:
     return next((reason for reason, applies in reasons.items() if applies), "")
 
 
-def _job(number: int, row: TraceRow, start_s: float) -> QueuedJob:
+def _job(number: int, row: JobRow, start_s: float) -> QueuedJob:
     assert row.submit_s is not None
     assert row.num_gpus is not None
     assert row.duration_s is not None
