@@ -55,11 +55,19 @@ class Speaker:
         sys.stderr.flush()
 
     @contextmanager
-    def doing(self, what: str) -> Iterator[None]:
-        """Name the part of the work that is done inside; what is longer than 2 s is timed."""
+    def doing(self, what: str, *, is_said_first: bool = False) -> Iterator[None]:
+        """Name the part of the work that is done inside; what is longer than 2 s is timed.
+
+        Parameters
+        ----------
+        is_said_first
+            Whether a terminal shows the name when the part begins.
+        """
         before, began_s = (self._doing, self._reached), time.monotonic()
         self._doing, self._reached = (what, began_s), ""
         self.heard()
+        if is_said_first:
+            self._say_on_terminal(what)
         try:
             yield
         finally:
@@ -71,8 +79,11 @@ class Speaker:
     def reached(self, how_far: str) -> None:
         """Say how far the work is: on a terminal at once, in a pipe after the next silence."""
         self._reached = how_far
+        self._say_on_terminal(how_far)
+
+    def _say_on_terminal(self, line: str) -> None:
         if sys.stderr is not None and sys.stderr.isatty():
-            self.say(how_far)
+            self.say(line)
 
     def listen_to(self, what: str) -> None:
         """Speak when this process is silent; ``what`` is the whole of its work."""
