@@ -57,8 +57,7 @@ class FittedConsole(Console):
         width = self._width
         needed = sum(_least_widths(table, self)) + (table.box is not None)
         try:
-            if needed > self.width:
-                self.width = needed
+            self.width = max(self.width, needed)
             super().print(table, **settings)
         finally:
             self._width = width
