@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 
 from des.base.checks import require_count, require_fraction
+from des.base.document import DOCUMENT
 from des.compiled.fleet import simulate_fixed_pool
 from des.serving.request_streams import stretched
 from des.serving.requests import Request
@@ -20,20 +21,32 @@ def run_capacity(config: FleetConfig, attainment: float, sizes: tuple[int, ...])
     requests = config_requests(config)
     mean_per_s = len(requests) / max(requests[-1].arrival_s, 1e-9)
     sys.stdout.write("instances  requests/s  attainment  USD/h  USD per million output tokens\n")
+    rows: list[dict[str, object]] = []
     for num in sizes:
         require_count("--instances", "value", num)
         sized = replace(config, mixed=num)
         factor, reached = _most_load(sized, requests, attainment)
         if reached is None:
+            rows.append({"instances": num, "requests_per_s": None})
             sys.stdout.write(f"{num:9}  none of the loads tried is within the SLO\n")
             continue
         usd_h = num * config_world(sized, requests).engine.num_gpus * config.usd_per_gpu_h
         tokens_per_s = factor * sum(one.output_tokens for one in requests) / requests[-1].arrival_s
         usd_per_million = usd_h / 3600.0 / tokens_per_s * 1e6
+        rows.append(
+            {
+                "instances": num,
+                "requests_per_s": factor * mean_per_s,
+                "attainment": reached,
+                "usd_per_h": usd_h,
+                "usd_per_million_output_tokens": usd_per_million,
+            }
+        )
         sys.stdout.write(
             f"{num:9}  {factor * mean_per_s:10.2f}  {reached:10.4f}  {usd_h:5.1f}  "
             f"{usd_per_million:.2f}\n"
         )
+    DOCUMENT.add(rows=rows)
     return 0
 
 
