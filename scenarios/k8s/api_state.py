@@ -143,15 +143,20 @@ class ApiState:
         self.decider.book.replace_nodes(nodes, self._cluster())
 
     def _gpus_of(self, node: _Node) -> NodeGpus:
-        if node.annotation is None or node.resource is None:
-            return NodeGpus(name=node.name, resource=node.resource)
+        if node.resource is None:
+            return NodeGpus(name=node.name)
+        key = self.decider.keys.annotation("topology")
+        if node.annotation is None:
+            lack = f"offers {node.resource} without the annotation {key} of the node agent"
+            return NodeGpus(name=node.name, lack=lack, resource=node.resource)
         server = self._servers.get(node.annotation)
         if server is None:
             try:
                 server = read_server_annotation(node.annotation, "node")
             except ValueError as error:
                 LOG.warning("node %s: %s", node.name, error)
-                return NodeGpus(name=node.name, resource=node.resource)
+                lack = f"has an annotation {key} that cannot be read"
+                return NodeGpus(name=node.name, lack=lack, resource=node.resource)
             self._servers[node.annotation] = server
         return NodeGpus(
             name=node.name,

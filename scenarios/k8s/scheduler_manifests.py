@@ -68,12 +68,16 @@ def config_map(settings: ManifestSettings) -> Manifest:
 
 
 def extender_deployment(settings: ManifestSettings) -> Manifest:
-    """``Deployment`` of the extender: one pod, as promises to gangs are in its memory."""
+    """``Deployment`` of the extender: one pod, as promises to gangs are in its memory.
+
+    It gives up on the API server before kube-scheduler gives up on it.
+    """
     words = [
         *("python", "-m", "scenarios.k8s", "extender", "--in-cluster", "--host", "0.0.0.0"),
         *("--port", str(_PORT), "--resources", settings.resource),
         *("--policy-annotation", f"{settings.prefix}/policy", "--annotate-gpus"),
         *("--weights", f"{_CONFIG_FOLDER}/weights.json"),
+        *("--api-timeout-s", f"{0.8 * settings.http_timeout_s:g}"),
     ]
     if settings.is_tls:
         words += ["--tls-cert", f"{_TLS_FOLDER}/tls.crt", "--tls-key", f"{_TLS_FOLDER}/tls.key"]

@@ -6,12 +6,12 @@ import time
 
 import pytest
 from api_server_cases import ApiCluster, api_server
-from k8s_cases import PREFIX, book_of, pod
+from k8s_cases import PREFIX, args, book_of, pod
 from k8s_services import loop_in_thread
 from processes import wait_until
 
 from agents.devices.k8s.decider import Decider
-from agents.devices.k8s.verbs import Binding, begin_binding
+from agents.devices.k8s.verbs import Binding, begin_binding, filter_answer
 from des.devices.k8s.node_text import server_annotation
 from des.devices.presets import simulated
 from scenarios.k8s.api_server import ApiServer
@@ -135,6 +135,21 @@ def test_a_damaged_annotation_costs_one_node(watched, cluster):
     assert wait_until(lambda: "d" in watched.decider.book.nodes)
     assert watched.decider.book.nodes["d"].server is None
     assert watched.decider.book.nodes["a"].server is not None
+    assert "that cannot be read" in watched.decider.book.nodes["d"].lack
+
+
+def test_reasons_tell_a_node_without_gpus_from_one_without_the_agent(watched, cluster):
+    bare = node("bare")
+    bare["metadata"]["annotations"] = {}
+    cluster.put(NODES, bare)
+    assert wait_until(lambda: "bare" in watched.decider.book.nodes)
+
+    found = filter_answer(watched.decider, args(pod("p", 2), ["bare", "cpu"]), 0.0)
+
+    assert found["FailedAndUnresolvableNodes"] == {
+        "bare": f"offers nvidia.com/gpu without the annotation {PREFIX}/topology of the node agent",
+        "cpu": "has no GPUs",
+    }
 
 
 def test_a_gang_that_was_bound_is_known_after_a_restart(watched, cluster):

@@ -7,6 +7,7 @@ import yaml
 from api_server_cases import ApiCluster, api_server
 from command_output import assert_refused
 from processes import python, wait_until
+from sysfs_trees import pcie_tree
 
 from des.devices.k8s.node_text import read_server_annotation
 from des.devices.presets import simulated
@@ -62,19 +63,15 @@ def test_labels_that_are_not_known_any_more_are_removed(cluster, kubeconfig):
 def test_pcie_roots_come_from_sysfs(cluster, kubeconfig, tmp_path):
     rows = "".join(f"{n}, 00000000:{n + 1:02X}:00.0\n" for n in range(4))
     (tmp_path / "pci.txt").write_text(f"index, pci.bus_id\n{rows}", "utf-8")
-    devices = tmp_path / "sys/bus/pci/devices"
-    devices.mkdir(parents=True)
-    for n in range(4):
-        target = tmp_path / f"sys/devices/pci0000:0{n // 2}/0000:0{n + 1}:00.0"
-        target.mkdir(parents=True)
-        (devices / f"0000:0{n + 1}:00.0").symlink_to(target)
+    roots = {f"0000:{n + 1:02x}:00.0": f"pci0000:0{n // 2}" for n in range(4)}
+    sysfs = pcie_tree(tmp_path, roots)
     files = f"{TOPO},{tmp_path / 'pci.txt'}"
-    more = ("--file", files, "--sysfs", str(tmp_path / "sys"), "--every-s", "0")
+    more = ("--file", files, "--sysfs", str(sysfs), "--every-s", "0")
     assert main(argv(kubeconfig, *more)) == 0
 
     text = cluster.patched[0][2]["metadata"]["annotations"][f"{PREFIX}/topology"]
-    roots = [gpu.pcie_root for gpu in read_server_annotation(text, "a").gpus]
-    assert roots == ["pci0000:00", "pci0000:00", "pci0000:01", "pci0000:01"]
+    gpus = read_server_annotation(text, "a").gpus
+    assert [gpu.pcie_root for gpu in gpus] == list(roots.values())
 
 
 def test_it_writes_again_and_again_and_ends_when_told_to(cluster, kubeconfig):

@@ -20,6 +20,8 @@ class NodeGpus:
     ----------
     server
         Its devices; None for a node without GPUs.
+    lack
+        Reason against a node without a server.
     resource
         Extended resource under which they are offered; None where the state does not say it.
     free
@@ -28,6 +30,7 @@ class NodeGpus:
 
     name: str
     server: Server | None = None
+    lack: str = "has no GPUs"
     resource: str | None = None
     free: tuple[int, ...] = ()
 

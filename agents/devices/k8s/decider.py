@@ -74,7 +74,7 @@ class Decider:
         if known is None:
             return NoFit(reason="is not known to the extender", can_be_freed=False)
         if known.server is None:
-            return NoFit(reason="has no GPUs", can_be_freed=False)
+            return NoFit(reason=known.lack, can_be_freed=False)
         if ask.resource is None or known.resource not in {None, ask.resource}:
             asked = " and ".join(name for name, _ in ask.asks)
             offered = known.resource or "one resource"
