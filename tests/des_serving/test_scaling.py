@@ -3,7 +3,8 @@
 import pytest
 
 from des.serving.fleet_engine import Fleet, run
-from des.serving.fleet_world import Decision, ScalingLimits, StartDelay
+from des.serving.fleet_settings import ScalingLimits, StartDelay
+from des.serving.fleet_world import Decision
 from tests.fleet_cases import SECOND, Planned, engine, fleet_world
 from tests.pool_cases import request
 
