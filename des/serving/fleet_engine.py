@@ -11,7 +11,7 @@ from des.serving.fleet_instance import FleetInstance
 from des.serving.fleet_links import FleetLinks
 from des.serving.fleet_observation import CourseLog
 from des.serving.fleet_requests import FleetRequest
-from des.serving.fleet_routers import ROUTERS, Turn
+from des.serving.fleet_routers import ROUTERS, RouterTurn
 from des.serving.fleet_scaling import ScaledFleet, run_policy
 from des.serving.fleet_servers import Servers
 from des.serving.fleet_settings import Engine
@@ -54,7 +54,7 @@ class Fleet(ScaledFleet):
     ) -> None:
         self.router = ROUTERS[world.router]
         self.turns = {
-            pool: Turn(number=0, rng=np.random.default_rng([seed, number, 7]))
+            pool: RouterTurn(number=0, rng=np.random.default_rng([seed, number, 7]))
             for number, pool in enumerate(world.initial)
         }
         self.requests = [

@@ -38,14 +38,14 @@ class Member(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class RouterTurn:
     """Number of a placement in its pool, and the generator of the run."""
 
     number: int
     rng: np.random.Generator
 
 
-Router = Callable[[Sequence[Member], FleetRequest, bool, Turn], int]
+Router = Callable[[Sequence[Member], FleetRequest, bool, RouterTurn], int]
 """Choose the place of one of the members, which are not empty, for a request that reads its prompt
 there and leaves (True), or does all or only the rest there (False)."""
 
@@ -54,43 +54,47 @@ def _least(members: Sequence[Member], load: Callable[[Member], float]) -> int:
     return min(range(len(members)), key=lambda place: (load(members[place]), members[place].number))
 
 
-def least_work(members: Sequence[Member], one: FleetRequest, reads: bool, turn: Turn) -> int:
+def least_work(members: Sequence[Member], one: FleetRequest, reads: bool, turn: RouterTurn) -> int:
     """Take the least to read in a prompt pool, the fewest requests in another one."""
     del one, turn
     return _least(members, lambda each: each.due_tokens if reads else each.present)
 
 
-def drawn(members: Sequence[Member], one: FleetRequest, reads: bool, turn: Turn) -> int:
+def random_instance(
+    members: Sequence[Member], one: FleetRequest, reads: bool, turn: RouterTurn
+) -> int:
     """Draw an instance."""
     del one, reads
     return int(turn.rng.integers(len(members)))
 
 
-def round_robin(members: Sequence[Member], one: FleetRequest, reads: bool, turn: Turn) -> int:
+def in_turn(members: Sequence[Member], one: FleetRequest, reads: bool, turn: RouterTurn) -> int:
     """Take one after the other."""
     del one, reads
     return turn.number % len(members)
 
 
-def jsq(members: Sequence[Member], one: FleetRequest, reads: bool, turn: Turn) -> int:
+def jsq(members: Sequence[Member], one: FleetRequest, reads: bool, turn: RouterTurn) -> int:
     """Join the shortest queue: the fewest requests."""
     del one, reads, turn
     return _least(members, lambda each: each.present)
 
 
-def token_jsq(members: Sequence[Member], one: FleetRequest, reads: bool, turn: Turn) -> int:
+def token_jsq(members: Sequence[Member], one: FleetRequest, reads: bool, turn: RouterTurn) -> int:
     """Join the shortest queue in tokens: the least to read."""
     del one, reads, turn
     return _least(members, lambda each: each.due_tokens)
 
 
-def kv_aware(members: Sequence[Member], one: FleetRequest, reads: bool, turn: Turn) -> int:
+def kv_aware(members: Sequence[Member], one: FleetRequest, reads: bool, turn: RouterTurn) -> int:
     """Take the least KV memory in use or soon in use."""
     del one, reads, turn
     return _least(members, lambda each: each.used + each.due_tokens)
 
 
-def prefix_aware(members: Sequence[Member], one: FleetRequest, reads: bool, turn: Turn) -> int:
+def prefix_aware(
+    members: Sequence[Member], one: FleetRequest, reads: bool, turn: RouterTurn
+) -> int:
     """Take the least to read once the request is there, and KV memory in use.
 
     Tokens of its prompt that the cache of an instance holds need not be read there. Source: the
@@ -106,8 +110,8 @@ def prefix_aware(members: Sequence[Member], one: FleetRequest, reads: bool, turn
 
 ROUTERS: Mapping[str, Router] = {
     "least_work": least_work,
-    "random": drawn,
-    "round_robin": round_robin,
+    "random": random_instance,
+    "round_robin": in_turn,
     "jsq": jsq,
     "token_jsq": token_jsq,
     "kv_aware": kv_aware,

@@ -164,6 +164,10 @@ class ScaledFleet(ABC):
         source, target = (PROMPT, TOKEN) if num > 0 else (TOKEN, PROMPT)
         active = self.members[source]
         most = max(0, len(active) - self.world.limits.min_per_pool)
+        if self.world.limits.max_per_pool is not None:
+            there = self.observer.pool_instances()[target]
+            num_there = sum(one.state != DRAINING or one.next_pool is not None for one in there)
+            most = min(most, max(0, self.world.limits.max_per_pool - num_there))
         leaving = to_remove(active, min(abs(num), most), self._mean_output())
         for one in leaving:
             self._leave(one)

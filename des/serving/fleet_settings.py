@@ -88,6 +88,8 @@ class ScalingLimits:
 
     min_per_pool: int = 1
     max_total: int = 100
+    max_per_pool: int | None = None
+    """None: as many as there may be in all."""
     max_step: int = 100
     """Instances that a pool may gain or lose at a decision."""
     cooldown_s: float = 0.0
@@ -106,6 +108,12 @@ class ScalingLimits:
         require_count("scaling limits", "min_per_pool", self.min_per_pool)
         require_count("scaling limits", "max_total", self.max_total)
         require_count("scaling limits", "max_step", self.max_step)
+        most = self.max_total if self.max_per_pool is None else self.max_per_pool
+        if not self.min_per_pool <= most <= self.max_total:
+            raise ValueError(
+                f"scaling limits: min_per_pool, max_per_pool and max_total must not decrease in "
+                f"this order, got {self.min_per_pool}, {self.max_per_pool} and {self.max_total}"
+            )
         for name in ("cooldown_s", "drain_timeout_s", "drain_check_s", "flap_window_s"):
             require_non_negative("scaling limits", name, getattr(self, name))
 

@@ -21,7 +21,10 @@ def bounded(
     for pool, now in ordered.items():
         wanted = counts.get(pool, now)
         low = max(now - limits.max_step, limits.min_per_pool)
-        found[pool] = min(max(wanted, low), now + limits.max_step)
+        high = now + limits.max_step
+        if limits.max_per_pool is not None:
+            high = min(high, max(limits.max_per_pool, low))
+        found[pool] = min(max(wanted, low), high)
     while sum(max(found[pool], ordered[pool]) for pool in found) + num_draining > limits.max_total:
         growing = [pool for pool in found if found[pool] > ordered[pool]]
         if not growing:

@@ -3,18 +3,17 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from des.base.checks import require_count, require_fraction
 from des.base.command import UsageError
-from des.base.flags import option
 from des.compiled.fleet import simulate_fixed
 from des.figures.figure import Axis, Figure, Panel
 from des.figures.marks import Line, Points
 from des.figures.palette import BLUE, GREY, VERMILION
 from des.serving.request_streams import stretched
 from des.serving.requests import Request
-from scenarios.autoscale.fleet_config import FleetConfig, config_requests, config_world
+from scenarios.autoscale.command_configs import CapacityConfig
+from scenarios.autoscale.fleet_config import config_requests, config_world
 from scenarios.autoscale.fleet_outputs import csv_bytes
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.writing import write_files
@@ -22,16 +21,6 @@ from scenarios.frame.writing import write_files
 _NUM_BISECTIONS = 8
 _WIDEST = 64.0
 """Largest factor of the load that is tried, and its inverse the smallest."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityConfig(FleetConfig):
-    """Settings of `capacity`; the fields are the flags."""
-
-    attainment: float = option(0.99, "share of requests within the SLO")
-    instances: tuple[int, ...] = option((1, 2, 4, 8), "sizes of a mixed pool, one row each")
-    splits: tuple[str, ...] = option((), "instances of prompt and token pools such as 2+1, a row")
-    out: Path | None = option(None, "folder for capacity.csv and the picture (default: none)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

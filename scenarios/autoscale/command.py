@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.flags import option, parse
+from des.base.flags import parse
 from des.base.lazy import lazy
 from des.serving.fleet_settings import FROM_SHAPES
-from scenarios.autoscale.fleet_config import FleetConfig, config_requests, config_world
+from scenarios.autoscale.command_configs import CapacityConfig, Config, QueuesConfig, SharedConfig
+from scenarios.autoscale.fleet_config import config_requests, config_world
 
 if TYPE_CHECKING:
     from agents.serving import table
@@ -65,26 +64,6 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config(FleetConfig):
-    """Settings of the command; the fields are the flags."""
-
-    policy: tuple[str, ...] = option(("static", "hpa", "sla"), "policies, one row each")
-    advisory: str | None = option(None, "policy that is asked at each decision and not followed")
-    checkpoint: Path | None = option(None, "trained policy, for rl", is_file=True)
-    adaptive_step: bool = option(False, "whether rl changes a pool by at most half of it")
-    out: Path = option(Path("runs/autoscale"), "folder for the files")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuesConfig:
-    """Settings of `queues`; the fields are the flags."""
-
-    runs: int = option(10, "runs of each queue")
-    num_requests: int = option(200_000, "requests of a run")
-    seed: int = option(0, "seed of the runs")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     return exit_code_of(lambda: _command(list(sys.argv[1:] if argv is None else argv)))
@@ -93,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(arguments: list[str]) -> int:
     if arguments[:1] == ["capacity"]:
         capacity = parse(
-            capacity_search.CapacityConfig,
+            CapacityConfig,
             arguments[1:],
             prog=f"{PROG} capacity",
             description="Find the most load that fixed fleets bear within the SLO.",
@@ -111,7 +90,7 @@ def _command(arguments: list[str]) -> int:
         return queue_waits.run_queues(queues.runs, queues.num_requests, queues.seed)
     if arguments[:1] == ["shared"]:
         shared = parse(
-            shared_cluster.SharedConfig,
+            SharedConfig,
             arguments[1:],
             prog=f"{PROG} shared",
             description="Put several applications on one cluster, with an arbiter.",

@@ -75,6 +75,9 @@ class FleetConfig:
     sleeping_cost: float = option(1.0, "share of the price that a sleeping instance costs")
     decision_interval: float = option(10.0, "time between decisions [s]")
     min_instances_per_pool: int = option(1, "least instances of a pool")
+    max_instances_per_pool: int | None = option(
+        None, "most instances of a pool (default: no bound)"
+    )
     max_total_instances: int = option(100, "most instances in all")
     cooldown: float = option(0.0, "time after a change without scaling down [s]")
     drain_timeout: float = option(0.0, "time after which a drain gives up requests [s] (0: never)")
@@ -215,6 +218,7 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
         limits=ScalingLimits(
             min_per_pool=config.min_instances_per_pool,
             max_total=config.max_total_instances,
+            max_per_pool=config.max_instances_per_pool,
             cooldown_s=config.cooldown,
             drain_timeout_s=config.drain_timeout,
             drain_check_s=drain_check_s,

@@ -1,33 +1,20 @@
 """Several applications on one cluster, from a file, with a row of figures for each."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agents.serving.table import scaling_policy
 from des.base.command import UsageError
-from des.base.flags import option
 from des.serving.applications import Application, SharedCluster, run_applications
-from des.serving.arbiters import ARBITERS
 from des.serving.fleet_figures import run_figures
 from scenarios.autoscale import fleet_outputs
 from scenarios.autoscale.application_files import ApplicationForm, read_applications
-from scenarios.autoscale.fleet_config import FleetConfig, config_requests, config_world
+from scenarios.autoscale.command_configs import SharedConfig
+from scenarios.autoscale.fleet_config import config_requests, config_world
 from scenarios.frame import repeat, writing
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedConfig(FleetConfig):
-    """Settings of `shared`; the fields are the flags."""
-
-    servers: int = option(8, "servers of the cluster")
-    gpus_per_server: int = option(8, "GPUs of a server")
-    arbiter: str = option("max_min", f"who gets servers first: {', '.join(ARBITERS)}")
-    policy: str = option("predictive", "policy of applications that name none")
-    checkpoint: Path | None = option(None, "trained policy, for rl", is_file=True)
-    out: Path = option(Path("runs/applications"), "folder for the files")
 
 
 def run_shared(prog: str, config: SharedConfig) -> int:

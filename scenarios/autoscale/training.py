@@ -81,7 +81,7 @@ def _command(argv: Sequence[str] | None) -> int:
         path,
         config.days,
         config.seed,
-        training_settings(),
+        autoscaler_settings(),
         is_adaptive=config.adaptive_step,
         drains_soonest=config.predictive_drain,
     )
@@ -92,7 +92,7 @@ def _command(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def training_settings() -> ppo_config.PPOConfig:
+def autoscaler_settings() -> ppo_config.PPOConfig:
     """Settings of PPO for the task."""
     return ppo_config.PPOConfig(
         num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.01
@@ -100,7 +100,7 @@ def training_settings() -> ppo_config.PPOConfig:
 
 
 def _train(config: Config, path: Path) -> None:
-    settings = training_settings()
+    settings = autoscaler_settings()
     batch = autoscale_batch.AutoscaleBatch(
         config.envs,
         config.seed,

@@ -11,7 +11,7 @@ from des.dynamics.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from des.serving.conversations import ConversationLaw, conversation_requests
 from des.serving.fleet_engine import Fleet, run
 from des.serving.fleet_figures import run_figures
-from des.serving.fleet_routers import ROUTERS, Turn
+from des.serving.fleet_routers import ROUTERS, RouterTurn
 from des.serving.fleet_settings import ScalingLimits
 from des.serving.prefix_cache import PrefixCache
 from des.serving.request_streams import moved_requests
@@ -144,7 +144,7 @@ def test_a_router_chooses_by_its_load(name, place):
             self.due_tokens, self.used = due_tokens, used
 
     members = [Seen(0, 3, 50, 10), Seen(1, 1, 60, 500), Seen(2, 2, 0, 400)]
-    turn = Turn(number=4, rng=np.random.default_rng(0))
+    turn = RouterTurn(number=4, rng=np.random.default_rng(0))
     assert ROUTERS[name](members, None, False, turn) == place
 
 

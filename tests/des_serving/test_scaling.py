@@ -100,6 +100,19 @@ def test_pools_keep_their_least_and_the_whole_its_most():
     assert status(found)[4] == 8
 
 
+def test_a_pool_keeps_its_most_and_limits_that_contradict_are_refused():
+    found = fleet({"prompt": 1, "token": 1}, limits=ScalingLimits(max_total=8, max_per_pool=3))
+    decide(found, prompt=9, token=2)
+    assert {pool: len(each) for pool, each in found.observer.pool_instances().items()} == {
+        "prompt": 3,
+        "token": 2,
+    }
+    with pytest.raises(ValueError, match="must not decrease"):
+        ScalingLimits(min_per_pool=3, max_per_pool=2)
+    with pytest.raises(ValueError, match="must not decrease"):
+        ScalingLimits(min_per_pool=9, max_total=8)
+
+
 def test_a_direct_order_is_checked():
     found = fleet()
     server, instance = found.manager.scale_up_full(engine(SECOND), 2, "mixed")
