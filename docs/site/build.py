@@ -61,9 +61,7 @@ def names_of(package: str) -> str:
     """A line of the names that a package gives, each with a link to its home."""
     found = import_module(package)
     homes = {name: getattr(getattr(found, name), "__module__", None) for name in found.__all__}
-    links = [
-        f":py:obj:`~{home}.{name}`" if home else f"``{name}``" for name, home in homes.items()
-    ]
+    links = [f":py:obj:`~{home}.{name}`" if home else f"``{name}``" for name, home in homes.items()]
     return f"``{package}``\n   {', '.join(links) or 'none'}"
 
 

@@ -4,5 +4,6 @@
 def gallery_page(folder):
     return without_pictures()
 
+
 def without_pictures():
     return "Gallery\n=======\n\n"
