@@ -88,10 +88,10 @@ class FleetConfig(JsonFlag):
         False, "whether to drain the instances expected to be empty first (default: the emptiest)"
     )
     transfer_gb_per_s: float = option(50.0, "rate of KV transfers of an instance [GB/s]")
-    topology: str | None = option(
+    network: str | None = option(
         None, "world of the domains of pools: a file or a preset (default: all in one domain)"
     )
-    domains: tuple[str, ...] = option((), "domain of each pool, with --topology")
+    domains: tuple[str, ...] = option((), "domain of each pool, with --network")
     weights_from: str | None = option(
         None, "domain from which weights are loaded over the links (default: --load)"
     )
@@ -235,9 +235,9 @@ def config_world(config: FleetConfig, requests: tuple[Request, ...]) -> World:
 
 
 def _sites(config: FleetConfig, pools: tuple[str, ...]) -> FleetSites | None:
-    if config.topology is None:
+    if config.network is None:
         if config.domains or config.weights_from is not None:
-            raise UsageError("--domains and --weights-from need --topology, got none")
+            raise UsageError("--domains and --weights-from need --network, got none")
         return None
     if len(config.domains) != len(pools):
         raise UsageError(
@@ -245,7 +245,7 @@ def _sites(config: FleetConfig, pools: tuple[str, ...]) -> FleetSites | None:
             f"got {','.join(config.domains)!r}"
         )
     return FleetSites(
-        topology=read_topology(config.topology),
+        topology=read_topology(config.network),
         domain_of=dict(zip(pools, config.domains, strict=True)),
         weights_from=config.weights_from,
         weights_bytes=config.weights_gb * 1e9,

@@ -167,7 +167,7 @@ def test_new_flags_of_fleets_reach_the_world(trace):
         warm=1,
         sleeping=2,
         drain_moves_out=True,
-        topology="four_uneven",
+        network="four_uneven",
         engine="shapes:llama3_8b:h100:1",
     )
     config = replace(config, domains=(read_topology("four_uneven").domains[0].name,))
@@ -180,5 +180,5 @@ def test_new_flags_of_fleets_reach_the_world(trace):
     assert world.engine.times_from == "shapes"
     with pytest.raises(UsageError, match="--domains must name"):
         config_world(replace(config, domains=()), config_requests(config))
-    with pytest.raises(UsageError, match="need --topology"):
-        config_world(replace(config, topology=None), config_requests(config))
+    with pytest.raises(UsageError, match="need --network"):
+        config_world(replace(config, network=None), config_requests(config))

@@ -67,6 +67,8 @@ def wrong_in(line):
         if words[0] not in flags_of(command.name) | EXPLAINED | {"COMMAND"}:
             return f"no subcommand {words[0]}"
         before, words = [words[0]], words[1:]
+    elif words and re.fullmatch("[a-z]+", words[0]):  # beside a command of its own
+        before, words = [words[0]], words[1:]
     if "--policy" in words and command.name == "train":
         before = ["--policy", words[words.index("--policy") + 1]]
     known = flags_of(command.name, *before) | {"--help", "--config"}
