@@ -115,10 +115,12 @@ class Speaker:
             if left_s > 0:
                 time.sleep(left_s)
                 continue
+            if self._is_resting:
+                self._heard_s = time.monotonic()
+                continue
             (what, since_s), said = self._doing, self._num_said
             how_far = self._reached and f", {self._reached}"
-            if not self._is_resting:
-                self.say(f"{what}{how_far}: {time.monotonic() - since_s:.0f} s so far")
+            self.say(f"{what}{how_far}: {time.monotonic() - since_s:.0f} s so far")
             self._heard_s, self._num_said = time.monotonic(), said + 1
 
 
