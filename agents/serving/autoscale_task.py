@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.serving.rl_state import RLActionExecutor, RLRewardCalculator, RLStateCollector
+from des.compiled.fleet import CompiledFleet
 from des.serving.engines import engine_named
-from des.serving.fleet_engine import Fleet
-from des.serving.fleet_world import ScalingLimits, Slo, StartDelay, View, World
+from des.serving.fleet_scaling import ScaledFleet
+from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
+from des.serving.fleet_world import View, World
 from des.serving.request_streams import TokenLengths, modulated_requests
 from des.serving.requests import Request
 
@@ -17,20 +19,21 @@ DAY_S = 1200.0
 """Length of a drawn day, which is compressed."""
 
 
-def drawn_day(seed: int) -> World:
+def drawn_day(seed: int, *, drains_soonest: bool = False) -> World:
     """Draw a world: a quiet, a usual and a busy rate that take turns, on pools of two instances.
 
     Rates are 1 to 2, 4 to 7 and 10 to 16 requests a second, with prompts of 4,000 tokens and
-    answers of 250 on average; stays last 2 min on average.
+    answers of 250 on average; stays last 2 min on average. With ``drains_soonest`` instances are
+    drained by the time that they are expected to take.
     """
     rng = np.random.default_rng([seed, 26])
     rates = (float(rng.uniform(1, 2)), float(rng.uniform(4, 7)), float(rng.uniform(10, 16)))
     lengths = TokenLengths(prompt_mean=4000.0, output_mean=250.0, variation=0.6, most=16_000)
     requests = modulated_requests(rates, 120.0, DAY_S, int(rng.integers(2**31)), lengths)
-    return day_world(requests)
+    return day_world(requests, drains_soonest=drains_soonest)
 
 
-def day_world(requests: Sequence[Request]) -> World:
+def day_world(requests: Sequence[Request], *, drains_soonest: bool = False) -> World:
     """Put requests on a fleet of the task: Llama 3.3 70B on 4 H100, two pools of 2 instances."""
     return World(
         requests=tuple(requests),
@@ -38,7 +41,7 @@ def day_world(requests: Sequence[Request]) -> World:
         initial={"prompt": 2, "token": 2},
         slo=Slo(ttft_s=2.0, gap_s=0.1),
         start=StartDelay(load_s=30.0),
-        limits=ScalingLimits(max_total=40),
+        limits=ScalingLimits(max_total=40, drains_soonest=drains_soonest),
         decision_interval_s=10.0,
         horizon_s=DAY_S,
     )
@@ -55,7 +58,9 @@ class TraceRLSimulator:
     collector: RLStateCollector = field(default_factory=RLStateCollector)
     executor: RLActionExecutor = field(default_factory=RLActionExecutor)
     calculator: RLRewardCalculator = field(default_factory=RLRewardCalculator)
-    fleet: Fleet | None = None
+    make_fleet: Callable[[World, int], ScaledFleet] = CompiledFleet
+    """Engine; that of SimPy, `des.serving.fleet_engine.Fleet`, has the same floats."""
+    fleet: ScaledFleet | None = None
     view: View | None = None
 
     def reset(self, seed: int) -> npt.NDArray[np.float32]:
@@ -66,7 +71,7 @@ class TraceRLSimulator:
         ValueError
             If its requests end before the first decision.
         """
-        self.fleet = Fleet(self.make_world(seed), seed)
+        self.fleet = self.make_fleet(self.make_world(seed), seed)
         self.view = self.fleet.next_view()
         if self.view is None:
             raise ValueError(f"episode {seed}: requests must go on to the first decision")

@@ -6,11 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from agents.serving.capacity import instances_needed
+from agents.serving.observed import load_of
 from des.base.checks import require_count, require_non_negative
-from des.serving.fleet_world import MIXED, PROMPT, TOKEN, Decision, PoolView, View
+from des.serving.fleet_world import (
+    MIXED,
+    PROMPT,
+    TOKEN,
+    Decision,
+    PoolView,
+    View,
+)
 
-POOL_FIELDS = 9
+POOL_FIELDS = 10
 SHARED_FIELDS = 8
+_USUAL_STEP = 5
 NUM_WEIGHTS = 3
 
 
@@ -32,10 +42,11 @@ DEFAULT_WEIGHTS = ScalingWeights()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RLStateCollector:
-    """Turns a view into an observation: 9 numbers of each of two pools, 8 shared, 3 weights.
+    """Turns a view into an observation: 10 numbers of each of two pools, 8 shared, 3 weights.
 
     Of a pool: active, starting and draining instances, requests that wait and run, prompt tokens
-    that wait, shares of memory and of time in use, time that starts still need. Shared: arrivals,
+    that wait, shares of memory and of time in use, time that starts still need, and instances that
+    the load of the last interval needs beyond those ordered. Shared: arrivals,
     tokens of them, tokens written, mean time to the first token and mean gap over the SLO,
     attainment, and all instances. A mixed pool takes the first place and leaves the second at 0.
     Counts are compressed as ``log(1 + x)``.
@@ -57,7 +68,10 @@ class RLStateCollector:
             If a metric is not finite.
         """
         names = (MIXED,) if MIXED in view.pools else (PROMPT, TOKEN)
-        numbers = [each for name in names for each in _pool_numbers(view.pools[name], view)]
+        needed = instances_needed(view.engine, view.slo, load_of(view), view.pools)
+        numbers = [
+            each for name in names for each in _pool_numbers(view.pools[name], view, needed[name])
+        ]
         numbers += [0.0] * (2 * POOL_FIELDS - len(numbers))
         slo = view.slo
         numbers += [
@@ -77,7 +91,7 @@ class RLStateCollector:
         return np.array(numbers, np.float32)
 
 
-def _pool_numbers(pool: PoolView, view: View) -> list[float]:
+def _pool_numbers(pool: PoolView, view: View, needed: int) -> list[float]:
     return [
         math.log1p(pool.active),
         math.log1p(pool.starting),
@@ -88,6 +102,7 @@ def _pool_numbers(pool: PoolView, view: View) -> list[float]:
         pool.kv_fraction,
         pool.busy_fraction,
         pool.start_left_s / view.interval_s,
+        min(max((needed - pool.ordered) / _USUAL_STEP, -2.0), 2.0),
     ]
 
 

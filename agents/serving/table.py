@@ -39,8 +39,10 @@ LEARNT = "rl"
 POLICY_NAMES = (*RULES, LEARNT)
 
 
-def scaling_policy(name: str, checkpoint: Path | None = None) -> ScalingPolicy:
-    """Make a policy; the learnt one is that of a checkpoint.
+def scaling_policy(
+    name: str, checkpoint: Path | None = None, *, is_adaptive: bool = False
+) -> ScalingPolicy:
+    """Make a policy; the learnt one is that of a checkpoint, with adaptive steps or fixed ones.
 
     Raises
     ------
@@ -53,7 +55,7 @@ def scaling_policy(name: str, checkpoint: Path | None = None) -> ScalingPolicy:
                 "policy rl: --checkpoint must name a file of python -m "
                 "scenarios.train_autoscaler, got none"
             )
-        return learnt_policy.LearntPolicy(checkpoint)
+        return learnt_policy.learnt_policy(checkpoint, is_adaptive=is_adaptive)
     if name not in RULES:
         raise ValueError(
             f"policy: must be a known name, got {name!r}; {nearest(name, POLICY_NAMES)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,13 @@ from des.base.lazy import lazy
 
 if TYPE_CHECKING:
     from agents.ppo import checkpoint, ppo_config, trainer
-    from agents.serving import autoscale_batch
+    from agents.serving import autoscale_batch, autoscale_task, rl_state
     from scenarios.autoscale import comparison, fleet_outputs
     from scenarios.frame import writing
 else:
     autoscale_batch = lazy("agents.serving.autoscale_batch")
+    autoscale_task = lazy("agents.serving.autoscale_task")
+    rl_state = lazy("agents.serving.rl_state")
     checkpoint = lazy("agents.ppo.checkpoint")
     comparison = lazy("scenarios.autoscale.comparison")
     fleet_outputs = lazy("scenarios.autoscale.fleet_outputs")
@@ -48,9 +51,13 @@ class Config(JsonFlag):
     """Settings of the training; the fields are the flags."""
 
     seed: int = option(0, "seed of weights, days and actions")
-    steps: int = option(24_000, "decisions to train on")
-    envs: int = option(4, "days side by side")
+    steps: int = option(300_000, "decisions to train on")
+    envs: int = option(16, "days side by side")
     days: int = option(5, "unseen days to compare on")
+    adaptive_step: bool = option(False, "whether an action changes a pool by at most half of it")
+    predictive_drain: bool = option(
+        False, "whether to drain the instances expected to be empty first"
+    )
     resume: bool = option(False, "continue the training in --out")
     evaluate: Path | None = option(None, "policy to compare, without training")
     out: Path = option(Path("runs/autoscaler"), "folder for the files")
@@ -71,20 +78,37 @@ def _command(argv: Sequence[str] | None) -> int:
         config.out.mkdir(parents=True, exist_ok=True)
         path = config.out / f"autoscale-{config.seed}.pt"
         _train(config, path)
-    rows = comparison.rows_on_days(path, config.days)
+    rows = comparison.rows_on_days(
+        path,
+        config.days,
+        config.seed,
+        autoscaler_settings(),
+        is_adaptive=config.adaptive_step,
+        drains_soonest=config.predictive_drain,
+    )
     files = {f"days-{config.seed}.csv": fleet_outputs.csv_bytes(rows)}
-    for line in comparison.summary_lines(rows):
+    for line in [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]:
         sys.stdout.write(f"{line}\n")
     paths = writing.write_files(config.out, files)
     DOCUMENT.add(rows=rows, files=paths)
     return 0
 
 
-def _train(config: Config, path: Path) -> None:
-    settings = ppo_config.PPOConfig(
+def autoscaler_settings() -> ppo_config.PPOConfig:
+    """Settings of PPO for the task."""
+    return ppo_config.PPOConfig(
         num_steps=64, discount=0.97, learning_rate=1e-3, entropy_coefficient=0.01
     )
-    batch = autoscale_batch.AutoscaleBatch(config.envs, config.seed)
+
+
+def _train(config: Config, path: Path) -> None:
+    settings = autoscaler_settings()
+    batch = autoscale_batch.AutoscaleBatch(
+        config.envs,
+        config.seed,
+        partial(autoscale_task.drawn_day, drains_soonest=config.predictive_drain),
+        rl_state.RLActionExecutor(is_adaptive=config.adaptive_step),
+    )
     learner = trainer.Trainer.local(batch, settings, config.seed, config.steps)
     curve_path = config.out / f"curve-{config.seed}.csv"
     curve = ["step,mean_reward,entropy,explained_variance"]

@@ -41,7 +41,7 @@ def sizes(decider: Decider, gang: str = "g") -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("first", [4, 8])
 def test_sizes_that_a_pod_says_are_promised_at_once(decider, first):
-    """A leader of eight GPUs and two workers of four fill two servers, in any order of calls."""
+    """A leader of eight GPUs and two workers of four fill two servers in any order of arrival."""
     kept(decider, pod("p", first, gang="g", gang_gpus="4,8,4"))
 
     assert sorted(sizes(decider).values()) == [[4, 4], [8]]

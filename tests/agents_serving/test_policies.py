@@ -8,7 +8,7 @@ from agents.serving.simple_policies import Threshold
 from agents.serving.table import RULES, scaling_policy
 from des.serving.fleet_engine import run
 from des.serving.fleet_figures import run_figures
-from des.serving.fleet_world import Slo
+from des.serving.fleet_settings import Slo
 from tests.fleet_cases import drawn_stream, engine, fleet_world
 from tests.pool_cases import request
 

@@ -14,6 +14,7 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 QUICK = ("first_steps", "robustness")
 PICTURES = {
     "anatomy_of_a_bubble": 4,
+    "autoscaling": 2,
     "calibration": 1,
     "first_steps": 4,
     "from_topology_to_plan": 3,
