@@ -38,6 +38,7 @@ class Speaker:
         self._silences_s = silences_s
         self.is_quiet = False
         self.is_listening = False
+        self._is_resting = False
         self._doing = ("loading", time.monotonic())
         self._heard_s = time.monotonic()
         self._num_said = 0
@@ -76,6 +77,16 @@ class Speaker:
             if self.is_listening and took_s >= self._silences_s[0]:
                 self.say(f"{what}: {took_s:.1f} s")
 
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Say nothing of time inside: for work without an end, as of a service that waits."""
+        self._is_resting = True
+        try:
+            yield
+        finally:
+            self._is_resting = False
+            self.heard()
+
     def reached(self, how_far: str) -> None:
         """Say how far the work is: on a terminal at once, in a pipe after the next silence."""
         self._reached = how_far
@@ -103,6 +114,9 @@ class Speaker:
             left_s = self._heard_s + most_s - time.monotonic()
             if left_s > 0:
                 time.sleep(left_s)
+                continue
+            if self._is_resting:
+                self._heard_s = time.monotonic()
                 continue
             (what, since_s), said = self._doing, self._num_said
             how_far = self._reached and f", {self._reached}"

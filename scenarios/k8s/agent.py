@@ -17,6 +17,7 @@ from des.base.checks import require_positive
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy
+from des.base.speaking import SPEAKER
 from des.devices.files.pci_list import with_pcie_roots
 from des.devices.k8s.node_text import node_patch
 from scenarios.devices.sources import ServerFlags, server_of
@@ -72,7 +73,8 @@ def run(config: Config) -> int:
             return 0
         if error:
             LOG.warning("%s; again in %g s", error, config.every_s)
-        time.sleep(config.every_s)
+        with SPEAKER.resting():
+            time.sleep(config.every_s)
 
 
 def _written(config: Config, api: "api_server.ApiServer", name: str) -> str:

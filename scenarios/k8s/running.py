@@ -15,6 +15,7 @@ from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.node_fit import POLICY_NAMED, fit_on_server
 from agents.devices.k8s.score_weights import ScoreWeights
 from des.base.checks import nearest
+from des.base.speaking import SPEAKER
 from des.base.text_files import read_yaml
 from des.devices.k8s.pods import PodKeys
 from des.devices.presets import simulated
@@ -122,7 +123,8 @@ async def _serve(config: Config, service: ExtenderService) -> int:
     sys.stdout.write(f"listening at {scheme}://{config.host}:{port}/scheduler\n")
     sys.stdout.flush()
     logging.getLogger("scenarios.k8s").info(_DEVICE_PLUGIN)
-    await ended.wait()
+    with SPEAKER.resting():
+        await ended.wait()
     if source is not None:
         source.stop.set()
     listening.close()

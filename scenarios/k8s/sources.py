@@ -70,7 +70,9 @@ class FileSource:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _enter(self, state: ClusterState, seen: tuple[int, int, int]) -> None:
-        enter_state(self.service.decider.book, state, known_until_s=seen[2] / 1e9)
+        decider = self.service.decider
+        enter_state(decider.book, state, known_until_s=seen[2] / 1e9)
+        decider.waiting.gang_sizes = dict(state.gang_sizes)
         self._seen = seen
         self.service.known_at_s = self.service.clock()
 

@@ -32,9 +32,18 @@ class _PodForm(StrictForm):
     name: str = ""
 
 
+class _GangForm(StrictForm):
+    """Number of pods of a gang whose pods do not say it."""
+
+    name: str = Field(min_length=1)
+    namespace: str = ""
+    size: int = Field(ge=1)
+
+
 class _StateForm(StrictForm):
     servers: list[_NodeForm]
     pods: list[_PodForm] = Field(default_factory=list)
+    gangs: list[_GangForm] = Field(default_factory=list)
 
 
 def read_state(
@@ -72,7 +81,10 @@ def read_state(
             server = _server(path, each, gpu, known)
             nodes.append(_node(each, server, form.pods))
         return ClusterState(
-            nodes=tuple(nodes), cluster=cluster_of_forms(form.servers), grants=_grants(form.pods)
+            nodes=tuple(nodes),
+            cluster=cluster_of_forms(form.servers),
+            grants=_grants(form.pods),
+            gang_sizes={(gang.namespace, gang.name): gang.size for gang in form.gangs},
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

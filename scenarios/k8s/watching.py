@@ -5,12 +5,14 @@ again where it ended. After ``410 Gone`` everything is listed again. Source: Kub
 Concepts", documentation.
 """
 
+import logging
 import threading
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from scenarios.k8s.api_server import ApiError, ApiServer
 
+LOG = logging.getLogger("scenarios.k8s")
 _FORBIDDEN, _NOT_FOUND, _GONE = 403, 404, 410
 _PAGE = 500
 _ABSENT_S = 60.0
@@ -60,10 +62,10 @@ def watch_collection(
 ) -> None:
     """List and watch a collection until told to stop; errors are told to the sink, then retried.
 
-    A kind that may be absent, or not be read, is looked for once a minute instead.
+    A kind that may be absent, or not be read, is logged once and looked for once a minute.
     """
     version: str | None = None
-    failures = 0
+    failures, is_told = 0, False
     while not stop.is_set():
         try:
             if version is None:
@@ -84,7 +86,9 @@ def watch_collection(
                     failures = 1
                     continue
             if may_be_absent and error.status in {_FORBIDDEN, _NOT_FOUND}:
-                version = None
+                if not is_told:
+                    LOG.info("%s: not there or not to be read (%s)", path, error)
+                version, is_told = None, True
                 stop.wait(_ABSENT_S)
                 continue
             sink.failed(str(error))

@@ -28,10 +28,11 @@ from k8s_cases import (
 from k8s_services import client
 from processes import python, wait_until
 
-from agents.devices.k8s.verbs import prioritize_answer
+from agents.devices.k8s.verbs import filter_answer, prioritize_answer
 from scenarios.k8s.command import main
 from scenarios.k8s.extender import Config
 from scenarios.k8s.running import service_of
+from scenarios.k8s.sources import FileSource
 from scenarios.k8s.state_file import read_state
 
 PAIR = PAIRS["e02-filter-node-names"]
@@ -149,6 +150,7 @@ def test_wrong_flags_are_refused(argv, message, tmp_path, capsys, monkeypatch):
         ("servers: [{name: a, gpus: 4}]", "unknown key"),
         ("servers: [{name: a}]\npods: [{uid: p, node: b}]", "pod p: node must be one of"),
         ("topology: 40\nnumber: 2", "servers"),
+        ("servers: [{name: a}]\ngangs: [{name: g, size: 0}]", "gangs.*size"),
     ],
 )
 def test_wrong_state_files_are_refused(text, message, tmp_path, capsys):
@@ -194,6 +196,20 @@ def test_a_state_that_changes_while_it_is_read_is_refused(tmp_path):
     writer.join(600.0)
 
     assert [node.name for node in read_state(path).nodes] == ["b"]
+
+
+def test_a_state_file_says_sizes_of_gangs(tmp_path):
+    path = tmp_path / "state.yaml"
+    gangs = [{"namespace": "ml", "name": "g", "size": 2}]
+    servers = [{"name": name, "simulate": "dgx-1-v100"} for name in "ab"]
+    path.write_text(yaml.safe_dump({"servers": servers, "gangs": gangs}), "utf-8")
+    service = service_of(Config(state=path))
+    FileSource(path=path, service=service, gpu=None, poll_s=1.0).begin()
+
+    filter_answer(service.decider, args(pod("p", 8, gang="g"), ["a", "b"]), 0.0)
+
+    (promise,) = service.decider.book.promises.values()
+    assert sorted(slot.node for slot in promise.slots) == ["a", "b"]
 
 
 def test_weights_resources_and_annotation_come_from_the_flags(tmp_path):

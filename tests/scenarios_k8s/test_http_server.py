@@ -109,6 +109,19 @@ def test_a_connection_is_kept_for_several_requests(service):
         assert call("GET", "/readyz")[0] == 200
 
 
+def test_an_answer_to_head_has_no_body(service):
+    head = b"HEAD /healthz HTTP/1.1\r\n\r\n"
+    last = b"HEAD /none HTTP/1.1\r\nConnection: close\r\n\r\n"
+    with running(service) as port:
+        found = conversation(port, head + last)
+
+    first, second, rest = found.split(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 200 ")
+    assert b"Content-Length: 3" in first
+    assert second.startswith(b"HTTP/1.1 404 ")
+    assert rest == b""
+
+
 def test_pipelined_requests_are_answered_in_order(service):
     page = b"GET /healthz HTTP/1.1\r\n\r\n"
     last = b"GET /none HTTP/1.1\r\nConnection: close\r\n\r\n"
