@@ -8,7 +8,7 @@ export MPLBACKEND := Agg
 # Bytecode is written on first use: without it each of the many processes of the tests compiles torch.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: train test check bench clean lock soak
+.PHONY: train test check bench clean docs lock soak
 
 train: $(VENV)/.installed
 	$(BIN)/python -m scenarios.east_west_train $(ARGS)
@@ -32,6 +32,10 @@ check:
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m bench
+
+# The site under build/site/html: pages, API, and a gallery that our commands draw; warnings are errors.
+docs: $(VENV)/.installed-test
+	$(BIN)/python -m docs.site.build $(ARGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,6 +5,7 @@ place a page without pictures takes. Warnings are errors: a link that leads nowh
 """
 
 import argparse
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from sphinx.cmd.build import build_main
 from sphinx.ext.apidoc import main as write_api
 
+from conftest import collect_ignore
 from docs.site.gallery import gallery_page, without_pictures
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,10 +67,19 @@ def names_of(package: str) -> str:
     return f"``{package}``\n   {', '.join(links) or 'none'}"
 
 
+def import_all(package: str) -> None:
+    """Import the modules of a package, before Sphinx adds annotations to classes of others."""
+    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        path = Path(*module.name.split(".")).with_suffix(".py").as_posix()
+        if path not in collect_ignore and not module.name.endswith(".__main__"):
+            import_module(module.name)
+
+
 def write_api_pages(source: Path) -> None:
     """Write a page for each package and subpackage, with all of its modules."""
     target = source / "api"
-    for folder in PACKAGES.values():
+    for package, folder in PACKAGES.items():
+        import_all(package)
         words = ["-q", "--no-toc", "--module-first", "--output-dir", str(target)]
         write_api([*words, str(ROOT / folder)])
     named = [each for each in PACKAGES if hasattr(import_module(each), "__all__")]

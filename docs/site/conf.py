@@ -6,7 +6,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import pydantic.main  # noqa: F401 - autodoc would import it as type checkers see it
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 

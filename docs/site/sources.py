@@ -4,15 +4,25 @@ import re
 
 from sphinx.application import Sphinx
 
-_FOOTNOTE = re.compile(r"(?<!\w)\[(\d+)\](?=_(?!\w))|(?<=\.\. )\[(\d+)\](?= )")
+_DEFINED = re.compile(r"^\s*\.\. \[(\d+)\] ")
+_NUMBER = re.compile(r"(?<!\w)\[(\d+)\](?=_(?!\w))_|(?<=\.\. )\[(\d+)\](?= )")
 
 
 def own_numbers(
     app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]
 ) -> None:
-    """Give the footnotes of a docstring names that no other object on its page has."""
-    for number, line in enumerate(lines):
-        lines[number] = _FOOTNOTE.sub(lambda found: f"[#{name}-{found[1] or found[2]}]", line)
+    """Give the footnotes of a docstring names that no other object on its page has.
+
+    A number that is defined elsewhere, in the docstring of the module, stays a plain number.
+    """
+    defined = {found[1] for found in map(_DEFINED.match, lines) if found}
+
+    def own(found: re.Match[str]) -> str:
+        if found[2]:
+            return f"[#{name}-{found[2]}]"
+        return f"[#{name}-{found[1]}]_" if found[1] in defined else f"[{found[1]}]"
+
+    lines[:] = [_NUMBER.sub(own, line) for line in lines]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -80,6 +80,16 @@ def test_several_stages_a_domain_alone_are_simulated_one_by_one():
     assert found.tolist() == [[simulate(free_world(2), job, interleaved).makespan_s]]
 
 
+def test_pipelines_that_come_back_stand_next_to_others():
+    """Found by a command of the documents, `eastwest robustness`."""
+    job = unit_workload([(1, 2)] * 4, num_microbatches=3, message_bytes=1.0)
+    plans = [plan(0, 1, 0, 1), plan(0, 0, 1, 1), plan(0, 1, 0, 1, schedule="1f1b_2x")]
+
+    found = simulate_many([free_world(2)], job, plans)
+
+    assert found.tolist() == [[simulate(free_world(2), job, one).makespan_s for one in plans]]
+
+
 def test_nothing_to_simulate_is_an_empty_table():
     job = unit_workload([(1, 1)] * 2, num_microbatches=1)
 

@@ -217,7 +217,10 @@ def _table(layers: Sequence[tuple[int, ...]]) -> _Table:
 
 
 def _programs(draft: _Draft, num_stages: Small) -> tuple[Small, tuple[Program, ...]]:
-    """Number the programs that come up; returns that of each pipeline, and what they are."""
+    """Number the programs that come up; returns that of each pipeline, and what they are.
+
+    A pipeline without stages here, which `_kept_plans` leaves out, is given one stage.
+    """
     most, microbatches = int(num_stages.max()) + 1, max(draft.shares) + 1
     keys = (np.array(draft.schedule) * microbatches + draft.shares) * most + num_stages
     found = np.flatnonzero(np.bincount(keys))
@@ -225,7 +228,7 @@ def _programs(draft: _Draft, num_stages: Small) -> tuple[Small, tuple[Program, .
     number_of[found] = np.arange(len(found))
     names = tuple(draft.schedules)
     programs = tuple(
-        (names[key // most // microbatches], key % most, key // most % microbatches)
+        (names[key // most // microbatches], key % most or 1, key // most % microbatches)
         for key in found.tolist()
     )
     return number_of[keys], programs
