@@ -67,6 +67,14 @@ def test_equal_jobs_slow_each_other_equally_and_a_higher_one_is_not_slowed(slow_
     assert low.time_s > one.time_s
 
 
+def test_nothing_is_shared_where_the_transport_says_so(slow_links):
+    apart = replace(slow_links.topology, transport=Transport(sharing="none"))
+    job = replace(slow_links, topology=apart)
+    prices = IterationPrices()
+
+    assert shared_prices([job] * 3, prices, "fair") == (prices.price(job, {}),) * 3
+
+
 def test_prices_of_a_file_are_those_that_were_computed(slow_links, tmp_path):
     shares = {(link.source, link.target): 0.5 for link in slow_links.topology.links}
     prices = [IterationPrices.open(path) for path in (None, *[tmp_path / "prices"] * 2)]

@@ -1,10 +1,14 @@
 """Queues on a network from the command: shared links, bytes and costs of links, bad input."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from command_output import assert_refused
 
+from agents.decision.problem import PlanningProblem
+from des import PlaneWorlds, build_workload, simulate
 from scenarios.job_queue.command import main
+from scenarios.job_queue.job_pricing import planner_named
 from scenarios.link_shares import main as compare_shares
 from scenarios.training_run import main as train
 
@@ -71,6 +75,19 @@ def test_a_training_run_beside_the_loads_of_a_queue_is_slower(tmp_path):
 def test_flags_of_the_network_that_do_not_fit_are_refused(argv, why, tmp_path, capsys):
     out = tmp_path / "out"
     assert_refused(main, [*argv, "--out", str(out)], why, capsys, unwritten=out)
+
+
+def test_the_trained_policies_plan_jobs_over_domains():
+    """Their plan is at most half as slow again as the best placement."""
+    topology = PlaneWorlds(num_domains=2).draw(np.random.default_rng(0))
+    workload = build_workload("llama3_2_1b", num_microbatches=8)
+    problem = PlanningProblem(topology=topology, workload=workload)
+    times_s = [
+        simulate(topology, workload, planner_named(name)(problem, np.random.default_rng(0)))
+        for name in ("hi_ppo", "exact")
+    ]
+
+    assert times_s[0].makespan_s < 1.5 * times_s[1].makespan_s
 
 
 def test_shares_are_compared_with_messages(capsys):

@@ -35,7 +35,8 @@ def shared_prices(
     number, in ``n!``: an approximation, chosen on mixes of jobs other than those measured. Where
     all are always active the shares are those of max-min fairness.
 
-    By priority, higher jobs leave what they do not need, and equal ones share that.
+    By priority, higher jobs leave what they do not need, and equal ones share that. Nothing is
+    shared where the transport of the jobs says so. The directions of a link count as two links.
 
     References
     ----------
@@ -44,6 +45,8 @@ def shared_prices(
     """
     shares: list[dict[LinkName, float]] = [{} for _ in jobs]
     found = tuple(prices.price(job, {}) for job in jobs)
+    if all(job.topology.transport.sharing == "none" for job in jobs):
+        return found
     for step in range(_MOST_STEPS):
         wanted = [_shares(jobs, found, shares, own, rule) for own in range(len(jobs))]
         moved = max(
