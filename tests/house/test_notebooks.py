@@ -19,6 +19,7 @@ PICTURES = {
     "first_steps": 4,
     "from_topology_to_plan": 3,
     "published_and_measured": 2,
+    "queue_policies": 1,
     "robustness": 2,
     "which_family_wins_where": 2,
 }
