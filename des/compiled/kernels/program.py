@@ -41,6 +41,7 @@ HEADER = np.dtype(
         ("is_one_in_flight", _I),
         ("is_blocking", _I),
         ("is_overlapped", _I),  # buckets start when they are made, not when the replica is done
+        ("has_start_up", _I),  # the law of the transport delays messages
         ("is_recorded", _I),  # whether spans and transfers are written down
         ("weather", _I),
         ("update_s", _F),  # of the step, before late members begin
@@ -118,6 +119,22 @@ LINK = np.dtype(
     align=True,
 )
 
+START_UP = np.dtype(
+    [
+        ("is_reused", _I),
+        ("is_paced", _I),
+        ("first_window_bytes", _F),
+        ("opening_s", _F),
+        ("round_s", _F),
+        ("rate_bytes_per_s", _F),
+        ("slowdown_s_per_byte", _F),
+        ("recovery_s", _F),
+        ("recovery_after_bytes", _F),
+    ],
+    align=True,
+)
+"""Fields of `des.costs.start_up.StartUp`, in its order."""
+
 MEDIUM = np.dtype([("first_link", _I), ("second_link", _I)])
 """Medium of one link, or of two that share it; numbered by the first link."""
 
@@ -170,6 +187,8 @@ class Program(NamedTuple):
     """MEMBER, bucket by bucket."""
     steps: np.ndarray
     """STEP, member by member."""
+    start_ups: np.ndarray
+    """START_UP of each link; read only where there is a law of the transport."""
 
 
 OUTCOME = np.dtype(
