@@ -25,7 +25,7 @@ _MOST_MESSAGE_BYTES = 2**31 - 1
 _PAYLOAD_BYTES = 1000
 _LEAST_BUFFER_MB = 32
 _LEAST_THRESHOLDS_KB_PER_GBIT_PER_S = 4.0, 16.0
-"""Where marking begins and is certain: 100 and 400 KB at 25 Gbit/s [1]_.
+"""Thresholds at which marking begins and is certain: 100 and 400 KB at 25 Gbit/s [1]_.
 
 .. [1] Y. Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, section 5.1.
 """

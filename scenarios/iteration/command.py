@@ -60,8 +60,6 @@ examples:
   python -m scenarios.simulate --other-jobs "llama2_13b:0*20,1*20:1;llama2_7b:1*16,2*16"
       and how long it takes when its messages share the links with those of two other jobs, one of
       them of higher priority; GPUs and memory are not shared, other figures are of the job alone
-  python -m scenarios.simulate --model llama2_7b --placement "0*16,1*16" --network-engine ns3
-      messages as packets of TCP, which the network file describes under transport.packets
 
 files written to --out:
   trace.json   timeline for chrome://tracing and https://ui.perfetto.dev

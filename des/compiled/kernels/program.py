@@ -119,22 +119,6 @@ LINK = np.dtype(
     align=True,
 )
 
-START_UP = np.dtype(
-    [
-        ("is_reused", _I),
-        ("is_paced", _I),
-        ("first_window_bytes", _F),
-        ("opening_s", _F),
-        ("round_s", _F),
-        ("rate_bytes_per_s", _F),
-        ("slowdown_s_per_byte", _F),
-        ("recovery_s", _F),
-        ("recovery_after_bytes", _F),
-    ],
-    align=True,
-)
-"""Fields of `des.costs.start_up.StartUp`, in its order."""
-
 MEDIUM = np.dtype([("first_link", _I), ("second_link", _I)])
 """Medium of one link, or of two that share it; numbered by the first link."""
 
@@ -188,7 +172,7 @@ class Program(NamedTuple):
     steps: np.ndarray
     """STEP, member by member."""
     start_ups: np.ndarray
-    """START_UP of each link; read only where there is a law of the transport."""
+    """Fields of `des.costs.start_up.StartUp` of each link; read only where there is a law."""
 
 
 OUTCOME = np.dtype(

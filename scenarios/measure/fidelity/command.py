@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from calibration.cases.case import PlacementCase
     from scenarios.measure.fidelity import comparison, fidelity_page, levels
     from scenarios.measure.fidelity.comparison import Results
-    from scenarios.measure.fidelity.levels import Level
+    from scenarios.measure.fidelity.levels import DetailLevel
 else:
     comparison = lazy("scenarios.measure.fidelity.comparison")
     fidelity_page = lazy("scenarios.measure.fidelity.fidelity_page")
@@ -37,7 +37,7 @@ _EXAMPLES = f"""\
 examples:
   {PROG} --samples 24
   {PROG} --transports none --samples 100 --out runs/without_packets
-  {PROG} --transports cubic --connections fresh --model llama2_7b
+  {PROG} --transports cubic --connections fresh --model llama2_70b
 
 files written to --out, besides config.json:
   placements.csv  a row for each level and placement: iteration time, exposed communication
@@ -54,9 +54,9 @@ class Config:
 
     out: Path = option(Path("runs/fidelity"), "folder to make")
     network: str = option("east_central_west", "topology file, or a shipped world", is_file=True)
-    model: str = option("llama2_70b", MODEL_HELP, is_file=True)
+    model: str = option("llama2_7b", MODEL_HELP, is_file=True)
     num_layers: int | None = option(None, "number of layers", default_text="the model's")
-    microbatches: int = option(8, "microbatches of an iteration", check=require_count)
+    microbatches: int = option(4, "microbatches of an iteration", check=require_count)
     schedules: tuple[str, ...] = option(("gpipe", "1f1b"), f"some of {', '.join(SCHEDULES)}")
     samples: int = option(24, "placements", check=require_count)
     seed: int = option(0, "seed of the placements", check=require_seed)
@@ -120,7 +120,7 @@ def _command(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def _levels(config: Config) -> tuple[tuple[Level, ...], tuple[str, ...]]:
+def _levels(config: Config) -> tuple[tuple[DetailLevel, ...], tuple[str, ...]]:
     """Levels to measure, and a sentence on those that are left out."""
     if config.transports is None:
         return levels.des_levels(), ()
@@ -134,7 +134,7 @@ def _levels(config: Config) -> tuple[tuple[Level, ...], tuple[str, ...]]:
     return (*levels.des_levels(), *packets), ()
 
 
-def _measured(found: Sequence[Level], cases: Sequence[PlacementCase]) -> Results:
+def _measured(found: Sequence[DetailLevel], cases: Sequence[PlacementCase]) -> Results:
     """Measure all placements level by level, a line on stderr for each."""
     results = {}
     for level in found:

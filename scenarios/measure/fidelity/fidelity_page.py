@@ -9,7 +9,7 @@ import pandas as pd
 from scenarios.frame.report import PageTable, Report
 from scenarios.measure.fidelity.comparison import choices_kept
 from scenarios.measure.fidelity.figure import levels_figure
-from scenarios.measure.fidelity.levels import Level
+from scenarios.measure.fidelity.levels import DetailLevel
 
 
 def fidelity_report(
@@ -17,7 +17,7 @@ def fidelity_report(
     placements: pd.DataFrame,
     *,
     cpu_s: Mapping[str, float],
-    levels: Sequence[Level],
+    levels: Sequence[DetailLevel],
     caveats: tuple[str, ...],
     configuration: Mapping[str, object],
     command: str,

@@ -19,7 +19,7 @@ Measure = Callable[[PlacementCase], Measurement]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class DetailLevel:
     """A level: its name, what it adds to the level before, and how it measures a case."""
 
     name: str
@@ -27,7 +27,7 @@ class Level:
     measure: Measure
 
 
-def des_levels() -> tuple[Level, ...]:
+def des_levels() -> tuple[DetailLevel, ...]:
     """Levels that need nothing installed, the coarsest first but for equal ones."""
     analytical: tuple[tuple[Backend, str], ...] = (
         ("unaware", "ASTRA-sim's files; one link for all, messages never meet"),
@@ -35,19 +35,21 @@ def des_levels() -> tuple[Level, ...]:
         ("pairwise", "every link its own figures"),
     )
     return (
-        Level(name="compiled", adds="our simulator, compiled", measure=predict),
-        Level(name="simpy", adds="the same, readable", measure=_simulated),
+        DetailLevel(name="compiled", adds="our simulator, compiled", measure=predict),
+        DetailLevel(name="simpy", adds="the same, readable", measure=_simulated),
         *(
-            Level(name=name, adds=adds, measure=partial(measure_case, backend=name))
+            DetailLevel(name=name, adds=adds, measure=partial(measure_case, backend=name))
             for name, adds in analytical
         ),
     )
 
 
-def packet_levels(transports: Sequence[Congestion], connections: Connections) -> tuple[Level, ...]:
+def packet_levels(
+    transports: Sequence[Congestion], connections: Connections
+) -> tuple[DetailLevel, ...]:
     """Levels of ns-3's packets, one for each congestion control."""
     return tuple(
-        Level(
+        DetailLevel(
             name=f"ns3 {congestion}",
             adds=f"packets, TCP, {connections} connections",
             measure=partial(_by_packets, congestion=congestion, connections=connections),
@@ -99,7 +101,7 @@ def shared_placements(
     return [replace(case, topology=world) for case in cases]
 
 
-def measured_with_cpu_s(level: Level, case: PlacementCase) -> tuple[Measurement, float]:
+def measured_with_cpu_s(level: DetailLevel, case: PlacementCase) -> tuple[Measurement, float]:
     """Measure a case, and the CPU time that it took, that of ns-3's child included. [s]"""
     began_s, child_s = process_time(), child_cpu_s()
     found = level.measure(case)
