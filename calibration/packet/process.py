@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import Pipe
+from pathlib import Path
 from tempfile import TemporaryFile
 
 from calibration.packet.requests import Request
@@ -96,6 +97,15 @@ class PacketProcess:
     def is_alive(self) -> bool:
         """Whether the child can be asked."""
         return not self._connection.closed and self._child.poll() is None
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time that the child has used; 0 where the system does not tell, or it has ended."""
+        try:
+            fields = Path(f"/proc/{self._child.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _answer(self, limit_s: float, what: str) -> tuple[int, ...]:
         try:

@@ -99,6 +99,15 @@ def test_a_program_that_misbehaves_ends_a_calibration_without_files(
             ("run", "--backend", "astra-ns3"),
             "one communication slot per NPU, for --endpoints one_in_flight",
         ),
+        (("run", "--use-mock"), "--use-mock must be False, as runs are real; got True"),
+        (
+            ("run", "--ns3-comm-group-config", "groups.json"),
+            "--ns3-comm-group-config must be empty, as groups are those of the traces; got",
+        ),
+        (
+            ("run", "--ns3-bin", "a", "--ns3-build-dir", "b"),
+            "only one of --ns3-bin and --ns3-build-dir may be given, got both",
+        ),
         (("run", "--model", "llama"), "model: must be one of llama2_7b"),
         (("run", "--model", "llama2_7b,llama2_70b"), "--model takes a single model: factors"),
         (("run", "--network", "nowhere.yaml"), "nowhere.yaml"),
